@@ -1,0 +1,148 @@
+"""The ground floor: the words that every part of breakscan speaks.
+
+A *site* is a place in the user's own file, a *finding* is one rule at one site.  ``check``, ``explain``,
+``fix`` and every report exchange these objects and nothing else.  Imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(str, Enum):
+    """What a finding is about."""
+
+    GRAPH_BREAK = "graph-break"
+    RECOMPILE = "recompile"
+    MISUSE = "misuse"
+    PERFORMANCE = "performance"
+
+
+class Severity(str, Enum):
+    """How much it matters: a frame given up is an error, a clean split a warning, a hazard is info."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Confidence(str, Enum):
+    """How sure the static half is, from proved to guessed."""
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    CONDITIONAL = "conditional"
+    POSSIBLE = "possible"
+
+
+class Origin(str, Enum):
+    """Who owns the code of a recorded break."""
+
+    USER = "user"
+    LIBRARY = "library"
+    FRAMEWORK = "framework"
+
+
+class Verdict(str, Enum):
+    """What Dynamo did with a piece of code on one torch version."""
+
+    COMPILES = "compiles"
+    """One graph, no break."""
+    SPLITS = "splits"
+    """A graph break: a graph before it and one behind it, where there is anything to compile."""
+    EAGER = "eager"
+    """The frame that holds it is given up and runs as plain Python: 0 graphs."""
+    RECOMPILES = "recompiles"
+    """Compiles, and compiles again on a later call."""
+    RAISES = "raises"
+    """torch.compile raises where eager Python does not (always so for a break under ``fullgraph=True``)."""
+    UNUSED = "unused"
+    """torch.compile was called, and nothing was ever compiled."""
+
+
+class Place(str, Enum):
+    """What encloses the code in its frame, as far as it decides the verdict."""
+
+    PLAIN = "plain"
+    LOOP = "loop"
+    TRY = "try"
+    WITH = "with"
+
+
+class Mode(str, Enum):
+    """The two targets, each with verdicts of its own."""
+
+    DEFAULT = "default"
+    FULLGRAPH = "fullgraph"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A span in a user's file.  Lines and columns count from 1; ``end_column`` is the first column behind it."""
+
+    path: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Where the compiler starts, for the code that holds a finding."""
+
+    path: str
+    line: int
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteOffer:
+    """A rewrite that a rule offers at a site; ``safety`` is ``safe`` or ``unsafe``."""
+
+    id: str
+    safety: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One rule at one site.  ``function`` is the qualified name of the enclosing function, or ``None``."""
+
+    rule: str
+    name: str
+    kind: Kind
+    severity: Severity
+    confidence: Confidence
+    message: str
+    site: Site
+    function: str | None
+    region: Region | None
+    gb: tuple[str, ...]
+    verdict: Verdict | None = None
+    place: Place = Place.PLAIN
+    rewrite: RewriteOffer | None = None
+    condition: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceError:
+    """Why a file, or a part of it, could not be checked."""
+
+    path: str
+    line: int
+    column: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What one ``check`` found.  Findings are ordered by path, line and column; ``suppressed`` counts those that
+    a comment silenced, ``files`` the files that were read, errors included."""
+
+    findings: tuple[Finding, ...]
+    errors: tuple[SourceError, ...]
+    files: int
+    suppressed: int
+    torch: str
+    fullgraph: bool

@@ -1,0 +1,385 @@
+"""Reads one rule document: TOML front matter between ``+++`` lines, then Markdown.
+
+The document is the rule, its help page and its tests.  ``docs/rules.md`` describes the form.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import string
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from breakscan.findings import Kind, Place, Severity
+from breakscan.rulebook.errors import RuleError
+from breakscan.rulebook.events import FORMS, OPERANDS, EventKind
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ID = re.compile(r"BRK([1-9])\d\d")
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+GB = re.compile(r"GB\d{4}")
+
+FAMILIES = {
+    1: "data-dependent control flow",
+    2: "tensor to Python values",
+    3: "data-dependent shapes",
+    4: "calls that Dynamo does not trace",
+    5: "Python constructs",
+    6: "autograd and modules",
+    7: "recompiles and guards",
+    8: "misuse of the compile API",
+    9: "framework-owned",
+}
+
+DEFAULT_SEVERITY = {
+    Kind.GRAPH_BREAK: Severity.WARNING,
+    Kind.RECOMPILE: Severity.INFO,
+    Kind.MISUSE: Severity.ERROR,
+    Kind.PERFORMANCE: Severity.INFO,
+}
+
+MESSAGE_FIELDS = frozenset({"callee", "attribute", "text"})
+ARGUMENT_STATES = frozenset({"absent", "present"})
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentPattern:
+    """What one argument of a call must be: a word of ``OPERANDS``, ``absent`` or ``present``."""
+
+    index: int | None
+    name: str | None
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventPattern:
+    """What a rule matches statically.  An empty tuple puts no demand."""
+
+    event: EventKind
+    form: tuple[str, ...] = ()
+    operand: tuple[str, ...] = ()
+    callee: tuple[str, ...] = ()
+    attribute: tuple[str, ...] = ()
+    place: tuple[Place, ...] = ()
+    arguments: tuple[ArgumentPattern, ...] = ()
+    anywhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPattern:
+    """Which recorded breaks or recompiles a rule explains.  An empty tuple puts no demand."""
+
+    gb: tuple[str, ...] = ()
+    text: tuple[re.Pattern[str], ...] = ()
+    form: tuple[str, ...] = ()
+    guard: tuple[re.Pattern[str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A fenced Python block of a rule.  ``label`` is ``breaks/1``, ``compiles/2``, …
+
+    ``inputs`` is the source of the arguments of ``f``; ``None`` where the block defines ``make_inputs()``
+    (one tuple of arguments) or ``make_calls()`` (a list of them: ``f`` is called once for each).
+    """
+
+    label: str
+    source: str
+    line: int
+    form: str | None
+    inputs: str | None
+
+    @property
+    def breaks(self) -> bool:
+        return self.label.startswith("breaks/")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule document.  ``summary``, ``why`` and ``instead`` are single lines without a full stop."""
+
+    id: str
+    name: str
+    kind: Kind
+    severity: Severity
+    summary: str
+    message: str
+    why: str
+    instead: str
+    match: tuple[EventPattern, ...]
+    recorded: tuple[RecordedPattern, ...]
+    rewrites: tuple[str, ...]
+    examples: tuple[Example, ...]
+    body: str
+    path: Path
+
+    @property
+    def family(self) -> int:
+        return int(self.id[3])
+
+    @property
+    def gb(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(gb for pattern in self.recorded for gb in pattern.gb))
+
+
+def read_rule(path: Path) -> Rule:
+    """The rule that a document holds.
+
+    Raises RuleError, with file, line and key, for anything that a rule may not be.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RuleError(path, 1, f"cannot be read: {error}") from error
+    return parse_rule(text, path)
+
+
+def parse_rule(text: str, path: Path) -> Rule:
+    """As :func:`read_rule`, for a text that is already in memory."""
+    return _Parser(text, path).rule()
+
+
+class _Parser:
+    def __init__(self, text: str, path: Path) -> None:
+        self.path = path
+        self.lines = text.splitlines()
+        if not self.lines or self.lines[0].strip() != "+++":
+            raise RuleError(path, 1, "a rule document starts with a line '+++'")
+        try:
+            self.end = next(i for i, line in enumerate(self.lines) if i and line.strip() == "+++")
+        except StopIteration:
+            raise RuleError(path, 1, "the front matter is not closed by a second line '+++'") from None
+        try:
+            self.front: dict[str, Any] = tomllib.loads("\n".join(self.lines[1 : self.end]))
+        except tomllib.TOMLDecodeError as error:
+            at = re.search(r"\(at line (\d+)", str(error))
+            raise RuleError(path, 1 + int(at[1]) if at else self.end, f"not valid TOML: {error}") from error
+
+    def fail(self, message: str, key: str | None = None) -> RuleError:
+        return RuleError(self.path, self.line_of(key), message, key)
+
+    def line_of(self, key: str | None) -> int:
+        """The front matter line that sets the last part of a dotted key, or line 1."""
+        if key is not None:
+            last = re.escape(key.rsplit(".", 1)[-1])
+            shape = re.compile(rf"\s*({last}\s*=|\[+([\w.]+\.)?{last}\]+|.*[{{,]\s*{last}\s*=)")
+            for number, line in enumerate(self.lines[: self.end], 1):
+                if shape.match(line):
+                    return number
+        return 1
+
+    def rule(self) -> Rule:
+        allowed = ("id", "name", "kind", "severity", "summary", "message", "why", "instead")
+        self.only(self.front, (*allowed, "match", "recorded", "rewrite"), "")
+        rule_id = self.text_of("id")
+        if not ID.fullmatch(rule_id):
+            raise self.fail(f"{rule_id!r} is no rule id: BRK and three digits, the first of them the family", "id")
+        name = self.text_of("name")
+        if not NAME.fullmatch(name):
+            raise self.fail(f"{name!r} is no rule name: lower-case words joined by '-'", "name")
+        if self.path.name != f"{rule_id}-{name}.md":
+            raise self.fail(f"the file must be called {rule_id}-{name}.md", "id")
+        kind = Kind(self.word("kind", [k.value for k in Kind]))
+        severity = DEFAULT_SEVERITY[kind]
+        if "severity" in self.front:
+            severity = Severity(self.word("severity", [s.value for s in Severity]))
+        summary = self.text_of("summary")
+        message = self.text_of("message") if "message" in self.front else summary
+        self.check_message(message)
+        match = tuple(self.event_pattern(t) for t in self.tables("match"))
+        recorded = tuple(self.recorded_pattern(t) for t in self.tables("recorded"))
+        if not match and not recorded:
+            raise self.fail("a rule needs a [match] or a [recorded] table")
+        examples = tuple(self.examples())
+        if kind in (Kind.GRAPH_BREAK, Kind.RECOMPILE, Kind.MISUSE):
+            for section in ("breaks", "compiles"):
+                if not any(e.label.startswith(section) for e in examples):
+                    raise RuleError(
+                        self.path,
+                        len(self.lines),
+                        f"no Python example under a heading '## {section.capitalize()}'",
+                    )
+        return Rule(
+            id=rule_id,
+            name=name,
+            kind=kind,
+            severity=severity,
+            summary=summary,
+            message=message,
+            why=self.text_of("why"),
+            instead=self.text_of("instead"),
+            match=match,
+            recorded=recorded,
+            rewrites=self.rewrites(),
+            examples=examples,
+            body="\n".join(self.lines[self.end + 1 :]).strip() + "\n",
+            path=self.path,
+        )
+
+    def only(self, table: Mapping[str, object], allowed: Iterable[str], prefix: str) -> None:
+        allowed = list(allowed)
+        for key in table:
+            if key not in allowed:
+                raise self.fail(f"unknown key {prefix}{key}{nearest(key, allowed)}", prefix + key)
+
+    def text_of(self, key: str) -> str:
+        value = self.front.get(key)
+        if not isinstance(value, str) or not value.strip() or "\n" in value:
+            raise self.fail("required: one line of text" if value is None else "must be one line of text", key)
+        return value.strip()
+
+    def word(self, key: str, allowed: list[str]) -> str:
+        value = self.front.get(key)
+        if value not in allowed:
+            raise self.fail(f"must be one of {', '.join(allowed)}{nearest(value, allowed)}", key)
+        return str(value)
+
+    def check_message(self, message: str) -> None:
+        try:
+            fields = {name for _, name, _, _ in string.Formatter().parse(message) if name is not None}
+        except ValueError as error:
+            raise self.fail(str(error), "message") from error
+        if unknown := fields - MESSAGE_FIELDS:
+            raise self.fail(
+                f"unknown field {{{min(unknown)}}}: known are {', '.join(sorted(MESSAGE_FIELDS))}", "message"
+            )
+
+    def tables(self, key: str) -> list[dict[str, Any]]:
+        value = self.front.get(key, [])
+        tables = value if isinstance(value, list) else [value]
+        if not all(isinstance(table, dict) for table in tables):
+            raise self.fail(f"must be a table [{key}] or tables [[{key}]]", key)
+        return tables
+
+    def strings(self, table: Mapping[str, object], key: str, prefix: str) -> tuple[str, ...]:
+        value = table.get(key, [])
+        words = [value] if isinstance(value, str) else value
+        if not isinstance(words, list) or not all(isinstance(w, str) and w for w in words):
+            raise self.fail("must be a string or a list of strings", prefix + key)
+        return tuple(words)
+
+    def words(self, table: Mapping[str, object], key: str, prefix: str, allowed: Iterable[str]) -> tuple[str, ...]:
+        found = self.strings(table, key, prefix)
+        allowed = sorted(allowed)
+        for word in found:
+            if word not in allowed:
+                known = ", ".join(allowed) or "none here"
+                raise self.fail(f"unknown word {word!r}{nearest(word, allowed)} (known: {known})", prefix + key)
+        return found
+
+    def event_pattern(self, table: dict[str, Any]) -> EventPattern:
+        self.only(
+            table,
+            ("event", "form", "operand", "callee", "attribute", "place", "arguments", "scope"),
+            "match.",
+        )
+        kinds = [k.value for k in EventKind]
+        if table.get("event") not in kinds:
+            raise self.fail(f"must be one of {', '.join(kinds)}", "match.event")
+        event = EventKind(table["event"])
+        scope = table.get("scope", "region")
+        if scope not in ("region", "anywhere"):
+            raise self.fail("must be region or anywhere", "match.scope")
+        return EventPattern(
+            event=event,
+            form=self.words(table, "form", "match.", FORMS[event]),
+            operand=self.words(table, "operand", "match.", OPERANDS),
+            callee=self.strings(table, "callee", "match."),
+            attribute=self.strings(table, "attribute", "match."),
+            place=tuple(Place(p) for p in self.words(table, "place", "match.", [p.value for p in Place])),
+            arguments=tuple(self.argument_pattern(a) for a in table.get("arguments", [])),
+            anywhere=scope == "anywhere",
+        )
+
+    def argument_pattern(self, table: object) -> ArgumentPattern:
+        if not isinstance(table, dict):
+            raise self.fail("must be a list of tables { index = …, name = …, is = … }", "match.arguments")
+        self.only(table, ("index", "name", "is"), "match.arguments.")
+        index, name, state = table.get("index"), table.get("name"), table.get("is")
+        if index is None and name is None:
+            raise self.fail("an argument needs an index, a name, or both", "match.arguments")
+        if not isinstance(index, int | None) or not isinstance(name, str | None):
+            raise self.fail("index is a number from 0, name a string", "match.arguments")
+        states = sorted(OPERANDS | ARGUMENT_STATES)
+        if state not in states:
+            raise self.fail(f"is: must be one of {', '.join(states)}", "match.arguments")
+        return ArgumentPattern(index, name, str(state))
+
+    def recorded_pattern(self, table: dict[str, Any]) -> RecordedPattern:
+        self.only(table, ("gb", "text", "form", "guard"), "recorded.")
+        gb = self.strings(table, "gb", "recorded.")
+        for word in gb:
+            if not GB.fullmatch(word):
+                raise self.fail(f"{word!r} is no graph-break id: GB and four digits", "recorded.gb")
+        return RecordedPattern(
+            gb=gb,
+            text=self.patterns(table, "text"),
+            form=self.words(table, "form", "recorded.", FORMS[EventKind.BRANCH]),
+            guard=self.patterns(table, "guard"),
+        )
+
+    def patterns(self, table: Mapping[str, object], key: str) -> tuple[re.Pattern[str], ...]:
+        try:
+            return tuple(re.compile(word) for word in self.strings(table, key, "recorded."))
+        except re.error as error:
+            raise self.fail(f"not a regular expression: {error}", f"recorded.{key}") from error
+
+    def rewrites(self) -> tuple[str, ...]:
+        table = self.front.get("rewrite", {})
+        if not isinstance(table, dict):
+            raise self.fail("must be a table", "rewrite")
+        self.only(table, ("ids",), "rewrite.")
+        return self.strings(table, "ids", "rewrite.")
+
+    def examples(self) -> Iterable[Example]:
+        section, counts = "", {"breaks": 0, "compiles": 0}
+        fence, start, info = "", 0, ""
+        for number, line in enumerate(self.lines[self.end + 1 :], self.end + 2):
+            if fence:
+                if line.strip() == fence:
+                    if section in counts and info.split()[:1] == ["python"]:
+                        counts[section] += 1
+                        source = "\n".join(self.lines[start : number - 1]) + "\n"
+                        yield self.example(f"{section}/{counts[section]}", source, start + 1, info)
+                    fence = ""
+            elif opening := re.fullmatch(r"(`{3,})\s*(.*)", line.strip()):
+                fence, info, start = opening[1], opening[2], number
+            elif heading := re.fullmatch(r"##\s+(.*)", line):
+                section = heading[1].strip().lower()
+        if fence:
+            raise RuleError(self.path, start, "the code block that starts here is not closed")
+
+    def example(self, label: str, source: str, line: int, info: str) -> Example:
+        """``info`` is ``python [form=FORM] [inputs=EXPRESSION, …]``; ``inputs`` takes the rest of the line."""
+        head, has_inputs, inputs = info.partition("inputs=")
+        form = None
+        for word in head.split()[1:]:
+            key, _, value = word.partition("=")
+            if key != "form":
+                raise RuleError(self.path, line - 1, f"unknown word {word!r} behind ```python: form=, inputs=")
+            form = value
+        try:
+            compile(source, str(self.path), "exec")
+            if has_inputs:
+                compile(f"({inputs},)", str(self.path), "eval")
+        except SyntaxError as error:
+            at = line - 1 + (error.lineno or 1)
+            raise RuleError(self.path, at, f"the example is not valid Python: {error.msg}") from error
+        own = "def make_inputs" in source or "def make_calls" in source
+        if own and has_inputs:
+            raise RuleError(self.path, line - 1, "inputs= and make_inputs() or make_calls() exclude each other")
+        return Example(label, source, line, form, None if own else (inputs.strip() or "torch.randn(4)"))
+
+
+def nearest(word: object, allowed: Iterable[str]) -> str:
+    """A hint ``: did you mean …?`` where an allowed word is close, else nothing."""
+    close = difflib.get_close_matches(str(word), list(allowed), n=1)
+    return f": did you mean {close[0]}?" if close else ""

@@ -1,0 +1,118 @@
+"""Events: what the static half sees a program do, in the words that rules match on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from breakscan.findings import Confidence, Place
+
+
+class EventKind(str, Enum):
+    """What happens.  ``docs/rules.md`` lists the forms of each kind."""
+
+    BRANCH = "branch"
+    """Control flow on a value.  Forms: if, guard, while, ternary, filter, and, or, not, assert,
+    assert-message, in."""
+    CONVERT = "convert"
+    """A value becomes a Python number or list.  Forms: item, tolist, float, int, bool, complex."""
+    CALL = "call"
+    """A call to ``callee``; a method's receiver is argument 0."""
+    INDEX = "index"
+    """A subscript.  Forms: load, store, augment, slice.  The operand is the index."""
+    ITERATE = "iterate"
+    """``for`` over the operand."""
+    ENTER = "enter"
+    """``with`` on what ``callee`` returns."""
+    STORE = "store"
+    """An attribute is set.  Forms: assign, augment.  The operand is the object that has the attribute."""
+    DEFINE = "define"
+    """A definition inside a function.  Forms: class."""
+    CONSTRUCT = "construct"
+    """An object is made.  Forms: module (an ``nn.Module`` with parameters), parameter."""
+    COMPILE = "compile"
+    """``torch.compile`` or ``Module.compile``.  Forms: used, discarded, rebound-self."""
+
+
+FORMS: dict[EventKind, frozenset[str]] = {
+    EventKind.BRANCH: frozenset(
+        {
+            "if",
+            "guard",
+            "while",
+            "ternary",
+            "filter",
+            "and",
+            "or",
+            "not",
+            "assert",
+            "assert-message",
+            "in",
+        }
+    ),
+    EventKind.CONVERT: frozenset({"item", "tolist", "float", "int", "bool", "complex"}),
+    EventKind.CALL: frozenset(),
+    EventKind.INDEX: frozenset({"load", "store", "augment", "slice"}),
+    EventKind.ITERATE: frozenset(),
+    EventKind.ENTER: frozenset(),
+    EventKind.STORE: frozenset({"assign", "augment"}),
+    EventKind.DEFINE: frozenset({"class"}),
+    EventKind.CONSTRUCT: frozenset({"module", "parameter"}),
+    EventKind.COMPILE: frozenset({"used", "discarded", "rebound-self"}),
+}
+
+OPERANDS = frozenset(
+    {
+        "tensor",
+        "tensor:float",
+        "tensor:int",
+        "tensor:bool",
+        "tensor:0d",
+        "tensor:parameter",
+        "tensor:intermediate",
+        "number",
+        "constant",
+        "none",
+        "shape",
+        "module",
+        "container",
+        "instance",
+        "unknown",
+    }
+)
+"""What an operand can be.  ``number`` is a Python number read out of a tensor; a tensor with a suffix is one
+of which more is known, and also counts as ``tensor``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a call: where it stands, and what it can be."""
+
+    index: int | None
+    name: str | None
+    operands: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that a program does that the compiler cares about.
+
+    Lines and columns count from 1, ``end_column`` is the first column behind the span.  ``operands`` holds
+    every word of :data:`OPERANDS` that is true of the operand.
+    """
+
+    kind: EventKind
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    form: str = ""
+    callee: str | None = None
+    attribute: str | None = None
+    operands: frozenset[str] = frozenset()
+    arguments: tuple[Argument, ...] = ()
+    place: Place = Place.PLAIN
+    in_region: bool = True
+    confidence: Confidence = Confidence.CERTAIN
+    condition: str | None = None
+    text: str = ""

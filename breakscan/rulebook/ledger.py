@@ -1,0 +1,173 @@
+"""The verdict ledger: what Dynamo did with every example of every rule, per torch version.
+
+One JSON file a version beside the rule documents (``ledger/2.13.json``), written by
+``breakscan rules replay`` and never by hand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from breakscan.findings import Mode, Place, Verdict
+from breakscan.rulebook.document import Example, Rule
+from breakscan.rulebook.errors import RuleError
+from breakscan.rulebook.library import shipped_rules
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """The verdict on one example in one mode and place, with the ids of the breaks that were recorded."""
+
+    verdict: Verdict
+    gb: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleRulings:
+    """All rulings on one example.  ``digest`` tells whether the document still holds the same example."""
+
+    digest: str
+    form: str | None
+    rulings: Mapping[tuple[Mode, Place], Ruling]
+
+    @property
+    def breaks(self) -> bool:
+        return self.rulings[Mode.DEFAULT, Place.PLAIN].verdict is not Verdict.COMPILES
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The rulings of one torch version, by rule id and example label."""
+
+    torch: str
+    python: str
+    examples: Mapping[str, Mapping[str, ExampleRulings]] = field(default_factory=dict)
+
+    def ruling(self, rule_id: str, mode: Mode, place: Place, form: str | None = None) -> Ruling | None:
+        """What this version does at a place that the rule matches.
+
+        The first example under *Breaks* with that form decides, else the first without one, else the first.
+        ``None`` where the rule has no example here, as with a user's own rule that was never replayed.
+        """
+        broken = [e for label, e in self.examples.get(rule_id, {}).items() if label.startswith("breaks/")]
+        if not broken:
+            return None
+        exact = [e for e in broken if e.form == form] or [e for e in broken if e.form is None] or broken
+        return exact[0].rulings.get((mode, place)) or exact[0].rulings.get((mode, Place.PLAIN))
+
+
+def digest(example: Example) -> str:
+    """Twelve hex digits that change with the example's code or inputs."""
+    text = f"{example.inputs}\n{example.form}\n{example.source}"
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def ledger_folder() -> Path:
+    return shipped_rules() / "ledger"
+
+
+def version_key(version: str) -> tuple[int, int]:
+    """``(2, 13)`` of ``2.13.0+cpu``.  Raises ValueError where it is no version."""
+    match = re.match(r"(\d+)\.(\d+)", version)
+    if not match:
+        raise ValueError(f"{version!r} is not a torch version such as 2.13")
+    return int(match[1]), int(match[2])
+
+
+def measured_versions() -> list[str]:
+    """The versions that have a ledger, oldest first, as ``2.13``."""
+    return sorted((path.stem for path in ledger_folder().glob("*.json")), key=version_key)
+
+
+def ledger_version_for(target: str) -> str:
+    """The measured version that speaks for a target: the newest that is not newer, else the oldest."""
+    measured = measured_versions()
+    older = [v for v in measured if version_key(v) <= version_key(target)]
+    return older[-1] if older else measured[0]
+
+
+@cache
+def load_ledger(version: str) -> Ledger:
+    """The ledger of a measured version.  Raises RuleError where the file is damaged or of another schema."""
+    return read_ledger(ledger_folder() / f"{version}.json")
+
+
+def read_ledger(path: Path) -> Ledger:
+    """As :func:`load_ledger`, for a file elsewhere."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["schema"] != SCHEMA:
+            raise RuleError(path, 1, f"schema {data['schema']}, not {SCHEMA}", "schema")
+        return Ledger(
+            data["torch"],
+            data["python"],
+            {
+                rule: {label: _read_example(entry) for label, entry in labels.items()}
+                for rule, labels in data["rules"].items()
+            },
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RuleError(path, 1, f"the ledger is damaged ({error!r}): run 'breakscan rules replay'") from error
+
+
+def _read_example(entry: Mapping[str, object]) -> ExampleRulings:
+    modes = entry["modes"]
+    assert isinstance(modes, dict)
+    rulings = {
+        (Mode(mode), Place(place)): Ruling(Verdict(cell[0]), tuple(cell[1:]))
+        for mode, places in modes.items()
+        for place, cell in places.items()
+    }
+    form = entry.get("form")
+    return ExampleRulings(str(entry["digest"]), str(form) if form else None, rulings)
+
+
+def write_ledger(ledger: Ledger, path: Path) -> None:
+    """Writes a ledger, one line an example and mode, so that a diff shows what changed."""
+    lines = [
+        "{",
+        f' "schema": {SCHEMA},',
+        f' "torch": {json.dumps(ledger.torch)},',
+        f' "python": {json.dumps(ledger.python)},',
+        ' "rules": {',
+    ]
+    blocks = []
+    for rule, labels in sorted(ledger.examples.items()):
+        entries = []
+        for label, example in labels.items():
+            modes = {
+                mode.value: {
+                    place.value: [ruling.verdict.value, *ruling.gb]
+                    for (m, place), ruling in example.rulings.items()
+                    if m is mode
+                }
+                for mode in dict.fromkeys(mode for mode, _ in example.rulings)
+            }
+            inner = ",\n".join(f"    {json.dumps(m)}: {json.dumps(cells)}" for m, cells in modes.items())
+            form = f' "form": {json.dumps(example.form)},' if example.form else ""
+            entries.append(
+                f'   {json.dumps(label)}: {{"digest": {json.dumps(example.digest)},{form} "modes": {{\n{inner}}}}}'
+            )
+        blocks.append(f"  {json.dumps(rule)}: {{\n" + ",\n".join(entries) + "}")
+    lines.append(",\n".join(blocks))
+    lines.append(" }\n}\n")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+
+def stale_examples(ledger: Ledger, rules: Iterable[Rule]) -> list[str]:
+    """``BRK101 breaks/1`` for each example that the ledger lacks or knows in another wording."""
+    return [
+        f"{rule.id} {example.label}"
+        for rule in rules
+        for example in rule.examples
+        if (known := ledger.examples.get(rule.id, {}).get(example.label)) is None or known.digest != digest(example)
+    ]

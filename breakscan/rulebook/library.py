@@ -1,0 +1,79 @@
+"""All rules: those that breakscan ships, and those in the folders that a configuration names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from breakscan.rulebook.document import FAMILIES, Rule, nearest, read_rule
+from breakscan.rulebook.errors import RuleError
+
+__all__ = ["FAMILIES", "Library", "load_library", "shipped_rules"]
+
+
+def shipped_rules() -> Path:
+    """The folder of the shipped documents: inside the package in a wheel, beside it in a source tree."""
+    package = Path(__file__).resolve().parent.parent
+    inside = package / "rules"
+    return inside if inside.is_dir() else package.parent / "rules"
+
+
+class Library:
+    """Rules by id, in the order of their ids."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self._rules = {rule.id: rule for rule in sorted(rules, key=lambda rule: rule.id)}
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self._rules.values())
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __contains__(self, rule_id: object) -> bool:
+        return rule_id in self._rules
+
+    def get(self, word: str) -> Rule | None:
+        """The rule of that id or name, however it is capitalised."""
+        by_id = self._rules.get(word.upper())
+        return by_id or next((rule for rule in self if rule.name == word.lower()), None)
+
+    def select(self, selector: str) -> list[Rule]:
+        """The rules that a selector of ``select`` or ``ignore`` names.
+
+        A selector is ``ALL``, an id (``BRK101``), the start of one (``BRK1`` is a family), or a rule's name.
+        Raises ValueError, with the nearest known word, where it names none.
+        """
+        upper = selector.upper()
+        if upper == "ALL":
+            return list(self)
+        found = [r for r in self if r.id.startswith(upper)] if upper.startswith("BRK") else []
+        found = found or [r for r in self if r.name == selector.lower()]
+        if not found:
+            known = [w for rule in self for w in (rule.id, rule.name)]
+            hint = nearest(upper, known) or nearest(selector.lower(), known)
+            raise ValueError(f"no rule is called {selector!r}{hint}")
+        return found
+
+
+@cache
+def load_library(extra: tuple[Path, ...] = ()) -> Library:
+    """The shipped rules and those of the folders in ``extra``.
+
+    Raises RuleError for a malformed document, for a folder without any, and for an id or name used twice.
+    """
+    rules: list[Rule] = []
+    ids: dict[str, Rule] = {}
+    for folder in (shipped_rules(), *extra):
+        documents = sorted(folder.glob("BRK*.md"))
+        if not documents:
+            raise RuleError(folder, 1, "holds no rule documents (BRK….md)")
+        for path in documents:
+            rule = read_rule(path)
+            for word in (rule.id, rule.name):
+                if other := ids.get(word):
+                    raise RuleError(path, 1, f"{word} is taken by {other.path}")
+                ids[word] = rule
+            rules.append(rule)
+    return Library(rules)

@@ -1,0 +1,83 @@
+"""Which rule an event or a recorded break belongs to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from breakscan.rulebook.document import ArgumentPattern, EventPattern, RecordedPattern, Rule
+from breakscan.rulebook.events import Argument, Event
+
+
+def matching_rules(event: Event, rules: Iterable[Rule]) -> list[Rule]:
+    """The rules that an event matches, in the order given."""
+    return [rule for rule in rules if any(matches(event, pattern) for pattern in rule.match)]
+
+
+def matches(event: Event, pattern: EventPattern) -> bool:
+    """Whether every demand of the pattern holds for the event."""
+    return (
+        event.kind is pattern.event
+        and (event.in_region or pattern.anywhere)
+        and (not pattern.form or event.form in pattern.form)
+        and (not pattern.place or event.place in pattern.place)
+        and (not pattern.operand or not event.operands.isdisjoint(pattern.operand))
+        and (not pattern.attribute or event.attribute in pattern.attribute)
+        and (not pattern.callee or _callee_matches(event.callee, pattern.callee))
+        and all(_argument_matches(event.arguments, wanted) for wanted in pattern.arguments)
+    )
+
+
+def _callee_matches(callee: str | None, patterns: tuple[str, ...]) -> bool:
+    return callee is not None and any(callee == p or ("*" in p and fnmatchcase(callee, p)) for p in patterns)
+
+
+def _argument_matches(arguments: tuple[Argument, ...], wanted: ArgumentPattern) -> bool:
+    given = next(
+        (
+            a
+            for a in arguments
+            if (wanted.index is not None and a.index == wanted.index)
+            or (wanted.name is not None and a.name == wanted.name)
+        ),
+        None,
+    )
+    if wanted.state == "absent":
+        return given is None
+    if given is None:
+        return False
+    return wanted.state == "present" or wanted.state in given.operands
+
+
+def explaining_rule(
+    rules: Iterable[Rule], *, gb: str | None, text: str, form: str | None = None, guard: str | None = None
+) -> Rule | None:
+    """The rule that explains a recorded break or recompile: of those that fit, the one that demands most.
+
+    ``text`` is the break's reason with its explanation and context, ``form`` the form of the branch at its
+    site where that is known, ``guard`` the guard that failed.
+    """
+    best: tuple[int, Rule] | None = None
+    for rule in rules:
+        for pattern in rule.recorded:
+            weight = _recorded_weight(pattern, gb, text, form, guard)
+            if weight and (best is None or weight > best[0]):
+                best = weight, rule
+    return best[1] if best else None
+
+
+def _recorded_weight(pattern: RecordedPattern, gb: str | None, text: str, form: str | None, guard: str | None) -> int:
+    """How many demands of the pattern hold; 0 where one does not."""
+    checks: list[bool] = []
+    if pattern.gb:
+        checks.append(gb in pattern.gb)
+    if pattern.form:
+        checks.append(form in pattern.form)
+    checks += [_any_found(pattern.text, text)] if pattern.text else []
+    checks += [guard is not None and _any_found(pattern.guard, guard)] if pattern.guard else []
+    return len(checks) if all(checks) else 0
+
+
+def _any_found(patterns: tuple[re.Pattern[str], ...], text: str) -> bool:
+    return any(p.search(text) for p in patterns)

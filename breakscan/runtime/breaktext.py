@@ -1,0 +1,65 @@
+"""Reads the text that Dynamo gives for a graph break.
+
+The form is that of ``torch._dynamo.exc.format_graph_break_message`` (torch 2.7 and later): a type, then
+``Explanation:``, ``Hint:`` and ``Developer debug context:`` lines, then a link that ends in the break's id.
+A break met while another was handled follows behind a line of asterisks: the first is the cause.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_NESTED = re.compile(r"^\*\*\* While handling this graph break, another graph break occurred: \*\*\*$", re.M)
+_ID = re.compile(r"/gb/gb(\d{4})\.html")
+_END = re.compile(r"^(Stack variable source attribution:|User code traceback:|from user code:)", re.M)
+_SKIPPED = "Failed to handle graph break gracefully"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One break type with what Dynamo says of it.  ``gb_id`` is such as ``GB0124``, or ``None``."""
+
+    gb_type: str
+    gb_id: str | None
+    explanation: str
+    hints: tuple[str, ...]
+    context: str
+
+
+def parse_causes(text: str) -> list[Cause]:
+    """The causes in a break's text, root cause first.  Takes an artifact payload or an exception's message."""
+    if end := _END.search(text):
+        text = text[: end.start()]
+    return [_parse_cause(part) for part in _NESTED.split(text)]
+
+
+def frame_skipped(text: str) -> bool:
+    """Whether the text says that Dynamo gave the whole frame up."""
+    return _SKIPPED in text
+
+
+def _parse_cause(part: str) -> Cause:
+    lines = part.strip().splitlines()
+    heads = [i for i, line in enumerate(lines) if line.startswith("  Explanation:")]
+    start = heads[0] if heads else min(1, len(lines))
+    above = [line for line in lines[:start] if line.strip()]
+    gb_type = above[-1].removeprefix("Graph Break Reason: ").strip() if above else ""
+    fields: dict[str, list[str]] = {"Explanation": [], "Hint": [], "Developer debug context": []}
+    current: list[str] | None = None
+    for line in lines[start:]:
+        if field := re.match(r"  (Explanation|Hint|Developer debug context): ?(.*)", line):
+            current = fields[field[1]]
+            current.append(field[2])
+        elif line.lstrip().startswith("For more details about this graph break"):
+            current = None
+        elif current and line.strip():
+            current[-1] += " " + line.strip()
+    found = _ID.search(part)
+    return Cause(
+        gb_type=gb_type,
+        gb_id=f"GB{found[1]}" if found else None,
+        explanation=" ".join(fields["Explanation"]).strip(),
+        hints=tuple(fields["Hint"]),
+        context=" ".join(fields["Developer debug context"]).strip(),
+    )

@@ -1,0 +1,1 @@
+"""What the recorder sees through: one file a kind of datum."""

@@ -1,0 +1,246 @@
+"""Runs the examples of rules through the installed Dynamo and rules on each: the compiler is the referee."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import itertools
+import linecache
+import platform
+import random
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from breakscan.findings import Kind, Mode, Place, Verdict
+from breakscan.rulebook.document import Example, Rule
+from breakscan.rulebook.ledger import ExampleRulings, Ledger, Ruling, digest, version_key
+from breakscan.runtime.breaktext import parse_causes
+from breakscan.runtime.hooks.frames import frame_outcomes
+from breakscan.runtime.hooks.spine import structured_trace
+
+_numbers = itertools.count()
+
+
+class ReplayError(Exception):
+    """An example cannot be run.  Names the document, the line of the example and what is wrong."""
+
+
+@dataclass(slots=True)
+class Observation:
+    """What one run of an example showed."""
+
+    graphs: int = 0
+    gb: list[str] = field(default_factory=list)
+    broke: bool = False
+    recompiled: bool = False
+    gave_up: bool = False
+    error: BaseException | None = None
+
+
+def replay(rules: Iterable[Rule], progress: Callable[[Rule], None] | None = None) -> Ledger:
+    """A ledger of every example of the rules on the installed torch.
+
+    Raises ReplayError for an example that fails without the compiler.
+    """
+    import torch
+
+    examples: dict[str, dict[str, ExampleRulings]] = {}
+    for rule in rules:
+        if progress:
+            progress(rule)
+        if rule.examples:
+            examples[rule.id] = {e.label: replay_example(rule, e) for e in rule.examples}
+    major, minor = version_key(torch.__version__)
+    return Ledger(f"{major}.{minor}", ".".join(platform.python_version_tuple()[:2]), examples)
+
+
+def replay_example(rule: Rule, example: Example) -> ExampleRulings:
+    """The rulings on one example: default and fullgraph, plain and in each place that makes sense for its kind."""
+    rulings: dict[tuple[Mode, Place], Ruling] = {}
+    if rule.kind is Kind.GRAPH_BREAK:
+        for mode, place in itertools.product(Mode, Place):
+            rulings[mode, place] = _rule_on(_observe(rule, example, mode, place), mode)
+    else:
+        rulings[Mode.DEFAULT, Place.PLAIN] = _rule_on(_observe(rule, example, Mode.DEFAULT, Place.PLAIN), None)
+        if rule.kind is Kind.MISUSE:
+            rulings[Mode.DEFAULT, Place.PLAIN] = _misuse_ruling(_observe_as_is(rule, example))
+    return ExampleRulings(digest(example), example.form, rulings)
+
+
+def disagreements(rule: Rule, rulings: ExampleRulings, label: str) -> list[str]:
+    """Where the compiler contradicts the document, in words; empty where they agree.
+
+    An example under *Breaks* must not compile cleanly by default, one under *Compiles* must.
+    """
+    ruling = rulings.rulings[Mode.DEFAULT, Place.PLAIN]
+    says = f"{ruling.verdict.value}{' ' + ' '.join(ruling.gb) if ruling.gb else ''}"
+    if label.startswith("breaks/") and ruling.verdict is Verdict.COMPILES:
+        return [f"{rule.id} {label}: Dynamo compiles it"]
+    if label.startswith("compiles/") and ruling.verdict is not Verdict.COMPILES:
+        return [f"{rule.id} {label}: Dynamo says {says}"]
+    known = set(rule.gb)
+    if label.startswith("breaks/") and known and ruling.gb and known.isdisjoint(ruling.gb):
+        return [f"{rule.id} {label}: Dynamo says {says}, the document [recorded] {' '.join(sorted(known))}"]
+    return []
+
+
+def _rule_on(seen: Observation, mode: Mode | None) -> Ruling:
+    gb = tuple(dict.fromkeys(seen.gb))
+    if seen.error is not None:
+        return Ruling(Verdict.RAISES, gb)
+    if seen.gave_up and mode is not Mode.FULLGRAPH:
+        return Ruling(Verdict.EAGER, gb)
+    if seen.broke:
+        return Ruling(Verdict.SPLITS, gb)
+    if seen.recompiled:
+        return Ruling(Verdict.RECOMPILES)
+    return Ruling(Verdict.COMPILES)
+
+
+def _misuse_ruling(seen: Observation) -> Ruling:
+    if seen.error is None and seen.graphs == 0:
+        return Ruling(Verdict.UNUSED)
+    return _rule_on(seen, Mode.DEFAULT)
+
+
+def _observe(rule: Rule, example: Example, mode: Mode, place: Place) -> Observation:
+    """Compiles ``f`` with a backend that only counts graphs, and calls it."""
+    import torch
+
+    with _loaded(rule, example, place) as (function, calls):
+        _check_runs(rule, example, function, calls)
+    with _loaded(rule, example, place) as (function, calls):
+        seen = Observation()
+
+        def backend(module: Any, _: object) -> Any:
+            seen.graphs += 1
+            return module.forward
+
+        compiled = torch.compile(function, backend=backend, fullgraph=mode is Mode.FULLGRAPH)
+        _watch(seen, function.__code__, lambda: [compiled(*arguments) for arguments in calls])
+        return seen
+
+
+def _observe_as_is(rule: Rule, example: Example) -> Observation:
+    """Calls ``f``, which compiles by itself, with every backend replaced by the eager one."""
+    import torch
+
+    with _loaded(rule, example, Place.PLAIN) as (function, calls):
+        seen = Observation()
+        stance: Any = torch.compiler.set_stance
+        with stance("default", force_backend="eager"):
+            _watch(seen, function.__code__, lambda: [function(*arguments) for arguments in calls])
+        return seen
+
+
+def _watch(seen: Observation, code: CodeType, run: Callable[[], object]) -> None:
+    def record(_: float, metadata: Any, payload: str | None) -> None:
+        if "dynamo_output_graph" in metadata:
+            seen.graphs += 1
+        name = metadata.get("artifact", {}).get("name")
+        if name == "dynamo_graph_break_reason":
+            seen.broke = True
+            seen.gb += [cause.gb_id for cause in parse_causes(payload or "") if cause.gb_id]
+        elif name == "recompile_reasons":
+            seen.recompiled = True
+
+    def outcome(frame: CodeType, error: BaseException | None, _: str | None) -> None:
+        if error is not None and frame.co_filename == code.co_filename and _same_function(frame, code):
+            seen.gave_up = True
+            seen.gb += [cause.gb_id for cause in parse_causes(str(error)) if cause.gb_id]
+
+    with structured_trace(record), frame_outcomes(outcome):
+        try:
+            run()
+        except Exception as error:
+            seen.error = error
+            seen.gb += [cause.gb_id for cause in parse_causes(str(error)) if cause.gb_id]
+
+
+def _same_function(frame: CodeType, code: CodeType) -> bool:
+    return frame.co_name == code.co_name or frame.co_name.startswith(f"torch_dynamo_resume_in_{code.co_name}_at_")
+
+
+def _check_runs(rule: Rule, example: Example, function: Any, calls: list[tuple[Any, ...]]) -> None:
+    if rule.kind is Kind.MISUSE:
+        return
+    try:
+        for arguments in calls:
+            function(*arguments)
+    except Exception as error:
+        raise ReplayError(
+            f"{rule.path}:{example.line}: {example.label} fails without the compiler: {error!r}"
+        ) from error
+
+
+@contextlib.contextmanager
+def _loaded(rule: Rule, example: Example, place: Place) -> Iterator[tuple[Any, list[tuple[Any, ...]]]]:
+    """The example's ``f`` and the arguments of its calls, in a fresh module with fresh compiler and RNG state."""
+    import torch
+
+    source = _placed(example.source, place)
+    name = f"example_{next(_numbers)}_{rule.id}_{example.label.replace('/', '_')}_{place.value}"
+    filename = str(Path(tempfile.gettempdir()) / f"{name}.py")
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    namespace: dict[str, Any] = {"__name__": name}
+    torch._dynamo.reset()
+    python_rng, grad = random.getstate(), torch.is_grad_enabled()
+    quiet = contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO())
+    try:
+        with torch.random.fork_rng(), warnings.catch_warnings(), quiet[0], quiet[1]:
+            warnings.simplefilter("ignore")
+            torch.manual_seed(0)
+            try:
+                exec(compile(source, filename, "exec"), namespace)
+                calls = _calls(example, namespace)
+                function = namespace["f"]
+            except Exception as error:
+                where = f"{rule.path}:{example.line}: {example.label}"
+                raise ReplayError(f"{where} cannot be set up: {error!r}") from error
+            yield function, calls
+    finally:
+        random.setstate(python_rng)
+        torch.set_grad_enabled(grad)
+        linecache.cache.pop(filename, None)
+
+
+def _calls(example: Example, namespace: dict[str, Any]) -> list[tuple[Any, ...]]:
+    if "make_calls" in namespace:
+        return [tuple(arguments) for arguments in namespace["make_calls"]()]
+    if "make_inputs" in namespace:
+        return [tuple(namespace["make_inputs"]())]
+    import torch
+
+    return [eval(f"({example.inputs},)", {"torch": torch, **namespace})]
+
+
+def _placed(source: str, place: Place) -> str:
+    """The example with the body of ``f`` moved into a loop, a ``try`` or a ``with``."""
+    if place is Place.PLAIN:
+        return source
+    tree = ast.parse(source)
+    function = next((n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "f"), None)
+    if function is None:
+        return source
+    body, last = list(function.body), None
+    if isinstance(body[-1], ast.Return) and body[-1].value is not None:
+        # The return stands behind the loop: with no way back to its head, Dynamo sees no loop.
+        store = ast.Name("_result", ast.Store())
+        body[-1], last = ast.Assign([store], body[-1].value), ast.Return(ast.Name("_result", ast.Load()))
+    shape = {
+        Place.LOOP: "for _ in range(2):\n    pass",
+        Place.TRY: "try:\n    pass\nexcept ZeroDivisionError:\n    raise",
+        Place.WITH: "with _place():\n    pass",
+    }[place]
+    wrapper = ast.parse(shape).body[0]
+    assert isinstance(wrapper, ast.For | ast.Try | ast.With)
+    wrapper.body = body
+    function.body = [wrapper, *([last] if last else [])]
+    helper = "import contextlib\n@contextlib.contextmanager\ndef _place():\n    yield\n" if place is Place.WITH else ""
+    return helper + ast.unparse(ast.fix_missing_locations(tree)) + "\n"
