@@ -107,7 +107,8 @@ class RewriteOffer:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One rule at one site.  ``function`` is the qualified name of the enclosing function, or ``None``."""
+    """One rule at one site.  ``function`` is the qualified name of the enclosing function, or ``None``; ``via`` that
+    of the caller whose frame is given up, where it is the call that stands in ``place`` and not the site itself."""
 
     rule: str
     name: str
@@ -121,6 +122,7 @@ class Finding:
     gb: tuple[str, ...]
     verdict: Verdict | None = None
     place: Place = Place.PLAIN
+    via: str | None = None
     rewrite: RewriteOffer | None = None
     condition: str | None = None
 
@@ -138,7 +140,8 @@ class SourceError:
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """What one ``check`` found.  Findings are ordered by path, line and column; ``suppressed`` counts those that
-    a comment silenced, ``files`` the files that were read, errors included."""
+    a comment silenced, ``files`` the files that were read, errors included.  ``warnings`` are suppressions that
+    silence nothing because they cannot be read or name no rule."""
 
     findings: tuple[Finding, ...]
     errors: tuple[SourceError, ...]
@@ -146,3 +149,4 @@ class CheckResult:
     suppressed: int
     torch: str
     fullgraph: bool
+    warnings: tuple[SourceError, ...] = ()

@@ -98,7 +98,9 @@ class Event:
     """One thing that a program does that the compiler cares about.
 
     Lines and columns count from 1, ``end_column`` is the first column behind the span.  ``operands`` holds
-    every word of :data:`OPERANDS` that is true of the operand.
+    every word of :data:`OPERANDS` that is true of the operand.  ``confidence`` is that of the event itself,
+    ``operand_confidence`` that of what is said of its operand and arguments.  ``via`` is the caller that stands in
+    ``place``, where it is not the function itself that does.
     """
 
     kind: EventKind
@@ -112,7 +114,9 @@ class Event:
     operands: frozenset[str] = frozenset()
     arguments: tuple[Argument, ...] = ()
     place: Place = Place.PLAIN
+    via: str | None = None
     in_region: bool = True
     confidence: Confidence = Confidence.CERTAIN
+    operand_confidence: Confidence = Confidence.CERTAIN
     condition: str | None = None
     text: str = ""

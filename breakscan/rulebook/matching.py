@@ -7,12 +7,39 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from breakscan.rulebook.document import ArgumentPattern, EventPattern, RecordedPattern, Rule
-from breakscan.rulebook.events import Argument, Event
+from breakscan.rulebook.events import Argument, Event, EventKind
 
 
-def matching_rules(event: Event, rules: Iterable[Rule]) -> list[Rule]:
-    """The rules that an event matches, in the order given."""
-    return [rule for rule in rules if any(matches(event, pattern) for pattern in rule.match)]
+class RuleIndex:
+    """The event patterns of some rules, by what they ask for first."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self._by_callee: dict[tuple[EventKind, str], list[tuple[Rule, EventPattern]]] = {}
+        self._open: dict[EventKind, list[tuple[Rule, EventPattern]]] = {}
+        for rule in rules:
+            for pattern in rule.match:
+                exact = [callee for callee in pattern.callee if "*" not in callee]
+                for callee in exact:
+                    self._by_callee.setdefault((pattern.event, callee), []).append((rule, pattern))
+                if not pattern.callee or len(exact) < len(pattern.callee):
+                    self._open.setdefault(pattern.event, []).append((rule, pattern))
+
+    def wants(self, kind: EventKind, callee: str | None) -> bool:
+        """Whether an event of that kind and callee could match a rule."""
+        if callee is not None and (kind, callee) in self._by_callee:
+            return True
+        return any(
+            not pattern.callee or _callee_matches(callee, pattern.callee) for _, pattern in self._open.get(kind, ())
+        )
+
+    def matching(self, event: Event) -> list[tuple[Rule, EventPattern]]:
+        """The rules that an event matches, each with the first of its patterns that does."""
+        candidates = [*self._by_callee.get((event.kind, event.callee or ""), ()), *self._open.get(event.kind, ())]
+        found: dict[str, tuple[Rule, EventPattern]] = {}
+        for rule, pattern in candidates:
+            if rule.id not in found and matches(event, pattern):
+                found[rule.id] = rule, pattern
+        return list(found.values())
 
 
 def matches(event: Event, pattern: EventPattern) -> bool:

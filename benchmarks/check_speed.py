@@ -1,0 +1,104 @@
+"""How fast ``breakscan check`` reads, beside its peers, over the same files in the same run.
+
+    python -m venv peers && peers/bin/pip install -r benchmarks/peers.txt
+    python benchmarks/check_speed.py --peers peers/bin [FOLDER] [--repeat N] [--json FILE]
+
+FOLDER is by default the ``models`` folder of the installed transformers (about 1 million lines).  Printed per tool:
+the median wall and CPU seconds, lines per second, and how many times the CPU seconds of breakscan it took.  A peer
+that is not installed is left out and named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Medians over the repeats, in seconds; ``rss`` is the largest resident set of any process, in bytes."""
+
+    tool: str
+    wall: float
+    cpu: float
+    lines_per_second: float
+    lines_per_cpu_second: float
+    rss: int
+    times_the_cpu_of_breakscan: float
+
+
+def commands(folder: Path, peers: str | None) -> dict[str, list[str] | None]:
+    """The command of each tool, or None where it is not installed."""
+    torchfix = shutil.which("torchfix", path=peers)
+    mlinter = shutil.which("mlinter", path=peers)
+    return {
+        "breakscan": [sys.executable, "-m", "breakscan", "check", "--format", "concise", "--exit-zero", str(folder)],
+        "transformers-mlinter": mlinter and [mlinter, "--no-cache", "--no-progress", str(folder)],  # type: ignore
+        "torchfix": torchfix and [torchfix, "--select", "ALL", str(folder)],  # type: ignore
+    }
+
+
+def run(command: list[str]) -> tuple[float, float, int]:
+    """Wall seconds, CPU seconds of the process and its children, and its largest resident set in bytes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    wall = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode not in (0, 1):
+        print(f"  note: {Path(command[0]).name} ended with {done.returncode}: {done.stderr[-300:]!r}")
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return wall, cpu, after.ru_maxrss * 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--peers", help="folder of the peers' commands")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    folder = options.folder
+    if folder is None:
+        spec = importlib.util.find_spec("transformers")
+        if spec is None or spec.origin is None:
+            sys.exit("transformers is not installed: pip install transformers, or name a folder")
+        folder = Path(spec.origin).parent / "models"
+    files = sorted(folder.rglob("*.py"))
+    lines = sum(file.read_bytes().count(b"\n") for file in files)
+    print(f"{len(files)} files, {lines:,} lines, {os.cpu_count()} cores, Python {sys.version.split()[0]}")
+    rows: list[Measured] = []
+    for tool, command in commands(folder, options.peers).items():
+        if not command:
+            print(f"{tool:22} not installed")
+            continue
+        # A peer that needs minutes is run once: its noise does not change the ratio that matters.
+        runs = [run(command)]
+        while len(runs) < options.repeat and runs[0][0] < 120:
+            runs.append(run(command))
+        wall, cpu = (statistics.median(column) for column in ([r[0] for r in runs], [r[1] for r in runs]))
+        ratio = cpu / (rows[0].cpu if rows else cpu)
+        rows.append(Measured(tool, wall, cpu, lines / wall, lines / cpu, max(r[2] for r in runs), ratio))
+        print(
+            f"{tool:22} {wall:8.1f} s wall  {cpu:8.1f} s CPU  {lines / wall:9,.0f} lines/s  "
+            f"{lines / cpu:9,.0f} lines/CPU-s  {ratio:6.1f}x  (median of {len(runs)})",
+            flush=True,
+        )
+    if options.json:
+        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

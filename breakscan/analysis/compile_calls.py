@@ -1,0 +1,80 @@
+"""The uses of ``torch.compile`` and ``Module.compile`` themselves: in a region or out of it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from breakscan.analysis.index import FunctionInfo, FunctionNode
+from breakscan.analysis.program import Program
+from breakscan.findings import Place
+from breakscan.rulebook.events import Argument, Event, EventKind
+
+
+def compile_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tuple[FunctionInfo | None, Event]]:
+    """An event for each call to ``torch.compile``, with the function that holds it.
+
+    ``compiled`` are the functions in a region.
+    """
+    if "compile" in program.module.text:
+        yield from _Finder(program, compiled).block(program.index.tree.body, None, Place.PLAIN)
+
+
+class _Finder:
+    def __init__(self, program: Program, compiled: set[FunctionInfo]) -> None:
+        self.program = program
+        self.compiled = compiled
+        self.infos: dict[FunctionNode, FunctionInfo] = {info.node: info for info in program.index.all_functions}
+
+    def block(
+        self, body: list[ast.stmt], function: FunctionInfo | None, place: Place
+    ) -> Iterator[tuple[FunctionInfo | None, Event]]:
+        for node in body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield from self.block(node.body, self.infos.get(node, function), Place.PLAIN)
+            elif isinstance(node, ast.ClassDef):
+                yield from self.block(node.body, function, Place.PLAIN)
+            else:
+                yield from self.statement(node, function, place)
+
+    def statement(
+        self, node: ast.stmt, function: FunctionInfo | None, place: Place
+    ) -> Iterator[tuple[FunctionInfo | None, Event]]:
+        inside = Place.LOOP if isinstance(node, ast.For | ast.AsyncFor | ast.While) else place
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt):
+                yield from self.block([child], function, inside)
+            elif isinstance(child, ast.ExceptHandler | ast.match_case):
+                yield from self.block(child.body, function, inside)
+            else:
+                for call in ast.walk(child):
+                    if isinstance(call, ast.Call) and self.program.index.dotted(call.func) == "torch.compile":
+                        yield function, self.event(call, self.form(node, call), function, place)
+
+    def form(self, statement: ast.stmt, call: ast.Call) -> str:
+        if isinstance(statement, ast.Expr) and statement.value is call:
+            return "discarded"
+        if isinstance(statement, ast.Assign) and statement.value is call:
+            targets = [t.id for t in statement.targets if isinstance(t, ast.Name)]
+            argument = call.args[0] if call.args else None
+            if targets == ["self"] and isinstance(argument, ast.Name) and argument.id == "self":
+                return "rebound-self"
+        return "used"
+
+    def event(self, call: ast.Call, form: str, function: FunctionInfo | None, place: Place) -> Event:
+        line, column, end_line, end_column = self.program.span(call)
+        arguments = [Argument(i, None, frozenset({"unknown"})) for i in range(len(call.args))]
+        arguments += [Argument(None, k.arg, frozenset({"unknown"})) for k in call.keywords if k.arg]
+        return Event(
+            kind=EventKind.COMPILE,
+            line=line,
+            column=column,
+            end_line=end_line,
+            end_column=end_column,
+            form=form,
+            callee="torch.compile",
+            arguments=tuple(arguments),
+            place=place,
+            in_region=function in self.compiled,
+            text=self.program.text_of(call),
+        )

@@ -1,0 +1,66 @@
+"""Turns events into findings: which rule, and what the targeted torch does at such a place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from breakscan.findings import Confidence, Finding, Kind, Mode, Place, Region, Severity, Site, Verdict
+from breakscan.rulebook.document import EventPattern, Rule
+from breakscan.rulebook.events import Event
+from breakscan.rulebook.ledger import Ledger
+from breakscan.rulebook.matching import RuleIndex
+
+_ORDER = [Confidence.POSSIBLE, Confidence.CONDITIONAL, Confidence.LIKELY, Confidence.CERTAIN]
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """The selected rules, the ledger of the targeted version, and the mode."""
+
+    rules: RuleIndex
+    ledger: Ledger
+    mode: Mode
+
+    def findings(self, event: Event, path: str, function: str | None, region: Region | None) -> list[Finding]:
+        """The findings that an event makes: none where the targeted torch compiles it."""
+        found = []
+        for rule, pattern in self.rules.matching(event):
+            ruling = self.ledger.ruling(rule.id, self.mode, event.place, event.form)
+            verdict = ruling.verdict if ruling else None
+            if rule.kind is Kind.GRAPH_BREAK and verdict is Verdict.COMPILES:
+                continue
+            confidence = _confidence(event, pattern)
+            found.append(
+                Finding(
+                    rule=rule.id,
+                    name=rule.name,
+                    kind=rule.kind,
+                    severity=_severity(rule, verdict),
+                    confidence=confidence,
+                    message=rule.message.format(callee=event.callee, attribute=event.attribute, text=event.text),
+                    site=Site(path, event.line, event.column, event.end_line, event.end_column),
+                    function=function,
+                    region=region,
+                    gb=ruling.gb if ruling else (),
+                    verdict=verdict,
+                    place=event.place if rule.kind is Kind.GRAPH_BREAK else Place.PLAIN,
+                    via=event.via if rule.kind is Kind.GRAPH_BREAK else None,
+                    condition=event.condition if confidence is Confidence.CONDITIONAL else None,
+                )
+            )
+        return found
+
+
+def _severity(rule: Rule, verdict: Verdict | None) -> Severity:
+    if rule.kind is Kind.GRAPH_BREAK and verdict in (Verdict.EAGER, Verdict.RAISES):
+        return Severity.ERROR
+    return rule.severity
+
+
+def _confidence(event: Event, pattern: EventPattern) -> Confidence:
+    confidence = event.confidence
+    if pattern.operand or pattern.arguments:
+        confidence = min(confidence, event.operand_confidence, key=_ORDER.index)
+    if event.condition and confidence is not Confidence.POSSIBLE:
+        return Confidence.CONDITIONAL
+    return confidence

@@ -1,0 +1,362 @@
+"""One file under interpretation: runs its functions from the entries of the compiler, across calls in the file."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field, replace
+
+from breakscan.analysis.annotations import annotated_value
+from breakscan.analysis.api import DTYPE_CLASS, TorchApi
+from breakscan.analysis.calls import Arguments
+from breakscan.analysis.frame import EventKey, Frame
+from breakscan.analysis.index import BUILTINS, ClassInfo, FunctionInfo, ModuleIndex
+from breakscan.analysis.parameters import parameter_values
+from breakscan.analysis.regions import Entry, is_untraced
+from breakscan.analysis.statements import returned_value, run_body, run_statement
+from breakscan.analysis.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value, container_of, join
+from breakscan.findings import Place, Region, Site
+from breakscan.rulebook.events import Event
+from breakscan.rulebook.matching import RuleIndex
+from breakscan.source.module import SourceModule
+
+MOST_RUNS = 6
+"""A function's parameters and place settle within a few runs; recursion through containers may not."""
+MOST_CALLS_DEEP = 40
+
+
+@dataclass(slots=True)
+class State:
+    """What is known of a function: its parameters so far, what it returns, what it emitted last."""
+
+    parameters: dict[str, Value]
+    region: Region | None
+    place: Place = Place.PLAIN
+    via: str | None = None
+    returns: Value = UNKNOWN
+    events: dict[EventKey, Event] = field(default_factory=dict)
+    calls: set[FunctionInfo] = field(default_factory=set)
+    handles_tensors: bool = False
+    runs: int = 0
+    running: bool = False
+
+
+class Program:
+    """The functions of one file and what is known of them."""
+
+    def __init__(self, module: SourceModule, index: ModuleIndex, api: TorchApi, rules: RuleIndex) -> None:
+        self.module = module
+        self.index = index
+        self.api = api
+        self.rules = rules
+        self.states: dict[FunctionInfo, State] = {}
+        self._infos = {info.node: info for info in index.all_functions}
+        self._attributes: dict[tuple[ClassInfo, str], Value] = {}
+        self._initialised: set[ClassInfo] = set()
+        self._globals: dict[str, Value] = {}
+        self._depth = 0
+        self._changed = False
+        self._read_globals()
+
+    # -- entries ----------------------------------------------------------------------------------------------
+
+    def run(self, entries: list[Entry]) -> None:
+        """Interprets the entries and all that they call, again where an attribute turned out to hold more."""
+        for _ in range(2):
+            self._changed = False
+            for entry in entries:
+                self._enter(entry)
+            if not self._changed:
+                break
+            for state in self.states.values():
+                state.runs = 0
+
+    def _enter(self, entry: Entry) -> None:
+        info = entry.function
+        compiled = entry.compiled or (info.owner is not None and info.name == "forward")
+        seeds = parameter_values(self.index, self.api, info, entry=True, compiled=compiled)
+        receiver = self._receiver(info)
+        if receiver is not None:
+            seeds = {receiver[0]: receiver[1], **seeds}
+        state = self.states.get(info)
+        if state is None:
+            state = self.states[info] = State(seeds, entry.region)
+        else:
+            state.region = state.region or entry.region
+            for name, value in seeds.items():
+                known = state.parameters.get(name)
+                state.parameters[name] = value if known is None or known == UNKNOWN else join(known, value)
+        self._interpret(info, state, None)
+
+    def _receiver(self, info: FunctionInfo) -> tuple[str, Value] | None:
+        """The name and value of ``self`` or ``cls``."""
+        arguments = [*info.node.args.posonlyargs, *info.node.args.args]
+        if info.owner is None or info.is_static or not arguments:
+            return None
+        return arguments[0].arg, self.instance(info.owner)
+
+    def instance(self, owner: ClassInfo) -> Value:
+        sort = Sort.MODULE if self.index.is_module(owner) else Sort.INSTANCE
+        return Value(sort, owner=owner, name=owner.qualname)
+
+    # -- functions --------------------------------------------------------------------------------------------
+
+    def call_function(
+        self, frame: Frame, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None
+    ) -> Value:
+        """What a call to a function of the file returns; the callee is interpreted for these arguments too."""
+        declared = annotated_value(self.index, getattr(info.node, "returns", None))
+        if is_untraced(info) or self._depth > MOST_CALLS_DEEP:
+            return declared
+        if frame.silent:
+            return declared
+        caller = self.states.get(frame.function) if frame.function is not None else None
+        state = self.states.get(info)
+        fresh = state is None
+        if state is None:
+            state = self.states[info] = State({}, caller.region if caller else None)
+        if caller is not None:
+            caller.calls.add(info)
+            state.region = state.region or caller.region
+        changed = self._join_arguments(info, state, given)
+        if state.place is Place.PLAIN and frame.place is not Place.PLAIN:
+            state.place = frame.place
+            state.via = frame.via or (frame.function.qualname if frame.function else None)
+            changed = True
+        if (fresh or changed) and not state.running:
+            self._interpret(info, state, closure)
+        if info.is_generator:
+            return container_of(declared.item())
+        result = state.returns
+        if result.sort in (Sort.UNKNOWN, Sort.NAMESPACE) and declared.sort is not Sort.UNKNOWN:
+            return declared
+        return result
+
+    def _join_arguments(self, info: FunctionInfo, state: State, given: Arguments) -> bool:
+        base = parameter_values(self.index, self.api, info, entry=False, compiled=False)
+        node = info.node.args
+        names = [a.arg for a in [*node.posonlyargs, *node.args]]
+        defaults = dict(zip(names[::-1], node.defaults[::-1], strict=False))
+        defaults |= {a.arg: d for a, d in zip(node.kwonlyargs, node.kw_defaults, strict=True) if d is not None}
+        changed = False
+        for position, name in enumerate([*names, *(a.arg for a in node.kwonlyargs)]):
+            value = given.get(position if position < len(names) else 10**6, name)
+            if value is None and not given.spread and name in defaults:
+                value = _default_value(defaults[name], base.get(name, UNKNOWN))
+            value = _as_declared(value, base.get(name, UNKNOWN))
+            known = state.parameters.get(name)
+            merged = value if known is None else join(known, value)
+            if merged != known:
+                state.parameters[name] = merged
+                changed = True
+        for extra in (node.vararg, node.kwarg):
+            if extra is not None and extra.arg not in state.parameters:
+                state.parameters[extra.arg] = base[extra.arg]
+        return changed
+
+    def _interpret(self, info: FunctionInfo, state: State, closure: dict[str, Value] | None) -> None:
+        if state.runs >= MOST_RUNS or state.running:
+            return
+        if info.owner is not None:
+            self._initialise(info.owner)
+        state.runs += 1
+        state.running = True
+        self._depth += 1
+        try:
+            # Names of the enclosing function that are bound later are seen too: a closure reads them when called.
+            frame = Frame(self, info, {**(closure or {}), **state.parameters}, state.place, state.via)
+            body = info.node.body
+            if isinstance(body, list):
+                reaches_end = run_body(frame, body)
+            else:
+                run_statement(frame, ast.copy_location(ast.Return(body), body))
+                reaches_end = False
+            state.returns = returned_value(frame, reaches_end)
+            state.events = frame.events
+            values = [*frame.names.values(), *frame.returned]
+            state.handles_tensors = any(v.is_tensor and v.sure is not Sure.POSSIBLE for v in values)
+        finally:
+            state.running = False
+            self._depth -= 1
+
+    def pass_callables(self, frame: Frame, values: list[Value]) -> None:
+        """Functions handed to something that is not known: it may well call them."""
+        for value in values:
+            if value.sort is Sort.FUNCTION and value.function is not None:
+                arguments = [value.bound] if value.bound is not None else []
+                self.call_function(frame, value.function, Arguments(arguments, {}, spread=True), value.closure)
+
+    def nested_info(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionInfo:
+        return self._infos[node]
+
+    def lambda_info(self, node: ast.Lambda, inside: FunctionInfo | None) -> FunctionInfo:
+        if node not in self._infos:
+            prefix = f"{inside.qualname}.<locals>." if inside else ""
+            self._infos[node] = FunctionInfo(node, f"{prefix}<lambda>", nested=True)
+        return self._infos[node]
+
+    # -- names ------------------------------------------------------------------------------------------------
+
+    def _read_globals(self) -> None:
+        frame = Frame(self, None, self._globals)
+        frame.silent = True
+        self._read_block(frame, self.index.tree.body)
+
+    def _read_block(self, frame: Frame, body: list[ast.stmt]) -> None:
+        for node in body:
+            if isinstance(node, ast.Assign | ast.AnnAssign):
+                run_statement(frame, node)
+            elif isinstance(node, ast.If | ast.Try):
+                self._read_block(frame, node.body)
+                self._read_block(frame, node.orelse)
+
+    def look_up_global(self, name: str) -> Value:
+        if name in self._globals:
+            return self._globals[name]
+        if name in self.index.functions:
+            return Value(Sort.FUNCTION, function=self.index.functions[name])
+        if name in self.index.classes:
+            return Value(Sort.CLASS, owner=self.index.classes[name], name=name)
+        if name in self.index.imports:
+            return self.imported(self.index.imports[name])
+        return Value(Sort.NAMESPACE, name=name) if name in BUILTINS else UNKNOWN
+
+    def imported(self, dotted: str) -> Value:
+        """The value of a dotted name from elsewhere."""
+        head, _, last = dotted.rpartition(".")
+        if head in ("torch", "math", "numpy") and (last in DTYPE_CLASS or last in ("inf", "nan", "pi", "e")):
+            return CONSTANT
+        return Value(Sort.NAMESPACE, name=dotted)
+
+    # -- classes ----------------------------------------------------------------------------------------------
+
+    def _initialise(self, owner: ClassInfo) -> None:
+        """Reads the class bodies and ``__init__`` of a class and its bases for the attributes that they set."""
+        for info in self.index.bases_of(owner):
+            if info in self._initialised:
+                continue
+            self._initialised.add(info)
+            for node in info.node.body:
+                if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                    self.store(info, node.target.id, annotated_value(self.index, node.annotation))
+                elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+                    for target in node.targets:
+                        if isinstance(target, ast.Name):
+                            self.store(info, target.id, NONE if node.value.value is None else CONSTANT)
+            init = info.methods.get("__init__")
+            if init is not None and isinstance(init.node.body, list):
+                values = parameter_values(self.index, self.api, init, entry=False, compiled=False)
+                receiver = self._receiver(init)
+                frame = Frame(self, init, {**values, **(dict([receiver]) if receiver else {})})
+                frame.silent = True
+                run_body(frame, init.node.body)
+
+    def store(self, owner: ClassInfo, name: str, value: Value) -> None:
+        """Remembers what an attribute of a class's instances can hold."""
+        if value.sort is Sort.TENSOR:
+            value = replace(value, intermediate=False, optional=None)
+        key = owner, name
+        known = self._attributes.get(key)
+        merged = value if known is None else join(known, value)
+        if merged != known:
+            self._attributes[key] = merged
+            self._changed = True
+
+    def stored(self, owner: ClassInfo, name: str) -> Value | None:
+        """What an attribute of the class's instances can hold, if anything is known of it."""
+        self._initialise(owner)
+        for base in self.index.bases_of(owner):
+            if (base, name) in self._attributes:
+                return self._attributes[base, name]
+        return None
+
+    def attribute(self, frame: Frame, owner: Value, name: str) -> Value:
+        """The value of an attribute of an instance, or of a class of the file."""
+        info = owner.owner
+        assert info is not None
+        self._initialise(info)
+        for base in self.index.bases_of(info):
+            method = base.methods.get(name)
+            if method is not None:
+                if method.is_property:
+                    return self.call_function(frame, method, Arguments([owner], {}), None)
+                bound = None if method.is_static or owner.sort is Sort.CLASS else owner
+                if "classmethod" in method.decorators:
+                    bound = Value(Sort.CLASS, owner=info, name=info.qualname)
+                return Value(Sort.FUNCTION, function=method, bound=bound)
+            if (base, name) in self._attributes:
+                return self._attributes[base, name]
+        if owner.sort is Sort.MODULE and name == "training":
+            return CONSTANT
+        if owner.sort is Sort.MODULE:
+            return Value(Sort.NAMESPACE, Sure.LIKELY, name=f"torch.nn.Module.{name}", bound=owner)
+        return Value(Sort.NAMESPACE, Sure.POSSIBLE, name=f"?.{name}", bound=replace(owner, name=None))
+
+    def super_value(self, frame: Frame) -> Value:
+        """``super()``: the first base in the file, else a module or object of which nothing is known."""
+        owner = frame.function.owner if frame.function is not None else None
+        if owner is None:
+            return UNKNOWN
+        bases = self.index.bases_of(owner)[1:]
+        if bases:
+            return self.instance(bases[0])
+        return Value(Sort.MODULE, Sure.LIKELY) if self.index.is_module(owner) else UNKNOWN
+
+    def makes_parameters(self, owner: ClassInfo, seen: frozenset[ClassInfo] = frozenset()) -> bool:
+        """Whether constructing the class constructs parameters."""
+        self._initialise(owner)
+        chain = self.index.bases_of(owner)
+        for (info, _), value in list(self._attributes.items()):
+            if info not in chain:
+                continue
+            if value.parameter or value.name in self.api.modules_with_parameters:
+                return True
+            part = value.owner if value.sort is Sort.MODULE else None
+            if part is not None and part not in seen | {owner} and self.makes_parameters(part, seen | {owner}):
+                return True
+        return False
+
+    def dataclass_fields(self, owner: ClassInfo) -> list[str]:
+        """The fields of a dataclass, in order; empty for another class."""
+        if not any(d.rsplit(".", 1)[-1] == "dataclass" for d in owner.decorators):
+            return []
+        self._initialise(owner)
+        return [n.target.id for n in owner.node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)]
+
+    # -- text -------------------------------------------------------------------------------------------------
+
+    def span(self, node: ast.AST) -> tuple[int, int, int, int]:
+        """Line and column, end line and end column of a node, from 1; of a class its header alone."""
+        line: int = node.lineno  # type: ignore[attr-defined]
+        start: int = node.col_offset  # type: ignore[attr-defined]
+        if isinstance(node, ast.ClassDef):
+            column = self.module.column(line, start)
+            return line, column, line, column + len(f"class {node.name}")
+        end_line: int = node.end_lineno  # type: ignore[attr-defined]
+        end: int = node.end_col_offset  # type: ignore[attr-defined]
+        return line, self.module.column(line, start), end_line, self.module.column(end_line, end)
+
+    def text_of(self, node: ast.AST) -> str:
+        """The source of a node on one line, shortened to sixty characters."""
+        site = Site(self.module.display, *self.span(node))
+        text = " ".join(self.module.segment(site).split())
+        return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _default_value(default: ast.expr, base: Value) -> Value:
+    if isinstance(default, ast.Constant):
+        return NONE if default.value is None else CONSTANT
+    return base if base.sort is not Sort.UNKNOWN else UNKNOWN
+
+
+def _as_declared(value: Value | None, base: Value) -> Value:
+    """An argument as the parameter's annotation or use refines it."""
+    if value is None or value.sort in (Sort.UNKNOWN, Sort.NAMESPACE):
+        return base
+    value = replace(value, optional=None) if value.optional else value
+    if base.is_tensor and value.is_tensor:
+        return replace(value, sure=max(value.sure, base.sure), dtype=value.dtype or base.dtype)
+    if base.is_tensor and value.sort not in (Sort.NONE, Sort.CONSTANT, Sort.NUMBER, Sort.SHAPE):
+        return base
+    if base.sort in (Sort.CONSTANT, Sort.CONTAINER) and value.sort is Sort.CONSTANT:
+        return base
+    return value

@@ -1,0 +1,179 @@
+"""Tests that need no value: what is known of them while Dynamo traces, what they narrow, and in which words
+their outcome is a condition."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from breakscan.analysis.values import NONE, Sort, Sure, Value
+
+if TYPE_CHECKING:
+    from breakscan.analysis.frame import Frame
+
+_TRUE_WHILE_TRACING = ("is_compiling", "is_dynamo_compiling", "is_torchdynamo_compiling", "is_torch_compiling")
+_FALSE_WHILE_TRACING = ("is_scripting", "is_tracing", "is_exporting", "is_torch_fx_proxy", "is_jit_tracing")
+_TENSOR_CLASSES = ("torch.Tensor", "torch.nn.Parameter")
+
+
+def known_truth(frame: Frame, test: ast.expr) -> bool | None:
+    """What the test is for certain while Dynamo traces, or None."""
+    if isinstance(test, ast.Constant):
+        return bool(test.value)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = known_truth(frame, test.operand)
+        return None if inner is None else not inner
+    if isinstance(test, ast.BoolOp):
+        known = [known_truth(frame, value) for value in test.values]
+        decisive = isinstance(test.op, ast.Or)
+        if decisive in known:
+            return decisive
+        return None if None in known else not decisive
+    if isinstance(test, ast.Name | ast.Attribute):
+        dotted = frame.index.dotted(test) or ""
+        return False if dotted in ("typing.TYPE_CHECKING", "TYPE_CHECKING") else None
+    if isinstance(test, ast.Call):
+        return _known_call(frame, test)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return _known_none_test(frame, test)
+    return None
+
+
+def _known_call(frame: Frame, test: ast.Call) -> bool | None:
+    dotted = frame.index.dotted(test.func) or ""
+    last = dotted.rsplit(".", 1)[-1]
+    if last in _TRUE_WHILE_TRACING:
+        return True
+    if last in _FALSE_WHILE_TRACING:
+        return False
+    if (dotted == "isinstance" and len(test.args) == 2) or dotted == "torch.is_tensor":
+        value = _known(frame, test.args[0]) if test.args else None
+        tensors = dotted == "torch.is_tensor" or frame.index.dotted(test.args[1]) in _TENSOR_CLASSES
+        if value is not None and tensors and value.sure is Sure.CERTAIN:
+            if value.is_tensor and not value.maybe_none:
+                return True
+            if value.sort in (Sort.CONSTANT, Sort.NONE, Sort.SHAPE):
+                return False
+    return None
+
+
+def _known_none_test(frame: Frame, test: ast.Compare) -> bool | None:
+    subject = _none_test_subject(test)
+    value = _known(frame, subject) if subject is not None else None
+    if value is None:
+        return None
+    if value.sort is Sort.NONE:
+        return isinstance(test.ops[0], ast.Is)
+    if value.is_tensor and value.sure is Sure.CERTAIN and not value.maybe_none:
+        return isinstance(test.ops[0], ast.IsNot)
+    return None
+
+
+def _none_test_subject(test: ast.Compare) -> ast.expr | None:
+    """``x`` of ``x is None`` or ``x is not None``."""
+    right = test.comparators[0]
+    if isinstance(test.ops[0], ast.Is | ast.IsNot) and isinstance(right, ast.Constant) and right.value is None:
+        return test.left
+    return None
+
+
+def attribute_key(node: ast.expr) -> str | None:
+    """The key under which a frame keeps what it knows of ``name.attribute`` besides the class."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return f"{node.value.id}.{node.attr}"
+    return None
+
+
+def _key(node: ast.expr) -> str | None:
+    if isinstance(node, ast.NamedExpr):
+        node = node.target
+    return node.id if isinstance(node, ast.Name) else attribute_key(node)
+
+
+def _known(frame: Frame, node: ast.expr) -> Value | None:
+    """What is known of a name, or of an attribute of one."""
+    key = _key(node)
+    if key is None:
+        return None
+    if key in frame.names:
+        return frame.names[key]
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        owner = frame.look_up(node.value.id)
+        return frame.program.stored(owner.owner, node.attr) if owner.owner is not None else None
+    return frame.look_up(key) if "." not in key else None
+
+
+def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[str]:
+    """Narrows the names of the frame for the case that the test has that outcome.
+
+    Returns the conditions, in words, that this case stands under: a dtype or device, an input that may be
+    left out, a flag that is off by default.
+    """
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return narrow(frame, test.operand, not outcome)
+    if isinstance(test, ast.BoolOp):
+        if isinstance(test.op, ast.And) is outcome:
+            return [condition for value in test.values for condition in narrow(frame, value, outcome)]
+        return []
+    if isinstance(test, ast.NamedExpr):
+        test = test.target
+    if isinstance(test, ast.Name):
+        return _narrow_name(frame, test.id, outcome)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return _narrow_compare(frame, test, outcome)
+    if isinstance(test, ast.Call):
+        _narrow_call(frame, test, outcome)
+    return []
+
+
+def _narrow_name(frame: Frame, name: str, outcome: bool) -> list[str]:
+    value = frame.look_up(name)
+    if value.optional and not value.is_tensor and value.sort is not Sort.NUMBER:
+        default_on = value.optional.endswith(" is off")
+        return [value.optional] if outcome is not default_on else []
+    if outcome and value.maybe_none and name in frame.names:
+        frame.names[name] = replace(value, maybe_none=False)
+    return []
+
+
+def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[str]:
+    subject = _none_test_subject(test)
+    if subject is None:
+        return _device_or_dtype(frame, test, outcome)
+    key, value = _key(subject), _known(frame, subject)
+    if key is None or value is None:
+        return []
+    if isinstance(test.ops[0], ast.Is) is outcome:
+        frame.names[key] = NONE
+        return []
+    frame.names[key] = replace(value, maybe_none=False, optional=None)
+    return [value.optional] if value.optional else []
+
+
+def _device_or_dtype(frame: Frame, test: ast.Compare, outcome: bool) -> list[str]:
+    sides = [test.left, *test.comparators]
+    for side in sides:
+        text = ast.unparse(side)
+        if text.endswith((".dtype", ".device", ".device.type")):
+            said = ast.unparse(test)
+            return [f"`{said}`" if outcome else f"not `{said}`"]
+    return []
+
+
+def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> None:
+    dotted = frame.index.dotted(test.func)
+    if not test.args:
+        return
+    is_tensor_test = dotted == "torch.is_tensor" or (
+        dotted == "isinstance" and len(test.args) == 2 and frame.index.dotted(test.args[1]) in _TENSOR_CLASSES
+    )
+    key, value = _key(test.args[0]), _known(frame, test.args[0])
+    if key is None or value is None:
+        return
+    if is_tensor_test and outcome:
+        made = value if value.is_tensor else Value(Sort.TENSOR)
+        frame.names[key] = replace(made, sure=Sure.CERTAIN, maybe_none=False)
+    elif value.is_tensor and (is_tensor_test or (dotted == "isinstance" and outcome and value.sure < Sure.CERTAIN)):
+        # Something other than a tensor: nothing more is known of it.
+        frame.names[key] = Value(Sort.UNKNOWN, Sure.POSSIBLE)

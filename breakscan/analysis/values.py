@@ -1,0 +1,189 @@
+"""What the static half knows of a value: the lattice, its joins, and the words that rules use for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from breakscan.analysis.index import ClassInfo, FunctionInfo
+
+
+class Sort(str, Enum):
+    """The kinds of value that are told apart."""
+
+    TENSOR = "tensor"
+    NUMBER = "number"
+    """A Python number that was read out of a tensor."""
+    SHAPE = "shape"
+    """A ``torch.Size``, or a number taken from one."""
+    CONSTANT = "constant"
+    """A Python value that no tensor's contents decide."""
+    NONE = "none"
+    MODULE = "module"
+    INSTANCE = "instance"
+    CLASS = "class"
+    FUNCTION = "function"
+    NAMESPACE = "namespace"
+    """Something imported: ``name`` is its dotted name."""
+    CONTAINER = "container"
+    UNKNOWN = "unknown"
+
+
+class Sure(int, Enum):
+    """How a value is known: proved, through one assumption, or by a guess."""
+
+    POSSIBLE = 0
+    LIKELY = 1
+    CERTAIN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One abstract value.
+
+    ``dtype`` is ``float``, ``int``, ``bool`` or None (unknown); ``zero_dim`` None where unknown.  ``name`` is the
+    dotted name of a class, function or import that is not in the file.  ``elements`` are those of a tuple or
+    list of known length, ``element`` any element of a container, ``keys`` the entries under constant keys.
+    """
+
+    sort: Sort
+    sure: Sure = Sure.CERTAIN
+    dtype: str | None = None
+    zero_dim: bool | None = None
+    intermediate: bool = False
+    parameter: bool = False
+    maybe_none: bool = False
+    optional: str | None = None
+    name: str | None = None
+    owner: ClassInfo | None = None
+    function: FunctionInfo | None = None
+    bound: Value | None = None
+    closure: dict[str, Value] | None = field(default=None, compare=False, hash=False)
+    elements: tuple[Value, ...] | None = None
+    element: Value | None = None
+    keys: tuple[tuple[str, Value], ...] = ()
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.sort is Sort.TENSOR
+
+    def words(self) -> frozenset[str]:
+        """Every word of ``breakscan.rulebook.events.OPERANDS`` that is true of the value."""
+        if self.sort is Sort.TENSOR:
+            found = {"tensor"}
+            found |= {f"tensor:{self.dtype}"} if self.dtype else set()
+            found |= {"tensor:0d"} if self.zero_dim else set()
+            found |= {"tensor:parameter"} if self.parameter else set()
+            found |= {"tensor:intermediate"} if self.intermediate else set()
+            return frozenset(found)
+        known = {Sort.NUMBER, Sort.SHAPE, Sort.CONSTANT, Sort.NONE, Sort.MODULE, Sort.INSTANCE, Sort.CONTAINER}
+        return frozenset({self.sort.value if self.sort in known else "unknown"})
+
+    def at_most(self, sure: Sure) -> Value:
+        return self if self.sure <= sure else replace(self, sure=sure)
+
+    def item(self) -> Value:
+        """What iterating over the value, or indexing it with something unknown, gives."""
+        if self.sort is Sort.TENSOR:
+            return replace(self, zero_dim=None, parameter=False, optional=None, maybe_none=False)
+        if self.sort is Sort.SHAPE:
+            return self
+        if self.elements:
+            return join_all(self.elements)
+        if self.element is not None:
+            return self.element
+        if self.keys:
+            return join_all([value for _, value in self.keys])
+        return self if self.sort is Sort.CONSTANT else UNKNOWN
+
+
+UNKNOWN = Value(Sort.UNKNOWN, Sure.POSSIBLE)
+CONSTANT = Value(Sort.CONSTANT)
+NONE = Value(Sort.NONE)
+SHAPE = Value(Sort.SHAPE)
+
+
+def tensor(sure: Sure = Sure.CERTAIN, dtype: str | None = None, zero_dim: bool | None = None) -> Value:
+    """A tensor made in the region."""
+    return Value(Sort.TENSOR, sure, dtype=dtype, zero_dim=zero_dim, intermediate=True)
+
+
+def number(sure: Sure) -> Value:
+    return Value(Sort.NUMBER, sure)
+
+
+def container(elements: list[Value]) -> Value:
+    """A tuple or list display."""
+    return Value(Sort.CONTAINER, elements=tuple(elements))
+
+
+def container_of(element: Value) -> Value:
+    """A container of unknown length."""
+    return Value(Sort.CONTAINER, element.sure, element=element)
+
+
+def join(a: Value, b: Value) -> Value:
+    """The least that is true of both."""
+    if a == b or b is a:
+        return a
+    if a.sort is b.sort:
+        return _join_same(a, b)
+    for one, other in ((a, b), (b, a)):
+        if one.sort is Sort.NONE and other.sort is not Sort.UNKNOWN:
+            return replace(other, maybe_none=True)
+    for one, other in ((a, b), (b, a)):
+        if one.sort is Sort.TENSOR:
+            # A name that holds a tensor on one path seldom holds another kind of thing on the next.
+            return replace(one.at_most(Sure.LIKELY), maybe_none=one.maybe_none or other.maybe_none)
+    for one, other in ((a, b), (b, a)):
+        if one.sort is Sort.NUMBER and other.sort in (Sort.CONSTANT, Sort.SHAPE):
+            return one.at_most(Sure.LIKELY)
+        if one.sort is Sort.SHAPE and other.sort is Sort.CONSTANT:
+            return one
+    return UNKNOWN
+
+
+def join_all(values: list[Value] | tuple[Value, ...]) -> Value:
+    result = values[0]
+    for value in values[1:]:
+        result = join(result, value)
+    return result
+
+
+def _join_same(a: Value, b: Value) -> Value:
+    elements: tuple[Value, ...] | None = None
+    element: Value | None = None
+    keys: tuple[tuple[str, Value], ...] = ()
+    if a.sort is Sort.CONTAINER:
+        if a.elements is not None and b.elements is not None and len(a.elements) == len(b.elements):
+            elements = tuple(join(x, y) for x, y in zip(a.elements, b.elements, strict=True))
+        else:
+            parts = [part for part in (_any_element(a), _any_element(b)) if part is not None]
+            element = join_all(parts) if parts else None
+        other = dict(b.keys)
+        keys = tuple((key, join(value, other[key])) for key, value in a.keys if key in other)
+    elif a.sort in (Sort.MODULE, Sort.INSTANCE, Sort.CLASS, Sort.FUNCTION, Sort.NAMESPACE):
+        if a.name != b.name or a.owner is not b.owner or a.function is not b.function:
+            return Value(Sort.MODULE, min(a.sure, b.sure)) if a.sort is Sort.MODULE else UNKNOWN
+        return replace(a, sure=min(a.sure, b.sure), maybe_none=a.maybe_none or b.maybe_none)
+    return replace(
+        a,
+        sure=min(a.sure, b.sure),
+        dtype=a.dtype if a.dtype == b.dtype else None,
+        zero_dim=a.zero_dim if a.zero_dim == b.zero_dim else None,
+        intermediate=a.intermediate and b.intermediate,
+        parameter=a.parameter and b.parameter,
+        maybe_none=a.maybe_none or b.maybe_none,
+        optional=a.optional or b.optional,
+        elements=elements,
+        element=element,
+        keys=keys,
+    )
+
+
+def _any_element(value: Value) -> Value | None:
+    if value.elements:
+        return join_all(value.elements)
+    return value.element

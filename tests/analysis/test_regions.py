@@ -1,0 +1,123 @@
+"""What counts as compiled."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def test_forward_of_a_module_and_what_it_calls(marked) -> None:
+    marked("""
+        def helper(t):
+            return t.sum().item()  # ! BRK201
+
+        def unreached(t: torch.Tensor):
+            return t.sum().item()
+
+        class Net(nn.Module):
+            def forward(self, x):
+                return x * helper(x) + self.scale(x)
+
+            def scale(self, x):
+                return x.max().item()  # ! BRK201
+
+            def save(self, x: torch.Tensor):
+                return x.max().item()
+    """)
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        "@torch.compile\ndef step(x): return x.sum().item()  # ! BRK201",
+        "@torch.compile(mode='max-autotune')\ndef step(x): return x.sum().item()  # ! BRK201",
+        "from functools import partial\n@partial(torch.compile, dynamic=True)\n"
+        "def step(x): return x.sum().item()  # ! BRK201",
+        "def step(x): return x.sum().item()  # ! BRK201\nfast = torch.compile(step)",
+        "def step(x): return x.sum().item()  # ! BRK201\nfast = torch.compile(dynamic=True)(step)",
+        "def step(x): return x.sum().item()  # ! BRK201\nfast = torch.compile(model=step)",
+        "from torch import compile as c\n@c\ndef step(x): return x.sum().item()  # ! BRK201",
+    ],
+)
+def test_roots_in_all_their_spellings(marked, root: str) -> None:
+    """A file that compiles something itself says what is compiled: its other modules are not assumed to be."""
+    other = """
+class Other(nn.Module):
+    def forward(self, x):
+        return x.sum().item()
+"""
+    marked(root + "\n" + other)
+
+
+@pytest.mark.parametrize(
+    "use", ["net = torch.compile(Net())", "net = Net().cuda()\nnet.compile()", "net = Net()\nfast = torch.compile(net)"]
+)
+def test_a_compiled_module_is_compiled_from_its_forward(marked, use: str) -> None:
+    marked("class Net(nn.Module):\n    def forward(self, x):\n        return x.sum().item()  # ! BRK201\n" + use)
+
+
+def test_disabled_functions_and_eager_branches_are_not_traced(marked) -> None:
+    marked("""
+        @torch.compiler.disable
+        def report(x):
+            print(x)
+
+        class Net(nn.Module):
+            def forward(self, x):
+                report(x)
+                if not torch.compiler.is_compiling():
+                    print(x)
+                if torch.jit.is_scripting():
+                    print(x)
+                if torch.compiler.is_compiling():
+                    return x
+                print(x)
+                return x
+    """)
+
+
+def test_the_other_side_of_is_compiling_is_traced(marked) -> None:
+    marked("""
+        class Net(nn.Module):
+            def forward(self, x):
+                if torch.compiler.is_compiling():
+                    print("compiling")  # ! BRK401
+                else:
+                    print("eager")
+                return x
+    """)
+
+
+def test_regions_all_takes_functions_that_handle_tensors(marked) -> None:
+    marked(
+        """
+        def metric(preds: torch.Tensor):
+            return preds.sum().item()  # ! BRK201
+
+        def main(path):
+            print(path)
+        """,
+        regions="all",
+    )
+
+
+def test_an_autograd_function_is_no_module(marked) -> None:
+    marked("""
+        class Op(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.sum().item()
+    """)
+
+
+def test_finding_names_the_region_it_is_compiled_from(check) -> None:
+    [finding] = check("""
+        def helper(t):
+            return t.sum().item()
+
+        @torch.compile
+        def step(x):
+            return helper(x)
+    """).findings
+    assert finding.function == "helper"
+    assert finding.region is not None
+    assert (finding.region.line, finding.region.how) == (8, "@torch.compile")

@@ -1,0 +1,187 @@
+"""What is known of a value decides, not its name."""
+
+from __future__ import annotations
+
+import textwrap
+
+from breakscan.findings import Confidence
+
+
+def body(source: str, signature: str = "self, x") -> str:
+    return f"class Net(nn.Module):\n    def forward({signature}):\n" + textwrap.indent(textwrap.dedent(source), " " * 8)
+
+
+def test_shapes_types_and_devices_are_no_tensors(marked) -> None:
+    marked(
+        body("""
+            if x.shape[0] > 2 and x.dim() == 3 and x.numel() and x.size(-1) > x.shape[-1] // 2:
+                x = x + 1
+            if x.is_floating_point() or x.is_cuda or x.requires_grad or x.device.type == "cpu" or len(x) > 3:
+                x = x + 1
+            b, t = x.size()
+            if b * t > 10:
+                x = x + 1
+            if self.training and x is not None and isinstance(x, torch.Tensor):
+                x = x + 1
+            return x
+        """)
+    )
+
+
+def test_values_flow_through_assignments_arithmetic_and_containers(marked) -> None:
+    marked(
+        body("""
+            total = (x * 2).sum() - 1
+            parts = [total, 3]
+            first, second = parts
+            if first > 0:  # ! BRK101
+                x = x + 1
+            if second > 0:
+                x = x + 1
+            named = {"total": total, "count": 3}
+            if named["total"] > 0:  # ! BRK101
+                x = x + 1
+            if named["count"] > 0:
+                x = x + 1
+            for chunk in x.chunk(2):
+                if chunk.mean() > 0:  # ! BRK101
+                    x = x + 1
+            return x
+        """)
+    )
+
+
+def test_a_name_that_is_bound_anew_is_what_it_is_bound_to(marked) -> None:
+    marked(
+        body("""
+            value = x.sum()
+            value = x.shape[0]
+            if value > 3:
+                x = x + 1
+            return x
+        """)
+    )
+
+
+def test_what_a_function_returns_and_is_given(marked) -> None:
+    marked("""
+        def size_and_sum(t):
+            return t.shape[0], t.sum()
+
+        class Net(nn.Module):
+            def forward(self, x):
+                size, total = size_and_sum(x)
+                if size > 3:
+                    x = x + 1
+                if total > 3:  # ! BRK101
+                    x = x + 1
+                return x
+    """)
+
+
+def test_attributes_of_a_module_come_from_its_init(marked) -> None:
+    marked("""
+        class Net(nn.Module):
+            def __init__(self, width: int, gate=True):
+                super().__init__()
+                self.width = width
+                self.gate = gate
+                self.register_buffer("scale", torch.ones(()))
+                self.bias = nn.Parameter(torch.zeros(width))
+                self.linear = nn.Linear(width, width)
+
+            def forward(self, x):
+                if self.width > 3 and self.gate:
+                    x = x + 1
+                if self.scale > 1:  # ! BRK101
+                    x = x * self.scale
+                if self.bias.abs().max() > 1:  # ! BRK101
+                    x = x + self.bias
+                if self.linear(x).mean() > 0:  # ! BRK101
+                    x = x + 1
+                return x
+    """)
+
+
+def test_none_tests_narrow(marked) -> None:
+    marked("""
+        def mix(x: torch.Tensor, mask: torch.Tensor | None = None):
+            if mask is None:
+                return x
+            return x * mask
+
+        class Net(nn.Module):
+            def forward(self, x: torch.Tensor):
+                return mix(x)
+    """)
+
+
+def test_an_optional_input_makes_a_finding_conditional(check) -> None:
+    [finding] = check(
+        body(
+            """
+            if mask is not None:
+                if mask.all():
+                    x = x + 1
+            return x
+            """,
+            "self, x, mask: torch.Tensor | None = None",
+        )
+    ).findings
+    assert finding.confidence is Confidence.CONDITIONAL
+    assert finding.condition == "`mask` is given"
+
+
+def test_a_dtype_test_makes_a_finding_conditional(check) -> None:
+    [finding] = check(
+        body("""
+            if x.dtype == torch.float16 and torch.isinf(x).any():
+                x = x.clamp(-1, 1)
+            return x
+        """)
+    ).findings
+    assert finding.confidence is Confidence.CONDITIONAL
+    assert finding.condition == "`x.dtype == torch.float16`"
+
+
+def test_a_flag_that_is_off_by_default_makes_a_finding_conditional(check) -> None:
+    [finding] = check(body("if verbose:\n    print(x)\nreturn x", "self, x, verbose=False")).findings
+    assert finding.condition == "`verbose` is on"
+
+
+def test_confidence_tells_proof_from_assumption(check) -> None:
+    source = """
+        class Net(nn.Module):
+            def forward(self, x, y: torch.Tensor):
+                a = x.sum().item()
+                return a + y.sum().item()
+    """
+    assumed, proved = check(source).findings
+    assert (assumed.confidence, proved.confidence) == (Confidence.LIKELY, Confidence.CERTAIN)
+
+
+def test_unknown_is_no_finding(marked) -> None:
+    marked("""
+        from elsewhere import thing, make
+
+        class Net(nn.Module):
+            def forward(self, x: torch.Tensor):
+                if thing(x) > 3 or make().ready:
+                    x = x + 1
+                return x
+    """)
+
+
+def test_a_guess_is_shown_only_when_asked_for(check) -> None:
+    source = """
+        from elsewhere import thing
+
+        class Net(nn.Module):
+            def forward(self, x: torch.Tensor):
+                if thing(x).sum() > 3:
+                    x = x + 1
+                return x
+    """
+    assert check(source).findings == ()
+    [finding] = check(source, confidence=Confidence.POSSIBLE).findings
+    assert (finding.rule, finding.confidence) == ("BRK101", Confidence.POSSIBLE)

@@ -1,0 +1,71 @@
+"""The layout holds: imports point downwards, and the static half stays free of torch."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import breakscan
+
+PACKAGE = Path(breakscan.__file__).parent
+LEVELS = {
+    "findings": 0,
+    "source": 1,
+    "rulebook": 2,
+    "config": 3,
+    "analysis": 4,
+    "runtime": 4,
+    "reports": 5,
+    "cli": 6,
+    "__main__": 7,
+}
+FILES = sorted(p for p in PACKAGE.rglob("*.py") if "inject" not in p.parts and p.name != "__init__.py")
+
+
+def room_of(module: str) -> str | None:
+    parts = module.split(".")
+    return parts[1] if parts[0] == "breakscan" and len(parts) > 1 else None
+
+
+def imported_rooms(tree: ast.Module) -> set[str]:
+    rooms = set()
+    type_only = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if node in type_only:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module:
+            rooms |= {room_of(node.module)}
+        elif isinstance(node, ast.Import):
+            rooms |= {room_of(alias.name) for alias in node.names}
+    return {room for room in rooms if room in LEVELS}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
+def test_imports_point_downwards(path: Path) -> None:
+    own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    for room in imported_rooms(ast.parse(path.read_text(encoding="utf-8"))) - {own}:
+        assert LEVELS[room] < LEVELS[own], f"{own} imports {room}"
+
+
+@pytest.mark.parametrize("room", ["analysis", "rulebook", "source", "reports"])
+def test_the_static_half_names_no_torch(room: str) -> None:
+    for path in (PACKAGE / room).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not [n for n in names if n.split(".")[0] in ("torch", "numpy", "jinja2")], path
+
+
+def test_importing_breakscan_imports_nothing_else() -> None:
+    code = "import sys; import breakscan; print([m for m in sys.modules if m.startswith('breakscan.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
