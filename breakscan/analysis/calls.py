@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from breakscan.analysis import api
 from breakscan.analysis.attributes import attribute_of
 from breakscan.analysis.index import BUILTINS, ClassInfo
+from breakscan.analysis.regions import disabling_decorator
 from breakscan.analysis.values import (
     CONSTANT,
     SHAPE,
@@ -70,7 +71,7 @@ class Arguments:
 def apply(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
     """The result of a call.  Emits the call, where a rule could want it."""
     if callee.sort is Sort.FUNCTION and callee.function is not None:
-        return _function(frame, callee, arguments)
+        return _function(frame, node, callee, arguments)
     if callee.sort is Sort.CLASS and callee.owner is not None:
         return _construct_own(frame, node, callee, arguments)
     if callee.sort in (Sort.MODULE, Sort.INSTANCE):
@@ -85,8 +86,10 @@ def apply(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> 
     return UNKNOWN
 
 
-def _function(frame: Frame, callee: Value, arguments: Arguments) -> Value:
+def _function(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
     assert callee.function is not None
+    if disabled := disabling_decorator(callee.function):
+        _emit_call(frame, node, disabled, arguments, Sure.CERTAIN)
     given = arguments.behind(callee.bound) if callee.bound is not None else arguments
     return frame.program.call_function(frame, callee.function, given, callee.closure)
 
@@ -222,7 +225,19 @@ def _dtype_of_result(
     if name in ("logical_and", "logical_or", "bitwise_and") or name.startswith("new_"):
         return inherit if not name.startswith("new_") else None
     dtypes = [value.dtype for value in values if value.is_tensor]
-    return "float" if "float" in dtypes else inherit
+    if "float" in dtypes:
+        return "float"
+    return inherit if bare in _DTYPE_KEEPERS or name in _DTYPE_KEEPERS else None
+
+
+_DTYPE_KEEPERS = frozenset(
+    "view reshape squeeze unsqueeze permute transpose expand expand_as clone detach contiguous flatten cpu cuda t "
+    "masked_fill flip roll repeat cat stack gather index_select clamp max min amax amin triu tril narrow select "
+    "unflatten movedim swapaxes repeat_interleave masked_select tensor as_tensor full arange range zeros ones empty "
+    "zeros_like ones_like empty_like full_like where logical_and logical_or bitwise_and bitwise_or ravel view_as "
+    "reshape_as diagonal diag concat concatenate cumsum cummax take_along_dim index_fill add sub mul abs neg "
+    "unfold".split()
+)
 
 
 def _dtype_named(frame: Frame, node: ast.expr) -> str | None:
@@ -313,10 +328,17 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
     _emit_call(frame, node, dotted, arguments, Sure.CERTAIN)
     if dotted in ("copy.deepcopy", "copy.copy", "typing.cast"):
         return arguments.positional[-1] if arguments.positional else UNKNOWN
+    made = _MAKES.get(dotted) or (dotted if last[:1].isupper() and not last.isupper() else None)
+    if made is not None:
+        return Value(Sort.INSTANCE, Sure.LIKELY if made == dotted else Sure.CERTAIN, name=made)
     if dotted.startswith(_STANDARD):
         return CONSTANT
     frame.program.pass_callables(frame, arguments.values())
     return UNKNOWN
+
+
+_MAKES = {"numpy.random.default_rng": "numpy.random.Generator"}
+"""Functions that make an object of a class with another name."""
 
 
 _STANDARD = ("time.", "random.", "os.", "warnings.", "logging.", "sys.", "datetime.", "json.", "uuid.", "inspect.")
@@ -330,7 +352,8 @@ def _torch(frame: Frame, node: ast.Call, dotted: str, last: str, arguments: Argu
     if dotted in frame.api.modules:
         return _construct_nn(frame, node, dotted, arguments)
     if dotted in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
-        frame.emit(EventKind.CONSTRUCT, node, form="parameter", callee="torch.nn.Parameter")
+        data = arguments.get(0, "data") or CONSTANT
+        frame.emit(EventKind.CONSTRUCT, node, form="parameter", callee="torch.nn.Parameter", operand=data)
         return Value(Sort.TENSOR, parameter=True)
     if dotted.startswith("torch.Tensor.") and arguments.positional:
         owner = arguments.positional[0]
@@ -362,6 +385,10 @@ def _torch(frame: Frame, node: ast.Call, dotted: str, last: str, arguments: Argu
         return container_of(tensor())
     if kind == "python":
         return number(Sure.CERTAIN) if last in ("equal", "allclose", "is_nonzero") else CONSTANT
+    if dotted in ("torch.jit.script", "torch.jit.trace"):
+        return Value(Sort.INSTANCE, name="torch.jit.ScriptModule")
+    if last[:1].isupper() and not dotted.startswith("torch.nn.functional."):
+        return Value(Sort.INSTANCE, name=dotted)
     return CONSTANT if dotted in _CONSTANT_CALLS else UNKNOWN
 
 

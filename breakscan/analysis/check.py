@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from breakscan.findings import CheckResult, Confidence, Finding, Mode, Site, Sou
 from breakscan.rulebook.ledger import load_ledger
 from breakscan.rulebook.library import load_library
 from breakscan.rulebook.matching import RuleIndex
-from breakscan.source.module import SourceModule, SourceProblem, decode_source, parse_module, read_module
+from breakscan.source.module import SourceModule, SourceProblem, parse_module, read_module
 from breakscan.source.paths import display_path
 from breakscan.source.per_file_ignores import PerFileIgnores
 from breakscan.source.suppressions import Suppressions
@@ -156,7 +157,6 @@ class FileChecker:
         """The findings of a text that goes by a path."""
         display = display_path(path, Path.cwd())
         try:
-            text = decode_source(text.encode("utf-8", "surrogateescape"), display)
             return self.check_module(parse_module(text, path, display))
         except SourceProblem as problem:
             return FileResult(errors=[problem.error])
@@ -170,6 +170,14 @@ class FileChecker:
         except RecursionError:
             result.errors.append(SourceError(module.display, 1, 1, "cannot be analysed: nested too deeply"))
             return result
+        except Exception as error:
+            # A fault of ours in one file must not cost the user the findings in all the others.
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{error!r} in {Path(at.filename).name}:{at.lineno}"
+            result.errors.append(
+                SourceError(module.display, 1, 1, f"cannot be analysed: {where}, a bug in breakscan: please report it")
+            )
+            return result
         for finding in found:
             if finding.confidence not in self.shown or self.per_file.covers(module.path, finding.rule, finding.name):
                 continue
@@ -180,19 +188,22 @@ class FileChecker:
         return result
 
     def _findings(self, module: SourceModule) -> list[Finding]:
+        if "torch" not in module.text and "Tensor" not in module.text:
+            return []
         index = build_index(module.tree)
         program = Program(module, index, self.api, self.rules)
         program.run(find_entries(index, module.text, module.display, self.settings.regions))
         compiled = compiled_functions(program, everything=self.settings.regions == "all")
+        flags = frozenset(program.flags)
         found: dict[tuple[str, Site], Finding] = {}
         for info, state in compiled.items():
             for event in state.events.values():
-                for finding in self.judge.findings(event, module.display, info.qualname, state.region):
+                for finding in self.judge.findings(event, module.display, info.qualname, state.region, flags):
                     _keep_surer(found, finding)
         for function, event in compile_events(program, set(compiled)):
             region = compiled[function].region if function in compiled else None
             name = function.qualname if function else None
-            for finding in self.judge.findings(event, module.display, name, region):
+            for finding in self.judge.findings(event, module.display, name, region, flags):
                 _keep_surer(found, finding)
         return list(found.values())
 

@@ -46,15 +46,20 @@ def evaluate(frame: Frame, node: ast.expr | None) -> Value:
     return UNKNOWN
 
 
-def branch(frame: Frame, test: ast.expr, form: str, statement: ast.stmt | None = None) -> None:
+def branch(
+    frame: Frame, test: ast.expr, form: str, statement: ast.stmt | None = None, *, compound_only: bool = False
+) -> None:
     """Evaluates a test for its truth, as ``if``, ``while``, ``assert`` and their kin do.
 
     ``and``, ``or`` and ``not`` in a test are jumps of their own: each operand branches by itself, and each
     but the first only under the outcome of those before it.  One event speaks for all of them: at the operand
     where there is one, else at the whole test, from the keyword of ``statement`` on where it starts below it.
+    With ``compound_only`` a jump that is the last of the test and not negated is none: Dynamo makes a check of it.
     """
     found: list[_Branch] = []
-    _branch_operands(frame, test, found)
+    _branch_operands(frame, test, found, last=True, negated=False)
+    if compound_only:
+        found = [jump for jump in found if not jump.plain]
     if not found:
         return
     surest = max(found, key=lambda b: (b.value.is_tensor, not b.conditions, b.value.sure))
@@ -70,22 +75,35 @@ def branch(frame: Frame, test: ast.expr, form: str, statement: ast.stmt | None =
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
+    """A jump of a test.  ``plain`` tells that it is the last of the test and not negated."""
+
     node: ast.expr | ast.stmt
     value: Value
     conditions: tuple[str, ...]
+    plain: bool
 
 
-def _branch_operands(frame: Frame, test: ast.expr, found: list[_Branch]) -> None:
+def _branch_operands(frame: Frame, test: ast.expr, found: list[_Branch], *, last: bool, negated: bool) -> None:
     if truth.known_truth(frame, test) is not None:
         return
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        _branch_operands(frame, test.operand, found)
+        _branch_operands(frame, test.operand, found, last=last, negated=not negated)
     elif isinstance(test, ast.BoolOp):
-        _bool_operands(frame, test, lambda operand, _: _branch_operands(frame, operand, found))
+
+        def visit(operand: ast.expr, is_last: bool) -> None:
+            _branch_operands(frame, operand, found, last=last and is_last, negated=negated)
+
+        _bool_operands(frame, test, visit)
+    elif isinstance(test, ast.Compare) and len(test.ops) > 1:
+        results = _compare_all(frame, test)
+        for i, value in enumerate(results):
+            plain = last and not negated and i == len(results) - 1
+            if value.sort in (Sort.TENSOR, Sort.NUMBER):
+                found.append(_Branch(test, value, tuple(frame.conditions), plain))
     else:
         value = evaluate(frame, test)
-        if value.sort in (Sort.TENSOR, Sort.NUMBER) and not (isinstance(test, ast.Compare) and len(test.ops) > 1):
-            found.append(_Branch(test, value, tuple(frame.conditions)))
+        if value.sort in (Sort.TENSOR, Sort.NUMBER):
+            found.append(_Branch(test, value, tuple(frame.conditions), last and not negated))
 
 
 def _emit_branch(frame: Frame, node: ast.expr, value: Value, form: str) -> None:
@@ -180,6 +198,9 @@ def _element(owner: Value, index: ast.expr) -> Value:
 
 def _binary(frame: Frame, node: ast.BinOp) -> Value:
     left, right = evaluate(frame, node.left), evaluate(frame, node.right)
+    if isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
+        argument = Argument(0, None, right.words())
+        frame.emit(EventKind.CALL, node, callee="str.__mod__", operand=right, arguments=(argument,))
     return binary(left, right, node.op)
 
 
@@ -258,15 +279,16 @@ def _bool_op(frame: Frame, node: ast.BoolOp) -> Value:
 
 
 def _compare(frame: Frame, node: ast.Compare) -> Value:
-    values = [evaluate(frame, side) for side in (node.left, *node.comparators)]
-    results = []
-    for i, op in enumerate(node.ops):
-        left, right = values[i], values[i + 1]
-        result = _compare_pair(frame, node, op, left, right)
-        if i < len(node.ops) - 1:
-            _emit_branch(frame, node, result, "and")
-        results.append(result)
+    results = _compare_all(frame, node)
+    for result in results[:-1]:
+        _emit_branch(frame, node, result, "and")
     return join_all(results)
+
+
+def _compare_all(frame: Frame, node: ast.Compare) -> list[Value]:
+    """The result of each comparison of a chain."""
+    values = [evaluate(frame, side) for side in (node.left, *node.comparators)]
+    return [_compare_pair(frame, node, op, values[i], values[i + 1]) for i, op in enumerate(node.ops)]
 
 
 def _compare_pair(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Value, right: Value) -> Value:
@@ -311,7 +333,9 @@ def _formatted(frame: Frame, node: ast.FormattedValue) -> Value:
     value = evaluate(frame, node.value)
     if value.is_tensor:
         argument = Argument(0, None, value.words())
-        frame.emit(EventKind.CALL, node.value, callee="format", operand=value, arguments=(argument,))
+        # `!r` and `!s` call the builtin; a plain field is put off until the graph has run.
+        callee = {ord("r"): "repr", ord("s"): "str", ord("a"): "ascii"}.get(node.conversion, "str.__format__")
+        frame.emit(EventKind.CALL, node.value, callee=callee, operand=value, arguments=(argument,))
     return CONSTANT
 
 

@@ -103,7 +103,7 @@ class Frame:
         sure: Sure = Sure.CERTAIN,
     ) -> None:
         """Notes an event at a node, if a rule could want it."""
-        if self.silent or not self.program.rules.wants(kind, callee):
+        if self.silent or callee in self.program.ignored_callees or not self.program.rules.wants(kind, callee):
             return
         line, column, end_line, end_column = self.program.span(node)
         conditions = [*self.conditions, *([operand.optional] if operand.optional else [])]

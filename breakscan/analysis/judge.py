@@ -21,10 +21,17 @@ class Judge:
     ledger: Ledger
     mode: Mode
 
-    def findings(self, event: Event, path: str, function: str | None, region: Region | None) -> list[Finding]:
-        """The findings that an event makes: none where the targeted torch compiles it."""
+    def findings(
+        self, event: Event, path: str, function: str | None, region: Region | None, flags: frozenset[str]
+    ) -> list[Finding]:
+        """The findings that an event makes: none where the targeted torch compiles it.
+
+        ``flags`` are the settings of ``torch._dynamo.config`` that the program switches on.
+        """
         found = []
         for rule, pattern in self.rules.matching(event):
+            if not flags.isdisjoint(rule.flags):
+                continue
             ruling = self.ledger.ruling(rule.id, self.mode, event.place, event.form)
             verdict = ruling.verdict if ruling else None
             if rule.kind is Kind.GRAPH_BREAK and verdict is Verdict.COMPILES:
@@ -59,7 +66,7 @@ def _severity(rule: Rule, verdict: Verdict | None) -> Severity:
 
 def _confidence(event: Event, pattern: EventPattern) -> Confidence:
     confidence = event.confidence
-    if pattern.operand or pattern.arguments:
+    if pattern.operand or any(wanted.state.startswith("tensor") for wanted in pattern.arguments):
         confidence = min(confidence, event.operand_confidence, key=_ORDER.index)
     if event.condition and confidence is not Confidence.POSSIBLE:
         return Confidence.CONDITIONAL

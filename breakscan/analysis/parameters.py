@@ -34,7 +34,7 @@ def parameter_values(
 
     ``entry`` marks where the compiler starts, so nothing is known from callers: an optional parameter then
     carries the condition that it is given.  ``compiled`` marks a function that is handed to the compiler
-    itself, or a ``forward``: its parameters without annotation or default are taken for tensors.
+    itself, or a ``forward``: its first parameter is taken for a tensor if nothing speaks against it.
     """
     arguments = info.node.args
     ordered = [*arguments.posonlyargs, *arguments.args]
@@ -44,7 +44,8 @@ def parameter_values(
     defaults |= {a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
     evidence = _evidence(index, api, info)
     values = {
-        a.arg: _parameter(index, evidence, a, defaults.get(a.arg), entry, compiled)
+        # Further parameters are as often flags, sizes and modules as tensors.
+        a.arg: _parameter(index, evidence, a, defaults.get(a.arg), entry, compiled and a in ordered[:1])
         for a in [*ordered, *arguments.kwonlyargs]
     }
     if arguments.vararg:
@@ -112,6 +113,9 @@ class _Evidence:
             elif isinstance(inner, ast.Subscript):
                 if isinstance(inner.slice, ast.Constant) and isinstance(inner.slice.value, str):
                     self._speak_against(inner.value)
+            elif isinstance(inner, ast.Slice):
+                for bound in (inner.lower, inner.upper, inner.step):
+                    self._speak_against(bound)
             elif isinstance(inner, ast.Compare):
                 self._compare(inner)
             elif isinstance(inner, ast.If | ast.While | ast.IfExp):
@@ -149,7 +153,7 @@ class _Evidence:
         for operand in test.values if isinstance(test, ast.BoolOp) else [test]:
             self._speak_against(operand)
 
-    def _speak_against(self, node: ast.expr) -> None:
+    def _speak_against(self, node: ast.expr | None) -> None:
         if isinstance(node, ast.Name):
             self._other.add(node.id)
 

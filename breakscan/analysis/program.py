@@ -53,6 +53,10 @@ class Program:
         self._attributes: dict[tuple[ClassInfo, str], Value] = {}
         self._initialised: set[ClassInfo] = set()
         self._globals: dict[str, Value] = {}
+        self.ignored_callees: set[str] = set()
+        """What the file tells Dynamo to leave out of graphs."""
+        self.flags: set[str] = set()
+        """Settings of ``torch._dynamo.config`` that the file switches on."""
         self._depth = 0
         self._changed = False
         self._read_globals()
@@ -204,10 +208,26 @@ class Program:
     def _read_block(self, frame: Frame, body: list[ast.stmt]) -> None:
         for node in body:
             if isinstance(node, ast.Assign | ast.AnnAssign):
+                self._read_flag(node)
                 run_statement(frame, node)
+            elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+                self._read_config(node.value)
             elif isinstance(node, ast.If | ast.Try):
                 self._read_block(frame, node.body)
                 self._read_block(frame, node.orelse)
+
+    def _read_config(self, call: ast.Call) -> None:
+        """``torch._dynamo.config.ignore_logging_functions.add(print)`` and its like: calls that then compile."""
+        name = self.index.dotted(call.func) or ""
+        if name.startswith("torch._dynamo.config.") and name.endswith("_logging_functions.add") and call.args:
+            self.ignored_callees.add(self.index.dotted(call.args[0]) or "")
+
+    def _read_flag(self, node: ast.Assign | ast.AnnAssign) -> None:
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            name = self.index.dotted(target) or ""
+            on = isinstance(node.value, ast.Constant) and node.value.value is True
+            if on and name.startswith("torch._dynamo.config."):
+                self.flags.add(name.rsplit(".", 1)[-1])
 
     def look_up_global(self, name: str) -> Value:
         if name in self._globals:

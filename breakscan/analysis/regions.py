@@ -12,10 +12,9 @@ from breakscan.findings import Region
 
 _COMPILES = re.compile(r"\bcompile\b|\bexport\b|\boptimize\b")
 COMPILERS = frozenset({"torch.compile", "torch.export.export", "torch._dynamo.optimize"})
-_UNTRACED = frozenset(
+_DISABLING = frozenset({"torch.compiler.disable", "torch._dynamo.disable"})
+_UNTRACED = _DISABLING | frozenset(
     {
-        "torch.compiler.disable",
-        "torch._dynamo.disable",
         "torch._disable_dynamo",
         "torch.jit.ignore",
         "torch.jit.unused",
@@ -50,6 +49,11 @@ class Entry:
 def is_untraced(info: FunctionInfo) -> bool:
     """Whether a decorator keeps Dynamo out of the function."""
     return any(name in _UNTRACED or name.endswith((".custom_op", ".register_kernel")) for name in info.decorators)
+
+
+def disabling_decorator(info: FunctionInfo) -> str | None:
+    """The decorator by which the function, when traced code calls it, ends the graph; None without one."""
+    return next((name for name in info.decorators if name in _DISABLING), None)
 
 
 def find_entries(index: ModuleIndex, text: str, path: str, mode: str) -> list[Entry]:

@@ -227,10 +227,11 @@ def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> bool:
     resumable = True
     for item in node.items:
         value = evaluate(frame, item.context_expr)
-        callee = _context_name(frame, item.context_expr)
+        callee = value.name if value.sort is Sort.INSTANCE else _context_name(frame, item.context_expr)
         resumable = resumable and callee in RESUMABLE_CONTEXTS
         if callee is not None:
-            frame.emit(EventKind.ENTER, item.context_expr, callee=callee, operand=value)
+            form = "made" if isinstance(item.context_expr, ast.Call) else "held"
+            frame.emit(EventKind.ENTER, item.context_expr, form=form, callee=callee, operand=value)
         if item.optional_vars is not None:
             bind(frame, item.optional_vars, UNKNOWN)
     with frame.within(Place.PLAIN if resumable else Place.WITH):
@@ -269,7 +270,7 @@ def _try(frame: Frame, node: ast.Try) -> bool:
 
 def _assert(frame: Frame, node: ast.Assert) -> None:
     constant = node.msg is None or (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))
-    branch(frame, node.test, "assert" if constant else "assert-message", node)
+    branch(frame, node.test, "assert" if constant else "assert-message", node, compound_only=constant)
     for condition in truth.narrow(frame, node.test, True):
         if condition not in frame.conditions:
             frame.conditions.append(condition)

@@ -78,6 +78,8 @@ class Value:
             found |= {"tensor:parameter"} if self.parameter else set()
             found |= {"tensor:intermediate"} if self.intermediate else set()
             return frozenset(found)
+        if self.sort is Sort.CONTAINER and any(v.is_tensor for v in (*(self.elements or ()), self.item())):
+            return frozenset({"container", "container:tensor"})
         known = {Sort.NUMBER, Sort.SHAPE, Sort.CONSTANT, Sort.NONE, Sort.MODULE, Sort.INSTANCE, Sort.CONTAINER}
         return frozenset({self.sort.value if self.sort in known else "unknown"})
 

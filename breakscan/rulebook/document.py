@@ -88,7 +88,8 @@ class Example:
     """A fenced Python block of a rule.  ``label`` is ``breaks/1``, ``compiles/2``, …
 
     ``inputs`` is the source of the arguments of ``f``; ``None`` where the block defines ``make_inputs()``
-    (one tuple of arguments) or ``make_calls()`` (a list of them: ``f`` is called once for each).
+    (one tuple of arguments) or ``make_calls()`` (a list of them: ``f`` is called once for each).  ``static`` is
+    false for what only a run can show: ``check`` is not asked for it.
     """
 
     label: str
@@ -96,6 +97,7 @@ class Example:
     line: int
     form: str | None
     inputs: str | None
+    static: bool = True
 
     @property
     def breaks(self) -> bool:
@@ -104,7 +106,8 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule document.  ``summary``, ``why`` and ``instead`` are single lines without a full stop."""
+    """A rule document.  ``summary``, ``why`` and ``instead`` are single lines without a full stop; ``flags`` are the
+    settings of ``torch._dynamo.config`` each of which makes the code compile."""
 
     id: str
     name: str
@@ -117,6 +120,7 @@ class Rule:
     match: tuple[EventPattern, ...]
     recorded: tuple[RecordedPattern, ...]
     rewrites: tuple[str, ...]
+    flags: tuple[str, ...]
     examples: tuple[Example, ...]
     body: str
     path: Path
@@ -177,7 +181,7 @@ class _Parser:
         return 1
 
     def rule(self) -> Rule:
-        allowed = ("id", "name", "kind", "severity", "summary", "message", "why", "instead")
+        allowed = ("id", "name", "kind", "severity", "summary", "message", "why", "instead", "flags")
         self.only(self.front, (*allowed, "match", "recorded", "rewrite"), "")
         rule_id = self.text_of("id")
         if not ID.fullmatch(rule_id):
@@ -219,6 +223,7 @@ class _Parser:
             match=match,
             recorded=recorded,
             rewrites=self.rewrites(),
+            flags=self.strings(self.front, "flags", ""),
             examples=examples,
             body="\n".join(self.lines[self.end + 1 :]).strip() + "\n",
             path=self.path,
@@ -358,13 +363,16 @@ class _Parser:
             raise RuleError(self.path, start, "the code block that starts here is not closed")
 
     def example(self, label: str, source: str, line: int, info: str) -> Example:
-        """``info`` is ``python [form=FORM] [inputs=EXPRESSION, …]``; ``inputs`` takes the rest of the line."""
+        """``info`` is ``python [runtime] [form=FORM] [inputs=EXPRESSION, …]``, ``inputs`` to the end of the line."""
         head, has_inputs, inputs = info.partition("inputs=")
-        form = None
+        form, static = None, True
         for word in head.split()[1:]:
             key, _, value = word.partition("=")
+            if word == "runtime":
+                static = False
+                continue
             if key != "form":
-                raise RuleError(self.path, line - 1, f"unknown word {word!r} behind ```python: form=, inputs=")
+                raise RuleError(self.path, line - 1, f"unknown word {word!r} behind ```python: runtime, form=, inputs=")
             form = value
         try:
             compile(source, str(self.path), "exec")
@@ -376,10 +384,22 @@ class _Parser:
         own = "def make_inputs" in source or "def make_calls" in source
         if own and has_inputs:
             raise RuleError(self.path, line - 1, "inputs= and make_inputs() or make_calls() exclude each other")
-        return Example(label, source, line, form, None if own else (inputs.strip() or "torch.randn(4)"))
+        return Example(label, source, line, form, None if own else (inputs.strip() or "torch.randn(4)"), static)
 
 
 def nearest(word: object, allowed: Iterable[str]) -> str:
     """A hint ``: did you mean …?`` where an allowed word is close, else nothing."""
-    close = difflib.get_close_matches(str(word), list(allowed), n=1)
-    return f": did you mean {close[0]}?" if close else ""
+    text, known = str(word), list(allowed)
+    close = difflib.get_close_matches(text, known, n=len(known) or 1)
+    # Of words that are equally close, the one with the same characters in place: for BRK1010 BRK101, not BRK110.
+    best = max(
+        close,
+        key=lambda w: (difflib.SequenceMatcher(None, w, text).ratio(), _alike(w, text)),
+        default=None,
+    )
+    return f": did you mean {best}?" if best else ""
+
+
+def _alike(one: str, other: str) -> int:
+    """At how many places two words have the same character."""
+    return sum(a == b for a, b in zip(one, other, strict=False))

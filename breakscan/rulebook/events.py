@@ -12,8 +12,8 @@ class EventKind(str, Enum):
     """What happens.  ``docs/rules.md`` lists the forms of each kind."""
 
     BRANCH = "branch"
-    """Control flow on a value.  Forms: if, guard, while, ternary, filter, and, or, not, assert,
-    assert-message, in."""
+    """Control flow on a value.  Forms: if, guard (an ``if`` that only raises), while, ternary, filter, and, or,
+    not, assert (with ``not``, or a tensor before the last ``and``: a plain one compiles), assert-message, in."""
     CONVERT = "convert"
     """A value becomes a Python number or list.  Forms: item, tolist, float, int, bool, complex."""
     CALL = "call"
@@ -23,7 +23,7 @@ class EventKind(str, Enum):
     ITERATE = "iterate"
     """``for`` over the operand."""
     ENTER = "enter"
-    """``with`` on what ``callee`` returns."""
+    """``with`` on an object of ``callee``.  Forms: made (in the ``with`` line), held (made before)."""
     STORE = "store"
     """An attribute is set.  Forms: assign, augment.  The operand is the object that has the attribute."""
     DEFINE = "define"
@@ -54,7 +54,7 @@ FORMS: dict[EventKind, frozenset[str]] = {
     EventKind.CALL: frozenset(),
     EventKind.INDEX: frozenset({"load", "store", "augment", "slice"}),
     EventKind.ITERATE: frozenset(),
-    EventKind.ENTER: frozenset(),
+    EventKind.ENTER: frozenset({"made", "held"}),
     EventKind.STORE: frozenset({"assign", "augment"}),
     EventKind.DEFINE: frozenset({"class"}),
     EventKind.CONSTRUCT: frozenset({"module", "parameter"}),
@@ -76,12 +76,13 @@ OPERANDS = frozenset(
         "shape",
         "module",
         "container",
+        "container:tensor",
         "instance",
         "unknown",
     }
 )
 """What an operand can be.  ``number`` is a Python number read out of a tensor; a tensor with a suffix is one
-of which more is known, and also counts as ``tensor``."""
+of which more is known, and also counts as ``tensor``; so is ``container:tensor``, which holds one."""
 
 
 @dataclass(frozen=True, slots=True)

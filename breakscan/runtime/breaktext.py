@@ -13,6 +13,8 @@ from dataclasses import dataclass
 _NESTED = re.compile(r"^\*\*\* While handling this graph break, another graph break occurred: \*\*\*$", re.M)
 _ID = re.compile(r"/gb/gb(\d{4})\.html")
 _END = re.compile(r"^(Stack variable source attribution:|User code traceback:|from user code:)", re.M)
+_HEAD = re.compile(r"Graph break in user code at (.+):(\d+)$", re.M)
+_FRAME = re.compile(r'^  File "(.+)", line (\d+), in (.+)$', re.M)
 _SKIPPED = "Failed to handle graph break gracefully"
 
 
@@ -63,3 +65,15 @@ def _parse_cause(part: str) -> Cause:
         hints=tuple(fields["Hint"]),
         context=" ".join(fields["Developer debug context"]).strip(),
     )
+
+
+def traceback_frames(text: str) -> list[tuple[str, int, str]]:
+    """File, line and function of each frame above the break that an artifact's text tells of, outermost first."""
+    head = _HEAD.match(text)
+    frames = [(file, int(line), name) for file, line, name in _FRAME.findall(text)]
+    if head is None:
+        return frames
+    site = head[1], int(head[2])
+    # Dynamo's own traceback may stand behind the user's.
+    last = next((i for i, (file, line, _) in enumerate(frames) if (file, line) == site), -1)
+    return frames[: last + 1] or [(*site, "<unknown>")]

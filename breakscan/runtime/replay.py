@@ -9,19 +9,20 @@ import itertools
 import linecache
 import platform
 import random
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 from breakscan.findings import Kind, Mode, Place, Verdict
 from breakscan.rulebook.document import Example, Rule
 from breakscan.rulebook.ledger import ExampleRulings, Ledger, Ruling, digest, version_key
 from breakscan.runtime.breaktext import parse_causes
-from breakscan.runtime.hooks.frames import frame_outcomes
+from breakscan.runtime.hooks.frames import FrameOutcome, frame_outcomes
 from breakscan.runtime.hooks.spine import structured_trace
 
 _numbers = itertools.count()
@@ -122,7 +123,7 @@ def _observe(rule: Rule, example: Example, mode: Mode, place: Place) -> Observat
             seen.graphs += 1
             return module.forward
 
-        compiled = torch.compile(function, backend=backend, fullgraph=mode is Mode.FULLGRAPH)
+        compiled: Any = torch.compile(function, backend=backend, fullgraph=mode is Mode.FULLGRAPH)
         _watch(seen, function.__code__, lambda: [compiled(*arguments) for arguments in calls])
         return seen
 
@@ -150,10 +151,10 @@ def _watch(seen: Observation, code: CodeType, run: Callable[[], object]) -> None
         elif name == "recompile_reasons":
             seen.recompiled = True
 
-    def outcome(frame: CodeType, error: BaseException | None, _: str | None) -> None:
-        if error is not None and frame.co_filename == code.co_filename and _same_function(frame, code):
+    def outcome(frame: FrameOutcome) -> None:
+        if frame.error is not None and frame.code.co_filename == code.co_filename and _same_function(frame.code, code):
             seen.gave_up = True
-            seen.gb += [cause.gb_id for cause in parse_causes(str(error)) if cause.gb_id]
+            seen.gb += [cause.gb_id for cause in parse_causes(str(frame.error)) if cause.gb_id]
 
     with structured_trace(record), frame_outcomes(outcome):
         try:
@@ -188,9 +189,13 @@ def _loaded(rule: Rule, example: Example, place: Place) -> Iterator[tuple[Any, l
     name = f"example_{next(_numbers)}_{rule.id}_{example.label.replace('/', '_')}_{place.value}"
     filename = str(Path(tempfile.gettempdir()) / f"{name}.py")
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    namespace: dict[str, Any] = {"__name__": name}
+    module = ModuleType(name)
+    sys.modules[name] = module  # a dataclass looks its own module up
+    namespace = module.__dict__
     torch._dynamo.reset()
     python_rng, grad = random.getstate(), torch.is_grad_enabled()
+    config: Any = torch._dynamo.config
+    flags = config.get_config_copy()  # examples show what a setting changes, sets of functions included
     quiet = contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO())
     try:
         with torch.random.fork_rng(), warnings.catch_warnings(), quiet[0], quiet[1]:
@@ -206,8 +211,10 @@ def _loaded(rule: Rule, example: Example, place: Place) -> Iterator[tuple[Any, l
             yield function, calls
     finally:
         random.setstate(python_rng)
+        config.load_config(flags)
         torch.set_grad_enabled(grad)
         linecache.cache.pop(filename, None)
+        del sys.modules[name]
 
 
 def _calls(example: Example, namespace: dict[str, Any]) -> list[tuple[Any, ...]]:

@@ -12,7 +12,9 @@ ITEM = "y = x.sum().item()"
 
 
 def forward(body: str) -> str:
-    return "class Net(nn.Module):\n    def forward(self, x):\n" + textwrap.indent(body, " " * 8) + "\n        return x\n"
+    return (
+        "class Net(nn.Module):\n    def forward(self, x):\n" + textwrap.indent(body, " " * 8) + "\n        return x\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What became of each frame that Dynamo was asked to compile.
+"""What became of each frame that Dynamo was asked to compile and did not.
 
 Wraps ``torch._dynamo.convert_frame.ConvertFrameAssert.__call__`` (torch 2.11 to 2.15): the only place that
 sees generators, the recompile limit and a failing backend, which leave no line in logs or trace.
@@ -8,38 +8,91 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import CodeType
+from dataclasses import dataclass
+from types import CodeType, FunctionType
 from typing import Any
 
-FrameSink = Callable[[CodeType, BaseException | None, str | None], None]
-"""Receives a frame's code, the exception by which it fell to eager, and the reason of a silent skip."""
+from breakscan.runtime.hooks.facts import code_of, stack_of
+from breakscan.runtime.hooks.patching import wrapped
+from breakscan.runtime.recording import FrameEnded
+
+
+@dataclass(frozen=True, slots=True)
+class FrameOutcome:
+    """A frame's code, the exception by which it fell to eager, and the reason of a silent skip.
+
+    ``raised`` says that the exception goes on to the user's code.
+    """
+
+    code: CodeType
+    error: Exception | None
+    skip_reason: str | None
+    raised: bool
+
+
+FrameSink = Callable[[FrameOutcome], None]
 
 
 @contextmanager
 def frame_outcomes(sink: FrameSink) -> Iterator[bool]:
     """Records while the block runs.  Yields False where this torch has no such hook: nothing is recorded then."""
     try:
-        from torch._dynamo import convert_frame
-
-        frames: Any = convert_frame.ConvertFrameAssert
-    except (ImportError, AttributeError):
+        from torch._dynamo.convert_frame import ConvertFrameAssert
+    except ImportError:
         yield False
         return
-    original = frames.__call__
 
-    def call(self: Any, frame: Any, *args: Any, skip: int = 0, **kwargs: Any) -> Any:
-        try:
-            # One more Python frame now stands between Dynamo and the user's.
-            result = original(self, frame, *args, skip=skip + 1, **kwargs)
-        except Exception as error:
-            sink(frame.f_code, error, None)
-            raise
-        if getattr(result, "guarded_code", None) is None:
-            sink(frame.f_code, None, getattr(result, "skip_reason", None))
-        return result
+    def wrap(original: Callable[..., Any]) -> FunctionType:
+        def call(self: Any, frame: Any, *args: Any, skip: int = 0, **kwargs: Any) -> Any:
+            try:
+                # One more Python frame now stands between Dynamo and the user's.
+                result = original(self, frame, *args, skip=skip + 1, **kwargs)
+            except Exception as error:
+                sink(FrameOutcome(frame.f_code, error, None, _reaches_user(self, error)))
+                raise
+            if getattr(result, "guarded_code", None) is None:
+                sink(FrameOutcome(frame.f_code, None, getattr(result, "skip_reason", None), False))
+            return result
 
-    frames.__call__ = call
-    try:
-        yield True
-    finally:
-        frames.__call__ = original
+        assert isinstance(call, FunctionType)
+        return call
+
+    with wrapped([ConvertFrameAssert], "__call__", wrap) as available:
+        yield available
+
+
+def frame_record(outcome: FrameOutcome) -> FrameEnded:
+    """The outcome as the recording keeps it."""
+    error = outcome.error
+    return FrameEnded(
+        frame=code_of(outcome.code),
+        error=None if error is None else type(error).__name__,
+        text=(outcome.skip_reason or "") if error is None else str(error),
+        stack=stack_of(getattr(error, "real_stack", None)),
+        raised=outcome.raised,
+        limit=is_recompile_limit(error),
+    )
+
+
+def is_recompile_limit(error: Exception | None) -> bool:
+    """Whether the exception says that the frame was compiled too often."""
+    text = "Dynamo recompile limit exceeded"
+    return error is not None and (text in str(error) or text in str(error.__cause__))
+
+
+def is_break(error: Exception | None) -> bool:
+    """Whether the exception is a graph break: what Dynamo cannot trace, rather than what fails."""
+    from torch._dynamo.exc import Unsupported
+
+    return isinstance(error, Unsupported)
+
+
+def _reaches_user(convert: Any, error: Exception) -> bool:
+    """As ``ConvertFrame.__call__`` and ``fullgraph=True`` decide it."""
+    from torch._dynamo import config
+
+    if getattr(convert, "_one_graph", False):
+        return True
+    if getattr(getattr(convert, "_box", None), "error_on_graph_break", False):
+        return True
+    return not (is_break(error) or config.suppress_errors)

@@ -1,0 +1,32 @@
+"""``breakscan`` and ``python -m breakscan``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line and returns its exit status: 2 where breakscan could not do its work."""
+    import click
+
+    from breakscan.cli.main import cli
+
+    try:
+        status = cli.main(arguments, prog_name="breakscan", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code if isinstance(error, click.UsageError) else 2
+    except click.Abort:
+        return INTERRUPTED
+    except Exception as error:
+        from breakscan.cli.failures import show_failure
+
+        return show_failure(error)
+    return status if isinstance(status, int) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

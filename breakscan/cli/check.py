@@ -1,0 +1,217 @@
+"""``breakscan check``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from breakscan.cli.output import report_stream
+from breakscan.cli.progress import ProgressBar
+from breakscan.config import (
+    REGIONS,
+    Settings,
+    Target,
+    enabled_rules,
+    find_config,
+    load_settings,
+    resolve_target,
+)
+from breakscan.findings import CheckResult, Confidence
+from breakscan.rulebook.library import load_library
+from breakscan.source.files import discover, is_excluded
+from breakscan.source.module import SourceProblem, decode_source
+from breakscan.source.paths import display_path
+
+FORMATS = ("full", "concise", "json", "github")
+STDIN = "-"
+
+
+def _words(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The words between the commas of an option that may be given several times; None where it was not."""
+    words = tuple(word.strip() for value in values for word in value.split(",") if word.strip())
+    if values and not words:
+        raise click.BadParameter("needs at least one word", param=parameter)
+    return words or None
+
+
+@click.command(short_help="Show where torch.compile will break, recompile or give up.")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=str))
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="full", help="How to report.  [full]")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the report to this file.")
+@click.option(
+    "--select",
+    metavar="LIST",
+    multiple=True,
+    callback=_words,
+    help="Only these rules: ids, starts of ids (BRK1), names, ALL.",
+)
+@click.option("--ignore", metavar="LIST", multiple=True, callback=_words, help="Not these rules.")
+@click.option(
+    "--exclude",
+    metavar="LIST",
+    multiple=True,
+    callback=_words,
+    help="Leave out files that match these .gitignore patterns.",
+)
+@click.option("--force-exclude", is_flag=True, help="Apply excludes to the given PATHS, too (for pre-commit).")
+@click.option("--target-torch", metavar="VERSION", help="The torch version to check for.  [the installed one]")
+@click.option("--fullgraph/--no-fullgraph", default=None, help="Check for torch.compile(fullgraph=True).")
+@click.option("--regions", type=click.Choice(REGIONS), help="Which code counts as compiled.  [auto]")
+@click.option(
+    "--confidence",
+    type=click.Choice([c.value for c in Confidence]),
+    help="Show findings that are at least this sure.  [conditional]",
+)
+@click.option("--config", type=click.Path(path_type=Path), help="Use the [tool.breakscan] of this file.")
+@click.option("--stdin-filename", metavar="NAME", help="The name of the file that comes in on standard input (-).")
+@click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes to use.  [one per core]")
+@click.option("--statistics", is_flag=True, help="Count the findings of each rule instead of listing them.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 even where something was found.")
+@click.option("--show-settings", is_flag=True, help="Print the settings that PATHS would be checked with, and stop.")
+@click.pass_context
+def check(
+    ctx: click.Context,
+    /,
+    paths: tuple[str, ...],
+    format_: str,
+    output: Path | None,
+    config: Path | None,
+    force_exclude: bool,
+    stdin_filename: str | None,
+    jobs: int | None,
+    statistics: bool,
+    exit_zero: bool,
+    show_settings: bool,
+    **options: Any,
+) -> None:
+    """Show where torch.compile will break, recompile or give up in the Python files below PATHS.
+
+    Nothing is imported or run.  PATHS are files, folders, or - for standard input; without any, the working
+    directory is checked.  Exits with 0 where nothing was found, 1 where something was, and 2 where some of the
+    work could not be done.
+    """
+    from_stdin = STDIN in paths or (stdin_filename is not None and not paths)
+    if from_stdin and len(paths) > 1:
+        raise click.UsageError("- stands for standard input, and goes with no other path")
+    if stdin_filename is not None and not from_stdin:
+        raise click.UsageError("--stdin-filename goes with - only")
+    if statistics and format_ not in ("full", "concise"):
+        raise click.UsageError(f"--statistics does not go with --format {format_}")
+    paths = paths or (".",)
+
+    started = time.perf_counter()
+    where = [stdin_filename or STDIN] if from_stdin else list(paths)
+    settings = _settings(where, config, options)
+    target = resolve_target(settings)
+    if show_settings:
+        from breakscan.cli.show_settings import settings_lines
+
+        enabled = sorted(enabled_rules(settings, load_library(settings.rule_folders)))
+        with report_stream(output) as stream:
+            stream.writelines(f"{line}\n" for line in settings_lines(settings, target, enabled, os.getcwd()))
+        return
+
+    texts: dict[str, str] = {}
+    if from_stdin:
+        result = _check_stdin(where[0], settings, target, texts, force_exclude)
+    else:
+        result = _check_files(where, settings, target, force_exclude, jobs)
+    for warning in result.warnings:
+        click.echo(f"warning: {warning.path}:{warning.line}:{warning.column}: {warning.message}", err=True)
+    _report(result, settings, target, format_, statistics, output, texts, time.perf_counter() - started)
+    ctx.exit(2 if result.errors else 1 if result.findings and not exit_zero else 0)
+
+
+def _settings(where: Sequence[str], config: Path | None, options: dict[str, Any]) -> Settings:
+    """The settings for paths: those of the folder that holds them all, else those of the working directory."""
+    overrides = {
+        "target_torch": options["target_torch"],
+        "fullgraph": options["fullgraph"],
+        "regions": options["regions"],
+        "confidence": Confidence(options["confidence"]) if options["confidence"] else None,
+        **{name: options[name] for name in ("select", "ignore", "exclude")},
+    }
+    folders = [path if os.path.isdir(path) else os.path.dirname(path) for path in map(os.path.abspath, where)]
+    try:
+        start = Path(os.path.commonpath(folders))
+    except ValueError:  # on several drives
+        start = Path.cwd()
+    if config is None and find_config(start) is None:
+        start = Path.cwd()
+    return load_settings(start, config, **overrides)
+
+
+def _check_files(
+    paths: Sequence[str], settings: Settings, target: Target, force_exclude: bool, jobs: int | None
+) -> CheckResult:
+    discovery = discover(paths, settings, force_exclude=force_exclude)
+    result = CheckResult((), (), 0, 0, target.torch, settings.fullgraph)
+    if discovery.files:
+        from breakscan.analysis.check import check_paths
+
+        with ProgressBar("Checking") as progress:
+            result = check_paths(discovery.files, settings, on_progress=progress, jobs=jobs)
+    elif not discovery.errors and not force_exclude:
+        click.echo(f"warning: no Python files in {', '.join(paths)}", err=True)
+    errors = sorted((*discovery.errors, *result.errors), key=lambda error: (error.path, error.line, error.column))
+    return replace(result, errors=tuple(errors))
+
+
+def _check_stdin(
+    name: str, settings: Settings, target: Target, texts: dict[str, str], force_exclude: bool
+) -> CheckResult:
+    nothing = CheckResult((), (), 0, 0, target.torch, settings.fullgraph)
+    path = Path(os.path.abspath(name))
+    if force_exclude and is_excluded(str(path), settings):
+        return nothing
+    display = display_path(path, os.getcwd())
+    try:
+        texts[display] = decode_source(sys.stdin.buffer.read(), display)
+    except SourceProblem as problem:
+        return replace(nothing, errors=(problem.error,), files=1)
+    from breakscan.analysis.check import check_paths
+
+    return check_paths((), settings, stdin=(texts[display], path))
+
+
+def _report(
+    result: CheckResult,
+    settings: Settings,
+    target: Target,
+    format_: str,
+    statistics: bool,
+    output: Path | None,
+    texts: dict[str, str],
+    seconds: float,
+) -> None:
+    from breakscan.reports.wording import Run
+
+    run = Run(seconds, target.ledger)
+    with report_stream(output) as stream:
+        if statistics:
+            from breakscan.reports.statistics import write_statistics
+
+            write_statistics(result, stream, run)
+        elif format_ == "full":
+            from breakscan.reports.full import write_full
+
+            write_full(result, stream, run, load_library(settings.rule_folders), texts)
+        elif format_ == "concise":
+            from breakscan.reports.concise import write_concise
+
+            write_concise(result, stream, run)
+        elif format_ == "json":
+            from breakscan.reports.json_report import write_json
+
+            write_json(result, stream)
+        else:
+            from breakscan.reports.github import write_github
+
+            write_github(result, stream, run, os.environ.get("GITHUB_WORKSPACE"))

@@ -1,0 +1,21 @@
+"""What is said when breakscan cannot do its work."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+
+from breakscan.config import ConfigError
+from breakscan.rulebook.errors import RuleError
+
+FAILED = 2
+
+
+def show_failure(error: Exception) -> int:
+    """Says on stderr what went wrong, in a line where its cause is known, and returns the exit status."""
+    if isinstance(error, ConfigError | RuleError):
+        print(f"Error: {error}", file=sys.stderr)
+    else:
+        traceback.print_exception(type(error), error, error.__traceback__)
+        print("Error: this is a fault in breakscan, not in your code. Please report it.", file=sys.stderr)
+    return FAILED

@@ -1,0 +1,50 @@
+"""The command group.  A command's module is imported when the command runs, so that starting costs little."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import click
+
+from breakscan import __version__
+
+COMMANDS = {
+    "check": ("breakscan.cli.check", "Show where torch.compile will break, recompile or give up."),
+    "explain": ("breakscan.cli.explain", "Run a program and show where torch.compile did break, why, and its cost."),
+    "rule": ("breakscan.cli.rule", "Explain a rule: why, what to write instead, and torch's verdicts."),
+    "rules": ("breakscan.cli.rules", "List the rules, or replay their examples through the installed torch."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and one line of help, and imports one only to run it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from breakscan.rulebook.document import nearest
+
+            ctx.fail(f"there is no command {args[0]!r}{nearest(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "-V", "--version", prog_name="breakscan", message="%(prog)s %(version)s")
+def cli(**_: Any) -> None:
+    """Shows where torch.compile breaks, recompiles or gives up, why, and what to write instead."""

@@ -1,0 +1,64 @@
+"""``breakscan rules``, and the group that ``rules replay`` belongs to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from breakscan.cli.output import report_stream
+from breakscan.cli.replay import replay
+from breakscan.config import load_settings, resolve_target
+from breakscan.findings import Mode, Verdict
+from breakscan.rulebook.document import FAMILIES, Rule
+from breakscan.rulebook.ledger import Ledger, load_ledger
+from breakscan.rulebook.library import load_library
+
+
+@click.group(invoke_without_command=True, short_help="List the rules.")
+@click.option("--family", type=click.IntRange(min(FAMILIES), max(FAMILIES)), help="Only this family: 1 for BRK1xx, …")
+@click.option("--torch", metavar="VERSION", help="Only rules that this torch version does not compile.")
+@click.option("--format", "format_", type=click.Choice(("table", "json")), default="table", help="[table]")
+@click.pass_context
+def rules(ctx: click.Context, /, family: int | None, torch: str | None, format_: str) -> None:
+    """List the rules, with what the target torch version does with their examples.
+
+    Without --torch that is the version in the configuration, else the installed one.
+    """
+    if ctx.invoked_subcommand is not None:
+        if family or torch:
+            raise click.UsageError("--family and --torch filter the list, and go with no command")
+        return
+    settings = load_settings(Path.cwd(), target_torch=torch)
+    target = resolve_target(settings)
+    ledger = load_ledger(target.ledger)
+    listed = [rule for rule in load_library(settings.rule_folders) if family in (None, rule.family)]
+    compiled = [rule for rule in listed if torch and _compiles(rule, ledger)]
+    listed = [rule for rule in listed if rule not in compiled]
+    with report_stream(None) as stream:
+        if format_ == "json":
+            from breakscan.reports.rule_json import rule_object
+
+            stream.write(json.dumps([rule_object(rule, [ledger]) for rule in listed], indent=2) + "\n")
+            return
+        from breakscan.reports.rule_page import write_rules
+
+        write_rules(listed, ledger, target.torch, stream)
+        if compiled:
+            stream.write(f"\ntorch {target.torch} compiles what these find: {' '.join(r.id for r in compiled)}\n")
+
+
+def _compiles(rule: Rule, ledger: Ledger) -> bool:
+    """Whether the version compiles every example of the rule that breaks on some other version."""
+    verdicts = [
+        ruling.verdict
+        for label, example in ledger.examples.get(rule.id, {}).items()
+        if label.startswith("breaks/")
+        for (mode, _), ruling in example.rulings.items()
+        if mode is Mode.DEFAULT
+    ]
+    return bool(verdicts) and all(verdict is Verdict.COMPILES for verdict in verdicts)
+
+
+rules.add_command(replay)

@@ -1,0 +1,95 @@
+"""Lines of source with a span underlined, for terminals: tabs, wide characters and long lines kept in line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from breakscan.findings import Site
+
+TAB = 4
+MOST_LINES = 6
+"""Of a longer span only the first lines and the last one are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line as it is printed.  ``mark`` is the underlined part in terminal cells, from 0; None for context.
+    ``number`` is None for a gap."""
+
+    number: int | None
+    text: str
+    mark: tuple[int, int] | None
+
+
+def frame_rows(lines: Sequence[str], site: Site, width: int) -> Iterator[Row]:
+    """The rows for a site: the line above it as context, then each line of the span; none where the file is
+    shorter than the site says.  ``width`` is the number of cells that a line may take."""
+    if not 1 <= site.line <= len(lines):
+        return
+    above = site.line - 2
+    if above >= 0 and lines[above].strip():
+        yield Row(above + 1, _Line(lines[above]).cropped(0, width)[0], None)
+    last = min(site.end_line, len(lines))
+    shown = range(site.line, last + 1)
+    gap_at = site.line + MOST_LINES - 2 if len(shown) > MOST_LINES else None
+    for number in shown:
+        if gap_at is not None and gap_at <= number < last:
+            if number == gap_at:
+                yield Row(None, "…", None)
+            continue
+        text = lines[number - 1]
+        start = site.column - 1 if number == site.line else len(text) - len(text.lstrip())
+        end = site.end_column - 1 if number == site.end_line else len(text.rstrip())
+        line = _Line(text)
+        first = line.cell(start)
+        behind = max(line.cell(end), first + 1)
+        shown_text, left = line.cropped(first if behind > width else 0, width)
+        yield Row(number, shown_text, (min(first - left, width - 1), min(behind - left, width)))
+
+
+class _Line:
+    """A line as glyphs that a terminal can show, each with the cells it takes."""
+
+    def __init__(self, text: str) -> None:
+        self.glyphs: list[str] = []
+        self.starts = [0]
+        for character in text:
+            at = self.starts[-1]
+            glyph = " " * (TAB - at % TAB) if character == "\t" else _visible(character)
+            self.glyphs.append(glyph)
+            self.starts.append(at + cell_len(glyph))
+
+    def cell(self, index: int) -> int:
+        """The cell at which a character starts."""
+        return self.starts[min(max(index, 0), len(self.glyphs))]
+
+    def cropped(self, first: int, width: int) -> tuple[str, int]:
+        """The part of at most ``width`` cells that shows the cell ``first``, and the cell that it starts at."""
+        if self.starts[-1] <= width:
+            return "".join(self.glyphs).rstrip(), 0
+        total = self.starts[-1]
+        left = max(min(first - width // 4, total - width), 0)
+        right = left + width - (total > left + width)
+        kept, at = "", left
+        for glyph, start, end in zip(self.glyphs, self.starts, self.starts[1:], strict=False):
+            if start >= left and end <= right:
+                kept += " " * (start - at) + glyph
+                at = end
+        if left:
+            kept = "…" + " " * (cell_len(kept[:1]) - 1) + kept[1:]
+        return (kept + "…" if total > at else kept), left
+
+
+def _visible(character: str) -> str:
+    """A control character as its picture: a source line must not steer the terminal."""
+    code = ord(character)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    if 0x80 <= code < 0xA0 or 0x202A <= code <= 0x202E or 0x2066 <= code <= 0x2069 or 0xD800 <= code <= 0xDFFF:
+        return "�"
+    return character

@@ -1,0 +1,33 @@
+"""One line a finding, as editors and grep like it."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from rich.text import Text
+
+from breakscan.findings import CheckResult, Finding, Severity
+from breakscan.reports.console import STYLES, report_console
+from breakscan.reports.wording import Run, summary_line
+
+
+def write_concise(result: CheckResult, stream: TextIO, run: Run) -> None:
+    """``path:line:column: severity BRK101 message`` for each finding, then what was not checked and the counts."""
+    console = report_console(stream)
+    for finding in result.findings:
+        site = finding.site
+        text = Text(f"{site.path}:{site.line}:{site.column}: ")
+        text.append(finding.severity.value, STYLES[finding.severity])
+        text.append(f" {finding.rule} {message_with_condition(finding)}")
+        console.print(text)
+    for error in result.errors:
+        text = Text(f"{error.path}:{error.line}:{error.column}: ")
+        text.append("not checked", STYLES[Severity.ERROR])
+        text.append(f" {error.message}")
+        console.print(text)
+    console.print(summary_line(result, run))
+
+
+def message_with_condition(finding: Finding) -> str:
+    """The message, with the condition under which alone it holds."""
+    return f"{finding.message} (only when {finding.condition})" if finding.condition else finding.message

@@ -1,0 +1,154 @@
+"""What the terminal report of ``explain`` says in words."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+
+from breakscan.findings import Verdict
+from breakscan.reports.wording import INSIDE, counted
+from breakscan.runtime.explanation import BreakSite, Explanation, FrameFate, FrameStatus, Recompile
+
+_MOST_VALUES = 5
+
+_BOILERPLATE = (
+    "This graph break is fundamental",
+    "This graph break may have been caused by an earlier",
+    "It may be possible to write Dynamo tracing rules",
+    "This is likely to be a Dynamo bug",
+    "This graph break may be difficult to debug",
+    "Please report an issue to PyTorch",
+    "File an issue to PyTorch",
+    "If it is a Python builtin, please file an issue",
+)
+"""Hints of Dynamo's that are about Dynamo: nothing that a user can do about the code at hand."""
+
+_FOLLOWED_BY = {
+    "graph break in loop": "the break is inside a loop",
+    "Graph break under GenericContextWrappingVariable": "the break is inside a with block that must not be left",
+}
+
+
+def outcome_line(explanation: Explanation) -> str:
+    """``train.py finished with exit status 0 · 212 s, 38 s of it compiling · torch 2.13.0, 1 × H200``."""
+    argv = explanation.argv
+    program = f"-m {argv[1]}" if argv[0] == "-m" else argv[0]
+    spent = seconds_in_words(explanation.seconds)
+    if explanation.compile_seconds:
+        spent += f", {seconds_in_words(explanation.compile_seconds)} of it compiling"
+    parts = [f"{program} {ending(explanation.status)}", spent]
+    if explanation.torch:
+        parts.append(", ".join(filter(None, [f"torch {explanation.torch}", explanation.device])))
+    return " · ".join(parts)
+
+
+def ending(status: int) -> str:
+    if status >= 0:
+        return f"finished with exit status {status}"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    return "was interrupted (SIGINT)" if name == "SIGINT" else f"was ended by {name}"
+
+
+def seconds_in_words(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+
+
+def headline(explanation: Explanation) -> str:
+    """What it comes to, in one line."""
+    graphs, ops = len(explanation.graphs), explanation.ops
+    made = f"{counted(graphs, 'graph')} of {counted(ops, 'operation')}"
+    said = []
+    if explanation.breaks:
+        sites, events = len(explanation.breaks), explanation.break_events
+        times = "once" if events == 1 else f"{events} times"
+        breaks = f"{counted(sites, 'site breaks', 'sites break')} the graph {times}: {made}"
+        said.append(f"{breaks} instead of {explanation.entries}" if graphs > explanation.entries > 0 else breaks)
+    if explanation.eager_frames:
+        said.append(f"{counted(explanation.eager_frames, 'function runs', 'functions run')} eager")
+    if raised := sum(frame.status is FrameStatus.RAISED for frame in explanation.frames):
+        said.append(f"{counted(raised, 'function fails', 'functions fail')} to compile")
+    if explanation.recompiles:
+        recompiles = counted(len(explanation.recompiles), "recompile")
+        said.append(f"{recompiles} from {counted(explanation.causes, 'cause')}")
+    if not said:
+        return f"No graph breaks and no recompiles: {made}."
+    if not explanation.breaks:
+        said.insert(0, f"No graph breaks: {made}")
+    return ".  ".join(said) + "."
+
+
+def why_nothing_compiled(explanation: Explanation) -> str:
+    """Why a run has no graph at all, and what to do about it."""
+    if not explanation.torch_imported:
+        return "Nothing was compiled: the program did not import torch."
+    if explanation.disabled_by:
+        return f"Nothing was compiled: {explanation.disabled_by} is set, which switches torch.compile off."
+    if not explanation.targets and not explanation.frames:
+        if explanation.status:
+            return "Nothing was compiled: the program ended before it called torch.compile."
+        return (
+            "Nothing was compiled: the program never called torch.compile. Compile what costs most, such as the model."
+        )
+    if explanation.frames:
+        return "Nothing was compiled: everything that torch.compile was given runs as plain Python."
+    uncalled = [target for target in explanation.targets if not target.attempted]
+    where = next((f" ({t.name}, {t.caller.path}:{t.caller.line})" for t in uncalled if t.caller), "")
+    return f"Nothing was compiled: what torch.compile returned{where} was never called. Call it, not the original."
+
+
+def verdict_sentence(site: BreakSite) -> str | None:
+    """What the break does beyond splitting the graph, or None."""
+    if site.verdict is Verdict.RAISES:
+        return "torch.compile raises here: with fullgraph=True, nothing may break the graph."
+    if site.verdict is not Verdict.EAGER:
+        return None
+    reason = _FOLLOWED_BY.get(site.consequence or "")
+    if reason is None and site.place in INSIDE:
+        reason = f"the break is inside {INSIDE[site.place]}"
+    functions = listed(site.given_up, "function")
+    verb = "runs" if len(site.given_up) == 1 else "run"
+    functions = functions[0].upper() + functions[1:] if functions.startswith("the rest") else functions
+    return f"{functions} {verb} as plain Python, without a graph{f': {reason}' if reason else ''}."
+
+
+def frame_status(frame: FrameFate) -> str:
+    """What became of the function, as a label."""
+    if frame.status is FrameStatus.RAISED:
+        return "fails to compile"
+    if frame.status is FrameStatus.PASSED_OVER:
+        return "nothing to compile"
+    return "runs eager"
+
+
+def recompile_sentence(group: Sequence[Recompile]) -> str:
+    """What changed: ``x.shape[0] was 32, then 31``."""
+    first = group[0]
+    values = [first.old, *(r.new for r in group if (r.subject, r.site) == (first.subject, first.site))]
+    known = [value for value in dict.fromkeys(values) if value is not None]
+    if not first.subject:
+        return first.guard
+    if first.old is None or len(known) < 2:
+        now = f", and is {known[0]} now" if known and first.old is None else ""
+        return f"a compiled version asks that {first.guard}{now}"
+    shown = known[1:_MOST_VALUES]
+    rest = ", …" if len(known) > _MOST_VALUES else ""
+    if first.old.startswith("within "):
+        return f"{first.old.removeprefix('within ')} held, then {first.subject} was {', '.join(shown)}{rest}"
+    return f"{first.subject} was {known[0]}, then {', '.join(shown)}{rest}"
+
+
+def useful_hints(site_hints: Sequence[str]) -> list[str]:
+    """Dynamo's hints that speak of the user's code."""
+    return [hint for hint in site_hints if not hint.startswith(_BOILERPLATE)]
+
+
+def listed(words: Sequence[str], noun: str, most: int = 3) -> str:
+    """``a, b and c``; ``a, b and 4 more functions``."""
+    words = list(dict.fromkeys(words))
+    if len(words) > most:
+        rest = len(words) - most + 1
+        return f"{', '.join(words[: most - 1])} and {rest} more {noun}s"
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""

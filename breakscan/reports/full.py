@@ -1,0 +1,127 @@
+"""The report that people read: each finding with its code, why it is one, and what to write instead."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TextIO
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from breakscan.findings import CheckResult, Finding, Severity, Site, SourceError
+from breakscan.reports.codeframe import frame_rows
+from breakscan.reports.console import STYLES, report_console
+from breakscan.reports.wording import Run, region_words, summary_line, verdict_sentence
+from breakscan.rulebook.library import Library
+from breakscan.source.module import SourceProblem, decode_source
+
+INDENT = "   "
+
+
+def write_full(
+    result: CheckResult, stream: TextIO, run: Run, library: Library, texts: Mapping[str, str] | None = None
+) -> None:
+    """Writes the report.  ``texts`` holds the sources of paths that are not on disk, such as standard input."""
+    console = report_console(stream)
+    sources = _Sources(texts or {})
+    for finding in result.findings:
+        console.print(_finding(finding, result.torch, library, sources, console), end="\n\n")
+    for error in result.errors:
+        console.print(_error(error, sources, console), end="\n\n")
+    console.print(summary_line(result, run))
+    if result.findings:
+        console.print(f"'breakscan rule {result.findings[0].rule}' says more of a rule, with examples that compile.")
+
+
+class _Sources:
+    """The lines of the files that findings lie in; findings come file by file, so one is kept at a time."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+        self._path: str | None = None
+        self._lines: list[str] = []
+
+    def lines(self, path: str) -> list[str]:
+        if path != self._path:
+            self._path, self._lines = path, self._read(path).split("\n")
+        return self._lines
+
+    def _read(self, path: str) -> str:
+        if path in self._texts:
+            return self._texts[path]
+        try:
+            return decode_source(Path(path).read_bytes(), path)
+        except (OSError, SourceProblem):
+            return ""
+
+
+def _finding(finding: Finding, torch: str, library: Library, sources: _Sources, console: Console) -> Text:
+    style = STYLES[finding.severity]
+    text = Text()
+    text.append(f"{finding.site.path}:{finding.site.line}:{finding.site.column}", "bold")
+    text.append(f"  {finding.severity.value}", style)
+    text.append(f"  {finding.rule} {finding.name}", "bold")
+    text.append(f"    {region_words(finding)}".rstrip(), "dim")
+    _append_frame(text, sources, finding.site, finding.message, style, console)
+    said = []
+    rule = library.get(finding.rule)
+    if rule:
+        said.append(("Why: ", f"{rule.why}."))
+    if finding.condition:
+        said.append(("Only when ", f"{finding.condition}."))
+    if sentence := verdict_sentence(finding, torch):
+        said.append(("", sentence))
+    if rule:
+        said.append(("Instead: ", f"{rule.instead}."))
+    for label, sentence in said:
+        _append_paragraph(text, label, sentence, console.width)
+    return text
+
+
+def _error(error: SourceError, sources: _Sources, console: Console) -> Text:
+    style = STYLES[Severity.ERROR]
+    text = Text()
+    text.append(f"{error.path}:{error.line}:{error.column}", "bold")
+    text.append("  not checked", style)
+    site = Site(error.path, error.line, error.column, error.line, error.column + 1)
+    _append_frame(text, sources, site, error.message, style, console)
+    return text
+
+
+def _append_frame(text: Text, sources: _Sources, site: Site, message: str, style: str, console: Console) -> None:
+    """The code with the span underlined and the message beside it; the message alone where there is no code."""
+    lines = sources.lines(site.path)
+    gutter = max(len(str(min(site.end_line, len(lines)))), 3) + len(INDENT)
+    room = max(console.width - gutter - len(" │ "), 20)
+    rows = list(frame_rows(lines, site, room)) if any(lines) else []
+    if not rows:
+        _append_paragraph(text, "", message, console.width)
+        return
+    for row in rows:
+        text.append(f"\n{row.number or '':>{gutter}} │ ", "dim")
+        text.append(row.text, None if row.mark else "dim")
+        if row.mark is None:
+            continue
+        start, end = row.mark
+        text.append(f"\n{'':>{gutter}} │ ", "dim")
+        text.append(" " * start + "━" * (end - start), style)
+        if row is not rows[-1]:
+            continue
+        if end + 1 + cell_len(message) <= room:
+            text.append(f" {message}", style)
+        else:
+            for line in textwrap.wrap(message, room):
+                text.append(f"\n{'':>{gutter}} │ ", "dim")
+                text.append(line, style)
+
+
+def _append_paragraph(text: Text, label: str, sentence: str, width: int) -> None:
+    room = max(width - len(INDENT), 20)
+    lines = textwrap.wrap(label + sentence, room, break_long_words=False, break_on_hyphens=False)
+    text.append(f"\n{INDENT}")
+    text.append(lines[0][: len(label)], "bold")
+    text.append(lines[0][len(label) :])
+    text.append("".join(f"\n{INDENT}{line}" for line in lines[1:]))

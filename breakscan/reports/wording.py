@@ -1,0 +1,80 @@
+"""What the terminal reports say in words: counts, verdicts, the line at the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from breakscan.findings import CheckResult, Finding, Place, Severity, Verdict
+
+INSIDE = {Place.LOOP: "a loop", Place.TRY: "a try", Place.WITH: "a with block"}
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a report says of the run itself: how long it took, and which torch version's verdicts judged."""
+
+    seconds: float
+    ledger: str
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """``1 file``, ``2 files``."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def verdict_sentence(finding: Finding, torch: str) -> str | None:
+    """What Dynamo does at the finding beyond what its rule says of it, or None."""
+    if finding.verdict is Verdict.EAGER:
+        if finding.place in INSIDE:
+            where = f"The break is inside {INSIDE[finding.place]}"
+            return f"{where}: torch {torch} gives the whole frame up (0 graphs), not just this line."
+        return f"torch {torch} gives the whole frame up (0 graphs): the function runs as plain Python."
+    if finding.verdict is Verdict.RAISES:
+        return f"torch {torch} raises an error here when it compiles; plain Python does not."
+    if finding.verdict is Verdict.UNUSED:
+        return "Nothing is ever compiled."
+    return None
+
+
+def region_words(finding: Finding) -> str:
+    """Where the finding stands, and why that code is taken as compiled."""
+    inside = f"in {finding.function}" if finding.function else ""
+    region = finding.region
+    if region is None:
+        return inside
+    same_file = region.path == finding.site.path
+    where = f"line {region.line}" if same_file else f"{region.path}:{region.line}"
+    if region.how == "nn.Module.forward":
+        why = f"from forward ({where}), assumed compiled"
+    elif region.how == "any function":
+        why = f"from {where}, assumed compiled"
+    else:
+        why = f"compiled from {where} ({region.how})"
+    return f"{inside}, {why}" if inside else why
+
+
+def summary_line(result: CheckResult, run: Run) -> str:
+    """``2 errors, 3 warnings in 41 files (0.4 s) · torch 2.13, default mode · 1 suppressed``."""
+    counts = Counter(finding.severity for finding in result.findings)
+    found = [
+        counted(counts[severity], one, many)
+        for severity, one, many in (
+            (Severity.ERROR, "error", "errors"),
+            (Severity.WARNING, "warning", "warnings"),
+            (Severity.INFO, "hint", "hints"),
+        )
+        if counts[severity]
+    ]
+    torch = f"torch {result.torch}"
+    if run.ledger != result.torch:
+        torch += f" (judged by the verdicts of {run.ledger})"
+    parts = [
+        f"{', '.join(found) or 'nothing found'} in {counted(result.files, 'file')} ({run.seconds:.1f} s)",
+        f"{torch}, {'fullgraph=True' if result.fullgraph else 'default mode'}",
+    ]
+    if result.suppressed:
+        parts.append(f"{result.suppressed} suppressed")
+    if result.errors:
+        parts.append(f"{counted(len(result.errors), 'path')} not checked")
+    return " · ".join(parts)

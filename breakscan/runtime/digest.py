@@ -1,0 +1,127 @@
+"""Turns a recording into an explanation: each site once, causes before consequences, the user's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from breakscan.rulebook.document import Rule
+from breakscan.runtime.breaksites import break_sites, breaks_of
+from breakscan.runtime.explanation import Explanation, Graph, Target
+from breakscan.runtime.fates import endings_of, frame_fates
+from breakscan.runtime.labels import with_unique_ids
+from breakscan.runtime.launch import Outcome
+from breakscan.runtime.lens import Lens
+from breakscan.runtime.naming import Owners, is_compiler_entry
+from breakscan.runtime.notices import notices
+from breakscan.runtime.recompilecauses import recompiles, recompiles_of
+from breakscan.runtime.recording import (
+    Code,
+    CompileCalled,
+    CompileStarted,
+    CompileTimed,
+    FrameEnded,
+    GraphCompiled,
+    GraphTraced,
+    HookInstalled,
+    ProcessStarted,
+    Record,
+)
+from breakscan.runtime.sourcemap import SourceMap
+
+_UNKNOWN = ProcessStarted(0, "", "", "", "", None, False)
+
+
+def explain(
+    recording: Sequence[Sequence[Record]],
+    *,
+    argv: Sequence[str],
+    outcome: Outcome,
+    rules: Iterable[Rule],
+    show: Callable[[str], str],
+    torch_imported: bool,
+) -> Explanation:
+    """What the recording of a run comes to.  ``show`` turns a recorded path into the one that reports show."""
+    processes = [list(with_unique_ids(records, number)) for number, records in enumerate(recording)]
+    everything = [record for records in processes for record in records]
+    process = next((r for r in everything if isinstance(r, ProcessStarted)), _UNKNOWN)
+    hooked = {r.name for r in everything if isinstance(r, HookInstalled) and r.available}
+    lens = Lens(tuple(rules), SourceMap(show), Owners(process.torch_folder, process.standard_library))
+    started = {r.compile_id: r for r in everything if isinstance(r, CompileStarted)}
+
+    breaks = [list(breaks_of(records, "breaks" in hooked)) for records in processes]
+    sites, by_key = break_sites([seen for found in breaks for seen in found], started, lens)
+    endings = [
+        ending
+        for records, found in zip(processes, breaks, strict=True)
+        for ending in endings_of(records, found, "frames" in hooked)
+    ]
+    graphs = _graphs(everything, started, "graphs" in hooked)
+    fates = frame_fates(endings, graphs, by_key, lens)
+    calls = [r for r in everything if isinstance(r, CompileCalled)]
+    return Explanation(
+        argv=tuple(argv),
+        status=outcome.status,
+        seconds=outcome.seconds,
+        torch=process.torch,
+        python=process.python,
+        devices=tuple(dict.fromkeys(device for graph in graphs for device in graph.devices)),
+        torch_imported=torch_imported,
+        disabled_by=process.disabled_by,
+        breaks=sites,
+        recompiles=recompiles(
+            [list(recompiles_of(records, "recompiles" in hooked)) for records in processes], fates, lens
+        ),
+        frames=fates,
+        graphs=[_graph(graph, lens) for graph in graphs],
+        targets=_targets(calls, everything, lens),
+        entries=_entries(calls, started.values()),
+        compile_seconds=sum(r.seconds for r in everything if isinstance(r, CompileTimed)),
+        notices=tuple(notices(recording)),
+    )
+
+
+def _graphs(records: Iterable[Record], started: dict[str, CompileStarted], hooked: bool) -> list[GraphCompiled]:
+    """The graphs; from the structured trace alone, with one count of operations a frame, where the hook is missing."""
+    if hooked:
+        return [record for record in records if isinstance(record, GraphCompiled)]
+    records = list(records)
+    ops = {r.compile_id: r.ops or 0 for r in records if isinstance(r, CompileTimed) and not r.backward}
+    return [
+        GraphCompiled(r.compile_id, started[r.compile_id].code, ops.get(r.compile_id, 0), ())
+        for r in records
+        if isinstance(r, GraphTraced) and r.compile_id in started
+    ]
+
+
+def _graph(graph: GraphCompiled, lens: Lens) -> Graph:
+    return Graph(
+        compile_id=graph.compile_id or "",
+        function=lens.function_of(graph.frame),
+        site=lens.site_of(graph.frame),
+        ops=graph.ops,
+        devices=graph.devices,
+    )
+
+
+def _targets(calls: Iterable[CompileCalled], records: Iterable[Record], lens: Lens) -> list[Target]:
+    """What the program asked torch.compile for.  To serve that, torch asks itself for more."""
+    tried = {r.code for r in records if isinstance(r, CompileStarted)}
+    tried |= {r.frame for r in records if isinstance(r, FrameEnded)}
+    targets: list[Target] = []
+    for call in calls:
+        attempted = call.code in tried
+        if targets and _is_torchs_own(call):
+            targets[-1] = replace(targets[-1], attempted=targets[-1].attempted or attempted)
+        else:
+            targets.append(Target(call.target, next(iter(reversed(lens.callers(call.stack))), None), attempted))
+    return targets
+
+
+def _is_torchs_own(call: CompileCalled) -> bool:
+    return any(is_compiler_entry(frame.path) for frame in call.stack)
+
+
+def _entries(calls: Iterable[CompileCalled], started: Iterable[CompileStarted]) -> int:
+    targets: set[Code | None] = {call.code for call in calls}
+    return sum(record.code in targets for record in started)

@@ -1,0 +1,138 @@
+"""What became of the functions that were to be compiled and are not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from breakscan.findings import Origin
+from breakscan.runtime.breaksites import Key, break_key, is_skipped
+from breakscan.runtime.breaktext import parse_causes
+from breakscan.runtime.explanation import BreakSite, FrameFate, FrameStatus
+from breakscan.runtime.lens import Lens, reason_of
+from breakscan.runtime.naming import is_resumed
+from breakscan.runtime.recording import BreakSeen, Code, FrameEnded, GraphCompiled, Record
+
+_LIMIT = re.compile(r"exceeding the (\w+) cache size limit \(currently set to (\d+)\)")
+_ORDER = (FrameStatus.RAISED, FrameStatus.EAGER, FrameStatus.PASSED_OVER)
+_NEARNESS = (Origin.USER, Origin.LIBRARY, Origin.FRAMEWORK)
+_SKIPS = {
+    "no tensor-related objects": "it was called without a tensor",
+    "No ops traced": "it holds no tensor operation to compile",
+    "skipfiles": "its file is one that the compiler does not trace",
+    "dispatch mode": "a torch dispatch mode is active, under which nothing is compiled",
+    "tracing is disabled": "torch.compile is switched off",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A frame that ended uncompiled, with the break that did it, where one did."""
+
+    frame: FrameEnded
+    cause: BreakSeen | None = None
+
+
+def endings_of(records: Iterable[Record], breaks: Sequence[BreakSeen], hooked: bool) -> Iterator[Ending]:
+    """The frames of one process that ended uncompiled; from its breaks alone where the hook for frames is missing."""
+    if not hooked:
+        for seen in breaks:
+            if is_skipped(seen):
+                yield Ending(FrameEnded(seen.frame, "Unsupported", seen.text, (), raised=False, limit=False), seen)
+        return
+    cause: dict[Code, BreakSeen] = {}
+    for record in records:
+        if isinstance(record, BreakSeen) and (record.raised or is_skipped(record)):
+            cause[record.frame] = record
+        elif isinstance(record, FrameEnded):
+            yield Ending(record, None if record.limit else cause.pop(record.frame, None))
+
+
+def frame_fates(
+    endings: Sequence[Ending], graphs: Iterable[GraphCompiled], sites: Mapping[Key, BreakSite], lens: Lens
+) -> list[FrameFate]:
+    """Each function once a reason, in the order of a report."""
+    # A function that is passed over on one call and compiled on another is no news.
+    settled = {graph.frame for graph in graphs} | {e.frame.frame for e in endings if e.frame.error}
+    fates: dict[tuple[Code, str], FrameFate] = {}
+    for ending in endings:
+        frame = ending.frame
+        if frame.error is None and frame.frame in settled:
+            continue
+        fate = _fate(ending, sites, lens)
+        known = fates.get((frame.frame, fate.reason))
+        fates[frame.frame, fate.reason] = replace(known, count=known.count + 1) if known else fate
+    return sorted(
+        fates.values(),
+        key=lambda f: (_NEARNESS.index(f.origin), _ORDER.index(f.status), f.site.path, f.site.line),
+    )
+
+
+def _fate(ending: Ending, sites: Mapping[Key, BreakSite], lens: Lens) -> FrameFate:
+    frame = ending.frame
+    status = FrameStatus.RAISED if frame.raised else FrameStatus.EAGER if frame.error else FrameStatus.PASSED_OVER
+    fate = FrameFate(
+        function=lens.function_of(frame.frame),
+        site=lens.site_of(frame.frame),
+        origin=lens.origin(frame.frame.path),
+        status=status,
+        rest_only=is_resumed(frame.frame.name),
+        reason="",
+        rule=None,
+        gb_type=None,
+        gb_id=None,
+        advice=None,
+        break_site=None,
+        over_limit=False,
+        count=1,
+    )
+    if ending.cause is not None:
+        site = sites[break_key(ending.cause, lens)]
+        return replace(
+            fate,
+            reason=site.reason,
+            rule=site.rule,
+            gb_type=site.gb_type,
+            gb_id=site.gb_id,
+            advice=site.advice,
+            break_site=site.site,
+        )
+    if frame.error is None:
+        return replace(fate, reason=_skip_in_words(frame.text))
+    if frame.error in ("Unsupported", "UserError"):
+        cause = parse_causes(frame.text)[0]
+        rule = lens.rule_for(cause, None, fate.origin)
+        return replace(
+            fate,
+            reason=_limit_in_words(frame.text) if frame.limit else reason_of(cause),
+            rule=rule,
+            gb_type=cause.gb_type,
+            gb_id=cause.gb_id,
+            advice=rule.instead if rule else next(iter(cause.hints), None),
+            over_limit=frame.limit,
+        )
+    return replace(fate, reason=_error_in_words(frame))
+
+
+def _limit_in_words(text: str) -> str:
+    found = _LIMIT.search(text)
+    if not found:
+        return "it was recompiled more often than torch allows, so further variants run eager"
+    limit = f"torch._dynamo.config.{found[1]}"
+    return f"{found[2]} versions of it are compiled, which is the limit ({limit}), so further variants run eager"
+
+
+def _skip_in_words(reason: str) -> str:
+    """torch 2.11 gives no reason."""
+    known = next((words for key, words in _SKIPS.items() if key in reason), None)
+    return known or next(iter(reason.splitlines()), "the compiler passed it over, and does not say why")
+
+
+def _error_in_words(frame: FrameEnded) -> str:
+    cause = parse_causes(frame.text)[0]
+    if cause.explanation:
+        return reason_of(cause)
+    lines = [line.strip() for line in frame.text.splitlines() if line.strip()]
+    said = " ".join(lines[:2]) if lines and lines[0].endswith(":") else next(iter(lines), "")
+    return f"{frame.error}: {said}"

@@ -1,0 +1,163 @@
+"""Reads the text that Dynamo gives for a guard that failed: what it is about, and what it demanded.
+
+The forms are those of ``GuardManager.check_verbose`` on torch 2.11 to 2.15: a Python expression with a
+comment behind it, or a sentence about a tensor, a type, a key or the global state.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+_TENSOR = re.compile(
+    r"tensor '(?P<source>.+?)' (?P<what>size|stride|rank|dtype|device|requires_grad|dispatch key set) mismatch"
+    r"(?: at index (?P<index>\d+))?\. expected (?P<old>.+?)(?:, actual (?P<new>.+))?$"
+)
+_CHECKED = re.compile(r"___check_(?P<what>type_id|obj_id)\((?P<source>.+), \d+\)(?:, type=<class '(?P<type>.+?)'>)?")
+_NOT_TENSOR = re.compile(r"expected type of '(?P<source>.+?)' to be a tensor type, '? ?but found (?P<new>.+)$")
+_MISSING_KEY = re.compile(r"KeyError on (?P<source>.+)\[(?P<key>'[^']*'|\d+)\]$")
+_CONTAINS = re.compile(r"(?P<absent>not )?___dict_contains\((?P<key>[^,]+), (?P<source>.+)\)$")
+_GLOBAL = re.compile(r"GLOBAL_STATE changed: (?P<what>.+)")
+BEHIND_BREAK = "the value computed before the break"
+"""What the user calls a value that Dynamo hands from one side of a break to the other."""
+_DUPLICATE = "Duplicate tensor found where not expected"
+_PIECES = {"size": "shape[{}]", "stride": "stride()[{}]", "rank": "dim()"}
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A guard in the user's words.  ``kind`` is one of size, stride, tensor (another property of one), type,
+    identity, presence, global, alias, value, other; ``subject`` the expression that is guarded, ``demand`` what
+    had to hold, ``old`` and ``new`` the value then and now, where the text tells them."""
+
+    kind: str
+    subject: str
+    demand: str
+    old: str | None = None
+    new: str | None = None
+
+
+def subject_source(text: str) -> str | None:
+    """The expression whose value now is to be asked for, as Python source over ``L`` and ``G``; None where the
+    text tells the value itself, or where there is none."""
+    text = _first_line(text)
+    if found := _CHECKED.match(text):
+        return found["source"]
+    side = _guarded_side(text)
+    return None if side is None else ast.unparse(side)
+
+
+def read_guard(text: str) -> Guard:
+    """The guard that the text tells of."""
+    text = _first_line(text)
+    if found := _TENSOR.match(text):
+        return _read_tensor(found)
+    if found := _NOT_TENSOR.match(text):
+        subject, new = readable(found["source"]), _class_name(found["new"])
+        return Guard("type", subject, f"{subject} is a tensor", "a tensor", new)
+    if found := _CHECKED.match(text):
+        return _read_checked(found)
+    if found := _MISSING_KEY.match(text):
+        subject = readable(found["source"])
+        return Guard("presence", f"{found['key']} in {subject}", f"{found['key']} in {subject}", "True", "False")
+    if found := _CONTAINS.match(_code(text)):
+        subject = f"{found['key']} in {readable(found['source'])}"
+        old, new = ("False", "True") if found["absent"] else ("True", "False")
+        return Guard("presence", subject, f"{'not ' if found['absent'] else ''}{subject}", old, new)
+    if found := _GLOBAL.match(text):
+        what = ", ".join(found["what"].split())
+        return Guard("global", what, f"{what} is unchanged")
+    if text.startswith(_DUPLICATE):
+        return Guard("alias", "two inputs", "no two inputs are the same tensor")
+    return _read_expression(text)
+
+
+def readable(source: str) -> str:
+    """An expression over Dynamo's scopes as the user would write it: ``self.linear.weight`` for
+    ``L['self']._modules['linear']._parameters['weight']``."""
+    text = re.sub(r"\b[LG]\['([^']+)'\]", r"\1", source)
+    text = re.sub(r"\._(?:modules|parameters|buffers)\['([^']+)'\]", r".\1", text)
+    text = re.sub(r"\.__dict__\['([^']+)'\]", r".\1", text)
+    text = re.sub(r"\.__dict__\b", "", text)
+    text = re.sub(r"\.__closure__\[\d+\]\.cell_contents", "", text)
+    text = re.sub(r"\.size\(\)\[", ".shape[", text)
+    text = re.sub(r"___from_numpy\((\w+)\)", r"\1", text)
+    return re.sub(r"___stack\d+", BEHIND_BREAK, text)
+
+
+def _first_line(text: str) -> str:
+    return text.splitlines()[0].strip() if text.strip() else ""
+
+
+def _code(text: str) -> str:
+    """The text without the comment behind it, where it is Python."""
+    try:
+        return ast.unparse(ast.parse(text, mode="eval"))
+    except SyntaxError:
+        return re.split(r"\s{2,}#", text)[0].strip()
+
+
+def _class_name(text: str) -> str:
+    found = re.match(r"<class '(?:\w+\.)*(\w+)'>", text)
+    return {"NoneType": "None"}.get(found[1], found[1]) if found else text
+
+
+def _read_tensor(found: re.Match[str]) -> Guard:
+    what, tensor = found["what"], readable(found["source"])
+    old, new = found["old"], found["new"]
+    if what == "requires_grad":
+        before = old.endswith("=1")
+        subject = f"{tensor}.requires_grad"
+        return Guard("tensor", subject, f"{subject} is {before}", str(before), str(not before))
+    subject = f"{tensor}.{_PIECES.get(what, what.replace(' ', '_')).format(found['index'])}"
+    kind = what if what in ("size", "stride") else "tensor"
+    return Guard(kind, subject, f"{subject} == {old}", old, new)
+
+
+def _read_checked(found: re.Match[str]) -> Guard:
+    subject = readable(found["source"])
+    if found["what"] == "type_id":
+        name = (found["type"] or "").rsplit(".", 1)[-1] or None
+        return Guard("type", f"type of {subject}", f"type of {subject} is {name or 'as before'}", name)
+    subject = subject.removesuffix(".__code__")
+    return Guard("identity", subject, f"{subject} is the same object", "another object")
+
+
+def _guarded_side(text: str) -> ast.expr | None:
+    """The side of a comparison that reads a value of the program; the whole of another expression."""
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        return next((side for side in sides if _reads_scope(side)), None)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        node = node.operand
+    return node if _reads_scope(node) and not isinstance(node, ast.BoolOp) else None
+
+
+def _reads_scope(node: ast.expr) -> bool:
+    return any(isinstance(n, ast.Name) and n.id in ("L", "G") for n in ast.walk(node))
+
+
+def _read_expression(text: str) -> Guard:
+    code = _code(text)
+    demand = readable(code)
+    side = _guarded_side(text)
+    if side is None:
+        return Guard("other", demand, demand)
+    subject = readable(ast.unparse(side))
+    node = ast.parse(text, mode="eval").body
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Is):
+        other = node.comparators[0]
+        if _reads_scope(other):
+            return Guard("alias", f"{subject} and {readable(ast.unparse(other))}", demand)
+        return Guard("value", subject, demand, ast.unparse(other))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return Guard("value", subject, f"{subject} is empty or false", "empty or false")
+    kind = "size" if re.search(r"\.size\(\)|\.shape\[", code) else "value"
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq):
+        return Guard(kind, subject, demand, readable(ast.unparse(node.comparators[0])))
+    return Guard(kind, subject, demand, f"within {demand}" if isinstance(node, ast.Compare) else None)

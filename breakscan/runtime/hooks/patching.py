@@ -1,0 +1,36 @@
+"""Wraps private functions of torch for as long as a block runs, without torch or the user noticing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FunctionType
+from typing import Any
+
+
+@contextmanager
+def wrapped(owners: Sequence[Any], name: str, wrap: Callable[[Any], FunctionType]) -> Iterator[bool]:
+    """Replaces ``name`` in each owner by ``wrap(original)``.  Yields False, with nothing replaced, where the
+    first owner has no such function.
+
+    Dynamo reads the file names of the frames above it: to tell where the user's code ends, and whether a
+    function under ``torch.compiler.disable(recursive=False)`` called it.  So the wrapper carries the file name
+    of what it wraps, and a traceback that runs through it shows torch alone, as it would without us.
+    """
+    original = getattr(owners[0], name, None)
+    if not isinstance(original, FunctionType):
+        yield False
+        return
+    replacement = wrap(original)
+    code = original.__code__
+    replacement.__code__ = replacement.__code__.replace(
+        co_filename=code.co_filename, co_firstlineno=code.co_firstlineno, co_name=code.co_name
+    )
+    sharing = [owner for owner in owners if getattr(owner, name, None) is original]
+    for owner in sharing:
+        setattr(owner, name, replacement)
+    try:
+        yield True
+    finally:
+        for owner in sharing:
+            setattr(owner, name, original)

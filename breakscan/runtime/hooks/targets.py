@@ -1,0 +1,99 @@
+"""What the program asked torch.compile for, and what of it Dynamo passed over in silence.
+
+Wraps ``torch._dynamo.eval_frame.OptimizeContext.__call__`` (torch 2.11 to 2.15) and
+``torch._dynamo.convert_frame.CatchErrorsWrapper._handle_skip`` (torch 2.13 to 2.15).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CodeType, FunctionType
+from typing import Any
+
+from breakscan.runtime.hooks.facts import calling_stack, code_of
+from breakscan.runtime.hooks.patching import wrapped
+from breakscan.runtime.recording import Code, CompileCalled, FrameEnded
+
+
+@contextmanager
+def compile_calls(sink: Callable[[Any], None]) -> Iterator[bool]:
+    """Hands each function or module that ``torch.compile`` is asked for to the sink.
+
+    Yields False where this torch has no such hook: nothing is recorded then.
+    """
+    try:
+        from torch._dynamo.eval_frame import OptimizeContext
+    except ImportError:
+        yield False
+        return
+
+    def wrap(original: Callable[..., Any]) -> FunctionType:
+        def call(self: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
+            sink(fn)
+            return original(self, fn, *args, **kwargs)
+
+        assert isinstance(call, FunctionType)
+        return call
+
+    with wrapped([OptimizeContext], "__call__", wrap) as available:
+        yield available
+
+
+@contextmanager
+def silent_skips(sink: Callable[[CodeType, str], None]) -> Iterator[bool]:
+    """Hands the code of each frame that Dynamo passes over, with its reason, to the sink.
+
+    Yields False where this torch has no such hook: nothing is recorded then.
+    """
+    try:
+        from torch._dynamo.convert_frame import CatchErrorsWrapper
+    except ImportError:
+        yield False
+        return
+
+    def wrap(original: Callable[..., Any]) -> FunctionType:
+        def handle_skip(self: Any, result: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+            if result.guarded_code is None and result.skip_reason is not None:
+                sink(frame.f_code, result.skip_reason)
+            return original(self, result, frame, *args, **kwargs)
+
+        assert isinstance(handle_skip, FunctionType)
+        return handle_skip
+
+    with wrapped([CatchErrorsWrapper], "_handle_skip", wrap) as available:
+        yield available
+
+
+def compile_record(target: Any) -> CompileCalled:
+    """The call as the recording keeps it."""
+    subject = _what_it_stands_for(target)
+    named = subject if hasattr(subject, "__qualname__") else type(subject)
+    return CompileCalled(named.__qualname__, _code_behind(subject), calling_stack(sys._getframe(1)))
+
+
+def skip_record(code: CodeType, reason: str) -> FrameEnded:
+    """The skip as the recording keeps it."""
+    return FrameEnded(code_of(code), None, reason, (), raised=False, limit=False)
+
+
+def _what_it_stands_for(target: Any) -> Any:
+    """The module behind one of its bound methods, the function behind a compiled one."""
+    import torch
+
+    while (inner := getattr(target, "_torchdynamo_orig_callable", None)) is not None:
+        target = inner
+    owner = getattr(target, "__self__", None)
+    if isinstance(owner, torch.nn.Module) and target.__name__ in ("_call_impl", "_wrapped_call_impl", "__call__"):
+        return owner
+    return target
+
+
+def _code_behind(subject: Any) -> Code | None:
+    """The code that Dynamo is to trace: of a module its ``forward``."""
+    import torch
+
+    function = type(subject).forward if isinstance(subject, torch.nn.Module) else subject
+    code = getattr(function, "__code__", None)
+    return code_of(code) if isinstance(code, CodeType) else None

@@ -1,0 +1,146 @@
+"""Which files to check: explicit ones, and those found below folders."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from breakscan.findings import SourceError
+from breakscan.source.paths import Patterns, display_path, relative_to
+
+if TYPE_CHECKING:
+    from breakscan.config import Settings
+
+SKIPPED_FOLDERS = frozenset(
+    {
+        ".bzr", ".direnv", ".eggs", ".git", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox", ".pants.d", ".pyenv",
+        ".pytest_cache", ".pytype", ".ruff_cache", ".svn", ".tox", ".venv", ".vscode", "__pycache__",
+        "__pypackages__", "_build", "buck-out", "build", "dist", "node_modules", "site-packages", "venv",
+    }
+)  # fmt: skip
+"""Folders that are never entered on the way down, whatever a configuration says.  Naming one checks it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """The files to check, as absolute paths in order, each once, and what could not be looked at."""
+
+    files: tuple[Path, ...]
+    errors: tuple[SourceError, ...]
+
+
+def discover(paths: Iterable[Path | str], settings: Settings, *, force_exclude: bool = False) -> Discovery:
+    """The Python files that ``paths`` stand for.
+
+    A file is taken as it is, whatever its name.  Below a folder every ``*.py`` is taken that neither a
+    ``.gitignore`` nor ``settings.exclude`` nor :data:`SKIPPED_FOLDERS` keeps out; links to folders are not
+    followed.  ``force_exclude`` applies the excludes to the given paths themselves, as pre-commit needs it.
+    """
+    finder = _Finder(settings, force_exclude)
+    for path in paths:
+        finder.take(os.path.abspath(path))
+    return Discovery(tuple(map(Path, sorted(finder.files))), tuple(finder.errors))
+
+
+def is_excluded(path: str, settings: Settings, *, is_folder: bool = False) -> bool:
+    """Whether ``settings.exclude`` or :data:`SKIPPED_FOLDERS` keeps an absolute path out, or a folder above it."""
+    root = str(settings.root)
+    relative = relative_to(path, root)
+    names = relative.split("/") if relative else []
+    folders = names if is_folder else names[:-1]
+    return not SKIPPED_FOLDERS.isdisjoint(folders) or bool(Patterns(root, settings.exclude).decide(path, is_folder))
+
+
+class _Finder:
+    def __init__(self, settings: Settings, force_exclude: bool) -> None:
+        self.settings = settings
+        self.force_exclude = force_exclude
+        self.cwd = os.getcwd()
+        self.files: dict[str, None] = {}
+        self.errors: list[SourceError] = []
+
+    def take(self, path: str) -> None:
+        try:
+            is_folder = stat.S_ISDIR(os.stat(path).st_mode)
+        except FileNotFoundError:
+            self.fail(path, "there is no such file or folder")
+            return
+        except OSError as error:
+            self.fail(path, f"cannot be read: {error.strerror}")
+            return
+        if self.force_exclude and is_excluded(path, self.settings, is_folder=is_folder):
+            return
+        if is_folder:
+            self.walk(path)
+        else:
+            self.files[path] = None
+
+    def walk(self, top: str) -> None:
+        root = str(self.settings.root)
+        below_root = top == root or relative_to(top, root) is not None
+        # Whoever names a folder wants it checked: what hides it from above does not count below it.
+        exclude = Patterns(root if below_root else top, self.settings.exclude).without_those_that_hide(top)
+        waiting = [(top, [ignore.without_those_that_hide(top) for ignore in _ignores_above(top)])]
+        while waiting:
+            folder, ignores = waiting.pop()
+            try:
+                with os.scandir(folder) as entries:
+                    listed = list(entries)
+            except OSError as error:
+                self.fail(folder, f"cannot be read: {error.strerror}")
+                continue
+            if any(entry.name == ".gitignore" for entry in listed):
+                ignores = [*ignores, *_read_gitignore(folder)]
+            for entry in listed:
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if is_folder:
+                    wanted = entry.name not in SKIPPED_FOLDERS
+                else:
+                    wanted = entry.name.endswith(".py") and not entry.is_dir()
+                if not wanted or exclude.decide(entry.path, is_folder) or _ignored(entry.path, is_folder, ignores):
+                    continue
+                if is_folder:
+                    waiting.append((entry.path, ignores))
+                else:
+                    self.files[entry.path] = None
+
+    def fail(self, path: str, message: str) -> None:
+        self.errors.append(SourceError(display_path(path, self.cwd), 1, 1, message))
+
+
+def _ignored(path: str, is_folder: bool, ignores: Sequence[Patterns]) -> bool:
+    """What the deepest ``.gitignore`` says that speaks of the path."""
+    for ignore in reversed(ignores):
+        said = ignore.decide(path, is_folder)
+        if said is not None:
+            return said
+    return False
+
+
+def _ignores_above(folder: str) -> Iterator[Patterns]:
+    """The ``.gitignore`` files between the root of the git repository and a folder, outermost first."""
+    parents = [str(parent) for parent in Path(folder).parents]
+    in_repository = next((n for n, p in enumerate([folder, *parents]) if os.path.exists(os.path.join(p, ".git"))), 0)
+    for parent in reversed(parents[:in_repository]):
+        yield from _read_gitignore(parent)
+
+
+def _read_gitignore(folder: str) -> Iterator[Patterns]:
+    try:
+        lines = Path(folder, ".gitignore").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return
+    yield Patterns(folder, [line for line in lines if _is_pattern(line)])
+
+
+def _is_pattern(line: str) -> bool:
+    """False for what git cannot read either, and therefore skips."""
+    try:
+        Patterns("", [line])
+    except ValueError:
+        return False
+    return True

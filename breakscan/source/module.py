@@ -1,0 +1,129 @@
+"""One Python file in memory: its text, its ast, and the way from ast positions to those that people count."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from breakscan.findings import Site, SourceError
+from breakscan.source.newer_syntax import newer_syntax_hint
+
+
+class SourceProblem(Exception):
+    """A file cannot be read or parsed; ``error`` says where and why."""
+
+    def __init__(self, error: SourceError) -> None:
+        self.error = error
+        super().__init__(f"{error.path}:{error.line}:{error.column}: {error.message}")
+
+
+@dataclass(eq=False)
+class SourceModule:
+    """A parsed file.  ``display`` is its path in reports; line ends in ``text`` are all ``\\n``."""
+
+    path: Path
+    display: str
+    text: str
+    tree: ast.Module
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines without their ends; line 1 is the first."""
+        return self.text.split("\n")
+
+    def column(self, line: int, byte_offset: int) -> int:
+        """The column, in characters from 1, of an ast position: a line from 1 and a UTF-8 offset from 0."""
+        if self._is_ascii:
+            return byte_offset + 1
+        text = self.lines[line - 1]
+        if text.isascii():
+            return byte_offset + 1
+        return len(text.encode("utf-8", "surrogatepass")[:byte_offset].decode("utf-8", "surrogatepass")) + 1
+
+    def segment(self, site: Site) -> str:
+        """The text of a site."""
+        lines = self.lines[site.line - 1 : site.end_line]
+        lines[-1] = lines[-1][: site.end_column - 1]
+        lines[0] = lines[0][site.column - 1 :]
+        return "\n".join(lines)
+
+    @cached_property
+    def _is_ascii(self) -> bool:
+        return self.text.isascii()
+
+
+def read_module(path: Path, display: str) -> SourceModule:
+    """The module in a file.  Raises SourceProblem where it cannot be read, decoded or parsed."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SourceProblem(SourceError(display, 1, 1, f"cannot be read: {error.strerror}")) from error
+    return parse_module(decode_source(data, display), path, display)
+
+
+def decode_source(data: bytes, display: str) -> str:
+    """The text of a Python file, by its BOM or coding comment, else UTF-8; line ends become ``\\n``.
+
+    Raises SourceProblem where the bytes are no such text.
+    """
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    except SyntaxError as error:
+        if (at := _first_undecodable(data)) is not None:
+            raise SourceProblem(SourceError(display, *at, "cannot be decoded: not valid UTF-8")) from error
+        raise SourceProblem(SourceError(display, 1, 1, f"cannot be decoded: {error.msg}")) from error
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        at = _position(data[: error.start])
+        reason = f"cannot be decoded: not valid {error.encoding.upper().removesuffix('-SIG')} ({error.reason})"
+        raise SourceProblem(SourceError(display, *at, reason)) from error
+    except (LookupError, UnicodeError) as error:
+        raise SourceProblem(SourceError(display, 1, 1, f"cannot be decoded: {error}")) from error
+    return _with_plain_line_ends(text)
+
+
+def parse_module(text: str, path: Path, display: str) -> SourceModule:
+    """The module of a text.  Raises SourceProblem where it cannot be parsed."""
+    text = _with_plain_line_ends(text)
+    if "\0" in text:
+        at = _position(text[: text.index("\0")].encode("utf-8", "surrogatepass"))
+        raise SourceProblem(SourceError(display, *at, "cannot be parsed: a NUL byte in the source"))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an invalid escape sequence is its author's business
+            tree = ast.parse(text)
+    except SyntaxError as error:
+        at = max(error.lineno or 1, 1), max(error.offset or 1, 1)
+        lines = text.split("\n", at[0])
+        hint = newer_syntax_hint(lines[at[0] - 1] if at[0] <= len(lines) else "", error.msg)
+        reason = f"cannot be parsed: {error.msg}{f' ({hint})' if hint else ''}"
+        raise SourceProblem(SourceError(display, *at, reason)) from error
+    except (RecursionError, MemoryError) as error:
+        raise SourceProblem(SourceError(display, 1, 1, "cannot be parsed: nested too deeply")) from error
+    except ValueError as error:
+        raise SourceProblem(SourceError(display, 1, 1, f"cannot be parsed: {error}")) from error
+    return SourceModule(path, display, text, tree)
+
+
+def _first_undecodable(data: bytes) -> tuple[int, int] | None:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return _position(data[: error.start])
+    return None
+
+
+def _position(before: bytes) -> tuple[int, int]:
+    """The line and column, both from 1, of the byte behind ``before``."""
+    text = _with_plain_line_ends(before.decode("utf-8", "replace"))
+    return text.count("\n") + 1, len(text) - (text.rfind("\n") + 1) + 1
+
+
+def _with_plain_line_ends(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text

@@ -1,0 +1,33 @@
+"""Recognises syntax that is newer than the Python that runs breakscan, whose parser it goes by."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+FEATURES = (
+    ((3, 11), "except*", re.compile(r"\s*except\s*\*")),
+    ((3, 12), "the type statement", re.compile(r"\s*type\s+\w+\s*(\[.*\]\s*)?=")),
+    ((3, 12), "type parameters", re.compile(r"\s*(async\s+)?(def|class)\s+\w+\s*\[")),
+    ((3, 14), "a t-string", re.compile(r".*(?<!\w)([tT][rR]?|[rR][tT])['\"]")),
+)
+"""The first Python version, the feature, and the line at which an older parser stumbles over it."""
+NESTED_FSTRINGS = (3, 12)
+
+
+def newer_syntax_hint(line: str, message: str, running: tuple[int, int] = sys.version_info[:2]) -> str | None:
+    """What newer Python the line of a syntax error, with the parser's message, asks for; None where it shows none."""
+    for version, feature, pattern in FEATURES:
+        if running < version and pattern.match(line):
+            return f"{feature} needs Python {_dotted(version)}, {_remedy(running)}"
+    if running < NESTED_FSTRINGS and message.startswith("f-string"):
+        return f"such an f-string may need Python {_dotted(NESTED_FSTRINGS)}, {_remedy(running)}"
+    return None
+
+
+def _remedy(running: tuple[int, int]) -> str:
+    return f"and breakscan runs on {_dotted(running)}: run it with a newer one"
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))

@@ -1,0 +1,136 @@
+"""Comments that silence findings: ``# breakscan: ignore[BRK101] reason`` and ``# breakscan: ignore-file[...]``."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from breakscan.findings import Finding, SourceError
+from breakscan.source.module import SourceModule
+from breakscan.source.selectors import selects
+
+DIRECTIVE = re.compile(r"#\s*breakscan:\s*")
+WORD = re.compile(r"[a-z-]*")
+LOOKS_LIKE_A_SELECTOR = re.compile(r"[:=]?\s*(BRK\w*|ALL\b|[a-z0-9]+(?:-[a-z0-9]+)+$)", re.IGNORECASE)
+KINDS = ("ignore", "ignore-file")
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """One suppression.  It silences the lines from ``first`` to ``last`` (None: the whole file) for the rules
+    that ``selectors`` name (None: for all)."""
+
+    line: int
+    column: int
+    selectors: tuple[str, ...] | None
+    first: int
+    last: int | None
+
+    def covers(self, finding: Finding) -> bool:
+        if self.last is not None and not self.first <= finding.site.line <= self.last:
+            return False
+        return self.selectors is None or any(selects(word, finding.rule, finding.name) for word in self.selectors)
+
+
+@dataclass(frozen=True, slots=True)
+class Suppressions:
+    """All suppressions of a file.  ``malformed`` are comments that silence nothing because they cannot be read."""
+
+    path: str
+    directives: tuple[Directive, ...] = ()
+    malformed: tuple[SourceError, ...] = ()
+
+    @classmethod
+    def read(cls, module: SourceModule) -> Suppressions:
+        """The suppressions in the comments of a module.
+
+        A comment speaks for the statement that it stands in or behind, on whichever of its lines; in a compound
+        statement for the header.  On a line of its own between two statements it speaks for the next one.
+        """
+        if "breakscan:" not in module.text:
+            return cls(module.display)
+        reader = _Reader(module.display)
+        try:
+            reader.read(module.text)
+        except (tokenize.TokenError, SyntaxError) as error:
+            reader.fail(1, 1, f"the comments of this file cannot be read, none of them counts: {error}")
+            reader.directives.clear()
+        return cls(module.display, tuple(reader.directives), tuple(reader.malformed))
+
+    def covers(self, finding: Finding) -> bool:
+        """Whether a comment silences the finding."""
+        return any(directive.covers(finding) for directive in self.directives)
+
+    def problems(self, select: Callable[[str], object]) -> tuple[SourceError, ...]:
+        """What is wrong with the comments.  ``select`` raises ValueError, saying why, for a word that names no rule."""
+        found = list(self.malformed)
+        for directive in self.directives:
+            unknown = [problem for word in directive.selectors or () if (problem := _reason(select, word))]
+            found += [SourceError(self.path, directive.line, directive.column, f"suppression: {u}") for u in unknown]
+        return tuple(sorted(found, key=lambda problem: (problem.line, problem.column)))
+
+
+def _reason(select: Callable[[str], object], word: str) -> str | None:
+    try:
+        select(word)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+@dataclass(slots=True)
+class _Reader:
+    path: str
+    directives: list[Directive] = field(default_factory=list)
+    malformed: list[SourceError] = field(default_factory=list)
+
+    def read(self, text: str) -> None:
+        waiting: list[tuple[tokenize.TokenInfo, bool]] = []
+        first: int | None = None
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                waiting.append((token, not token.line[: token.start[1]].strip()))
+            elif token.type == tokenize.NEWLINE or token.type == tokenize.ENDMARKER:
+                last = token.start[0]
+                for comment, alone in waiting:
+                    self.comment(comment, alone, first if first is not None else last, last)
+                waiting, first = [], None
+            elif token.type not in (tokenize.NL, tokenize.INDENT, tokenize.DEDENT) and first is None:
+                first = token.start[0]
+
+    def comment(self, token: tokenize.TokenInfo, alone: bool, first: int, last: int) -> None:
+        starts = list(DIRECTIVE.finditer(token.string))
+        for match, behind in zip(starts, [*(m.start() for m in starts[1:]), None], strict=True):
+            line, column = token.start[0], token.start[1] + match.start() + 1
+            text = token.string[match.end() : behind]
+            word = WORD.match(text)
+            assert word is not None
+            self.directive(line, column, word[0], text[word.end() :], alone, first, last)
+
+    def directive(self, line: int, column: int, kind: str, rest: str, alone: bool, first: int, last: int) -> None:
+        if kind not in KINDS:
+            self.fail(line, column, f"'breakscan: {kind}' is not known: write ignore[…] or ignore-file[…]")
+            return
+        if kind == "ignore-file" and not alone:
+            self.fail(line, column, "ignore-file must stand on a line of its own: write ignore for this statement")
+            return
+        selectors: tuple[str, ...] | None = None
+        if rest.lstrip().startswith("["):
+            inside, closed, _ = rest.lstrip()[1:].partition("]")
+            selectors = tuple(word.strip() for word in inside.split(",") if word.strip())
+            if not closed or not selectors:
+                self.fail(line, column, f"write {kind}[BRK101, …]: {'no rule' if closed else 'no ]'} in the brackets")
+                return
+        elif named := LOOKS_LIKE_A_SELECTOR.match(rest.lstrip()):
+            self.fail(line, column, f"put the rule into brackets: {kind}[{named[1]}]")
+            return
+        if kind == "ignore-file":
+            self.directives.append(Directive(line, column, selectors, 1, None))
+        else:
+            self.directives.append(Directive(line, column, selectors, first, last))
+
+    def fail(self, line: int, column: int, message: str) -> None:
+        self.malformed.append(SourceError(self.path, line, column, f"this comment silences nothing: {message}"))

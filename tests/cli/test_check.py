@@ -1,0 +1,324 @@
+"""``breakscan check`` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import breakscan as package
+
+Run = Callable[..., Any]
+SCHEMA = json.loads((Path(package.__file__).parent / "schemas" / "check.schema.json").read_text(encoding="utf-8"))
+LINE = "model.py:6:12: warning BRK101 a Python branch on a tensor's value"
+
+
+def test_a_break_is_found_and_the_exit_status_is_1(breakscan: Run) -> None:
+    done = breakscan("check", "model.py", "--format", "concise")
+    assert (done.status, done.err) == (1, "")
+    assert done.out.splitlines()[0] == LINE
+
+
+def test_nothing_found_is_status_0(breakscan: Run) -> None:
+    done = breakscan("check", "clean.py")
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith("nothing found in 1 file (")
+
+
+def test_without_paths_the_working_directory_is_checked(breakscan: Run) -> None:
+    done = breakscan("check", "--format", "json")
+    assert (done.status, done.json["summary"]["files"]) == (1, 2)
+
+
+def test_the_full_report_is_the_default(breakscan: Run) -> None:
+    out = breakscan("check", "model.py").out
+    assert "6 │         if x.any():" in out
+    assert "│            ━━━━━━━ a Python branch on a tensor's value" in out
+    assert "Instead: " in out
+
+
+def test_json_is_valid_by_the_schema(breakscan: Run, folder: Path) -> None:
+    (folder / "broken.py").write_text("def f(:\n", encoding="utf-8")
+    data = breakscan("check", ".", "gone.py", "--format", "json").json
+    jsonschema.Draft202012Validator(SCHEMA).validate(data)
+    assert data["summary"] == {"files": 3, "findings": 1, "by_rule": {"BRK101": 1}}
+    assert [error["path"] for error in data["errors"]] == ["broken.py", "gone.py"]
+    assert data["findings"][0]["region"] == {"path": "model.py", "line": 5, "how": "nn.Module.forward"}
+
+
+def test_github_annotations(breakscan: Run) -> None:
+    out = breakscan("check", "model.py", "--format", "github").out
+    assert out.startswith(
+        "::warning title=BRK101 branch-on-tensor,file=model.py,line=6,endLine=6,col=12,endColumn=19::"
+    )
+
+
+@pytest.mark.parametrize("format_", ["full", "concise", "json", "github"])
+def test_what_cannot_be_parsed_is_status_2_and_the_rest_is_still_checked(
+    breakscan: Run, folder: Path, format_: str
+) -> None:
+    (folder / "broken.py").write_text("x = 1\ndef f(:\n", encoding="utf-8")
+    done = breakscan("check", "--format", format_)
+    assert done.status == 2
+    assert "BRK101" in done.out
+    assert "cannot be parsed: invalid syntax" in done.out
+    assert done.err == ""
+
+
+def test_a_path_that_does_not_exist_is_status_2(breakscan: Run) -> None:
+    done = breakscan("check", "gone.py", "clean.py", "--format", "concise")
+    assert done.status == 2
+    assert done.out.startswith("gone.py:1:1: not checked there is no such file or folder\n")
+
+
+def test_exit_zero_forgives_findings_but_not_errors(breakscan: Run) -> None:
+    assert breakscan("check", "model.py", "--exit-zero").status == 0
+    assert breakscan("check", "gone.py", "--exit-zero").status == 2
+
+
+def test_a_folder_without_python_files_is_a_warning(breakscan: Run, folder: Path) -> None:
+    (folder / "docs").mkdir()
+    done = breakscan("check", "docs", "--format", "json")
+    assert (done.status, done.err) == (0, "warning: no Python files in docs\n")
+    assert done.json["summary"]["files"] == 0
+
+
+class TestSelection:
+    @pytest.mark.parametrize(
+        ("options", "status"),
+        [
+            (["--select", "BRK101"], 1),
+            (["--select", "BRK1,BRK4"], 1),
+            (["--select", "BRK4", "--select", "branch-on-tensor"], 1),
+            (["--select", "BRK4"], 0),
+            (["--ignore", "BRK101"], 0),
+            (["--ignore", "BRK1", "--select", "BRK101"], 1),
+            (["--exclude", "model.py"], 1),
+            (["--exclude", "model.py", "--force-exclude"], 0),
+            (["--confidence", "certain"], 1),
+            (["--regions", "roots"], 0),
+            (["--regions", "modules"], 1),
+        ],
+    )
+    def test_by_options(self, breakscan: Run, folder: Path, options: list[str], status: int) -> None:
+        assert breakscan("check", "model.py", *options).status == status
+
+    def test_by_the_configuration(self, breakscan: Run, folder: Path) -> None:
+        config = folder / "pyproject.toml"
+        config.write_text("[tool.breakscan]\nignore = ['BRK101']\n", encoding="utf-8")
+        assert breakscan("check").status == 0
+        config.write_text("[tool.breakscan.per-file-ignores]\n'mod*.py' = ['BRK1']\n", encoding="utf-8")
+        assert breakscan("check").status == 0
+        config.write_text("[tool.breakscan]\nexclude = ['model.py']\n", encoding="utf-8")
+        assert breakscan("check").status == 0
+        config.write_text("[tool.breakscan]\n", encoding="utf-8")
+        assert breakscan("check").status == 1
+
+    def test_by_a_comment(self, breakscan: Run, folder: Path) -> None:
+        model = folder / "model.py"
+        text = model.read_text(encoding="utf-8")
+        model.write_text(text.replace("any():", "any():  # breakscan: ignore[BRK101] wanted"), encoding="utf-8")
+        done = breakscan("check", "model.py")
+        assert done.status == 0
+        assert done.out.endswith(" · 1 suppressed\n")
+
+    def test_a_comment_that_cannot_be_read_is_a_warning(self, breakscan: Run, folder: Path) -> None:
+        model = folder / "model.py"
+        text = model.read_text(encoding="utf-8")
+        model.write_text(text.replace("any():", "any():  # breakscan: ignore[BRK101"), encoding="utf-8")
+        done = breakscan("check", "model.py", "--format", "json")
+        assert done.status == 1
+        assert len(done.json["findings"]) == 1
+        assert done.err == (
+            "warning: model.py:6:22: this comment silences nothing: write ignore[BRK101, …]: no ] in the brackets\n"
+        )
+
+
+class TestConfiguration:
+    def test_is_that_of_the_checked_files(self, breakscan: Run, folder: Path) -> None:
+        inner = folder / "inner"
+        inner.mkdir()
+        (folder / "model.py").rename(inner / "model.py")
+        (inner / "pyproject.toml").write_text("[tool.breakscan]\nignore = ['ALL']\n", encoding="utf-8")
+        assert breakscan("check", "inner/model.py").status == 0
+        assert breakscan("check", "inner/model.py", "clean.py").status == 1, "the folder of both has none"
+
+    def test_is_else_that_of_the_working_directory(
+        self, breakscan: Run, folder: Path, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        other = tmp_path_factory.mktemp("other") / "model.py"
+        other.write_text((folder / "model.py").read_text(encoding="utf-8"), encoding="utf-8")
+        assert breakscan("check", str(other)).status == 1
+        (folder / "pyproject.toml").write_text("[tool.breakscan]\nignore = ['ALL']\n", encoding="utf-8")
+        assert breakscan("check", str(other)).status == 0
+
+    @pytest.mark.parametrize("command", [["check"], ["rules"], ["rule", "BRK101"]])
+    def test_an_error_in_it_is_one_line_and_status_2(self, breakscan: Run, folder: Path, command: list[str]) -> None:
+        config = folder / "pyproject.toml"
+        config.write_text("[tool.breakscan]\nslect = ['ALL']\n", encoding="utf-8")
+        done = breakscan(*command)
+        assert (done.status, done.out) == (2, "")
+        assert done.err == f"Error: {config}:2: slect: unknown key: did you mean select?\n"
+
+    def test_show_settings(self, breakscan: Run, folder: Path) -> None:
+        (folder / "pyproject.toml").write_text(
+            "[tool.breakscan]\ntarget-torch = '2.13'\n[tool.breakscan.per-file-ignores]\n'a.py' = ['BRK101']\n",
+            encoding="utf-8",
+        )
+        done = breakscan("check", "--show-settings", "--select", "BRK101", "--fullgraph")
+        assert done.status == 0
+        assert done.out.splitlines() == [
+            "# from pyproject.toml",
+            "# from options: fullgraph, select",
+            'target-torch = "2.13"  # config',
+            "fullgraph = true",
+            'regions = "auto"',
+            'confidence = "conditional"',
+            'select = ["BRK101"]',
+            "ignore = []",
+            "exclude = []",
+            "rules = []",
+            "[per-file-ignores]",
+            '"a.py" = ["BRK101"]',
+            "# 1 rules: BRK101",
+        ]
+
+    def test_the_target_is_in_every_report(self, breakscan: Run) -> None:
+        data = breakscan("check", "--format", "json", "--target-torch", "2.13.1", "--fullgraph").json
+        assert data["target"] == {"torch": "2.13", "fullgraph": True}
+        assert ", fullgraph=True" in breakscan("check", "--fullgraph").out
+
+
+class TestStandardInput:
+    def test_goes_by_the_name_that_it_is_given(self, process: Run, folder: Path) -> None:
+        text = (folder / "model.py").read_bytes()
+        done = process("check", "-", "--stdin-filename", "src/new.py", "--format", "concise", stdin=text)
+        assert done.status == 1
+        assert done.out.startswith("src/new.py:6:12: warning BRK101 ")
+
+    def test_the_code_frame_shows_it(self, process: Run, folder: Path) -> None:
+        text = (folder / "model.py").read_bytes()
+        for arguments in (["-"], ["--stdin-filename", "model.py"]):
+            done = process("check", *arguments, stdin=b"# a line more\n" + text)
+            assert "7 │         if x.any():" in done.out
+
+    def test_has_an_encoding_of_its_own(self, process: Run, folder: Path) -> None:
+        text = (folder / "model.py").read_text(encoding="utf-8")
+        text = "# coding: latin-1\n" + text.replace("if x.any()", "if 'ä' and x.any()")
+        done = process("check", "-", stdin=text.encode("latin-1"), env={"PYTHONIOENCODING": "utf-8"})
+        assert "7 │         if 'ä' and x.any():" in done.out
+        assert "│                    ━━━━━━━ a" in done.out
+
+    @pytest.mark.parametrize(("data", "said"), [(b"def f(:\n", "invalid syntax"), (b"x = '\xff'\n", "not valid UTF-8")])
+    def test_what_cannot_be_read_is_status_2(self, process: Run, data: bytes, said: str) -> None:
+        done = process("check", "-", "--format", "json", stdin=data)
+        assert done.status == 2
+        (error,) = done.json["errors"]
+        assert error["path"] == "-"
+        assert said in error["message"]
+
+    def test_is_left_alone_where_its_name_is_excluded(self, process: Run, folder: Path) -> None:
+        text = (folder / "model.py").read_bytes()
+        options = ["--stdin-filename", "build/model.py", "--format", "json"]
+        assert process("check", "-", *options, stdin=text).status == 1
+        done = process("check", "-", *options, "--force-exclude", stdin=text)
+        assert (done.status, done.json["summary"]["files"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-", "model.py"], "- stands for standard input, and goes with no other path"),
+        (["model.py", "--stdin-filename", "x.py"], "--stdin-filename goes with - only"),
+        (["--statistics", "--format", "json"], "--statistics does not go with --format json"),
+        (["--format", "xml"], "'xml' is not one of"),
+        (["--jobs", "0"], "--jobs"),
+        (["--select", ","], "needs at least one word"),
+        (["--select", "BRK190"], "--select: no rule is called 'BRK190'"),
+        (["--target-torch", "new"], "--target-torch: must be a torch version"),
+        (["--config", "gone.toml"], "gone.toml:1: cannot be read"),
+        (["--slect", "ALL"], "No such option"),
+        (["model.py", "--output", "no/such/folder/x.txt"], "cannot write no/such/folder/x.txt: No such file"),
+    ],
+)
+def test_wrong_usage_is_status_2_with_one_line(breakscan: Run, arguments: list[str], said: str) -> None:
+    done = breakscan("check", *arguments)
+    assert (done.status, done.out) == (2, "")
+    assert said in done.err.splitlines()[-1]
+
+
+def test_statistics_counts_each_rule(breakscan: Run) -> None:
+    done = breakscan("check", "--statistics")
+    assert done.status == 1
+    assert done.out.splitlines()[0] == "1  BRK101  branch-on-tensor"
+
+
+def test_output_goes_to_a_file(breakscan: Run, folder: Path) -> None:
+    done = breakscan("check", "--output", "report.txt")
+    assert (done.status, done.out) == (1, "")
+    assert "━━━━━━━ a Python branch" in (folder / "report.txt").read_text(encoding="utf-8")
+
+
+def test_paths_elsewhere_are_absolute(breakscan: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "sub").mkdir()
+    monkeypatch.chdir(folder / "sub")
+    data = breakscan("check", "..", "--format", "json").json
+    assert data["findings"][0]["site"]["path"] == (folder / "model.py").as_posix()
+
+
+def test_many_files_over_several_processes(process: Run, folder: Path) -> None:
+    text = (folder / "model.py").read_text(encoding="utf-8")
+    for number in range(60):
+        (folder / f"model{number:02}.py").write_text(text, encoding="utf-8")
+    one = process("check", "--format", "json", "--jobs", "1").json
+    two = process("check", "--format", "json", "--jobs", "2").json
+    assert one == two
+    assert one["summary"] == {"files": 62, "findings": 61, "by_rule": {"BRK101": 61}}
+
+
+def test_a_reader_that_leaves_early_is_no_error(folder: Path) -> None:
+    branch = "        if x.any():\n            x = x + 1\n"
+    text = (folder / "model.py").read_text(encoding="utf-8")
+    (folder / "many.py").write_text(text.replace(branch, branch * 3000), encoding="utf-8")
+    read, write = os.pipe()
+    command = [sys.executable, "-m", "breakscan", "check", "many.py", "--format", "concise", "--exit-zero"]
+    with subprocess.Popen(command, stdout=write, stderr=subprocess.PIPE, cwd=folder) as running:
+        os.close(write)
+        assert os.read(read, 10).startswith(b"many.py")
+        os.close(read)
+        assert running.stderr is not None
+        assert running.stderr.read() == b""
+    assert running.returncode == 0, "the status is that of the check"
+
+
+def test_a_terminal_without_unicode_gets_ascii(process: Run) -> None:
+    done = process("check", "model.py", env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    assert done.status == 1
+    assert "6 |         if x.any():" in done.out
+    assert "|            ^^^^^^^ a Python branch" in done.out
+
+
+def test_a_fault_of_breakscan_is_not_taken_for_a_finding(breakscan: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("boom")
+
+    monkeypatch.setattr("breakscan.analysis.check.check_paths", fail)
+    done = breakscan("check")
+    assert done.status == 2
+    assert "AssertionError: boom" in done.err
+    assert "a fault in breakscan, not in your code" in done.err
+
+
+def test_ctrl_c_is_status_130(breakscan: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("breakscan.analysis.check.check_paths", interrupt)
+    assert breakscan("check").status == 130

@@ -1,0 +1,94 @@
+"""The pages of ``docs/`` that describe the command line say what it does."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import breakscan as package
+from breakscan.cli.check import check
+from breakscan.config import Settings, load_settings
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+MODEL = """import torch
+
+class Block(torch.nn.Module):
+
+    def forward(self, x, heads):
+        for head in heads:
+            if x.isnan().any():
+                x = torch.nan_to_num(x)
+        return x
+"""
+
+
+def test_the_output_of_the_page_is_real(breakscan: Callable[..., Any], folder: Path) -> None:
+    block = re.search(r"```console\n\$ breakscan (.*?)\n(.*?)```", page("check.md"), re.DOTALL)
+    assert block
+    (folder / "model.py").write_text(MODEL, encoding="utf-8")
+    shown = breakscan(*block[1].split(), "--target-torch", "2.13").out
+    assert re.sub(r"\(\d+\.\d s\)", "(0.1 s)", shown) == block[2]
+
+
+def test_the_configuration_with_all_keys_loads(tmp_path: Path) -> None:
+    block = re.search(r"```toml\n(.*?)```", page("configuration.md"), re.DOTALL)
+    assert block
+    (tmp_path / "lint" / "rules").mkdir(parents=True)
+    (tmp_path / "lint" / "rules" / "BRK199-our-own-rule.md").write_text(
+        '+++\nid = "BRK199"\nname = "our-own-rule"\nsummary = "ours"\nwhy = "so"\ninstead = "else"\n'
+        'kind = "performance"\n[match]\nevent = "branch"\n+++\n',
+        encoding="utf-8",
+    )
+    (tmp_path / "pyproject.toml").write_text(block[1], encoding="utf-8")
+    settings = load_settings(tmp_path)
+    changed = {name for name in Settings.__slots__ if getattr(settings, name) != getattr(Settings(Path()), name)}
+    assert {"target_torch", "ignore", "exclude", "rule_folders", "per_file_ignores"} <= changed
+    for name in ("target_torch", "fullgraph", "regions", "confidence", "select", "ignore", "exclude"):
+        assert f"| `{name.replace('_', '-')}` |" in page("configuration.md")
+
+
+def test_every_option_that_a_page_names_exists() -> None:
+    known = {option for parameter in check.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    for name in ("check.md", "configuration.md"):
+        named = set(re.findall(r"`(?:breakscan check [^`]*?)?(--[a-z-]+)", page(name)))
+        assert named
+        assert named <= known
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_every_key_of_the_json_is_described(command: str) -> None:
+    schema = json.loads((Path(package.__file__).parent / "schemas" / f"{command}.schema.json").read_text("utf-8"))
+    section = (
+        page("json.md").partition(f"\n## {command}\n")[2].partition("\n## ")[0] + page("json.md").partition("##")[0]
+    )
+    keys = {key for table in _tables(schema) for key in table}
+    assert len(keys) > 20
+    assert not {key for key in keys if f"`{key}`" not in section} - {"path", "line", "column", "end_line"}
+
+
+def _tables(schema: object) -> list[dict[str, object]]:
+    """Every ``properties`` of a schema."""
+    if isinstance(schema, list):
+        return [table for item in schema for table in _tables(item)]
+    if not isinstance(schema, dict):
+        return []
+    own = schema.get("properties")
+    inner = [table for value in schema.values() for table in _tables(value)]
+    return [own, *inner] if isinstance(own, dict) else inner
+
+
+def test_the_hook_of_the_page_is_the_hook_of_the_repository() -> None:
+    assert "- id: breakscan-check\n" in page("check.md")
+    assert "- id: breakscan-check\n" in (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")

@@ -1,0 +1,129 @@
+"""``breakscan rule`` and ``breakscan rules``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from breakscan.findings import Mode, Place, Verdict
+from breakscan.rulebook.ledger import ExampleRulings, Ledger, Ruling, ledger_folder, measured_versions, write_ledger
+from breakscan.rulebook.library import load_library
+
+Run = Callable[..., Any]
+
+
+@pytest.mark.parametrize("word", ["BRK101", "brk101", "branch-on-tensor"])
+def test_a_rule_is_explained(breakscan: Run, word: str) -> None:
+    done = breakscan("rule", word)
+    rule = load_library().select("BRK101")[0]
+    assert done.status == 0
+    assert done.out.startswith(f"BRK101 branch-on-tensor: {rule.summary}\n")
+    for heading in ("Why", "Instead", "Breaks", "Compiles"):
+        assert f"\n{heading}\n" in done.out
+    assert "+++" not in done.out, "the front matter is for the machine"
+    assert "\x1b[" not in done.out
+    assert not any(line.endswith(" ") for line in done.out.splitlines())
+
+
+def test_its_verdicts_are_those_of_the_ledgers(breakscan: Run) -> None:
+    lines = breakscan("rule", "BRK101").out.splitlines()
+    start = lines.index("What torch.compile does with the examples that break")
+    assert lines[start + 1].split("  ") != []
+    table = [line.split() for line in lines[start + 2 :]]
+    assert ["2.13", "default", "splits", "eager", "eager", "eager"] in table
+    assert ["2.13", "fullgraph=True", "raises", "raises", "raises", "raises"] in table
+
+
+def test_a_rule_as_json(breakscan: Run) -> None:
+    data = breakscan("rule", "BRK101", "--format", "json").json
+    assert (data["rule"], data["name"], data["kind"]) == ("BRK101", "branch-on-tensor", "graph-break")
+    assert {(v["mode"], v["place"]) for v in data["verdicts"]} == {(m.value, p.value) for m in Mode for p in Place}
+    assert {v["torch"] for v in data["verdicts"]} == set(measured_versions())
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("BRK1010", "no rule is called 'BRK1010': did you mean BRK101?"),
+        ("branch-on-tensr", "no rule is called 'branch-on-tensr': did you mean branch-on-tensor?"),
+        ("BRK4", "'BRK4' names "),
+    ],
+)
+def test_a_rule_that_is_not_known(breakscan: Run, word: str, said: str) -> None:
+    done = breakscan("rule", word)
+    assert (done.status, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_the_table_lists_every_rule_with_its_verdicts(breakscan: Run) -> None:
+    done = breakscan("rules")
+    assert done.status == 0
+    for rule in load_library():
+        assert f"\n{rule.id}  {rule.name} " in done.out
+    row = next(line.split() for line in done.out.splitlines() if line.startswith("BRK101 "))
+    assert row[-2:] == ["splits", "eager"]
+
+
+def test_the_table_of_a_family(breakscan: Run) -> None:
+    data = breakscan("rules", "--family", "1", "--format", "json").json
+    assert data
+    assert all(rule["rule"].startswith("BRK1") for rule in data)
+    assert "BRK101" in breakscan("rules", "--family", "1").out
+    assert "BRK101" not in breakscan("rules", "--family", "4").out
+
+
+def test_the_table_leaves_out_what_a_version_compiles(
+    breakscan: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = load_library()
+    examples = {
+        rule.id: {
+            "breaks/1": ExampleRulings(
+                "0",
+                None,
+                {
+                    (mode, place): Ruling(Verdict.COMPILES if rule.id == "BRK101" else Verdict.SPLITS)
+                    for mode in Mode
+                    for place in Place
+                },
+            )
+        }
+        for rule in library
+    }
+    write_ledger(Ledger("2.99", "3.11", examples), tmp_path / "ledgers" / "2.99.json")
+    monkeypatch.setattr("breakscan.rulebook.ledger.ledger_folder", lambda: tmp_path / "ledgers")
+    done = breakscan("rules", "--torch", "2.99")
+    assert done.status == 0
+    assert "BRK101  branch-on-tensor" not in done.out
+    assert done.out.endswith("torch 2.99 compiles what these find: BRK101\n")
+    assert "BRK101" in breakscan("rules").out, "without --torch nothing is left out"
+
+
+def test_a_version_that_was_not_measured_says_by_which_it_is_judged(breakscan: Run) -> None:
+    assert f"torch 9.9 (by {measured_versions()[-1]})" in breakscan("rules", "--torch", "9.9").out
+
+
+@pytest.mark.parametrize("arguments", [["--family", "0"], ["--torch", "new"], ["--format", "xml"], ["relay"]])
+def test_wrong_usage_is_status_2(breakscan: Run, arguments: list[str]) -> None:
+    done = breakscan("rules", *arguments)
+    assert (done.status, done.out) == (2, "")
+
+
+def test_the_users_own_rules_are_listed(breakscan: Run, folder: Path) -> None:
+    (folder / "lint").mkdir()
+    text = (
+        '+++\nid = "BRK199"\nname = "our-own-rule"\nsummary = "ours"\nwhy = "so"\ninstead = "else"\n'
+        'kind = "performance"\n[match]\nevent = "branch"\n+++\n'
+    )
+    (folder / "lint" / "BRK199-our-own-rule.md").write_text(text, encoding="utf-8")
+    (folder / "pyproject.toml").write_text("[tool.breakscan]\nrules = ['lint']\n", encoding="utf-8")
+    row = next(line for line in breakscan("rules").out.splitlines() if line.startswith("BRK199"))
+    assert row.split()[:3] == ["BRK199", "our-own-rule", "ours"]
+    assert "No verdicts are recorded" in breakscan("rule", "BRK199").out
+
+
+def test_the_shipped_ledgers_lie_beside_the_rules() -> None:
+    assert ledger_folder().is_dir()

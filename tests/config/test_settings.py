@@ -1,0 +1,178 @@
+"""What a ``[tool.breakscan]`` table and the options of a command come to."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from breakscan.config import Settings, enabled_rules, find_config, load_settings
+from breakscan.findings import Confidence
+from breakscan.rulebook.library import load_library
+from breakscan.source.per_file_ignores import PerFileIgnores
+
+OWN_RULE = """+++
+id = "BRK199"
+name = "our-own-rule"
+summary = "a rule of ours"
+why = "we say so"
+instead = "write something else"
+kind = "performance"
+
+[match]
+event = "branch"
++++
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "pyproject.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_without_a_table_the_defaults_hold(project: Path) -> None:
+    write(project, "[tool.other]\nselect = 3\n")
+    assert load_settings(project) == Settings(root=project)
+
+
+def test_every_key_is_read(project: Path) -> None:
+    (project / "lint").mkdir()
+    (project / "lint" / "BRK199-our-own-rule.md").write_text(OWN_RULE, encoding="utf-8")
+    path = write(
+        project,
+        """
+[tool.breakscan]
+target-torch = "2.12"
+fullgraph = true
+regions = "all"
+confidence = "likely"
+select = ["BRK1", "our-own-rule"]
+ignore = ["branch-on-tensor"]
+exclude = ["vendored/", "*_pb2.py"]
+rules = ["lint"]
+
+[tool.breakscan.per-file-ignores]
+"tests/*" = ["BRK101"]
+""",
+    )
+    assert load_settings(project) == Settings(
+        root=project,
+        config_file=path,
+        target_torch="2.12",
+        fullgraph=True,
+        regions="all",
+        confidence=Confidence.LIKELY,
+        select=("BRK1", "our-own-rule"),
+        ignore=("branch-on-tensor",),
+        exclude=("vendored/", "*_pb2.py"),
+        rule_folders=(project / "lint",),
+        per_file_ignores=(("tests/*", ("BRK101",)),),
+    )
+
+
+def test_the_nearest_file_with_a_table_counts(project: Path) -> None:
+    outer = write(project, "[tool.breakscan]\nfullgraph = true\n")
+    inner = project / "packages" / "model"
+    inner.mkdir(parents=True)
+    write(inner, "[project]\nname = 'model'\n")
+    assert find_config(inner / "src") == outer
+    nearest = write(inner.parent, "[tool.breakscan]\n")
+    assert find_config(inner / "src") == nearest
+    assert load_settings(inner).root == inner.parent
+
+
+def test_a_named_file_counts_wherever_it_lies(project: Path) -> None:
+    write(project, "[tool.breakscan]\nfullgraph = true\n")
+    other = project / "ci" / "breakscan.toml"
+    other.parent.mkdir()
+    other.write_text("[tool.breakscan]\nregions = 'roots'\n", encoding="utf-8")
+    settings = load_settings(project, other)
+    assert (settings.regions, settings.fullgraph, settings.root) == ("roots", False, other.parent)
+
+
+def test_options_replace_and_exclude_and_ignore_add(project: Path) -> None:
+    write(project, '[tool.breakscan]\nregions = "all"\nselect = ["BRK1"]\nignore = ["BRK101"]\nexclude = ["a.py"]\n')
+    settings = load_settings(project, regions="roots", exclude=("b.py",), ignore=("BRK1",), fullgraph=None)
+    assert settings.regions == "roots"
+    assert settings.exclude == ("a.py", "b.py")
+    assert settings.select == ("BRK1",)
+    assert settings.ignore == ("BRK101", "BRK1")
+    assert settings.options == {"regions", "exclude", "ignore"}
+
+
+def test_a_selected_rule_is_checked_although_the_file_ignores_it(project: Path) -> None:
+    write(project, '[tool.breakscan]\nignore = ["BRK101"]\n')
+    library = load_library()
+    assert "BRK101" not in enabled_rules(load_settings(project), library)
+    assert enabled_rules(load_settings(project, select=("BRK101",)), library) == {"BRK101"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("models/old", "/src/models/old"),
+        ("./models/old", "/src/models/old"),
+        ("/old.py", "/src/old.py"),
+        ("!models/keep.py", "!/src/models/keep.py"),
+        ("*_pb2.py", "*_pb2.py"),
+        ("vendored/", "vendored/"),
+    ],
+)
+def test_an_exclude_option_is_relative_to_where_it_is_typed(
+    project: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, expected: str
+) -> None:
+    write(project, "[tool.breakscan]\n")
+    (project / "src").mkdir()
+    monkeypatch.chdir(project / "src")
+    assert load_settings(project, exclude=(pattern,)).exclude == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("select", "ignore", "enabled"),
+    [
+        (["ALL"], [], True),
+        (["BRK1"], [], True),
+        (["branch-on-tensor"], [], True),
+        (["brk101"], [], True),
+        (["BRK199"], [], False),
+        (["ALL"], ["BRK1"], False),
+        (["BRK101"], ["BRK1"], True),
+        (["BRK10"], ["BRK1"], True),
+        (["BRK1"], ["BRK101"], False),
+        (["BRK101"], ["branch-on-tensor"], False),
+        (["ALL"], ["ALL"], False),
+    ],
+)
+def test_the_narrower_selector_decides(project: Path, select: list[str], ignore: list[str], enabled: bool) -> None:
+    settings = Settings(root=project, select=tuple(select), ignore=tuple(ignore))
+    assert ("BRK101" in enabled_rules(settings, load_library())) is enabled
+
+
+@pytest.mark.parametrize(
+    ("pattern", "file", "off"),
+    [
+        ("tests/*", "tests/test_model.py", True),
+        ("tests/*", "src/tests.py", False),
+        ("tests", "tests/deep/test_model.py", True),
+        ("*_test.py", "src/deep/model_test.py", True),
+        ("/model.py", "src/model.py", False),
+        ("src/**/legacy.py", "src/a/b/legacy.py", True),
+    ],
+)
+def test_per_file_ignores_match_like_gitignore(project: Path, pattern: str, file: str, off: bool) -> None:
+    per_file = PerFileIgnores(Settings(root=project, per_file_ignores=((pattern, ("BRK1",)),)))
+    assert per_file.covers(project / file, "BRK101", "branch-on-tensor") is off
+    assert not per_file.covers(project / file, "BRK201", "item")
+
+
+def test_settings_travel_to_worker_processes(project: Path) -> None:
+    settings = Settings(root=project, exclude=("a",), options=frozenset({"exclude"}))
+    assert pickle.loads(pickle.dumps(settings)) == settings

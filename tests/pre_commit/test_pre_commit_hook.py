@@ -1,0 +1,84 @@
+"""The hook as pre-commit runs it: its own environment, a scratch repository, real commits' files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pre_commit")
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = ("breakscan", "rules", ".pre-commit-hooks.yaml", "LICENSE", "README.md", "pyproject.toml")
+BREAKS = """import torch
+
+
+class Block(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        if x.any():
+            x = x + 1
+        return x
+"""
+CLEAN = BREAKS.replace("x.any()", "x.shape[0] > 1")
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ["-c", "user.name=tests", "-c", "user.email=tests@example.com", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def hook_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The working tree as a git repository that pre-commit can install from."""
+    folder = tmp_path_factory.mktemp("breakscan")
+    for name in SHIPPED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, folder / name)
+    git(folder, "init", "-q", ".")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "hook")
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository with a committed file that breaks; it is not what the next commit is about."""
+    git(tmp_path, "init", "-q", ".")
+    (tmp_path / "committed.py").write_text(BREAKS, encoding="utf-8")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-q", "-m", "first")
+    return tmp_path
+
+
+def run_hook(project: Path, hook_repository: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pre_commit", "try-repo", str(hook_repository), "breakscan-check", "--verbose"]
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return subprocess.run(command, cwd=project, env=env, capture_output=True, text=True)
+
+
+def test_a_staged_break_fails_and_only_staged_files_are_read(project: Path, hook_repository: Path) -> None:
+    (project / "staged.py").write_text(BREAKS, encoding="utf-8")
+    (project / "notes.md").write_text("if x.any():\n", encoding="utf-8")
+    (project / "build").mkdir()
+    (project / "build" / "generated.py").write_text(BREAKS, encoding="utf-8")
+    git(project, "add", ".")
+    (project / "unstaged.py").write_text(BREAKS, encoding="utf-8")
+    done = run_hook(project, hook_repository)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "staged.py:6:12  warning  BRK101 branch-on-tensor" in done.stdout
+    assert "1 warning in 1 file (" in done.stdout, "neither committed.py, unstaged.py nor build/ is read"
+
+
+def test_a_clean_file_passes(project: Path, hook_repository: Path) -> None:
+    (project / "staged.py").write_text(CLEAN, encoding="utf-8")
+    git(project, "add", ".")
+    done = run_hook(project, hook_repository)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nothing found in 1 file (" in done.stdout

@@ -1,0 +1,73 @@
+"""Hand-made results of a check, for the tests of reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from breakscan.findings import (
+    CheckResult,
+    Confidence,
+    Finding,
+    Kind,
+    Place,
+    Region,
+    RewriteOffer,
+    Severity,
+    Site,
+    SourceError,
+    Verdict,
+)
+
+EAGER = Finding(
+    rule="BRK101",
+    name="branch-on-tensor",
+    kind=Kind.GRAPH_BREAK,
+    severity=Severity.ERROR,
+    confidence=Confidence.CERTAIN,
+    message="a Python branch on a tensor's value",
+    site=Site("src/model.py", 3, 8, 3, 15),
+    function="Block.forward",
+    region=Region("train.py", 41, "torch.compile(model)"),
+    gb=("GB0170", "GB7000"),
+    verdict=Verdict.EAGER,
+    place=Place.LOOP,
+    rewrite=RewriteOffer("where", "unsafe"),
+)
+SPLIT = Finding(
+    rule="BRK101",
+    name="branch-on-tensor",
+    kind=Kind.GRAPH_BREAK,
+    severity=Severity.WARNING,
+    confidence=Confidence.CONDITIONAL,
+    message="a Python branch on a tensor's value",
+    site=Site("src/model.py", 5, 4, 7, 6),
+    function=None,
+    region=None,
+    gb=("GB0170",),
+    verdict=Verdict.SPLITS,
+    condition="mask is given",
+)
+SOURCE = """import torch
+for h in heads:
+    if x.any():
+        pass
+if (
+        y.sum()
+    ):
+    pass
+"""
+
+
+def result(*findings: Finding, **changes: Any) -> CheckResult:
+    values: dict[str, Any] = {
+        "findings": findings,
+        "errors": (),
+        "files": 41,
+        "suppressed": 0,
+        "torch": "2.13",
+        "fullgraph": False,
+    }
+    return CheckResult(**(values | changes))
+
+
+UNPARSED = SourceError("src/bad.py", 2, 7, "cannot be parsed: invalid syntax")

@@ -1,0 +1,108 @@
+"""The JSON contract of ``check``."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from report_results import EAGER, SPLIT, UNPARSED, result
+
+import breakscan
+from breakscan.findings import CheckResult, Confidence, Kind, Severity
+from breakscan.reports.json_report import write_json
+
+SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "check.schema.json").read_text(encoding="utf-8"))
+
+
+def written(found: CheckResult) -> Any:
+    stream = io.StringIO()
+    write_json(found, stream)
+    assert stream.getvalue().isascii()
+    assert stream.getvalue().endswith("}\n")
+    return json.loads(stream.getvalue())
+
+
+def valid(data: Any) -> bool:
+    return jsonschema.Draft202012Validator(SCHEMA).is_valid(data)
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_the_whole_object() -> None:
+    data = written(result(EAGER, SPLIT, errors=(UNPARSED,), suppressed=2, fullgraph=True))
+    assert valid(data)
+    assert data == {
+        "schema": 1,
+        "tool": {"name": "breakscan", "version": breakscan.__version__},
+        "target": {"torch": "2.13", "fullgraph": True},
+        "findings": [
+            {
+                "rule": "BRK101",
+                "name": "branch-on-tensor",
+                "kind": "graph-break",
+                "severity": "error",
+                "confidence": "certain",
+                "message": "a Python branch on a tensor's value",
+                "site": {"path": "src/model.py", "line": 3, "column": 8, "end_line": 3, "end_column": 15},
+                "function": "Block.forward",
+                "region": {"path": "train.py", "line": 41, "how": "torch.compile(model)"},
+                "gb": ["GB0170", "GB7000"],
+                "rewrite": {"id": "where", "safety": "unsafe"},
+                "condition": None,
+            },
+            {
+                "rule": "BRK101",
+                "name": "branch-on-tensor",
+                "kind": "graph-break",
+                "severity": "warning",
+                "confidence": "conditional",
+                "message": "a Python branch on a tensor's value",
+                "site": {"path": "src/model.py", "line": 5, "column": 4, "end_line": 7, "end_column": 6},
+                "function": None,
+                "region": None,
+                "gb": ["GB0170"],
+                "rewrite": None,
+                "condition": "mask is given",
+            },
+        ],
+        "errors": [{"path": "src/bad.py", "line": 2, "column": 7, "message": "cannot be parsed: invalid syntax"}],
+        "summary": {"files": 41, "findings": 2, "by_rule": {"BRK101": 2}},
+    }
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("severity", list(Severity))
+def test_every_word_is_in_the_schema(kind: Kind, severity: Severity) -> None:
+    findings = [replace(EAGER, kind=kind, severity=severity, confidence=confidence) for confidence in Confidence]
+    assert valid(written(result(*findings)))
+
+
+def test_names_beyond_ascii_and_beyond_unicode_come_back() -> None:
+    error = replace(UNPARSED, path="模型/\udcff.py")
+    data = written(result(errors=(error,)))
+    assert valid(data)
+    assert data["errors"][0]["path"] == "模型/\udcff.py"
+
+
+@pytest.mark.parametrize("change", ["extra", "missing", "line", "kind", "rule"])
+def test_the_schema_refuses_what_is_not_the_contract(change: str) -> None:
+    data = written(result(EAGER))
+    finding = data["findings"][0]
+    if change == "extra":
+        finding["more"] = 1
+    elif change == "missing":
+        del finding["gb"]
+    elif change == "line":
+        finding["site"]["line"] = 0
+    elif change == "kind":
+        finding["kind"] = "break"
+    else:
+        data["summary"]["by_rule"] = {"E501": 1}
+    assert not valid(data)

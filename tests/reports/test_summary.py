@@ -1,0 +1,42 @@
+"""The line at the end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from report_results import EAGER, SPLIT, UNPARSED, result
+
+from breakscan.findings import Finding, Severity
+from breakscan.reports.wording import Run, summary_line
+
+HINT = replace(EAGER, severity=Severity.INFO)
+
+
+@pytest.mark.parametrize(
+    ("findings", "changes", "line"),
+    [
+        ([], {}, "nothing found in 41 files (1.2 s) · torch 2.13, default mode"),
+        ([EAGER], {"files": 1}, "1 error in 1 file (1.2 s) · torch 2.13, default mode"),
+        (
+            [EAGER, EAGER, SPLIT, HINT, HINT],
+            {},
+            "2 errors, 1 warning, 2 hints in 41 files (1.2 s) · torch 2.13, default mode",
+        ),
+        ([SPLIT], {"suppressed": 3}, "1 warning in 41 files (1.2 s) · torch 2.13, default mode · 3 suppressed"),
+        ([], {"fullgraph": True}, "nothing found in 41 files (1.2 s) · torch 2.13, fullgraph=True"),
+        (
+            [],
+            {"torch": "2.14"},
+            "nothing found in 41 files (1.2 s) · torch 2.14 (judged by the verdicts of 2.13), default mode",
+        ),
+        (
+            [],
+            {"errors": (UNPARSED, UNPARSED)},
+            "nothing found in 41 files (1.2 s) · torch 2.13, default mode · 2 paths not checked",
+        ),
+    ],
+)
+def test_says_what_was_found_and_for_which_target(findings: list[Finding], changes: dict[str, Any], line: str) -> None:
+    assert summary_line(result(*findings, **changes), Run(1.23, "2.13")) == line

@@ -1,0 +1,312 @@
+"""The user's program runs as it would under python: input, output, environment, end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Done, Folder, environment
+
+pytestmark = [pytest.mark.torch, pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")]
+pytest.importorskip("torch")
+
+LOOKS_AROUND = """import json, os, sys
+json.dump(
+    {
+        "argv": sys.argv,
+        "orig_argv": sys.orig_argv,
+        "path": sys.path,
+        "name": __name__,
+        "file": __file__,
+        "spec": __spec__ and __spec__.name,
+        "package": __package__,
+        "main": sys.modules["__main__"].__dict__ is globals(),
+        "environment": dict(os.environ),
+        "flags": list(sys.flags),
+        "meta_path": [str(finder) for finder in sys.meta_path if "Watch" not in str(finder)],
+        "modules": sorted(name for name in sys.modules if name != "sitecustomize"),
+        "directory": os.getcwd(),
+        "terminal": [os.isatty(stream) for stream in range(3)],
+        "stdin": sys.stdin.read(),
+    },
+    sys.stdout,
+    indent=1,
+)
+sys.stdout.buffer.write(b"\\n\\xff\\x00 bytes\\r\\n")
+print("to stderr", file=sys.stderr)
+"""
+
+BREAKS = """import torch
+
+def f(x):
+    y = x.sin()
+    print("breaks", end="")
+    return y.cos()
+
+torch.compile(f, backend="eager")(torch.ones(3))
+"""
+
+
+def assert_same(plain: Done, explained: Done) -> None:
+    assert explained.out == plain.out
+    assert explained.status == plain.status
+    assert explained.err.startswith(plain.err)
+
+
+@pytest.mark.parametrize("options", [(), ("-O", "-X", "utf8", "-W", "error", "-u")], ids=["plain", "options"])
+def test_a_script_sees_what_it_sees_under_python(folder: Folder, options: tuple[str, ...]) -> None:
+    folder.write("sub/look.py", LOOKS_AROUND)
+    folder.write("sub/json_is_not_here.py", "")
+    arguments = ("sub/look.py", "--flag", "-m", "a b", "--", "--format=json")
+    plain = folder.python(*options, *arguments, stdin=b"some input")
+    explained = folder.python(*options, "-m", "breakscan", "explain", *arguments, stdin=b"some input")
+    assert plain.status == 0
+    assert_same(plain, explained)
+
+
+def test_a_module_sees_what_it_sees_under_python(folder: Folder) -> None:
+    folder.write("package/__init__.py", "")
+    folder.write("package/look.py", LOOKS_AROUND)
+    plain = folder.python("-m", "package.look", "--help")
+    assert plain.status == 0
+    assert_same(plain, folder.explain("-m", "package.look", "--help"))
+
+
+def test_the_users_environment_is_put_back(folder: Folder) -> None:
+    folder.write("look.py", LOOKS_AROUND)
+    folder.write("site/sitecustomize.py", "import sys\nsys.stderr.write('theirs runs\\n')\n")
+    env = {"PYTHONPATH": f"{folder.path / 'site'}{os.pathsep}elsewhere"}
+    plain = folder.python("look.py", env=env)
+    assert plain.err.startswith(b"theirs runs\n")
+    # breakscan's own interpreter runs it, too.
+    explained = folder.explain("look.py", env=env)
+    assert explained.err.startswith(b"theirs runs\n" + plain.err)
+    assert explained.out == plain.out
+
+
+def test_a_file_named_like_a_module_of_pythons_still_comes_first(folder: Folder) -> None:
+    folder.write("logging.py", "name = 'mine'\n")
+    folder.write("json.py", "name = 'mine'\n")
+    folder.write("script.py", "import json, logging\nprint(json.name, logging.name)\n")
+    assert folder.explain("script.py").out == b"mine mine\n"
+
+
+def test_workers_and_pickles_work(folder: Folder) -> None:
+    folder.write(
+        "script.py",
+        """import multiprocessing, pickle
+
+class Thing:
+    pass
+
+def work(n):
+    return n * n, type(pickle.loads(pickle.dumps(Thing()))).__module__
+
+if __name__ == "__main__":
+    for method in ("fork", "spawn"):
+        with multiprocessing.get_context(method).Pool(2) as pool:
+            print(method, pool.map(work, [1, 2]))
+""",
+    )
+    plain = folder.python("script.py")
+    assert plain.status == 0
+    assert_same(plain, folder.explain("script.py"))
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "sys.exit(3)",
+        "sys.exit('a last word')",
+        "raise SystemExit",
+        "raise ValueError('wrong')",
+        "def g():\n    yield (1)\n    1 / 0\nlist(g())",
+        "sys.stdout.flush(); os._exit(7)",
+        "raise KeyboardInterrupt",
+        "sys.stdout.flush(); os.kill(os.getpid(), signal.SIGTERM)",
+        "sys.stdout.flush(); os.kill(os.getpid(), signal.SIGKILL)",
+        "sys.stdout.flush(); os.abort()",
+        "this is not Python",
+    ],
+)
+def test_it_ends_as_it_would_under_python(folder: Folder, end: str) -> None:
+    folder.write("script.py", f"import os, signal, sys\nprint('runs')\n{end}\n")
+    plain = folder.python("script.py")
+    explained = folder.explain("script.py")
+    assert_same(plain, explained)
+    assert "script.py" in explained.report
+
+
+@pytest.mark.parametrize("end", ["raise ValueError('wrong')", "os._exit(7)", "os.kill(os.getpid(), 9)"])
+def test_what_was_recorded_survives_the_end(folder: Folder, end: str) -> None:
+    folder.write("script.py", f"import os\n{BREAKS}\n{end}\n")
+    done, report = folder.explain_json("script.py")
+    assert done.status == {"r": 1, "o": 7}.get(end[0]) or done.status == -9
+    assert report["script"]["exit_status"] == done.status
+    (found,) = report["breaks"]
+    assert found["site"]["line"] == 6
+    assert found["rule"] == "BRK401"
+
+
+def started(folder: Folder, script: str) -> subprocess.Popen[bytes]:
+    """The script under explain, once it has written that it is ready."""
+    folder.write("script.py", script)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "breakscan", "explain", "script.py"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=folder.path,
+        env=environment(),
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline().endswith(b"ready\n")
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_program_and_leaves_the_report(folder: Folder, number: signal.Signals) -> None:
+    process = started(folder, f"{BREAKS}\nprint('ready', flush=True)\nimport time\ntime.sleep(60)\n")
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == -number
+    assert b"script.py:5:5" in err or b"script.py:6:5" in err
+    assert (b"KeyboardInterrupt" in err) is (number == signal.SIGINT)
+
+
+@pytest.mark.parametrize("to_group", [False, True], ids=["process", "group"])
+def test_a_signal_reaches_the_program_once(folder: Folder, to_group: bool) -> None:
+    process = started(
+        folder,
+        """import signal, sys, time
+caught = []
+signal.signal(signal.SIGINT, lambda *_: caught.append(1))
+signal.signal(signal.SIGUSR1, lambda *_: caught.append(2))
+print("ready", flush=True)
+deadline = time.monotonic() + 20
+while 2 not in caught and time.monotonic() < deadline:
+    time.sleep(0.05)
+time.sleep(0.3)
+print(caught)
+sys.exit(5)
+""",
+    )
+    send = os.killpg if to_group else os.kill
+    send(process.pid, signal.SIGINT)
+    time.sleep(0.3)
+    send(process.pid, signal.SIGUSR1)
+    out, _ = process.communicate(timeout=60)
+    assert out == b"[1, 2]\n"
+    assert process.returncode == 5
+
+
+def test_killing_breakscan_kills_the_program(folder: Folder) -> None:
+    process = started(folder, "import os, time\nprint(os.getpid(), 'ready', flush=True)\ntime.sleep(60)\n")
+    (program,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    process.kill()
+    process.communicate(timeout=10)
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{program}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{program}").exists()
+
+
+class TestReport:
+    def test_it_goes_to_stderr_and_leaves_stdout_alone(self, folder: Folder) -> None:
+        folder.write("script.py", BREAKS)
+        done = folder.explain("script.py")
+        assert done.out == b"breaks"
+        assert "script.py finished with exit status 0" in done.report
+        assert "1 site breaks the graph once: 2 graphs of 2 operations instead of 1." in done.report
+        assert "script.py:5:5  splits the graph  BRK401 print  in f" in done.report
+        assert "Instead: " in done.report
+
+    def test_nothing_found_is_one_line(self, folder: Folder) -> None:
+        folder.write("script.py", BREAKS.replace('    print("breaks", end="")\n', ""))
+        lines = folder.explain("script.py").report.splitlines()
+        assert lines[2:] == ["No graph breaks and no recompiles: 1 graph of 2 operations."]
+
+    def test_no_torch_is_one_line(self, folder: Folder) -> None:
+        folder.write("script.py", "print('hello')\n")
+        lines = folder.explain("script.py").report.splitlines()
+        assert lines[2:] == ["Nothing was compiled: the program did not import torch."]
+
+    @pytest.mark.parametrize(
+        ("call", "reason"),
+        [
+            ("f(torch.ones(3))", "the program never called torch.compile"),
+            ("g = torch.compile(f); f(torch.ones(3))", "what torch.compile returned (f, script.py:3) was never called"),
+            (
+                "import os; os.environ['TORCHDYNAMO_DISABLE'] = '1'; torch.compile(f)(torch.ones(3))",
+                "TORCHDYNAMO_DISABLE is set",
+            ),
+            ("list(torch.compile(gen)(torch.ones(3)))", "everything that torch.compile was given runs as plain Python"),
+        ],
+    )
+    def test_nothing_compiled_is_said_with_its_reason(self, folder: Folder, call: str, reason: str) -> None:
+        folder.write(
+            "script.py", f"import torch\ndef f(x): return x + 1\n{call}\n".replace("gen", "lambda x: (yield x)")
+        )
+        assert f"Nothing was compiled: {reason}" in " ".join(folder.explain("script.py").report.split())
+
+    def test_a_file_takes_it(self, folder: Folder) -> None:
+        folder.write("script.py", "print('hello')\n")
+        done = folder.explain("--output", "report.txt", "script.py")
+        assert done.err == b"breakscan: the report is in report.txt\n"
+        assert "script.py finished" in (folder.path / "report.txt").read_text(encoding="utf-8")
+
+    def test_it_fits_a_narrow_terminal(self, folder: Folder) -> None:
+        folder.write("script.py", BREAKS)
+        report = folder.explain("script.py", env={"COLUMNS": "60"}).report
+        assert max(map(len, report.splitlines())) <= 60
+
+
+class TestRefusal:
+    """Where the program is not run at all: exit status 2, and what to do."""
+
+    @pytest.fixture
+    def script(self, folder: Folder) -> Folder:
+        folder.write("script.py", "print('it runs')\n")
+        return folder
+
+    def refused(self, done: Done) -> str:
+        assert done.status == 2
+        assert done.out == b""
+        return " ".join(done.err.decode().split())
+
+    @pytest.mark.parametrize(
+        ("version", "said"),
+        [
+            ("__version__ = '2.5.1+cu121'\n", "torch 2.5.1+cu121 is too old for breakscan explain: install torch 2.11"),
+            (None, "torch is not installed for"),
+        ],
+    )
+    def test_torch_missing_or_too_old(self, script: Folder, version: str | None, said: str) -> None:
+        script.write("site/torch/__init__.py", "raise AssertionError('torch was imported')\n")
+        if version:
+            script.write("site/torch/version.py", version)
+        assert said in self.refused(script.explain("script.py", env={"PYTHONPATH": str(script.path / "site")}))
+
+    def test_json_needs_a_place(self, script: Folder) -> None:
+        assert "--format json needs --output FILE" in self.refused(script.explain("--format", "json", "script.py"))
+
+    def test_a_report_that_cannot_be_written(self, script: Folder) -> None:
+        assert "cannot write nowhere/report" in self.refused(script.explain("-o", "nowhere/report", "script.py"))
+
+    def test_a_script_that_is_not_there(self, script: Folder) -> None:
+        assert "there is no file 'gone.py'" in self.refused(script.explain("gone.py"))
+
+    def test_options_that_keep_the_recorder_out(self, script: Folder) -> None:
+        done = script.python("-E", "-m", "breakscan", "explain", "script.py")
+        assert "-E, -I and -S keep the recorder out" in self.refused(done)
+
+
+def test_json_on_standard_output_follows_the_programs(folder: Folder) -> None:
+    folder.write("script.py", "print('hello')\n")
+    done = folder.explain("--format", "json", "--output", "-", "script.py")
+    assert done.out.startswith(b'hello\n{\n  "schema": 1,')

@@ -1,0 +1,233 @@
+"""One of each kind of behaviour.  Tests find a line by the mark in its comment."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+import torch._dynamo
+from torch import Tensor, nn
+
+compiled: Callable[..., Any] = partial(torch.compile, backend="eager")
+x = torch.ones(4)
+
+
+def helper(x: Tensor) -> Tensor:
+    print("from the helper", end="")  # inlined-print
+    return x + 1
+
+
+def calls_helper(x: Tensor) -> Tensor:
+    return helper(x.sin()).cos()
+
+
+compiled(calls_helper)(x)
+
+
+def long_condition(x: Tensor) -> Tensor:
+    y = x.sin()
+    if (
+        y.sum() > 0  # long-condition
+        and y.max() < 10
+    ):
+        y = y * 2
+    return y.cos()
+
+
+compiled(long_condition)(x)
+
+
+def in_loop(x: Tensor) -> Tensor:
+    for _ in range(3):
+        x = x.sin()
+        if x.sum() > 100:  # in-loop
+            x = x * 2
+    return x
+
+
+compiled(in_loop)(x)
+
+
+def in_try(x: Tensor) -> Tensor:
+    y = x.cos()
+    try:
+        with torch.no_grad():
+            print("", end="")  # in-try
+            y = y.sin()
+    finally:
+        y = y + 1
+    return y
+
+
+compiled(in_try)(x)
+
+
+def rest_in_try(x: Tensor) -> Tensor:
+    y = x.cos()
+    print("", end="")  # before-try
+    y = y.sin()
+    try:
+        y = y + 1
+        print("", end="")  # rest-in-try
+    finally:
+        y = y + 1
+    return y
+
+
+compiled(rest_in_try)(x)
+
+
+def in_lock(x: Tensor) -> Tensor:
+    y = x.cos()
+    with lock:  # in-lock
+        y = y.sin()
+    return y
+
+
+lock = threading.Lock()
+compiled(in_lock)(x)
+
+
+def copies(x: Tensor) -> Tensor:
+    y = copy.deepcopy(x)  # deepcopy
+    return y + 1
+
+
+compiled(copies)(x)
+
+
+def generator(x: Tensor) -> Iterator[Tensor]:  # generator
+    yield x.sin()
+
+
+list(compiled(generator)(x))
+
+
+def by_flag(x: Tensor, flag: str) -> Tensor:
+    return x + 1 if flag == "a" else x + 2  # by-flag
+
+
+over = compiled(by_flag)
+with torch._dynamo.config.patch(recompile_limit=3):
+    for flag in "abcdef":
+        over(x, flag)  # by-flag-call
+
+
+def by_size(x: Tensor) -> Tensor:  # by-size
+    y = x.sin()
+    print("", end="")  # by-size-break
+    return y.cos()
+
+
+sized = compiled(by_size)
+for size in (4, 7, 8):
+    sized(torch.ones(size))  # by-size-call
+
+
+class Counter(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.step = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.step += 1  # counter
+        return x * self.step
+
+
+counter = Counter()
+counter.compile(backend="eager")
+for _ in range(3):
+    counter(x)  # counter-call
+
+
+def strict(x: Tensor) -> Tensor:
+    y = x.sin()
+    return y.cos() if y.sum() > 0 else y  # fullgraph
+
+
+with contextlib.suppress(torch._dynamo.exc.Unsupported):
+    compiled(strict, fullgraph=True)(x)
+    raise AssertionError("fullgraph=True must raise as it does without breakscan")
+
+
+def failing_backend(graph: Any, inputs: Any) -> Any:
+    raise ValueError("no backend")
+
+
+def good(x: Tensor) -> Tensor:  # failing-backend
+    return x.sin()
+
+
+with contextlib.suppress(torch._dynamo.exc.BackendCompilerFailed):
+    torch.compile(good, backend=failing_backend)(x)
+    raise AssertionError("a failing backend must raise as it does without breakscan")
+
+
+def without_tensors(number: int) -> int:  # no-tensor
+    return number + 1
+
+
+compiled(without_tensors)(3)
+
+
+@torch._dynamo.disable(recursive=False)
+def left_alone(x: Tensor) -> Tensor:
+    return x * 2  # not-to-compile
+
+
+def calls_left_alone(x: Tensor) -> Tensor:
+    return left_alone(x.sin()).cos()  # disabled-call
+
+
+compiled(calls_left_alone)(x)
+
+
+def linear() -> None:
+    layer = nn.LSTM(4, 4)
+    compiled(lambda x: layer(x)[0])(torch.ones(2, 4))  # lstm
+
+
+linear()
+
+
+def in_thread(x: Tensor) -> Tensor:
+    y = x.sin()
+    print("", end="")  # in-thread
+    return y.cos()
+
+
+threads = [threading.Thread(target=compiled(in_thread), args=(x,)) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+
+
+torch._dynamo.reset()
+
+
+def after_reset(x: Tensor) -> Tensor:
+    print("", end="")  # after-reset
+    return x.sin()
+
+
+compiled(after_reset)(x)
+
+
+if child := os.fork():
+    assert os.waitpid(child, 0)[1] == 0
+else:
+
+    def in_child(x: Tensor) -> Tensor:
+        y = x.sin()
+        print("", end="")  # in-child
+        return y.cos()
+
+    compiled(in_child)(x)
+    os._exit(0)
