@@ -52,7 +52,7 @@ class Verdict(str, Enum):
     SPLITS = "splits"
     """A graph break: a graph before it and one behind it, where there is anything to compile."""
     EAGER = "eager"
-    """The frame that holds it is given up and runs as plain Python: 0 graphs."""
+    """The frame that holds it is given up: 0 graphs, or only what comes before the last place to resume at."""
     RECOMPILES = "recompiles"
     """Compiles, and compiles again on a later call."""
     RAISES = "raises"

@@ -86,4 +86,6 @@ def _union(values: list[Value]) -> Value:
     if not known:
         return NONE
     result = join_all(known)
+    if result.is_tensor and not all(value.is_tensor for value in known):
+        result = replace(result, optional="it is a tensor")
     return replace(result, maybe_none=True) if len(known) < len(values) else result

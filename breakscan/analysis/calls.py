@@ -369,6 +369,9 @@ def _torch(frame: Frame, node: ast.Call, dotted: str, last: str, arguments: Argu
     kind = frame.api.function(dotted)
     if kind == "varies":
         kind = _varying(last, arguments, 1)
+    given = arguments.values()
+    if kind == "tensor" and last in _ARITHMETIC and given and all(v.sort in _PLAIN for v in given):
+        return UNKNOWN  # Dynamo computes with Python numbers at compile time
     if kind == "tensor":
         first = arguments.get(0, "input")
         inherit = first.dtype if first is not None and first.is_tensor else None
@@ -392,6 +395,10 @@ def _torch(frame: Frame, node: ast.Call, dotted: str, last: str, arguments: Argu
     return CONSTANT if dotted in _CONSTANT_CALLS else UNKNOWN
 
 
+_ARITHMETIC = frozenset(
+    "add sub mul div floor_divide true_divide remainder fmod pow sqrt square abs neg floor ceil".split()
+)
+_PLAIN = frozenset({Sort.CONSTANT, Sort.SHAPE, Sort.UNKNOWN, Sort.NAMESPACE})
 _CONSTANT_CALLS = frozenset({"torch.finfo", "torch.iinfo", "torch.device", "torch.get_default_dtype"})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from breakscan.analysis.index import FunctionInfo, FunctionNode
+from breakscan.analysis.index import FunctionInfo, FunctionNode, walk
 from breakscan.analysis.program import Program
 from breakscan.findings import Place
 from breakscan.rulebook.events import Argument, Event, EventKind
@@ -24,6 +24,8 @@ class _Finder:
     def __init__(self, program: Program, compiled: set[FunctionInfo]) -> None:
         self.program = program
         self.compiled = compiled
+        self.rebound: set[ast.stmt] = set()
+        """Assignments to a loop's own variable that nothing reads before the next round binds it anew."""
         self.infos: dict[FunctionNode, FunctionInfo] = {info.node: info for info in program.index.all_functions}
 
     def block(
@@ -41,6 +43,8 @@ class _Finder:
         self, node: ast.stmt, function: FunctionInfo | None, place: Place
     ) -> Iterator[tuple[FunctionInfo | None, Event]]:
         inside = Place.LOOP if isinstance(node, ast.For | ast.AsyncFor | ast.While) else place
+        if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
+            self.rebound |= _last_rebinding(node.body, node.target.id)
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.stmt):
                 yield from self.block([child], function, inside)
@@ -57,6 +61,8 @@ class _Finder:
         if isinstance(statement, ast.Assign) and statement.value is call:
             targets = [t.id for t in statement.targets if isinstance(t, ast.Name)]
             argument = call.args[0] if call.args else None
+            if statement in self.rebound:
+                return "discarded"
             if targets == ["self"] and isinstance(argument, ast.Name) and argument.id == "self":
                 return "rebound-self"
         return "used"
@@ -78,3 +84,12 @@ class _Finder:
             in_region=function in self.compiled,
             text=self.program.text_of(call),
         )
+
+
+def _last_rebinding(body: list[ast.stmt], name: str) -> set[ast.stmt]:
+    """The statement of a loop's body that assigns the loop's variable and behind which the body never reads it."""
+    for i, node in enumerate(body):
+        if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == [name]:
+            reads = [n for later in body[i + 1 :] for n in walk(later) if isinstance(n, ast.Name) and n.id == name]
+            return set() if reads else {node}
+    return set()

@@ -67,6 +67,10 @@ def _parameter(
     value = annotated_value(index, argument.annotation)
     if value.sort is Sort.UNKNOWN and (argument.annotation is None or evidence.uses(name)):
         value = _unannotated(evidence, name, default, compiled)
+    if value.optional:
+        value = replace(value, optional=f"`{name}` is a tensor")
+    if isinstance(default, ast.Constant) and isinstance(default.value, bool):
+        value = CONSTANT  # a flag, whatever its annotation says
     if default is None or not entry or not isinstance(default, ast.Constant):
         return value
     if default.value is None:

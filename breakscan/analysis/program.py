@@ -379,4 +379,6 @@ def _as_declared(value: Value | None, base: Value) -> Value:
         return base
     if base.sort in (Sort.CONSTANT, Sort.CONTAINER) and value.sort is Sort.CONSTANT:
         return base
+    if base.sort is Sort.CONTAINER and base.elements and all(v.sort is Sort.CONSTANT for v in base.elements):
+        return base
     return value

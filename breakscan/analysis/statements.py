@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from breakscan.analysis import truth
@@ -100,8 +101,14 @@ def run_statement(frame: Frame, node: ast.stmt) -> bool:
     return True
 
 
+_TESTS = (ast.Call, ast.BoolOp, ast.UnaryOp, ast.Compare)
+
+
 def _assign(frame: Frame, node: ast.Assign) -> None:
+    known = truth.known_truth(frame, node.value) if isinstance(node.value, _TESTS) else None
     value = evaluate(frame, node.value)
+    if known is not None:
+        value = replace(CONSTANT, truth=known)
     for target in node.targets:
         if value.sort is Sort.UNKNOWN and isinstance(node.value, ast.Call):
             _bind_result_of_unknown(frame, target, node.value)
@@ -163,13 +170,27 @@ def _if(frame: Frame, node: ast.If) -> bool:
     with frame.under(*when_false):
         else_goes_on = run_body(frame, node.orelse)
     if body_goes_on and else_goes_on:
-        _reset(frame, join_names(after_body, frame.names))
+        merged = join_names(after_body, frame.names)
+        _mark_conditional(merged, after_body, frame.names, when_true)
+        _reset(frame, merged)
     elif body_goes_on:
         _reset(frame, after_body)
         _rest_stands_under(frame, when_true)
     elif else_goes_on:
         _rest_stands_under(frame, when_false)
     return body_goes_on or else_goes_on
+
+
+def _mark_conditional(
+    merged: dict[str, Value], body: dict[str, Value], other: dict[str, Value], conditions: list[str]
+) -> None:
+    """A flag that became a tensor on one side only is one under that side's condition."""
+    if not conditions:
+        return
+    for name, value in merged.items():
+        was = other.get(name)
+        if value.is_tensor and was is not None and was.sort is Sort.CONSTANT and body.get(name, was).is_tensor:
+            merged[name] = replace(value, optional=value.optional or conditions[0])
 
 
 def _rest_stands_under(frame: Frame, conditions: list[str]) -> None:

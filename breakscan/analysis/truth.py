@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from breakscan.analysis.frame import Frame
 
 _TRUE_WHILE_TRACING = ("is_compiling", "is_dynamo_compiling", "is_torchdynamo_compiling", "is_torch_compiling")
-_FALSE_WHILE_TRACING = ("is_scripting", "is_tracing", "is_exporting", "is_torch_fx_proxy", "is_jit_tracing")
+_FALSE_WHILE_TRACING = ("is_scripting", "is_exporting", "is_torch_fx_proxy", "is_jit_tracing")
 _TENSOR_CLASSES = ("torch.Tensor", "torch.nn.Parameter")
 
 
@@ -32,7 +32,10 @@ def known_truth(frame: Frame, test: ast.expr) -> bool | None:
         return None if None in known else not decisive
     if isinstance(test, ast.Name | ast.Attribute):
         dotted = frame.index.dotted(test) or ""
-        return False if dotted in ("typing.TYPE_CHECKING", "TYPE_CHECKING") else None
+        if dotted in ("typing.TYPE_CHECKING", "TYPE_CHECKING"):
+            return False
+        value = _known(frame, test)
+        return value.truth if value is not None else None
     if isinstance(test, ast.Call):
         return _known_call(frame, test)
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
@@ -45,7 +48,7 @@ def _known_call(frame: Frame, test: ast.Call) -> bool | None:
     last = dotted.rsplit(".", 1)[-1]
     if last in _TRUE_WHILE_TRACING:
         return True
-    if last in _FALSE_WHILE_TRACING:
+    if last in _FALSE_WHILE_TRACING or dotted in ("torch.jit.is_tracing", "torch._C._get_tracing_state"):
         return False
     if (dotted == "isinstance" and len(test.args) == 2) or dotted == "torch.is_tensor":
         value = _known(frame, test.args[0]) if test.args else None
@@ -123,8 +126,14 @@ def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[str]:
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return _narrow_compare(frame, test, outcome)
     if isinstance(test, ast.Call):
-        _narrow_call(frame, test, outcome)
+        return _narrow_call(frame, test, outcome)
+    if isinstance(test, ast.Attribute) and test.attr == "training":
+        return [_words(test, outcome)]
     return []
+
+
+def _words(test: ast.expr, outcome: bool) -> str:
+    return f"`{ast.unparse(test)}`" if outcome else f"not `{ast.unparse(test)}`"
 
 
 def _narrow_name(frame: Frame, name: str, outcome: bool) -> list[str]:
@@ -156,24 +165,29 @@ def _device_or_dtype(frame: Frame, test: ast.Compare, outcome: bool) -> list[str
     for side in sides:
         text = ast.unparse(side)
         if text.endswith((".dtype", ".device", ".device.type")):
-            said = ast.unparse(test)
-            return [f"`{said}`" if outcome else f"not `{said}`"]
+            return [_words(test, outcome)]
     return []
 
 
-def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> None:
-    dotted = frame.index.dotted(test.func)
+def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> list[str]:
+    dotted = frame.index.dotted(test.func) or ""
+    if "is_tracing" in dotted or "is_compiling" in dotted:
+        # A helper of the program's own: what it says is not known, only what it is about.
+        return [_words(test, outcome)]
     if not test.args:
-        return
+        return []
     is_tensor_test = dotted == "torch.is_tensor" or (
         dotted == "isinstance" and len(test.args) == 2 and frame.index.dotted(test.args[1]) in _TENSOR_CLASSES
     )
     key, value = _key(test.args[0]), _known(frame, test.args[0])
     if key is None or value is None:
-        return
+        return []
     if is_tensor_test and outcome:
         made = value if value.is_tensor else Value(Sort.TENSOR)
-        frame.names[key] = replace(made, sure=Sure.CERTAIN, maybe_none=False)
-    elif value.is_tensor and (is_tensor_test or (dotted == "isinstance" and outcome and value.sure < Sure.CERTAIN)):
+        frame.names[key] = replace(made, sure=Sure.CERTAIN, maybe_none=False, optional=None)
+        proved = value.is_tensor and value.sure is Sure.CERTAIN
+        return [] if proved else [value.optional or f"`{key}` is a tensor"]
+    if value.is_tensor and (is_tensor_test or (dotted == "isinstance" and outcome and value.sure < Sure.CERTAIN)):
         # Something other than a tensor: nothing more is known of it.
         frame.names[key] = Value(Sort.UNKNOWN, Sure.POSSIBLE)
+    return []

@@ -56,6 +56,7 @@ class Value:
     parameter: bool = False
     maybe_none: bool = False
     optional: str | None = None
+    truth: bool | None = None
     name: str | None = None
     owner: ClassInfo | None = None
     function: FunctionInfo | None = None
@@ -80,6 +81,8 @@ class Value:
             return frozenset(found)
         if self.sort is Sort.CONTAINER and any(v.is_tensor for v in (*(self.elements or ()), self.item())):
             return frozenset({"container", "container:tensor"})
+        if self.sort is Sort.INSTANCE and self.maybe_none:
+            return frozenset({"unknown"})
         known = {Sort.NUMBER, Sort.SHAPE, Sort.CONSTANT, Sort.NONE, Sort.MODULE, Sort.INSTANCE, Sort.CONTAINER}
         return frozenset({self.sort.value if self.sort in known else "unknown"})
 
@@ -93,11 +96,11 @@ class Value:
         if self.sort is Sort.SHAPE:
             return self
         if self.elements:
-            return join_all(self.elements)
+            return _any_of(self.elements)
         if self.element is not None:
             return self.element
         if self.keys:
-            return join_all([value for _, value in self.keys])
+            return _any_of(tuple(value for _, value in self.keys))
         return self if self.sort is Sort.CONSTANT else UNKNOWN
 
 
@@ -154,6 +157,16 @@ def join_all(values: list[Value] | tuple[Value, ...]) -> Value:
     return result
 
 
+def _any_of(values: tuple[Value, ...]) -> Value:
+    """Any element of a tuple: elements of unlike kinds tell nothing of one another, unlike values of one name."""
+    if len({value.sort for value in values}) > 1 and not all(v.sort in _NUMBERS for v in values):
+        return UNKNOWN
+    return join_all(values)
+
+
+_NUMBERS = frozenset({Sort.NUMBER, Sort.CONSTANT, Sort.SHAPE})
+
+
 def _join_same(a: Value, b: Value) -> Value:
     elements: tuple[Value, ...] | None = None
     element: Value | None = None
@@ -179,6 +192,7 @@ def _join_same(a: Value, b: Value) -> Value:
         parameter=a.parameter and b.parameter,
         maybe_none=a.maybe_none or b.maybe_none,
         optional=a.optional or b.optional,
+        truth=a.truth if a.truth == b.truth else None,
         elements=elements,
         element=element,
         keys=keys,
@@ -187,5 +201,5 @@ def _join_same(a: Value, b: Value) -> Value:
 
 def _any_element(value: Value) -> Value | None:
     if value.elements:
-        return join_all(value.elements)
+        return _any_of(value.elements)
     return value.element

@@ -33,7 +33,7 @@ T = TypeVar("T")
 INDENT = "   "
 MOST_HINTS = 2
 WIDEST = 120
-_PACKAGES = re.compile(r".*/(?:site|dist)-packages/")
+_PACKAGES = re.compile(r".*/(?:(?:site|dist)-packages|lib(?=/python3))/")
 _HEADINGS = {
     Origin.USER: "Graph breaks in your code",
     Origin.LIBRARY: "Graph breaks in libraries",
@@ -55,13 +55,15 @@ class _Report:
     def __init__(self, console: Console) -> None:
         self.console = console
         self.width = min(console.width, WIDEST)
+        self.explained: set[str] = set()
+        self.advised: set[str] = set()
         self.over_limit: dict[str | None, FrameFate] = {}
         self.last_group: dict[str | None, Sequence[Recompile]] = {}
 
     def write(self, explanation: Explanation) -> None:
         self.console.print(Text("─" * self.width, "dim"))
         self.paragraph(outcome_line(explanation), indent="")
-        if explanation.graphs or explanation.breaks:
+        if explanation.graphs:
             self.paragraph(headline(explanation), indent="", style="bold")
         else:
             self.paragraph(why_nothing_compiled(explanation), indent="", style=STYLES[Severity.ERROR])
@@ -92,13 +94,14 @@ class _Report:
         word, style = _VERDICTS[site.verdict]
         self.head(site.site, word, style, site.count, site.function, _named(site.rule))
         self.code(site.site, style)
-        self.labelled("Why", site.rule.why if site.rule else site.reason)
+        if not site.rule or site.rule.id not in self.explained:
+            self.labelled("Why", site.rule.why if site.rule else site.reason)
         if sentence := verdict_sentence(site):
             self.paragraph(sentence)
         if site.origin is not Origin.USER:
             self.way_there(site)
-        if site.advice:
-            self.labelled("Instead", site.advice)
+        if site.rule:
+            self.instead(site.rule, site.advice)
         elif site.origin is Origin.FRAMEWORK:
             self.labelled(
                 "Instead", "keep the call that leads here out of the compiled code, or leave it: torch wants it so"
@@ -119,8 +122,7 @@ class _Report:
         rule = _named(frame.rule)
         self.head(frame.site, frame_status(frame), style, frame.count, frame.function, rule)
         self.labelled("Why", frame.reason)
-        if frame.advice:
-            self.labelled("Instead", frame.advice)
+        self.instead(frame.rule, frame.advice)
 
     def recompiles(self, group: Sequence[Recompile]) -> None:
         first = group[0]
@@ -134,8 +136,15 @@ class _Report:
         for function in dict.fromkeys(r.function for r in group):
             if function in self.over_limit and self.last_group[function] is group:
                 self.paragraph(f"{function} is given up: {self.over_limit[function].reason}.")
-        if first.advice:
-            self.labelled("Instead", first.advice)
+        self.instead(first.rule, first.advice)
+
+    def instead(self, rule: Rule | None, advice: str | None) -> None:
+        """What to do, once a report: a rule is named at each of its sites, and says the same at each."""
+        if advice and advice not in self.advised:
+            self.labelled("Instead", advice)
+            self.advised.add(advice)
+        if rule:
+            self.explained.add(rule.id)
 
     def head(
         self,

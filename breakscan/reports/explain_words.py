@@ -92,8 +92,10 @@ def why_nothing_compiled(explanation: Explanation) -> str:
         return (
             "Nothing was compiled: the program never called torch.compile. Compile what costs most, such as the model."
         )
-    if explanation.frames:
-        return "Nothing was compiled: everything that torch.compile was given runs as plain Python."
+    if any(frame.status is FrameStatus.RAISED for frame in explanation.frames):
+        return "Nothing was compiled: torch.compile raised, as told below."
+    if explanation.frames or explanation.breaks:
+        return "Nothing was compiled, not one graph: what torch.compile was given runs as plain Python, as told below."
     uncalled = [target for target in explanation.targets if not target.attempted]
     where = next((f" ({t.name}, {t.caller.path}:{t.caller.line})" for t in uncalled if t.caller), "")
     return f"Nothing was compiled: what torch.compile returned{where} was never called. Call it, not the original."
@@ -130,6 +132,8 @@ def recompile_sentence(group: Sequence[Recompile]) -> str:
     known = [value for value in dict.fromkeys(values) if value is not None]
     if not first.subject:
         return first.guard
+    if first.guard == f"{first.subject} is unchanged":
+        return f"{first.subject} changed"
     if first.old is None or len(known) < 2:
         now = f", and is {known[0]} now" if known and first.old is None else ""
         return f"a compiled version asks that {first.guard}{now}"

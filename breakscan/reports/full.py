@@ -15,6 +15,7 @@ from breakscan.findings import CheckResult, Finding, Severity, Site, SourceError
 from breakscan.reports.codeframe import frame_rows
 from breakscan.reports.console import STYLES, report_console
 from breakscan.reports.wording import Run, region_words, summary_line, verdict_sentence
+from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import Library
 from breakscan.source.module import SourceProblem, decode_source
 
@@ -27,8 +28,13 @@ def write_full(
     """Writes the report.  ``texts`` holds the sources of paths that are not on disk, such as standard input."""
     console = report_console(stream)
     sources = _Sources(texts or {})
+    explained: set[tuple[str, str]] = set()
     for finding in result.findings:
-        console.print(_finding(finding, result.torch, library, sources, console), end="\n\n")
+        rule = library.get(finding.rule)
+        # Once a file: the same words again under the next line of the same kind save nobody a search.
+        told = (finding.site.path, finding.rule) in explained
+        explained.add((finding.site.path, finding.rule))
+        console.print(_finding(finding, result.torch, None if told else rule, sources, console), end="\n\n")
     for error in result.errors:
         console.print(_error(error, sources, console), end="\n\n")
     console.print(summary_line(result, run))
@@ -58,7 +64,8 @@ class _Sources:
             return ""
 
 
-def _finding(finding: Finding, torch: str, library: Library, sources: _Sources, console: Console) -> Text:
+def _finding(finding: Finding, torch: str, rule: Rule | None, sources: _Sources, console: Console) -> Text:
+    """``rule`` is None where its reason and advice stand above already."""
     style = STYLES[finding.severity]
     text = Text()
     text.append(f"{finding.site.path}:{finding.site.line}:{finding.site.column}", "bold")
@@ -67,7 +74,6 @@ def _finding(finding: Finding, torch: str, library: Library, sources: _Sources, 
     text.append(f"    {region_words(finding)}".rstrip(), "dim")
     _append_frame(text, sources, finding.site, finding.message, style, console)
     said = []
-    rule = library.get(finding.rule)
     if rule:
         said.append(("Why: ", f"{rule.why}."))
     if finding.condition:

@@ -26,10 +26,15 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 def verdict_sentence(finding: Finding, torch: str) -> str | None:
     """What Dynamo does at the finding beyond what its rule says of it, or None."""
     if finding.verdict is Verdict.EAGER:
+        owner = f" of {finding.via}" if finding.via else ""
+        if finding.place is Place.LOOP:
+            where = f"{finding.via} calls this in a loop" if finding.via else "The break is inside a loop"
+            return f"{where}: torch {torch} gives the whole frame{owner} up (0 graphs), not just this line."
         if finding.place in INSIDE:
-            where = f"The break is inside {INSIDE[finding.place]}"
-            return f"{where}: torch {torch} gives the whole frame up (0 graphs), not just this line."
-        return f"torch {torch} gives the whole frame up (0 graphs): the function runs as plain Python."
+            inside = INSIDE[finding.place]
+            where = f"{finding.via} calls this inside {inside}" if finding.via else f"The break is inside {inside}"
+            return f"{where}: torch {torch} cannot resume there and runs the rest{owner or ' of the function'} eagerly."
+        return f"torch {torch} cannot resume behind it and runs the rest of the function eagerly, as plain Python."
     if finding.verdict is Verdict.RAISES:
         return f"torch {torch} raises an error here when it compiles; plain Python does not."
     if finding.verdict is Verdict.UNUSED:

@@ -40,26 +40,51 @@ def breaks_of(records: Iterable[Record], hooked: bool) -> Iterator[BreakSeen]:
             yield BreakSeen(record.compile_id, code, record.text, stack, frame_skipped(record.text), False)
 
 
+class BreakSites:
+    """Which site each break belongs to."""
+
+    def __init__(self, breaks: Sequence[BreakSeen], lens: Lens) -> None:
+        self._lens = lens
+        self._led_to: dict[tuple[StackFrame, str], Key] = {}
+        for seen in breaks:
+            innermost, own = _frames(seen, lens)
+            if own:
+                self._led_to.setdefault((innermost, _type(seen)), self._key(own, seen))
+
+    def key(self, seen: BreakSeen) -> Key:
+        """Code of torch is compiled with the code that calls it, and where that fails once more alone: the site of
+        both is the call."""
+        innermost, own = _frames(seen, self._lens)
+        if own is None and (known := self._led_to.get((innermost, _type(seen)))):
+            return known
+        return self._key(own or innermost, seen)
+
+    def _key(self, where: StackFrame, seen: BreakSeen) -> Key:
+        is_branch = _type(seen).startswith(_BRANCHING)
+        sources = self._lens.sources
+        return sources.site(where.path, where.line, where.column, where.end_column, is_branch=is_branch), _type(seen)
+
+
 def break_sites(
-    breaks: Sequence[BreakSeen], started: Mapping[str, CompileStarted], lens: Lens
-) -> tuple[list[BreakSite], dict[Key, BreakSite]]:
-    """The sites in the order of a report, and by their key.  ``started`` tells the stack above each compile."""
+    breaks: Sequence[BreakSeen], keys: BreakSites, started: Mapping[str, CompileStarted], lens: Lens
+) -> dict[Key, BreakSite]:
+    """The sites in the order of a report.  ``started`` tells the stack above each compile."""
     groups: dict[Key, list[BreakSeen]] = {}
     for seen in breaks:
-        groups.setdefault(break_key(seen, lens), []).append(seen)
+        groups.setdefault(keys.key(seen), []).append(seen)
     sites = {key: _site(key[0], group, started, lens) for key, group in groups.items()}
-    ordered = sorted(
-        sites.values(),
-        key=lambda s: (_NEARNESS[s.origin], _SEVERITY[s.verdict], s.site.path, s.site.line, s.site.column),
+    return dict(
+        sorted(
+            sites.items(),
+            key=lambda item: (
+                _NEARNESS[item[1].origin],
+                _SEVERITY[item[1].verdict],
+                item[1].site.path,
+                item[1].site.line,
+                item[1].site.column,
+            ),
+        )
     )
-    return ordered, sites
-
-
-def break_key(seen: BreakSeen, lens: Lens) -> Key:
-    where = _where(seen, lens)
-    gb_type = parse_causes(seen.text)[0].gb_type
-    is_branch = gb_type.startswith(_BRANCHING)
-    return lens.sources.site(where.path, where.line, where.column, where.end_column, is_branch=is_branch), gb_type
 
 
 def is_skipped(seen: BreakSeen) -> bool:
@@ -67,21 +92,30 @@ def is_skipped(seen: BreakSeen) -> bool:
     return not seen.raised and (seen.skipped or frame_skipped(seen.text))
 
 
-def _where(seen: BreakSeen, lens: Lens) -> StackFrame:
-    """The innermost frame that is not the standard library's: what it breaks on, it was called for."""
+def _type(seen: BreakSeen) -> str:
+    return parse_causes(seen.text)[0].gb_type
+
+
+def _frames(seen: BreakSeen, lens: Lens) -> tuple[StackFrame, StackFrame | None]:
+    """The innermost traced frame, the standard library's aside, and the innermost that is not torch's either: None
+    where Dynamo compiles code of torch alone."""
     frames = [frame for frame in seen.stack if not lens.owners.is_standard(frame.path)] or list(seen.stack)
-    return frames[-1] if frames else StackFrame(seen.frame.path, seen.frame.line, seen.frame.name)
+    own = [f for f in frames if lens.origin(f.path) is not Origin.FRAMEWORK and not lens.owners.is_standard(f.path)]
+    innermost = frames[-1] if frames else StackFrame(seen.frame.path, seen.frame.line, seen.frame.name)
+    return innermost, own[-1] if own else None
 
 
 def _site(site: Site, group: Sequence[BreakSeen], started: Mapping[str, CompileStarted], lens: Lens) -> BreakSite:
     first = group[0]
-    where = _where(first, lens)
+    innermost, own = _frames(first, lens)
+    where = own or innermost
     root = parse_causes(first.text)[0]
-    origin = lens.origin(where.path)
-    rule = lens.rule_for(root, lens.sources.form(where.path, where.line, where.column, where.end_column), origin)
-    given_up = [lens.part_of(seen.frame) for seen in group if is_skipped(seen)]
     begun = started.get(first.compile_id or "")
     above = begun.stack if begun else ()
+    origin = _origin(where, above, lens)
+    form = lens.sources.form(where.path, where.line, where.column, where.end_column)
+    rule = lens.rule_for(root, form, innermost, origin)
+    given_up = [lens.part_of(seen.frame) for seen in group if is_skipped(seen)]
     return BreakSite(
         rule=rule,
         gb_type=root.gb_type,
@@ -100,6 +134,14 @@ def _site(site: Site, group: Sequence[BreakSeen], started: Mapping[str, CompileS
         compile_ids=tuple(dict.fromkeys(seen.compile_id for seen in group if seen.compile_id)),
         stack=lens.callers((*above, *first.stack)),
     )
+
+
+def _origin(where: StackFrame, above: Sequence[StackFrame], lens: Lens) -> Origin:
+    """Whose the code is; the standard library's is torch's where torch called it."""
+    callers = [frame for frame in above if not lens.owners.is_standard(frame.path)]
+    if lens.owners.is_standard(where.path) and callers and lens.origin(callers[-1].path) is Origin.FRAMEWORK:
+        return Origin.FRAMEWORK
+    return lens.origin(where.path)
 
 
 def _verdict(group: Sequence[BreakSeen]) -> Verdict:

@@ -16,6 +16,7 @@ _END = re.compile(r"^(Stack variable source attribution:|User code traceback:|fr
 _HEAD = re.compile(r"Graph break in user code at (.+):(\d+)$", re.M)
 _FRAME = re.compile(r'^  File "(.+)", line (\d+), in (.+)$', re.M)
 _SKIPPED = "Failed to handle graph break gracefully"
+_REST_SKIPPED = "graph break that we cannot resume from"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,8 @@ def parse_causes(text: str) -> list[Cause]:
 
 
 def frame_skipped(text: str) -> bool:
-    """Whether the text says that Dynamo gave the whole frame up."""
-    return _SKIPPED in text
+    """Whether the text says that Dynamo gave the frame up, or all of it from the last place where it can resume."""
+    return _SKIPPED in text or _REST_SKIPPED in text
 
 
 def _parse_cause(part: str) -> Cause:

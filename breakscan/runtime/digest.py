@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from breakscan.rulebook.document import Rule
-from breakscan.runtime.breaksites import break_sites, breaks_of
+from breakscan.runtime.breaksites import BreakSites, break_sites, breaks_of
 from breakscan.runtime.explanation import Explanation, Graph, Target
 from breakscan.runtime.fates import endings_of, frame_fates
 from breakscan.runtime.labels import with_unique_ids
@@ -16,7 +16,6 @@ from breakscan.runtime.naming import Owners, is_compiler_entry
 from breakscan.runtime.notices import notices
 from breakscan.runtime.recompilecauses import recompiles, recompiles_of
 from breakscan.runtime.recording import (
-    Code,
     CompileCalled,
     CompileStarted,
     CompileTimed,
@@ -50,15 +49,18 @@ def explain(
     started = {r.compile_id: r for r in everything if isinstance(r, CompileStarted)}
 
     breaks = [list(breaks_of(records, "breaks" in hooked)) for records in processes]
-    sites, by_key = break_sites([seen for found in breaks for seen in found], started, lens)
+    all_breaks = [seen for found in breaks for seen in found]
+    keys = BreakSites(all_breaks, lens)
+    sites = break_sites(all_breaks, keys, started, lens)
     endings = [
         ending
         for records, found in zip(processes, breaks, strict=True)
         for ending in endings_of(records, found, "frames" in hooked)
     ]
     graphs = _graphs(everything, started, "graphs" in hooked)
-    fates = frame_fates(endings, graphs, by_key, lens)
     calls = [r for r in everything if isinstance(r, CompileCalled)]
+    targets = {call.code for call in calls}
+    fates = frame_fates(endings, graphs, targets, keys, sites, lens)
     return Explanation(
         argv=tuple(argv),
         status=outcome.status,
@@ -68,14 +70,14 @@ def explain(
         devices=tuple(dict.fromkeys(device for graph in graphs for device in graph.devices)),
         torch_imported=torch_imported,
         disabled_by=process.disabled_by,
-        breaks=sites,
+        breaks=list(sites.values()),
         recompiles=recompiles(
             [list(recompiles_of(records, "recompiles" in hooked)) for records in processes], fates, lens
         ),
         frames=fates,
         graphs=[_graph(graph, lens) for graph in graphs],
         targets=_targets(calls, everything, lens),
-        entries=_entries(calls, started.values()),
+        entries=sum(record.code in targets for record in started.values()),
         compile_seconds=sum(r.seconds for r in everything if isinstance(r, CompileTimed)),
         notices=tuple(notices(recording)),
     )
@@ -120,8 +122,3 @@ def _targets(calls: Iterable[CompileCalled], records: Iterable[Record], lens: Le
 
 def _is_torchs_own(call: CompileCalled) -> bool:
     return any(is_compiler_entry(frame.path) for frame in call.stack)
-
-
-def _entries(calls: Iterable[CompileCalled], started: Iterable[CompileStarted]) -> int:
-    targets: set[Code | None] = {call.code for call in calls}
-    return sum(record.code in targets for record in started)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from breakscan.findings import Origin
-from breakscan.runtime.breaksites import Key, break_key, is_skipped
+from breakscan.runtime.breaksites import BreakSites, Key, is_skipped
 from breakscan.runtime.breaktext import parse_causes
 from breakscan.runtime.explanation import BreakSite, FrameFate, FrameStatus
 from breakscan.runtime.lens import Lens, reason_of
 from breakscan.runtime.naming import is_resumed
-from breakscan.runtime.recording import BreakSeen, Code, FrameEnded, GraphCompiled, Record
+from breakscan.runtime.recording import BreakSeen, Code, FrameEnded, GraphCompiled, Record, StackFrame
 
 _LIMIT = re.compile(r"exceeding the (\w+) cache size limit \(currently set to (\d+)\)")
 _ORDER = (FrameStatus.RAISED, FrameStatus.EAGER, FrameStatus.PASSED_OVER)
@@ -50,17 +50,26 @@ def endings_of(records: Iterable[Record], breaks: Sequence[BreakSeen], hooked: b
 
 
 def frame_fates(
-    endings: Sequence[Ending], graphs: Iterable[GraphCompiled], sites: Mapping[Key, BreakSite], lens: Lens
+    endings: Sequence[Ending],
+    graphs: Collection[GraphCompiled],
+    targets: Collection[Code | None],
+    keys: BreakSites,
+    sites: Mapping[Key, BreakSite],
+    lens: Lens,
 ) -> list[FrameFate]:
     """Each function once a reason, in the order of a report."""
-    # A function that is passed over on one call and compiled on another is no news.
-    settled = {graph.frame for graph in graphs} | {e.frame.frame for e in endings if e.frame.error}
     fates: dict[tuple[Code, str], FrameFate] = {}
+    settled = {graph.frame for graph in graphs} | {e.frame.frame for e in endings if e.frame.error}
     for ending in endings:
         frame = ending.frame
-        if frame.error is None and frame.frame in settled:
+        is_users = lens.origin(frame.frame.path) is Origin.USER
+        if frame.error is None and (frame.frame in settled or (graphs and not is_users)):
+            # Passed over on one call and compiled on another, or expected, as the shell around a user's model is.
             continue
-        fate = _fate(ending, sites, lens)
+        if _is_generator(frame) and not is_users and frame.frame not in targets:
+            # Generators of libraries run as plain Python wherever they are called from plain Python.
+            continue
+        fate = _fate(ending, keys, sites, lens)
         known = fates.get((frame.frame, fate.reason))
         fates[frame.frame, fate.reason] = replace(known, count=known.count + 1) if known else fate
     return sorted(
@@ -69,7 +78,11 @@ def frame_fates(
     )
 
 
-def _fate(ending: Ending, sites: Mapping[Key, BreakSite], lens: Lens) -> FrameFate:
+def _is_generator(frame: FrameEnded) -> bool:
+    return frame.text.startswith("Attempt to trace generator")
+
+
+def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], lens: Lens) -> FrameFate:
     frame = ending.frame
     status = FrameStatus.RAISED if frame.raised else FrameStatus.EAGER if frame.error else FrameStatus.PASSED_OVER
     fate = FrameFate(
@@ -88,7 +101,7 @@ def _fate(ending: Ending, sites: Mapping[Key, BreakSite], lens: Lens) -> FrameFa
         count=1,
     )
     if ending.cause is not None:
-        site = sites[break_key(ending.cause, lens)]
+        site = sites[keys.key(ending.cause)]
         return replace(
             fate,
             reason=site.reason,
@@ -102,7 +115,8 @@ def _fate(ending: Ending, sites: Mapping[Key, BreakSite], lens: Lens) -> FrameFa
         return replace(fate, reason=_skip_in_words(frame.text))
     if frame.error in ("Unsupported", "UserError"):
         cause = parse_causes(frame.text)[0]
-        rule = lens.rule_for(cause, None, fate.origin)
+        where = StackFrame(frame.frame.path, frame.frame.line, frame.frame.name)
+        rule = lens.rule_for(cause, None, where, fate.origin)
         return replace(
             fate,
             reason=_limit_in_words(frame.text) if frame.limit else reason_of(cause),

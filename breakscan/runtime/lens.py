@@ -68,10 +68,13 @@ class Lens:
     def site_of(self, code: Code) -> Site:
         return self.sources.site(code.path, code.line)
 
-    def rule_for(self, cause: Cause, form: str | None, origin: Origin) -> Rule | None:
-        """The rule that explains a break.  Of torch's own code, only a rule about that code has something to say."""
+    def rule_for(self, cause: Cause, form: str | None, innermost: StackFrame, origin: Origin) -> Rule | None:
+        """The rule that explains a break.  Its ``text`` also meets the file that the break lies in.
+
+        Of torch's own code, only a rule about that code has something to say.
+        """
         rules = [rule for rule in self.rules if rule.family == FRAMEWORK] if origin is Origin.FRAMEWORK else self.rules
-        text = "\n".join((cause.gb_type, cause.explanation, cause.context))
+        text = "\n".join((cause.gb_type, cause.explanation, cause.context, f"in {innermost.path}"))
         return explaining_rule(rules, gb=cause.gb_id, text=text, form=form)
 
 

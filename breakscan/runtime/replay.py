@@ -9,6 +9,7 @@ import itertools
 import linecache
 import platform
 import random
+import re
 import sys
 import tempfile
 import warnings
@@ -21,11 +22,12 @@ from typing import Any
 from breakscan.findings import Kind, Mode, Place, Verdict
 from breakscan.rulebook.document import Example, Rule
 from breakscan.rulebook.ledger import ExampleRulings, Ledger, Ruling, digest, version_key
-from breakscan.runtime.breaktext import parse_causes
+from breakscan.runtime.breaktext import frame_skipped, parse_causes
 from breakscan.runtime.hooks.frames import FrameOutcome, frame_outcomes
 from breakscan.runtime.hooks.spine import structured_trace
 
 _numbers = itertools.count()
+_COMPILES_ITSELF = re.compile(r"\.compile\(.*backend=")
 
 
 class ReplayError(Exception):
@@ -64,13 +66,13 @@ def replay(rules: Iterable[Rule], progress: Callable[[Rule], None] | None = None
 def replay_example(rule: Rule, example: Example) -> ExampleRulings:
     """The rulings on one example: default and fullgraph, plain and in each place that makes sense for its kind."""
     rulings: dict[tuple[Mode, Place], Ruling] = {}
-    if rule.kind is Kind.GRAPH_BREAK:
+    if rule.kind is Kind.MISUSE or _COMPILES_ITSELF.search(example.source):
+        rulings[Mode.DEFAULT, Place.PLAIN] = _ruling_as_is(_observe_as_is(rule, example))
+    elif rule.kind is Kind.GRAPH_BREAK:
         for mode, place in itertools.product(Mode, Place):
             rulings[mode, place] = _rule_on(_observe(rule, example, mode, place), mode)
     else:
         rulings[Mode.DEFAULT, Place.PLAIN] = _rule_on(_observe(rule, example, Mode.DEFAULT, Place.PLAIN), None)
-        if rule.kind is Kind.MISUSE:
-            rulings[Mode.DEFAULT, Place.PLAIN] = _misuse_ruling(_observe_as_is(rule, example))
     return ExampleRulings(digest(example), example.form, rulings)
 
 
@@ -104,7 +106,7 @@ def _rule_on(seen: Observation, mode: Mode | None) -> Ruling:
     return Ruling(Verdict.COMPILES)
 
 
-def _misuse_ruling(seen: Observation) -> Ruling:
+def _ruling_as_is(seen: Observation) -> Ruling:
     if seen.error is None and seen.graphs == 0:
         return Ruling(Verdict.UNUSED)
     return _rule_on(seen, Mode.DEFAULT)
@@ -129,13 +131,18 @@ def _observe(rule: Rule, example: Example, mode: Mode, place: Place) -> Observat
 
 
 def _observe_as_is(rule: Rule, example: Example) -> Observation:
-    """Calls ``f``, which compiles by itself, with every backend replaced by the eager one."""
+    """Calls ``f``, which compiles by itself.
+
+    A misuse runs with every backend replaced by the eager one.  Other examples name their backend, for it can be
+    the cause of what they show.
+    """
     import torch
 
     with _loaded(rule, example, Place.PLAIN) as (function, calls):
         seen = Observation()
         stance: Any = torch.compiler.set_stance
-        with stance("default", force_backend="eager"):
+        forced = {"force_backend": "eager"} if rule.kind is Kind.MISUSE else {}
+        with stance("default", **forced):
             _watch(seen, function.__code__, lambda: [function(*arguments) for arguments in calls])
         return seen
 
@@ -147,6 +154,7 @@ def _watch(seen: Observation, code: CodeType, run: Callable[[], object]) -> None
         name = metadata.get("artifact", {}).get("name")
         if name == "dynamo_graph_break_reason":
             seen.broke = True
+            seen.gave_up |= frame_skipped(payload or "")
             seen.gb += [cause.gb_id for cause in parse_causes(payload or "") if cause.gb_id]
         elif name == "recompile_reasons":
             seen.recompiled = True
@@ -202,7 +210,7 @@ def _loaded(rule: Rule, example: Example, place: Place) -> Iterator[tuple[Any, l
             warnings.simplefilter("ignore")
             torch.manual_seed(0)
             try:
-                exec(compile(source, filename, "exec"), namespace)
+                exec(compile(source, filename, "exec", dont_inherit=True), namespace)
                 calls = _calls(example, namespace)
                 function = namespace["f"]
             except Exception as error:
@@ -211,8 +219,12 @@ def _loaded(rule: Rule, example: Example, place: Place) -> Iterator[tuple[Any, l
             yield function, calls
     finally:
         random.setstate(python_rng)
-        config.load_config(flags)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # setting a deprecated flag, if only to what it was, warns
+            config.load_config(flags)
         torch.set_grad_enabled(grad)
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
         linecache.cache.pop(filename, None)
         del sys.modules[name]
 

@@ -63,7 +63,7 @@ def test_disabled_functions_and_eager_branches_are_not_traced(marked) -> None:
 
         class Net(nn.Module):
             def forward(self, x):
-                report(x)
+                report(x)  # ! BRK505
                 if not torch.compiler.is_compiling():
                     print(x)
                 if torch.jit.is_scripting():

@@ -79,7 +79,14 @@ def test_a_function_is_named_with_what_it_stands_in(write) -> None:
 
 
 def test_what_encloses_a_place_ends_at_its_function(write) -> None:
-    text = "for i in r:\n    def f():\n        with a:\n            try:\n                x\n            finally:\n                pass\n"
+    text = """for i in r:
+    def f():
+        with a:
+            try:
+                x
+            finally:
+                pass
+"""
     sources, path = write(text)
     assert sources.places(path, 5) == {Place.WITH, Place.TRY}
     assert sources.places(path, 2) == {Place.LOOP}

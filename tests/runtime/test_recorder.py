@@ -1,0 +1,159 @@
+"""Recording changes nothing of the program: not its results, not what it compiles, not torch when it is over."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from breakscan.runtime.recording import BreakSeen, HookFailed, HookInstalled, Record, read_recording
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+
+HOOKED = [
+    ("torch._dynamo.symbolic_convert", "InstructionTranslatorBase", "log_graph_break"),
+    ("torch._dynamo.convert_frame", "ConvertFrameAssert", "__call__"),
+    ("torch._dynamo.convert_frame", "CatchErrorsWrapper", "_handle_skip"),
+    ("torch._dynamo.convert_frame", None, "get_and_maybe_log_recompilation_reasons"),
+    ("torch._dynamo.guards", None, "get_and_maybe_log_recompilation_reasons"),
+    ("torch._dynamo.output_graph", "OutputGraph", "call_user_compiler"),
+    ("torch._dynamo.eval_frame", "OptimizeContext", "__call__"),
+]
+
+
+def hooked() -> list[Any]:
+    found = []
+    for module, owner, name in HOOKED:
+        holder = importlib.import_module(module)
+        found.append(getattr(getattr(holder, owner) if owner else holder, name, None))
+    return [*found, *__import__("logging").getLogger("torch.__trace").handlers]
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> Iterator[Any]:
+    import torch._dynamo
+
+    from breakscan.runtime.recorder import Recorder
+
+    torch._dynamo.reset()
+    with Recorder(tmp_path) as recorder:
+        yield recorder
+    torch._dynamo.reset()
+
+
+def program() -> Any:
+    """A break, a function given up, a recompile: what calls each hook."""
+
+    def f(x: Any, n: int) -> Any:
+        y = x.sin()
+        torch._dynamo.graph_break()
+        for _ in range(n):
+            y = y + torch.ones(3)
+            if y.sum() > 10:
+                y = y / 2
+        return y
+
+    def g(x: Any, flag: str) -> Any:
+        return x.sin() if flag == "a" else x.cos()
+
+    given_up = torch.compile(f, backend="eager")
+    recompiled = torch.compile(g, backend="eager")
+    return [given_up(torch.ones(3), 2), recompiled(torch.ones(3), "a"), recompiled(torch.ones(3), "b")]
+
+
+def records(folder: Path) -> list[Record]:
+    return [record for process in read_recording(folder) for record in process]
+
+
+def test_torch_is_as_before_when_it_is_over(tmp_path: Path) -> None:
+    import torch._dynamo
+
+    from breakscan.runtime.recorder import Recorder
+
+    before = hooked()
+    with Recorder(tmp_path):
+        assert hooked() != before
+    assert hooked() == before
+
+
+def test_all_hooks_find_what_they_need(recorder: Any, tmp_path: Path) -> None:
+    installed = [record for record in records(tmp_path) if isinstance(record, HookInstalled)]
+    assert len(installed) == 7
+    # The hook for silent skips needs torch 2.13.
+    assert [record.name for record in installed if not record.available] in ([], ["skips"])
+
+
+def test_the_results_and_the_random_numbers_are_the_same(tmp_path: Path) -> None:
+    import torch._dynamo
+
+    from breakscan.runtime.recorder import Recorder
+
+    def run() -> Any:
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        return [*program(), torch.rand(3)]
+
+    plain = run()
+    with Recorder(tmp_path):
+        recorded = run()
+    assert all(torch.equal(a, b) for a, b in zip(plain, recorded, strict=True))
+    assert [record for record in records(tmp_path) if isinstance(record, BreakSeen)]
+
+
+@pytest.mark.parametrize("hook", ["trace", "break", "recompile", "frame", "graph", "compile", "skip"])
+def test_a_hook_that_raises_never_reaches_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hook: str
+) -> None:
+    import torch._dynamo
+
+    from breakscan.runtime.recorder import Recorder
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("on purpose")
+
+    torch._dynamo.reset()
+    monkeypatch.setattr(Recorder, f"_on_{hook}", fail)
+    with Recorder(tmp_path):
+        results = program()
+    assert len(results) == 3
+    failed = [record for record in records(tmp_path) if isinstance(record, HookFailed)]
+    assert [record.error for record in failed] == ["RuntimeError: on purpose"]
+
+
+def test_a_full_disk_never_reaches_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch._dynamo
+
+    from breakscan.runtime.recorder import Recorder
+    from breakscan.runtime.recording import RecordingWriter
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    torch._dynamo.reset()
+    monkeypatch.setattr(RecordingWriter, "write", full)
+    with Recorder(tmp_path):
+        assert len(program()) == 3
+
+
+def test_nothing_is_kept_alive(recorder: Any) -> None:
+    """Only strings and numbers are recorded: a tensor lives as long as it would without us."""
+    import gc
+    import weakref
+
+    def f(x: Any, flag: str) -> Any:
+        y = x.sin()
+        torch._dynamo.graph_break()
+        return y.cos() if flag == "a" else y
+
+    compiled = torch.compile(f, backend="eager")
+    tensor = torch.ones(3)
+    for flag in "ab":
+        compiled(tensor, flag)
+    gone = weakref.ref(tensor)
+    del tensor
+    gc.collect()
+    assert gone() is None
