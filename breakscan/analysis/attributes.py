@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,14 +12,14 @@ if TYPE_CHECKING:
     from breakscan.analysis.frame import Frame
 
 
-def attribute_of(frame: Frame, owner: Value, name: str, dotted: str | None = None) -> Value:
-    """The value of ``owner.name``; ``dotted`` is its import-resolved spelling where there is one."""
+def attribute_of(frame: Frame, node: ast.AST, owner: Value, name: str, dotted: str | None = None) -> Value:
+    """The value of ``owner.name`` at a node; ``dotted`` is its import-resolved spelling where there is one."""
     if owner.sort is Sort.NAMESPACE and owner.bound is None:
         return frame.program.imported(dotted or f"{owner.name}.{name}")
     if owner.sort is Sort.TENSOR:
         return _tensor_attribute(frame, owner, name)
     if owner.owner is not None:
-        return frame.program.attribute(frame, owner, name)
+        return frame.program.attribute(frame, node, owner, name)
     if owner.sort is Sort.MODULE:
         if name in ("weight", "bias"):
             return Value(Sort.TENSOR, Sure.LIKELY, parameter=True)

@@ -82,7 +82,7 @@ def apply(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> 
         if callee.bound.is_tensor:
             return _tensor_method(frame, node, callee.bound, callee.name.rsplit(".", 1)[-1], arguments)
         return _method(frame, node, callee.bound, callee.name, arguments)
-    frame.program.pass_callables(frame, arguments.values())
+    frame.program.pass_callables(frame, node, arguments.values())
     return UNKNOWN
 
 
@@ -91,7 +91,7 @@ def _function(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments)
     if disabled := disabling_decorator(callee.function):
         _emit_call(frame, node, disabled, arguments, Sure.CERTAIN)
     given = arguments.behind(callee.bound) if callee.bound is not None else arguments
-    return frame.program.call_function(frame, callee.function, given, callee.closure)
+    return frame.program.call_function(frame, node, callee.function, given, callee.closure)
 
 
 def _construct_own(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
@@ -103,7 +103,7 @@ def _construct_own(frame: Frame, node: ast.Call, callee: Value, arguments: Argum
         frame.emit(EventKind.CONSTRUCT, node, form="module", callee=owner.qualname, operand=made)
     init = frame.index.method(owner, "__init__")
     if init is not None and not is_module:
-        frame.program.call_function(frame, init, arguments.behind(made), None)
+        frame.program.call_function(frame, node, init, arguments.behind(made))
     fields = frame.program.dataclass_fields(owner)
     for i, name in enumerate(fields):
         value = arguments.get(i, name)
@@ -116,7 +116,7 @@ def _module_or_instance(frame: Frame, node: ast.Call, callee: Value, arguments: 
     if callee.owner is not None:
         method = frame.index.method(callee.owner, "forward" if callee.sort is Sort.MODULE else "__call__")
         if method is not None:
-            return frame.program.call_function(frame, method, arguments.behind(callee), None)
+            return frame.program.call_function(frame, node, method, arguments.behind(callee))
         return UNKNOWN
     name = callee.name or ""
     _emit_call(frame, node, f"{name}.__call__", arguments, Sure.CERTAIN)
@@ -256,7 +256,7 @@ def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: 
     if owner.sort is Sort.MODULE:
         if name in ("register_buffer", "register_parameter") and owner.owner is not None:
             _register(frame, node, owner.owner, arguments)
-        frame.program.pass_callables(frame, arguments.values())
+        frame.program.pass_callables(frame, node, arguments.values())
         _emit_call(frame, node, dotted, arguments.behind(owner), owner.sure)
         if name in ("parameters", "buffers"):
             return container_of(Value(Sort.TENSOR, parameter=name == "parameters"))
@@ -275,7 +275,7 @@ def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: 
         return _tensor_method(frame, node, Value(Sort.TENSOR, Sure.POSSIBLE), name, arguments)
     if name == "size":
         return SHAPE
-    frame.program.pass_callables(frame, arguments.values())
+    frame.program.pass_callables(frame, node, arguments.values())
     return UNKNOWN
 
 
@@ -333,7 +333,7 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
         return Value(Sort.INSTANCE, Sure.LIKELY if made == dotted else Sure.CERTAIN, name=made)
     if dotted.startswith(_STANDARD):
         return CONSTANT
-    frame.program.pass_callables(frame, arguments.values())
+    frame.program.pass_callables(frame, node, arguments.values())
     return UNKNOWN
 
 
@@ -364,7 +364,7 @@ def _torch(frame: Frame, node: ast.Call, dotted: str, last: str, arguments: Argu
     if dotted.startswith("torch.utils.checkpoint.") and arguments.positional:
         return apply(frame, node, arguments.positional[0], Arguments(arguments.positional[1:], {}))
     if dotted in ("torch.cond", "torch.while_loop", "torch.vmap", "torch.func.vmap"):
-        frame.program.pass_callables(frame, arguments.values())
+        frame.program.pass_callables(frame, node, arguments.values())
         return tensor(Sure.LIKELY)
     kind = frame.api.function(dotted)
     if kind == "varies":
@@ -390,11 +390,12 @@ def _torch(frame: Frame, node: ast.Call, dotted: str, last: str, arguments: Argu
         return number(Sure.CERTAIN) if last in ("equal", "allclose", "is_nonzero") else CONSTANT
     if dotted in ("torch.jit.script", "torch.jit.trace"):
         return Value(Sort.INSTANCE, name="torch.jit.ScriptModule")
-    if last[:1].isupper() and not dotted.startswith("torch.nn.functional."):
+    if (last[:1].isupper() or dotted in _GRAD_MODES) and not dotted.startswith("torch.nn.functional."):
         return Value(Sort.INSTANCE, name=dotted)
     return CONSTANT if dotted in _CONSTANT_CALLS else UNKNOWN
 
 
+_GRAD_MODES = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode", "torch.set_grad_enabled"})
 _ARITHMETIC = frozenset(
     "add sub mul div floor_divide true_divide remainder fmod pow sqrt square abs neg floor ceil".split()
 )
@@ -496,7 +497,7 @@ def _result_next(frame: Frame, first: Value, arguments: Arguments, node: ast.Cal
 def _result_getattr(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
     name = node.args[1] if len(node.args) > 1 else None
     if isinstance(name, ast.Constant) and isinstance(name.value, str):
-        return attribute_of(frame, first, name.value)
+        return attribute_of(frame, node, first, name.value)
     return UNKNOWN
 
 

@@ -163,9 +163,10 @@ class FileChecker:
 
     def check_module(self, module: SourceModule) -> FileResult:
         """The findings of a parsed file."""
-        suppressions = Suppressions.read(module)
-        result = FileResult(warnings=list(suppressions.problems(self.library.select)))
+        result = FileResult()
         try:
+            suppressions = Suppressions.read(module)
+            result.warnings += suppressions.problems(self.library.select)
             found = self._findings(module)
         except RecursionError:
             result.errors.append(SourceError(module.display, 1, 1, "cannot be analysed: nested too deeply"))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from breakscan.analysis.index import FunctionInfo, FunctionNode, walk
 from breakscan.analysis.program import Program
+from breakscan.analysis.values import Sort
 from breakscan.findings import Place
 from breakscan.rulebook.events import Argument, Event, EventKind
 
@@ -51,11 +52,31 @@ class _Finder:
             elif isinstance(child, ast.ExceptHandler | ast.match_case):
                 yield from self.block(child.body, function, inside)
             else:
-                for call in ast.walk(child):
-                    if isinstance(call, ast.Call) and self.program.index.dotted(call.func) == "torch.compile":
-                        yield function, self.event(call, self.form(node, call), function, place)
+                for call in walk(child):
+                    callee = self.compiler(call, function) if isinstance(call, ast.Call) else None
+                    if callee is not None:
+                        assert isinstance(call, ast.Call)
+                        yield function, self.event(call, callee, self.form(node, call, callee), function, place)
 
-    def form(self, statement: ast.stmt, call: ast.Call) -> str:
+    def compiler(self, call: ast.Call, function: FunctionInfo | None) -> str | None:
+        """``torch.compile``, or ``torch.nn.Sequential.compile`` for a module of torch's own; None for other calls."""
+        if self.program.index.dotted(call.func) == "torch.compile":
+            return "torch.compile"
+        if not isinstance(call.func, ast.Attribute) or call.func.attr != "compile":
+            return None
+        owner = call.func.value
+        value = None
+        if isinstance(owner, ast.Name):
+            value = self.program.look_up_global(owner.id)
+        elif isinstance(owner, ast.Attribute) and ast.unparse(owner.value) == "self" and function and function.owner:
+            value = self.program.stored(function.owner, owner.attr)
+        if value is None or value.sort is not Sort.MODULE or value.name not in self.program.api.modules:
+            return None
+        return f"{value.name}.compile"
+
+    def form(self, statement: ast.stmt, call: ast.Call, callee: str) -> str:
+        if callee != "torch.compile":
+            return "used"
         if isinstance(statement, ast.Expr) and statement.value is call:
             return "discarded"
         if isinstance(statement, ast.Assign) and statement.value is call:
@@ -67,7 +88,7 @@ class _Finder:
                 return "rebound-self"
         return "used"
 
-    def event(self, call: ast.Call, form: str, function: FunctionInfo | None, place: Place) -> Event:
+    def event(self, call: ast.Call, callee: str, form: str, function: FunctionInfo | None, place: Place) -> Event:
         line, column, end_line, end_column = self.program.span(call)
         arguments = [Argument(i, None, frozenset({"unknown"})) for i in range(len(call.args))]
         arguments += [Argument(None, k.arg, frozenset({"unknown"})) for k in call.keywords if k.arg]
@@ -78,7 +99,7 @@ class _Finder:
             end_line=end_line,
             end_column=end_column,
             form=form,
-            callee="torch.compile",
+            callee=callee,
             arguments=tuple(arguments),
             place=place,
             in_region=function in self.compiled,

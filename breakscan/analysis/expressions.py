@@ -144,7 +144,7 @@ def _attribute(frame: Frame, node: ast.Attribute) -> Value:
         return narrowed
     dotted = frame.index.dotted(node)
     owner = evaluate(frame, node.value)
-    return attribute_of(frame, owner, node.attr, dotted)
+    return attribute_of(frame, node, owner, node.attr, dotted)
 
 
 def _subscript(frame: Frame, node: ast.Subscript) -> Value:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from breakscan.analysis.index import FunctionInfo
+from breakscan.analysis.index import FunctionInfo, blocks
 from breakscan.analysis.values import UNKNOWN, Sure, Value
 from breakscan.findings import Confidence, Place
 from breakscan.rulebook.events import Argument, Event, EventKind
@@ -18,6 +19,31 @@ if TYPE_CHECKING:
 _CONFIDENCE = {Sure.CERTAIN: Confidence.CERTAIN, Sure.LIKELY: Confidence.LIKELY, Sure.POSSIBLE: Confidence.POSSIBLE}
 
 EventKey = tuple[EventKind, str, str | None, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Enclosing:
+    """A place, with the ends of the ``return`` (True) and ``continue`` (False) statements of a loop, in order."""
+
+    place: Place
+    exits: tuple[tuple[tuple[int, int], bool], ...] = ()
+
+    def returns_before_jumping(self, node: ast.AST) -> bool:
+        end = getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0)
+        return next((is_return for at, is_return in self.exits if at >= end), False)
+
+
+def _exits(loop: ast.stmt) -> tuple[tuple[tuple[int, int], bool], ...]:
+    found: list[tuple[tuple[int, int], bool]] = []
+    queue: list[tuple[ast.stmt, bool]] = [(node, True) for node in getattr(loop, "body", [])]
+    while queue:
+        node, own = queue.pop()
+        if isinstance(node, ast.Return) or (isinstance(node, ast.Continue) and own):
+            found.append(((node.end_lineno or 0, node.end_col_offset or 0), isinstance(node, ast.Return)))
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inner_own = own and not isinstance(node, ast.For | ast.AsyncFor | ast.While)
+            queue += [(inner, inner_own) for block in blocks(node) for inner in block]
+    return tuple(sorted(found))
 
 
 class Frame:
@@ -42,38 +68,34 @@ class Frame:
         """Set while the body of the file is read: nothing there is compiled."""
         self._base_place = place
         self._via = via
-        self._places: list[Place] = []
+        self._places: list[_Enclosing] = []
         self.conditions: list[str] = []
 
-    @property
-    def place(self) -> Place:
-        """The innermost place that decides a break's verdict here, else that of the calls that lead here."""
-        return self._places[-1] if self._places else self._base_place
+    def place_of(self, node: ast.AST) -> tuple[Place, str | None]:
+        """The innermost place that decides a break's verdict at a node, and whose call it is that stands there.
 
-    @property
-    def via(self) -> str | None:
-        """The caller whose frame a break here gives up, where it is a call that stands in such a place."""
-        return None if self._places else self._via
+        Dynamo takes a frame for a loop if, in the order of the code, a jump back past the break comes before the
+        next ``return`` (``maybe_has_backedge``, torch 2.13): a ``return`` further down the body hides the loop.
+        """
+        hidden = False
+        for enclosing in reversed(self._places):
+            if enclosing.place is not Place.LOOP:
+                return enclosing.place, None
+            hidden = hidden or enclosing.returns_before_jumping(node)
+            if not hidden:
+                return Place.LOOP, None
+        return self._base_place, self._via
 
     @contextmanager
-    def within(self, place: Place) -> Iterator[None]:
+    def within(self, place: Place, loop: ast.stmt | None = None) -> Iterator[None]:
+        """While statements inside ``place`` run; ``loop`` is the statement, where it is a loop."""
         if place is not Place.PLAIN:
-            self._places.append(place)
+            self._places.append(_Enclosing(place, _exits(loop) if loop is not None else ()))
         try:
             yield
         finally:
             if place is not Place.PLAIN:
                 self._places.pop()
-
-    @contextmanager
-    def leaving_loops(self) -> Iterator[None]:
-        """Inside ``return`` and ``raise``: no path leads back to the head of a loop, so Dynamo sees none."""
-        saved = self._places
-        self._places = [place for place in saved if place is not Place.LOOP]
-        try:
-            yield
-        finally:
-            self._places = saved
 
     @contextmanager
     def under(self, *conditions: str | None) -> Iterator[None]:
@@ -106,6 +128,7 @@ class Frame:
         if self.silent or callee in self.program.ignored_callees or not self.program.rules.wants(kind, callee):
             return
         line, column, end_line, end_column = self.program.span(node)
+        place, via = self.place_of(node)
         conditions = [*self.conditions, *([operand.optional] if operand.optional else [])]
         condition = " and ".join(dict.fromkeys(conditions)) or None
         event = Event(
@@ -119,8 +142,8 @@ class Frame:
             attribute=attribute,
             operands=operand.words(),
             arguments=arguments,
-            place=self.place,
-            via=self.via,
+            place=place,
+            via=via,
             confidence=_CONFIDENCE[sure],
             operand_confidence=_CONFIDENCE[operand.sure],
             condition=condition,

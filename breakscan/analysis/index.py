@@ -155,7 +155,7 @@ def _define(index: ModuleIndex, body: list[ast.stmt], prefix: str, owner: ClassI
                 index.classes[node.name] = made
             _define(index, node.body, f"{prefix}{node.name}.", made, nested)
         else:
-            for inner in _blocks(node):
+            for inner in blocks(node):
                 _define(index, inner, prefix, owner, nested)
 
 
@@ -171,7 +171,7 @@ def _import(index: ModuleIndex, node: ast.Import | ast.ImportFrom) -> None:
         index.imports[alias.asname or alias.name] = f"{base}{joint}{alias.name}"
 
 
-def _blocks(node: ast.stmt) -> list[list[ast.stmt]]:
+def blocks(node: ast.stmt) -> list[list[ast.stmt]]:
     """The statement lists inside an ``if``, ``try``, ``with`` or loop."""
     found = [
         getattr(node, name) for name in ("body", "orelse", "finalbody") if isinstance(getattr(node, name, None), list)

@@ -105,9 +105,9 @@ class Program:
     # -- functions --------------------------------------------------------------------------------------------
 
     def call_function(
-        self, frame: Frame, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None
+        self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None = None
     ) -> Value:
-        """What a call to a function of the file returns; the callee is interpreted for these arguments too."""
+        """What a call, at a node, to a function of the file returns; it is interpreted for these arguments too."""
         declared = annotated_value(self.index, getattr(info.node, "returns", None))
         if is_untraced(info) or self._depth > MOST_CALLS_DEEP:
             return declared
@@ -122,9 +122,10 @@ class Program:
             caller.calls.add(info)
             state.region = state.region or caller.region
         changed = self._join_arguments(info, state, given)
-        if state.place is Place.PLAIN and frame.place is not Place.PLAIN:
-            state.place = frame.place
-            state.via = frame.via or (frame.function.qualname if frame.function else None)
+        place, via = frame.place_of(node)
+        if state.place is Place.PLAIN and place is not Place.PLAIN:
+            state.place = place
+            state.via = via or (frame.function.qualname if frame.function else None)
             changed = True
         if (fresh or changed) and not state.running:
             self._interpret(info, state, closure)
@@ -182,12 +183,13 @@ class Program:
             state.running = False
             self._depth -= 1
 
-    def pass_callables(self, frame: Frame, values: list[Value]) -> None:
+    def pass_callables(self, frame: Frame, node: ast.AST, values: list[Value]) -> None:
         """Functions handed to something that is not known: it may well call them."""
         for value in values:
             if value.sort is Sort.FUNCTION and value.function is not None:
                 arguments = [value.bound] if value.bound is not None else []
-                self.call_function(frame, value.function, Arguments(arguments, {}, spread=True), value.closure)
+                given = Arguments(arguments, {}, spread=True)
+                self.call_function(frame, node, value.function, given, value.closure)
 
     def nested_info(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionInfo:
         return self._infos[node]
@@ -289,7 +291,7 @@ class Program:
                 return self._attributes[base, name]
         return None
 
-    def attribute(self, frame: Frame, owner: Value, name: str) -> Value:
+    def attribute(self, frame: Frame, node: ast.AST, owner: Value, name: str) -> Value:
         """The value of an attribute of an instance, or of a class of the file."""
         info = owner.owner
         assert info is not None
@@ -298,7 +300,7 @@ class Program:
             method = base.methods.get(name)
             if method is not None:
                 if method.is_property:
-                    return self.call_function(frame, method, Arguments([owner], {}), None)
+                    return self.call_function(frame, node, method, Arguments([owner], {}))
                 bound = None if method.is_static or owner.sort is Sort.CLASS else owner
                 if "classmethod" in method.decorators:
                     bound = Value(Sort.CLASS, owner=info, name=info.qualname)

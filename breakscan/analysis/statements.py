@@ -36,12 +36,17 @@ RESUMABLE_CONTEXTS = frozenset(
         "torch.cuda.amp.autocast",
         "torch.cpu.amp.autocast",
         "torch.autograd.profiler.record_function",
+        "torch.profiler.profile",
+        "torch.autograd.graph.disable_saved_tensors_hooks",
         "torch.profiler.record_function",
         "torch.nn.attention.sdpa_kernel",
         "torch.autograd.grad_mode.no_grad",
         "contextlib.nullcontext",
     }
 )
+
+RESUMABLE_WHEN_HELD = frozenset({"torch.autocast", "torch.profiler.record_function", "contextlib.nullcontext"})
+"""Those of them that also are when the object was made before the ``with``."""
 
 
 def run_body(frame: Frame, body: list[ast.stmt]) -> bool:
@@ -65,12 +70,10 @@ def run_statement(frame: Frame, node: ast.stmt) -> bool:
         case ast.AugAssign():
             _augmented(frame, node)
         case ast.Return():
-            with frame.leaving_loops():
-                frame.returned.append(evaluate(frame, node.value))
+            frame.returned.append(evaluate(frame, node.value))
             return False
         case ast.Raise():
-            with frame.leaving_loops():
-                evaluate(frame, node.exc)
+            evaluate(frame, node.exc)
             return False
         case ast.If():
             return _if(frame, node)
@@ -224,7 +227,7 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     # The second pass sees what the first carries round.
     for _ in range(2):
         bind(frame, node.target, iterable.item())
-        with frame.within(Place.LOOP):
+        with frame.within(Place.LOOP, node):
             run_body(frame, node.body)
         _reset(frame, join_names(before, frame.names))
     run_body(frame, node.orelse)
@@ -238,7 +241,7 @@ def _while(frame: Frame, node: ast.While) -> None:
     for _ in range(2):
         branch(frame, node.test, "while", node)
         truth.narrow(frame, node.test, True)
-        with frame.within(Place.LOOP):
+        with frame.within(Place.LOOP, node):
             run_body(frame, node.body)
         _reset(frame, join_names(before, frame.names))
     run_body(frame, node.orelse)
@@ -249,9 +252,9 @@ def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> bool:
     for item in node.items:
         value = evaluate(frame, item.context_expr)
         callee = value.name if value.sort is Sort.INSTANCE else _context_name(frame, item.context_expr)
-        resumable = resumable and callee in RESUMABLE_CONTEXTS
+        form = "made" if isinstance(item.context_expr, ast.Call) else "held"
+        resumable = resumable and callee in (RESUMABLE_CONTEXTS if form == "made" else RESUMABLE_WHEN_HELD)
         if callee is not None:
-            form = "made" if isinstance(item.context_expr, ast.Call) else "held"
             frame.emit(EventKind.ENTER, item.context_expr, form=form, callee=callee, operand=value)
         if item.optional_vars is not None:
             bind(frame, item.optional_vars, UNKNOWN)

@@ -132,7 +132,7 @@ class _Report:
         self.head(first.site, "recompiled", style, len(group), functions, rule, always_count=True)
         self.paragraph(f"{recompile_sentence(group)}.")
         if first.trigger:
-            self.paragraph(f"Called from {first.trigger.path}:{first.trigger.line}.")
+            self.paragraph(f"Called from {_short(first.trigger.path)}:{first.trigger.line}.")
         for function in dict.fromkeys(r.function for r in group):
             if function in self.over_limit and self.last_group[function] is group:
                 self.paragraph(f"{function} is given up: {self.over_limit[function].reason}.")

@@ -23,6 +23,7 @@ _BOILERPLATE = (
 )
 """Hints of Dynamo's that are about Dynamo: nothing that a user can do about the code at hand."""
 
+_GIVES_UP_BY_ITSELF = ("Unsupported context manager",)
 _FOLLOWED_BY = {
     "graph break in loop": "the break is inside a loop",
     "Graph break under GenericContextWrappingVariable": "the break is inside a with block that must not be left",
@@ -108,7 +109,7 @@ def verdict_sentence(site: BreakSite) -> str | None:
     if site.verdict is not Verdict.EAGER:
         return None
     reason = _FOLLOWED_BY.get(site.consequence or "")
-    if reason is None and site.place in INSIDE:
+    if reason is None and site.place in INSIDE and site.gb_type not in _GIVES_UP_BY_ITSELF:
         reason = f"the break is inside {INSIDE[site.place]}"
     functions = listed(site.given_up, "function")
     verb = "runs" if len(site.given_up) == 1 else "run"

@@ -86,6 +86,11 @@ def readable(source: str) -> str:
     return re.sub(r"___stack\d+", BEHIND_BREAK, text)
 
 
+def with_article(noun: str) -> str:
+    """``a Linear``, ``an Embedding``."""
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+
+
 def _first_line(text: str) -> str:
     return text.splitlines()[0].strip() if text.strip() else ""
 
@@ -118,8 +123,9 @@ def _read_tensor(found: re.Match[str]) -> Guard:
 def _read_checked(found: re.Match[str]) -> Guard:
     subject = readable(found["source"])
     if found["what"] == "type_id":
-        name = (found["type"] or "").rsplit(".", 1)[-1] or None
-        return Guard("type", f"type of {subject}", f"type of {subject} is {name or 'as before'}", name)
+        name = (found["type"] or "").rsplit(".", 1)[-1]
+        demand = f"{subject} is {with_article(name)}" if name else f"{subject} is of the same type"
+        return Guard("type", subject, demand, with_article(name) if name else None)
     subject = subject.removesuffix(".__code__")
     return Guard("identity", subject, f"{subject} is the same object", "another object")
 

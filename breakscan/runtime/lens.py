@@ -38,13 +38,13 @@ class Lens:
     def function(self, path: str, line: int, name: str) -> str | None:
         """The qualified name of the function at a line, from its source, else from its code object."""
         plain = user_name(name)
-        around = self.sources.function(path, line)
-        if plain == "<lambda>" and around:
-            return f"{around}.<lambda>"
-        return around or (None if plain == "<module>" else plain)
+        return self.sources.function(path, line) or (None if plain == "<module>" else plain)
 
     def function_of(self, code: Code) -> str:
-        return self.function(code.path, code.line, code.name) or user_name(code.name)
+        """As :meth:`function`; a lambda or a generator expression is told from the function that it stands in."""
+        plain = user_name(code.name)
+        around = self.sources.function(code.path, code.line)
+        return f"{around}.{plain}" if around and plain.startswith("<") else around or plain
 
     def part_of(self, code: Code) -> str:
         """The function of a code object, or which part of it the code is."""

@@ -23,7 +23,8 @@ from breakscan.runtime.recording import (
     Record,
 )
 
-_SIZE = re.compile(r"(?P<tensor>\w+)\.shape\[(?P<dimension>\d+)\]$")
+_SIZE = re.compile(r"(?P<tensor>.+)\.shape\[(?P<dimension>\d+)\]$")
+_IN_KWARGS = re.compile(r"^kwargs\['(\w+)'\]$")
 _SPREADING = ("size", "stride", "tensor", "type", "global")
 """Kinds of guards that, once one fails, fail in all functions that the changed input runs through."""
 
@@ -130,9 +131,16 @@ def _advice(guard: Guard, rule: Rule | None, frame: Code, lens: Lens) -> str | N
         where = f"{lens.sources.show(frame.path).rpartition('/')[2]}:{frame.line}"
         return f"remove the break at {where}: what stands behind it is compiled for the values that cross it"
     size = _SIZE.match(guard.subject)
-    if size and guard.new not in ("0", "1") and lens.sources.parameter(frame.path, frame.line, size["tensor"]):
-        mark = f"torch._dynamo.mark_dynamic({size['tensor']}, {size['dimension']})"
-        return f"call {mark} before the first call, or compile with dynamic=True; else pad, or drop_last=True"
+    if size and guard.new in ("0", "1"):
+        return (
+            "nothing, if it stays at that: sizes 0 and 1 are compiled apart from all others, with dynamic=True as well"
+        )
+    if size:
+        name = _IN_KWARGS.sub(r"\1", size["tensor"])
+        dynamic = "compile with torch.compile(..., dynamic=True)"
+        if lens.sources.parameter(frame.path, frame.line, name) or name != size["tensor"]:
+            dynamic = f"call torch._dynamo.mark_dynamic({name}, {size['dimension']}) before the first call"
+        return f"{dynamic}, or keep the size constant, as by padding or drop_last=True"
     return rule.instead if rule else None
 
 

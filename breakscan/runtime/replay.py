@@ -7,6 +7,7 @@ import contextlib
 import io
 import itertools
 import linecache
+import logging
 import platform
 import random
 import re
@@ -204,10 +205,8 @@ def _loaded(rule: Rule, example: Example, place: Place) -> Iterator[tuple[Any, l
     python_rng, grad = random.getstate(), torch.is_grad_enabled()
     config: Any = torch._dynamo.config
     flags = config.get_config_copy()  # examples show what a setting changes, sets of functions included
-    quiet = contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO())
     try:
-        with torch.random.fork_rng(), warnings.catch_warnings(), quiet[0], quiet[1]:
-            warnings.simplefilter("ignore")
+        with torch.random.fork_rng(), _quiet():
             torch.manual_seed(0)
             try:
                 exec(compile(source, filename, "exec", dont_inherit=True), namespace)
@@ -227,6 +226,27 @@ def _loaded(rule: Rule, example: Example, place: Place) -> Iterator[tuple[Any, l
             torch.distributed.destroy_process_group()
         linecache.cache.pop(filename, None)
         del sys.modules[name]
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Nothing that an example, or torch about it, prints, logs or warns of is shown."""
+    loggers = [
+        logger
+        for name, logger in logging.root.manager.loggerDict.items()
+        if isinstance(logger, logging.Logger) and name.split(".")[0] == "torch" and name != "torch.__trace"
+    ]
+    handlers = [logger.handlers for logger in loggers]
+    for logger in loggers:
+        logger.handlers = [logging.NullHandler()] if logger.handlers else []
+    shut = io.StringIO()
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(shut), contextlib.redirect_stderr(shut):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, kept in zip(loggers, handlers, strict=True):
+            logger.handlers = kept
 
 
 def _calls(example: Example, namespace: dict[str, Any]) -> list[tuple[Any, ...]]:

@@ -173,16 +173,8 @@ class _File:
 
     def span(self, node: ast.expr | ast.stmt | ast.arg) -> tuple[int, int, int, int]:
         """Line, column, end line and end column; columns are characters from 1."""
-        if isinstance(node, ast.stmt) and (body := getattr(node, "body", None)):
-            # Of a compound statement only the head.
-            first: ast.stmt = body[0]
-            end_line = max(node.lineno, first.lineno - 1) if first.lineno > node.lineno else node.lineno
-            return (
-                node.lineno,
-                self._column(node.lineno, node.col_offset),
-                end_line,
-                len(self.lines[end_line - 1].rstrip()) + 1,
-            )
+        if isinstance(node, ast.stmt) and getattr(node, "body", None):
+            return self._head_span(node)
         end_line = node.end_lineno or node.lineno
         end_column = node.end_col_offset if node.end_col_offset is not None else node.col_offset + 1
         return (
@@ -191,6 +183,17 @@ class _File:
             end_line,
             self._column(end_line, end_column),
         )
+
+    def _head_span(self, node: ast.stmt) -> tuple[int, int, int, int]:
+        """Of a compound statement all up to the colon; of a definition the whole line that it ends in."""
+        blocks = [block for name in ("body", "orelse", "finalbody", "handlers") for block in getattr(node, name, ())]
+        heads = [child for child in ast.iter_child_nodes(node) if child not in blocks]
+        parts = [part for head in heads for part in ast.walk(head) if isinstance(part, ast.expr | ast.arg)]
+        end = max(((p.end_lineno or 0, p.end_col_offset or 0) for p in parts), default=(0, 0))
+        end_line = max(end[0], node.lineno)
+        is_definition = isinstance(node, _SCOPES) or end[0] < node.lineno
+        end_column = len(self.lines[end_line - 1].rstrip()) + 1 if is_definition else self._column(end_line, end[1])
+        return node.lineno, self._column(node.lineno, node.col_offset), end_line, end_column
 
     def _column(self, line: int, offset: int) -> int:
         return len(self.lines[line - 1].encode()[:offset].decode(errors="replace")) + 1

@@ -103,7 +103,8 @@ class _Reader:
 
     def comment(self, token: tokenize.TokenInfo, alone: bool, first: int, last: int) -> None:
         starts = list(DIRECTIVE.finditer(token.string))
-        for match, behind in zip(starts, [*(m.start() for m in starts[1:]), None], strict=True):
+        ends = [*(match.start() for match in starts[1:]), len(token.string)]
+        for match, behind in zip(starts, ends, strict=False):
             line, column = token.start[0], token.start[1] + match.start() + 1
             text = token.string[match.end() : behind]
             word = WORD.match(text)

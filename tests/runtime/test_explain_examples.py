@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Folder
+from programs import Folder
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")

@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from conftest import Zoo
+from programs import Zoo
 
 from breakscan.runtime.recording import (
     BreakSeen,

@@ -64,7 +64,7 @@ CASES = [
     ),
     (
         "___check_type_id(L['x'], 94), type=<class 'collections.OrderedDict'>",
-        Guard("type", "type of x", "type of x is OrderedDict", "OrderedDict"),
+        Guard("type", "x", "x is an OrderedDict", "an OrderedDict"),
     ),
     (
         "something that no version said so far",

@@ -70,7 +70,6 @@ def records(folder: Path) -> list[Record]:
 
 
 def test_torch_is_as_before_when_it_is_over(tmp_path: Path) -> None:
-    import torch._dynamo
 
     from breakscan.runtime.recorder import Recorder
 

@@ -157,3 +157,9 @@ def test_no_comment_silences_more_than_it_names(inside: list[str], kind: str, re
                 word and (rule.startswith(word) or word in (name.upper(), "ALL"))
                 for word in (w.strip() for w in named.split(","))
             )
+
+
+def test_other_comments_in_a_file_with_a_directive_are_left_alone() -> None:
+    read = Suppressions.read(parse_module("x = 1  # note\n# breakscan: ignore\ny = 2  # more\n", Path("a.py"), "a.py"))
+    assert len(read.directives) == 1
+    assert read.malformed == ()

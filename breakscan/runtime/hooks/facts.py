@@ -10,6 +10,7 @@ from traceback import FrameSummary
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
+from breakscan.runtime.guardtext import with_article
 from breakscan.runtime.recording import Code, StackFrame
 
 _OURS = str(Path(__file__).parent.parent.parent)
@@ -87,8 +88,7 @@ def value_in_words(value: Any) -> str:
     if type(value) in (tuple, list, dict, set):
         items = f"{len(value)} item{'' if len(value) == 1 else 's'}" if value else "nothing"
         return f"a {type(value).__name__} of {items}"
-    name = type(value).__qualname__
-    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {_cut(name)}"
+    return with_article(_cut(type(value).__qualname__))
 
 
 def _cut(text: str) -> str:
