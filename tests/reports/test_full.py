@@ -63,15 +63,26 @@ def test_a_span_over_several_lines_and_a_condition(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("verdict", "place", "sentence"),
     [
-        (Verdict.EAGER, Place.TRY, "The break is inside a try: torch 2.13 gives the whole frame up"),
-        (Verdict.EAGER, Place.WITH, "The break is inside a with block: torch 2.13 gives the whole frame up"),
-        (Verdict.EAGER, Place.PLAIN, "torch 2.13 gives the whole frame up (0 graphs): the function runs as plain"),
+        (Verdict.EAGER, Place.TRY, "inside a try: torch 2.13 cannot resume there and runs the rest of the function"),
+        (Verdict.EAGER, Place.WITH, "inside a with block: torch 2.13 cannot resume there and runs the rest of"),
+        (Verdict.EAGER, Place.PLAIN, "torch 2.13 cannot resume behind it and runs the rest of the function eagerly"),
         (Verdict.RAISES, Place.PLAIN, "torch 2.13 raises an error here when it compiles; plain Python does not."),
         (Verdict.UNUSED, Place.PLAIN, "Nothing is ever compiled."),
     ],
 )
 def test_what_the_verdict_means_is_said(verdict: Verdict, place: Place, sentence: str) -> None:
     assert sentence in written(result(replace(EAGER, verdict=verdict, place=place)))
+
+
+@pytest.mark.parametrize(
+    ("place", "sentence"),
+    [
+        (Place.LOOP, "Net.forward calls this in a loop: torch 2.13 gives the whole frame of Net.forward up"),
+        (Place.TRY, "Net.forward calls this inside a try: torch 2.13 cannot resume there and runs the rest of Net.forward"),
+    ],
+)
+def test_the_caller_that_is_given_up_is_named(place: Place, sentence: str) -> None:
+    assert sentence in " ".join(written(result(replace(EAGER, place=place, via="Net.forward"))).split())
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_a_span_counts_characters_and_ends_where_the_expression_ends(write) -> N
 
 def test_without_a_column_the_span_is_the_statements_head(write) -> None:
     sources, path = write("for x in (1,\n          2):\n    x += 1\n")
-    assert sources.site(path, 1) == Site("model.py", 1, 1, 2, 14)
+    assert sources.site(path, 1) == Site("model.py", 1, 1, 2, 13)
 
 
 def test_a_function_is_named_with_what_it_stands_in(write) -> None:
