@@ -54,7 +54,7 @@ def _plain(index: ModuleIndex, dotted: str) -> Value:
         return Value(sort, owner=owner, name=dotted)
     if dotted.startswith("torch.nn."):
         return Value(Sort.MODULE, name=dotted)
-    if dotted == "logging.Logger":
+    if dotted == "logging.Logger" or dotted.startswith("torch.optim."):
         return Value(Sort.INSTANCE, name=dotted)
     return UNKNOWN
 

@@ -14,6 +14,7 @@ from breakscan.findings import Confidence, Place
 from breakscan.rulebook.events import Argument, Event, EventKind
 
 if TYPE_CHECKING:
+    from breakscan.analysis.arguments import Arguments
     from breakscan.analysis.program import Program
 
 _CONFIDENCE = {Sure.CERTAIN: Confidence.CERTAIN, Sure.LIKELY: Confidence.LIKELY, Sure.POSSIBLE: Confidence.POSSIBLE}
@@ -106,6 +107,14 @@ class Frame:
             yield
         finally:
             del self.conditions[kept:]
+
+    def evaluate(self, node: ast.expr | None) -> Value:
+        """The value of an expression; see ``expressions``."""
+        return self.program.evaluate(self, node)
+
+    def apply(self, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
+        """The result of calling a value; see ``calls``."""
+        return self.program.apply(self, node, callee, arguments)
 
     def look_up(self, name: str) -> Value:
         if name in self.names:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from breakscan.analysis.annotations import annotated_value
 from breakscan.analysis.api import DTYPE_CLASS, TorchApi
-from breakscan.analysis.calls import Arguments
+from breakscan.analysis.arguments import Arguments
+from breakscan.analysis.calls import apply
+from breakscan.analysis.expressions import evaluate
 from breakscan.analysis.frame import EventKey, Frame
 from breakscan.analysis.index import BUILTINS, ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.analysis.parameters import parameter_values
@@ -42,6 +44,10 @@ class State:
 
 class Program:
     """The functions of one file and what is known of them."""
+
+    # Evaluation is recursive over its files: they reach one another through the frame.
+    evaluate = staticmethod(evaluate)
+    apply = staticmethod(apply)
 
     def __init__(self, module: SourceModule, index: ModuleIndex, api: TorchApi, rules: RuleIndex) -> None:
         self.module = module

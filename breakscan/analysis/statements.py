@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING
 
 from breakscan.analysis import truth
 from breakscan.analysis.annotations import annotated_value
-from breakscan.analysis.expressions import (
-    binary,
-    bind,
-    branch,
-    evaluate,
-    function_value,
-    store_attribute,
-    subscript,
-)
+from breakscan.analysis.arithmetic import binary
+from breakscan.analysis.branches import branch
+from breakscan.analysis.expressions import evaluate, function_value
+from breakscan.analysis.subscripts import subscript
+from breakscan.analysis.targets import bind, store_attribute
 from breakscan.analysis.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value, join, join_all, tensor
 from breakscan.findings import Place
 from breakscan.rulebook.events import EventKind

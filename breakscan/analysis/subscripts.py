@@ -1,0 +1,64 @@
+"""Evaluates subscripts, read and written."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from breakscan.analysis.values import (
+    CONSTANT,
+    UNKNOWN,
+    Sort,
+    Sure,
+    Value,
+    tensor,
+)
+from breakscan.rulebook.events import EventKind
+
+if TYPE_CHECKING:
+    from breakscan.analysis.frame import Frame
+
+
+def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Value:
+    """Emits what indexing does; ``form`` is load, store or augment.  Returns what is read."""
+    indices = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+    values = [_index_value(frame, node, index, owner) for index in indices]
+    if owner.sort in (Sort.TENSOR, Sort.UNKNOWN, Sort.NAMESPACE):
+        for value in values:
+            if value.is_tensor:
+                sure = owner.sure if owner.is_tensor else Sure.LIKELY
+                frame.emit(EventKind.INDEX, node, form=form, operand=value, sure=sure)
+    if owner.is_tensor:
+        return replace(tensor(owner.sure, owner.dtype), intermediate=True)
+    if owner.sort in (Sort.UNKNOWN, Sort.NAMESPACE) and any(v.is_tensor and v.dtype == "bool" for v in values):
+        return tensor(Sure.LIKELY)
+    if owner.sort is Sort.CONTAINER and len(indices) == 1:
+        return _element(owner, indices[0])
+    if owner.sort is Sort.MODULE and owner.element is not None:
+        return owner.element
+    return owner.item() if owner.sort is Sort.SHAPE else UNKNOWN
+
+
+def _index_value(frame: Frame, node: ast.Subscript, index: ast.expr, owner: Value) -> Value:
+    if not isinstance(index, ast.Slice):
+        return frame.evaluate(index)
+    for bound in (index.lower, index.upper, index.step):
+        value = frame.evaluate(bound)
+        if bound is not None and value.is_tensor:
+            frame.emit(EventKind.INDEX, node, form="slice", operand=value, sure=owner.sure)
+    return CONSTANT
+
+
+def _element(owner: Value, index: ast.expr) -> Value:
+    if isinstance(index, ast.Slice):
+        return replace(owner, elements=None, element=owner.item(), keys=())
+    if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.USub) and isinstance(index.operand, ast.Constant):
+        key: object = -index.operand.value if isinstance(index.operand.value, int) else None
+    else:
+        key = index.value if isinstance(index, ast.Constant) else None
+    if isinstance(key, int) and owner.elements is not None and -len(owner.elements) <= key < len(owner.elements):
+        return owner.elements[key]
+    if isinstance(key, str):
+        return dict(owner.keys).get(key, owner.element or UNKNOWN)
+    return owner.item()
