@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from breakscan.findings import Kind, Place, Severity
 from breakscan.rulebook.errors import RuleError
@@ -374,17 +374,20 @@ class _Parser:
             if key != "form":
                 raise RuleError(self.path, line - 1, f"unknown word {word!r} behind ```python: runtime, form=, inputs=")
             form = value
-        try:
-            compile(source, str(self.path), "exec")
-            if has_inputs:
-                compile(f"({inputs},)", str(self.path), "eval")
-        except SyntaxError as error:
-            at = line - 1 + (error.lineno or 1)
-            raise RuleError(self.path, at, f"the example is not valid Python: {error.msg}") from error
+        self.check_python(source, "exec", line)
+        if has_inputs:
+            self.check_python(f"({inputs},)", "eval", line - 1)
         own = "def make_inputs" in source or "def make_calls" in source
         if own and has_inputs:
             raise RuleError(self.path, line - 1, "inputs= and make_inputs() or make_calls() exclude each other")
         return Example(label, source, line, form, None if own else (inputs.strip() or "torch.randn(4)"), static)
+
+    def check_python(self, source: str, mode: Literal["exec", "eval"], line: int) -> None:
+        try:
+            compile(source, str(self.path), mode)
+        except SyntaxError as error:
+            at = line - 1 + (error.lineno or 1)
+            raise RuleError(self.path, at, f"the example is not valid Python: {error.msg}") from error
 
 
 def nearest(word: object, allowed: Iterable[str]) -> str:

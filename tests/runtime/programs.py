@@ -66,7 +66,11 @@ class Folder:
 
 def environment() -> dict[str, str]:
     dropped = ("COLUMNS", "FORCE_COLOR", "PYTHONPATH", "TORCH_LOGS", "TORCH_COMPILE_JOB_ID")
-    return {**{k: v for k, v in os.environ.items() if k not in dropped}, "OMP_NUM_THREADS": "1"}
+    return {
+        **{k: v for k, v in os.environ.items() if k not in dropped},
+        "OMP_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+    }
 
 
 @dataclass

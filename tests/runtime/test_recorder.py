@@ -119,6 +119,8 @@ def test_a_hook_that_raises_never_reaches_the_program(
     with Recorder(tmp_path):
         results = program()
     assert len(results) == 3
+    if HookInstalled("skips", False) in records(tmp_path) and hook == "skip":
+        pytest.skip("this torch has no such hook")
     failed = [record for record in records(tmp_path) if isinstance(record, HookFailed)]
     assert [record.error for record in failed] == ["RuntimeError: on purpose"]
 

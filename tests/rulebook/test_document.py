@@ -1,0 +1,143 @@
+"""Rule documents: what a good one gives, and what a malformed one says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from breakscan.findings import Kind, Severity
+from breakscan.rulebook.document import parse_rule, read_rule
+from breakscan.rulebook.errors import RuleError
+from breakscan.rulebook.library import load_library, shipped_rules
+
+GOOD = """+++
+id = "BRK199"
+name = "made-up"
+summary = "does a thing"
+why = "because"
+instead = "do another"
+kind = "graph-break"
+
+[match]
+event = "call"
+callee = ["time.time", "time.sleep"]
+operand = "tensor"
+arguments = [{ index = 1, name = "size", is = "absent" }]
+
+[recorded]
+gb = ["GB0007"]
+text = ["module: time"]
++++
+## Why
+Words.
+
+## Breaks
+```python form=if inputs=torch.ones(2), 3
+def f(x, n):
+    return x
+```
+
+```python runtime
+def f(x):
+    return x
+```
+
+## Compiles
+```python
+def make_inputs():
+    return (1,)
+
+def f(x):
+    return x
+```
+"""
+PATH = Path("rules/BRK199-made-up.md")
+
+
+def test_a_document_is_a_rule_with_examples() -> None:
+    rule = parse_rule(GOOD, PATH)
+    assert (rule.id, rule.family, rule.kind, rule.severity) == ("BRK199", 1, Kind.GRAPH_BREAK, Severity.WARNING)
+    assert rule.message == rule.summary == "does a thing"
+    [pattern] = rule.match
+    assert pattern.callee == ("time.time", "time.sleep")
+    assert (pattern.arguments[0].index, pattern.arguments[0].name, pattern.arguments[0].state) == (1, "size", "absent")
+    first, second, third = rule.examples
+    assert (first.label, first.form, first.inputs, first.line) == ("breaks/1", "if", "torch.ones(2), 3", 24)
+    assert (second.label, second.static, second.inputs) == ("breaks/2", False, "torch.randn(4)")
+    assert (third.label, third.breaks, third.inputs) == ("compiles/1", False, None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "key", "says"),
+    [
+        ("+++\nid", "id", 1, None, "starts with a line '+++'"),
+        ("]\n+++\n## Why", "]\n## Why", 1, None, "not closed"),
+        ('name = "made-up"', "name = made-up", 3, None, "not valid TOML"),
+        ('id = "BRK199"', 'id = "BRK099"', 2, "id", "no rule id"),
+        ('name = "made-up"', 'name = "Made Up"', 3, "name", "no rule name"),
+        ('id = "BRK199"', 'id = "BRK198"', 2, "id", "must be called BRK198-made-up.md"),
+        ('kind = "graph-break"', 'kind = "graphbreak"', 7, "kind", "did you mean graph-break?"),
+        ('why = "because"', "", 1, "why", "required"),
+        ('why = "because"', 'because = "why"', 5, "because", "unknown key because"),
+        ('summary = "does a thing"', 'summary = "a {thing}"', 1, "message", "unknown field {thing}"),
+        ('event = "call"', 'event = "cal"', 10, "match.event", "must be one of branch"),
+        ('callee = ["time', 'calee = ["time', 11, "match.calee", "did you mean callee?"),
+        ('operand = "tensor"', 'operand = "tensr"', 12, "match.operand", "did you mean tensor?"),
+        ('is = "absent"', 'is = "gone"', 13, "match.arguments", "must be one of absent"),
+        ('gb = ["GB0007"]', 'gb = ["GB7"]', 16, "recorded.gb", "no graph-break id"),
+        ('text = ["module: time"]', 'text = ["("]', 17, "recorded.text", "not a regular expression"),
+        ("def f(x, n):", "def f(x, n:", 24, None, "not valid Python"),
+        ("inputs=torch.ones(2), 3", "inputs=torch.ones(", 23, None, "not valid Python"),
+        ("```python runtime", "```python run", 28, None, "unknown word 'run'"),
+        ("## Compiles", "## Compile", 40, None, "no Python example under a heading '## Compiles'"),
+    ],
+)
+def test_a_malformed_document_names_file_line_and_key(
+    old: str, new: str, line: int, key: str | None, says: str
+) -> None:
+    assert old in GOOD
+    with pytest.raises(RuleError) as caught:
+        parse_rule(GOOD.replace(old, new, 1), PATH)
+    assert (caught.value.path, caught.value.line, caught.value.key) == (str(PATH), line, key)
+    assert says in str(caught.value)
+    assert str(caught.value).startswith(f"{PATH}:{line}:")
+
+
+def test_an_unreadable_document_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "BRK199-made-up.md"
+    path.write_bytes(b"+++\n\xff")
+    with pytest.raises(RuleError, match="cannot be read"):
+        read_rule(path)
+
+
+def test_a_folder_of_ones_own_rules_joins_the_shipped_ones(tmp_path: Path) -> None:
+    (tmp_path / PATH.name).write_text(GOOD, encoding="utf-8")
+    library = load_library((tmp_path,))
+    assert library.get("made-up") is library.get("brk199")
+    assert len(library) == len(load_library()) + 1
+
+
+def test_an_id_is_given_once(tmp_path: Path) -> None:
+    taken = sorted(shipped_rules().glob("BRK101-*.md"))[0]
+    (tmp_path / taken.name).write_text(taken.read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(RuleError, match="BRK101 is taken by"):
+        load_library((tmp_path,))
+
+
+def test_the_shipped_rules_cover_the_families() -> None:
+    families = {rule.family for rule in load_library()}
+    assert families >= set(range(1, 9))
+    assert len(load_library()) >= 30
+
+
+@pytest.mark.parametrize(
+    ("selector", "count"), [("BRK101", 1), ("branch-on-tensor", 1), ("brk10", 9), ("ALL", len(load_library()))]
+)
+def test_selectors(selector: str, count: int) -> None:
+    assert len(load_library().select(selector)) == count
+
+
+def test_a_selector_that_names_nothing_offers_the_nearest() -> None:
+    with pytest.raises(ValueError, match="did you mean branch-on-tensor"):
+        load_library().select("branch-on-tensors")

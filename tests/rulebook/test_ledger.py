@@ -1,0 +1,89 @@
+"""The verdict ledger: written, read back, asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from breakscan.findings import Mode, Place, Verdict
+from breakscan.rulebook.errors import RuleError
+from breakscan.rulebook.ledger import (
+    ExampleRulings,
+    Ledger,
+    Ruling,
+    ledger_version_for,
+    load_ledger,
+    measured_versions,
+    read_ledger,
+    stale_examples,
+    version_key,
+    write_ledger,
+)
+from breakscan.rulebook.library import load_library
+
+PLAIN, LOOP = (Mode.DEFAULT, Place.PLAIN), (Mode.DEFAULT, Place.LOOP)
+SPLITS, EAGER, COMPILES = Ruling(Verdict.SPLITS, ("GB0170",)), Ruling(Verdict.EAGER), Ruling(Verdict.COMPILES)
+LEDGER = Ledger(
+    "2.13",
+    "3.11",
+    {
+        "BRK101": {
+            "breaks/1": ExampleRulings("a" * 12, "if", {PLAIN: SPLITS, LOOP: EAGER}),
+            "breaks/2": ExampleRulings("b" * 12, None, {PLAIN: EAGER}),
+            "compiles/1": ExampleRulings("c" * 12, None, {PLAIN: COMPILES}),
+        }
+    },
+)
+
+
+def test_a_ledger_survives_its_file(tmp_path: Path) -> None:
+    write_ledger(LEDGER, tmp_path / "ledger" / "2.13.json")
+    assert read_ledger(tmp_path / "ledger" / "2.13.json") == LEDGER
+
+
+@pytest.mark.parametrize(
+    ("place", "form", "expected"),
+    [
+        (Place.PLAIN, "if", SPLITS),
+        (Place.LOOP, "if", EAGER),
+        (Place.TRY, "if", SPLITS),  # never replayed there: as in the plain place
+        (Place.PLAIN, "while", EAGER),  # the example without a form speaks for the forms that have none
+    ],
+)
+def test_the_example_of_the_form_decides(place: Place, form: str, expected: Ruling) -> None:
+    assert LEDGER.ruling("BRK101", Mode.DEFAULT, place, form) == expected
+
+
+def test_a_rule_that_was_never_replayed_has_no_ruling() -> None:
+    assert LEDGER.ruling("BRK199", Mode.DEFAULT, Place.PLAIN) is None
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"schema": 2}', '{"schema": 1, "torch": "2.13"}', "[]"])
+def test_a_damaged_ledger_says_what_to_do(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "2.13.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(RuleError) as caught:
+        read_ledger(path)
+    assert str(path) in str(caught.value)
+
+
+def test_an_older_measured_version_speaks_for_a_newer_one() -> None:
+    measured = measured_versions()
+    assert ledger_version_for("2.99") == measured[-1]
+    assert ledger_version_for(measured[0]) == measured[0]
+    assert ledger_version_for("2.0") == measured[0]
+
+
+@pytest.mark.parametrize(("text", "key"), [("2.13.0+cpu", (2, 13)), ("2.9", (2, 9)), ("2.15.0a0+git", (2, 15))])
+def test_versions(text: str, key: tuple[int, int]) -> None:
+    assert version_key(text) == key
+
+
+def test_a_version_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a torch version"):
+        version_key("nightly")
+
+
+def test_the_shipped_ledger_holds_every_example() -> None:
+    assert stale_examples(load_ledger("2.13"), load_library()) == []
