@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from breakscan.findings import Origin, Place, Site, Verdict
-from breakscan.runtime.breaktext import frame_skipped, parse_causes, traceback_frames
+from breakscan.runtime.breaktext import frame_skipped, parse_causes, rest_skipped, traceback_frames
 from breakscan.runtime.explanation import BreakSite
 from breakscan.runtime.lens import Lens, reason_of
 from breakscan.runtime.recording import (
@@ -115,7 +115,7 @@ def _site(site: Site, group: Sequence[BreakSeen], started: Mapping[str, CompileS
     origin = _origin(where, above, lens)
     form = lens.sources.form(where.path, where.line, where.column, where.end_column)
     rule = lens.rule_for(root, form, innermost, origin)
-    given_up = [lens.part_of(seen.frame) for seen in group if is_skipped(seen)]
+    given_up = [_given_up(seen, lens) for seen in group if is_skipped(seen)]
     return BreakSite(
         rule=rule,
         gb_type=root.gb_type,
@@ -134,6 +134,12 @@ def _site(site: Site, group: Sequence[BreakSeen], started: Mapping[str, CompileS
         compile_ids=tuple(dict.fromkeys(seen.compile_id for seen in group if seen.compile_id)),
         stack=lens.callers((*above, *first.stack)),
     )
+
+
+def _given_up(seen: BreakSeen, lens: Lens) -> str:
+    if rest_skipped(seen.text):
+        return f"the rest of {lens.function_of(seen.frame)}"
+    return lens.part_of(seen.frame)
 
 
 def _origin(where: StackFrame, above: Sequence[StackFrame], lens: Lens) -> Origin:

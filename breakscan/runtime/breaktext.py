@@ -39,7 +39,12 @@ def parse_causes(text: str) -> list[Cause]:
 
 def frame_skipped(text: str) -> bool:
     """Whether the text says that Dynamo gave the frame up, or all of it from the last place where it can resume."""
-    return _SKIPPED in text or _REST_SKIPPED in text
+    return _SKIPPED in text or rest_skipped(text)
+
+
+def rest_skipped(text: str) -> bool:
+    """Whether the text says that what comes before the break is compiled, and nothing behind it."""
+    return _REST_SKIPPED in text
 
 
 def _parse_cause(part: str) -> Cause:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -41,12 +42,14 @@ def endings_of(records: Iterable[Record], breaks: Sequence[BreakSeen], hooked: b
             if is_skipped(seen):
                 yield Ending(FrameEnded(seen.frame, "Unsupported", seen.text, (), raised=False, limit=False), seen)
         return
-    cause: dict[Code, BreakSeen] = {}
+    causes: dict[Code, deque[BreakSeen]] = defaultdict(deque)
+    for seen in breaks:
+        if seen.raised or is_skipped(seen):
+            causes[seen.frame].append(seen)
     for record in records:
-        if isinstance(record, BreakSeen) and (record.raised or is_skipped(record)):
-            cause[record.frame] = record
-        elif isinstance(record, FrameEnded):
-            yield Ending(record, None if record.limit else cause.pop(record.frame, None))
+        if isinstance(record, FrameEnded):
+            broke = record.error is not None and not record.limit and bool(causes[record.frame])
+            yield Ending(record, causes[record.frame].popleft() if broke else None)
 
 
 def frame_fates(
@@ -126,6 +129,8 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], lens
             advice=rule.instead if rule else next(iter(cause.hints), None),
             over_limit=frame.limit,
         )
+    if frame.limit:
+        return replace(fate, reason="it was recompiled more often than torch allows, which is an error here")
     return replace(fate, reason=_error_in_words(frame))
 
 

@@ -91,11 +91,6 @@ class SourceMap:
             else None
         )
 
-    def text(self, path: str, line: int) -> str:
-        """The line, or nothing."""
-        file = self._file(path)
-        return file.lines[line - 1] if file and 1 <= line <= len(file.lines) else ""
-
     def _file(self, path: str) -> _File | None:
         if path not in self._files:
             self._files[path] = _read(path)

@@ -71,14 +71,17 @@ def test_a_span_over_several_lines_and_a_condition(monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_what_the_verdict_means_is_said(verdict: Verdict, place: Place, sentence: str) -> None:
-    assert sentence in written(result(replace(EAGER, verdict=verdict, place=place)))
+    assert sentence in " ".join(written(result(replace(EAGER, verdict=verdict, place=place))).split())
 
 
 @pytest.mark.parametrize(
     ("place", "sentence"),
     [
         (Place.LOOP, "Net.forward calls this in a loop: torch 2.13 gives the whole frame of Net.forward up"),
-        (Place.TRY, "Net.forward calls this inside a try: torch 2.13 cannot resume there and runs the rest of Net.forward"),
+        (
+            Place.TRY,
+            "Net.forward calls this inside a try: torch 2.13 cannot resume there and runs the rest of Net.forward",
+        ),
     ],
 )
 def test_the_caller_that_is_given_up_is_named(place: Place, sentence: str) -> None:

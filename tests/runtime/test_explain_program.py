@@ -237,7 +237,8 @@ class TestReport:
     def test_nothing_found_is_one_line(self, folder: Folder) -> None:
         folder.write("script.py", BREAKS.replace('    print("breaks", end="")\n', ""))
         lines = folder.explain("script.py").report.splitlines()
-        assert lines[2:] == ["No graph breaks and no recompiles: 1 graph of 2 operations."]
+        assert lines[2] == "No graph breaks and no recompiles: 1 graph of 2 operations."
+        assert all(line.startswith("Note: ") for line in lines[4:5])
 
     def test_no_torch_is_one_line(self, folder: Folder) -> None:
         folder.write("script.py", "print('hello')\n")
@@ -317,3 +318,24 @@ def test_json_on_standard_output_follows_the_programs(folder: Folder) -> None:
     folder.write("script.py", "print('hello')\n")
     done = folder.explain("--format", "json", "--output", "-", "script.py")
     assert done.out.startswith(b'hello\n{\n  "schema": 1,')
+
+
+def test_what_comes_before_a_break_that_nothing_resumes_behind_is_compiled(folder: Folder) -> None:
+    folder.write(
+        "script.py",
+        """import torch
+
+def f(x):
+    y = x.sin().exp().tan()
+    try:
+        y = y + y.sum().item()
+    except ValueError:
+        pass
+    return y.cos()
+
+torch.compile(f, backend="eager")(torch.ones(3))
+""",
+    )
+    done = folder.explain("script.py")
+    assert "The rest of f runs as plain Python, without a graph: the break is inside a try." in done.report
+    assert "1 graph of" in done.report

@@ -218,6 +218,8 @@ class TestWithoutAHook:
         poorer = self.without(zoo, "breaks", BreakSeen)
         sites = {(b["site"]["path"], b["site"]["line"], b["verdict"]) for b in report["breaks"]}
         assert {(b["site"]["path"], b["site"]["line"], b["verdict"]) for b in poorer["breaks"]} == sites
+        (frame,) = frames_of(poorer, "in_loop")
+        assert frame["break_site"]["line"] == zoo.line("in-loop")
 
     def test_recompiles_come_from_the_trace(self, zoo: Zoo, report: Any) -> None:
         poorer = self.without(zoo, "recompiles", RecompileSeen)
