@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
+from rich.text import Text
 
 from breakscan.findings import Site
 
+INDENT = "   "
 TAB = 4
 MOST_LINES = 6
 """Of a longer span only the first lines and the last one are shown."""
@@ -93,3 +96,47 @@ def _visible(character: str) -> str:
     if 0x80 <= code < 0xA0 or 0x202A <= code <= 0x202E or 0x2066 <= code <= 0x2069 or 0xD800 <= code <= 0xDFFF:
         return "�"
     return character
+
+
+def code_text(
+    lines: Sequence[str], site: Site, width: int, style: str, *, message: str = "", context: bool = True
+) -> Text | None:
+    """The rows of a site with its span underlined, and a message beside the last of them or below it.
+
+    ``context`` keeps the rows that are not part of the span.  None where the file no longer has the site.
+    """
+    gutter = max(len(str(min(site.end_line, len(lines)))), 3) + len(INDENT)
+    room = max(width - gutter - len(" │ "), 20)
+    rows = list(frame_rows(lines, site, room)) if lines else []
+    shown = [row for row in rows if context or row.mark is not None]
+    if not shown:
+        return None
+    parts: list[Text] = []
+    for row in shown:
+        part = Text(f"{row.number or '':>{gutter}} │ ", "dim")
+        part.append(row.text, "default" if row.mark else "dim")
+        parts.append(part)
+        if row.mark is None:
+            continue
+        start, end = row.mark
+        mark = Text(f"{'':>{gutter}} │ ", "dim").append(" " * start + "━" * (end - start), style)
+        parts.append(mark)
+        if row is not rows[-1] or not message:
+            continue
+        if end + 1 + cell_len(message) <= room:
+            mark.append(f" {message}", style)
+        else:
+            parts += [Text(f"{'':>{gutter}} │ ", "dim").append(line, style) for line in textwrap.wrap(message, room)]
+    return Text("\n").join(parts)
+
+
+def paragraph(label: str, sentence: str, width: int, *, style: str = "", indent: str = INDENT) -> Text:
+    """A label in bold and a sentence behind it, indented and wrapped."""
+    room = max(width - len(indent), 20)
+    lines = textwrap.wrap(label + sentence, room, break_long_words=False, break_on_hyphens=False)
+    text = Text(indent)
+    text.append(lines[0][: len(label)], "bold")
+    text.append(lines[0][len(label) :], style)
+    for line in lines[1:]:
+        text.append(f"\n{indent}").append(line, style)
+    return text

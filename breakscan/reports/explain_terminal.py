@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TextIO, TypeVar
@@ -12,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from breakscan.findings import Origin, Severity, Site, Verdict
-from breakscan.reports.codeframe import frame_rows
+from breakscan.reports.codeframe import INDENT, code_text, paragraph
 from breakscan.reports.console import STYLES, report_console
 from breakscan.reports.explain_words import (
     frame_status,
@@ -30,7 +29,6 @@ from breakscan.source.module import SourceProblem, decode_source
 
 T = TypeVar("T")
 
-INDENT = "   "
 MOST_HINTS = 2
 WIDEST = 120
 _PACKAGES = re.compile(r".*/(?:(?:site|dist)-packages|lib(?=/python3))/")
@@ -167,29 +165,15 @@ class _Report:
         self.console.print(text.append_text(rest) if rest else text)
 
     def code(self, site: Site, style: str) -> None:
-        lines = _lines(site.path)
-        gutter = max(len(str(site.end_line)), 3) + len(INDENT)
-        room = max(self.width - gutter - 3, 20)
-        for row in frame_rows(lines, site, room) if lines else ():
-            if row.mark is None:
-                continue
-            text = Text(f"{row.number or '':>{gutter}} │ ", "dim")
-            text.append(row.text, "default")
+        text = code_text(_lines(site.path), site, self.width, style, context=False)
+        if text is not None:
             self.console.print(text)
-            start, end = row.mark
-            self.console.print(Text(f"{'':>{gutter}} │ ", "dim").append(" " * start + "━" * (end - start), style))
 
     def labelled(self, label: str, sentence: str) -> None:
-        self.paragraph(f"{label}: {sentence.strip().rstrip('. ')}.", label=len(label) + 1)
+        self.paragraph(f"{sentence.strip().rstrip('. ')}.", label=f"{label}: ")
 
-    def paragraph(self, sentence: str, indent: str = INDENT, style: str = "", label: int = 0) -> None:
-        room = max(self.width - len(indent), 20)
-        lines = textwrap.wrap(sentence, room, break_long_words=False, break_on_hyphens=False)
-        for number, line in enumerate(lines):
-            text = Text(indent)
-            text.append(line[:label] if number == 0 else "", "bold")
-            text.append(line[label:] if number == 0 else line, style)
-            self.console.print(text)
+    def paragraph(self, sentence: str, indent: str = INDENT, style: str = "", label: str = "") -> None:
+        self.console.print(paragraph(label, sentence, self.width, style=style, indent=indent))
 
 
 def _by_cause(recompiles: Iterable[Recompile]) -> list[list[Recompile]]:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TextIO
 
-from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from breakscan.findings import CheckResult, Finding, Severity, Site, SourceError
-from breakscan.reports.codeframe import frame_rows
+from breakscan.reports.codeframe import code_text, paragraph
 from breakscan.reports.console import STYLES, report_console
 from breakscan.reports.wording import Run, region_words, summary_line, verdict_sentence
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import Library
 from breakscan.source.module import SourceProblem, decode_source
-
-INDENT = "   "
 
 
 def write_full(
@@ -83,7 +79,7 @@ def _finding(finding: Finding, torch: str, rule: Rule | None, sources: _Sources,
     if rule:
         said.append(("Instead: ", f"{rule.instead}."))
     for label, sentence in said:
-        _append_paragraph(text, label, sentence, console.width)
+        text.append("\n").append_text(paragraph(label, sentence, console.width))
     return text
 
 
@@ -100,34 +96,6 @@ def _error(error: SourceError, sources: _Sources, console: Console) -> Text:
 def _append_frame(text: Text, sources: _Sources, site: Site, message: str, style: str, console: Console) -> None:
     """The code with the span underlined and the message beside it; the message alone where there is no code."""
     lines = sources.lines(site.path)
-    gutter = max(len(str(min(site.end_line, len(lines)))), 3) + len(INDENT)
-    room = max(console.width - gutter - len(" │ "), 20)
-    rows = list(frame_rows(lines, site, room)) if any(lines) else []
-    if not rows:
-        _append_paragraph(text, "", message, console.width)
-        return
-    for row in rows:
-        text.append(f"\n{row.number or '':>{gutter}} │ ", "dim")
-        text.append(row.text, None if row.mark else "dim")
-        if row.mark is None:
-            continue
-        start, end = row.mark
-        text.append(f"\n{'':>{gutter}} │ ", "dim")
-        text.append(" " * start + "━" * (end - start), style)
-        if row is not rows[-1]:
-            continue
-        if end + 1 + cell_len(message) <= room:
-            text.append(f" {message}", style)
-        else:
-            for line in textwrap.wrap(message, room):
-                text.append(f"\n{'':>{gutter}} │ ", "dim")
-                text.append(line, style)
-
-
-def _append_paragraph(text: Text, label: str, sentence: str, width: int) -> None:
-    room = max(width - len(INDENT), 20)
-    lines = textwrap.wrap(label + sentence, room, break_long_words=False, break_on_hyphens=False)
-    text.append(f"\n{INDENT}")
-    text.append(lines[0][: len(label)], "bold")
-    text.append(lines[0][len(label) :])
-    text.append("".join(f"\n{INDENT}{line}" for line in lines[1:]))
+    code = code_text(lines, site, console.width, style, message=message) if any(lines) else None
+    text.append("\n")
+    text.append_text(code if code is not None else paragraph("", message, console.width))
