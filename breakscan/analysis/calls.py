@@ -89,6 +89,10 @@ def _construct_own(frame: Frame, node: ast.Call, callee: Value, arguments: Argum
     return made
 
 
+_ANY_MODULE = frozenset({"Module", "Sequential", "ModuleList", "ModuleDict"})
+"""Classes that say nothing of what calling one returns."""
+
+
 def _module_or_instance(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
     if callee.owner is not None:
         method = frame.index.method(callee.owner, "forward" if callee.sort is Sort.MODULE else "__call__")
@@ -107,7 +111,7 @@ def _module_or_instance(frame: Frame, node: ast.Call, callee: Value, arguments: 
         return container([tensor(), container([tensor(), tensor()])])
     if last in ("GRU", "RNN", "MultiheadAttention"):
         return container([tensor(), tensor()])
-    if name in frame.api.modules:
+    if name in frame.api.modules and last not in _ANY_MODULE:
         return tensor(dtype="float", zero_dim=True if last.endswith("Loss") else None)
     return UNKNOWN
 

@@ -90,8 +90,8 @@ class _Finder:
 
     def event(self, call: ast.Call, callee: str, form: str, function: FunctionInfo | None, place: Place) -> Event:
         line, column, end_line, end_column = self.program.span(call)
-        arguments = [Argument(i, None, frozenset({"unknown"})) for i in range(len(call.args))]
-        arguments += [Argument(None, k.arg, frozenset({"unknown"})) for k in call.keywords if k.arg]
+        arguments = [Argument(i, None, _literal(value)) for i, value in enumerate(call.args)]
+        arguments += [Argument(None, k.arg, _literal(k.value)) for k in call.keywords if k.arg]
         return Event(
             kind=EventKind.COMPILE,
             line=line,
@@ -105,6 +105,13 @@ class _Finder:
             in_region=function in self.compiled,
             text=self.program.text_of(call),
         )
+
+
+def _literal(node: ast.expr) -> frozenset[str]:
+    """The operand word of a literal: what is passed under a name may be None."""
+    if isinstance(node, ast.Constant):
+        return frozenset({"none" if node.value is None else "constant"})
+    return frozenset({"container" if isinstance(node, ast.Dict | ast.List | ast.Tuple) else "unknown"})
 
 
 def _last_rebinding(body: list[ast.stmt], name: str) -> set[ast.stmt]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from breakscan.analysis.frame import Frame
 
 _TRUE_WHILE_TRACING = ("is_compiling", "is_dynamo_compiling", "is_torchdynamo_compiling", "is_torch_compiling")
-_FALSE_WHILE_TRACING = ("is_scripting", "is_exporting", "is_torch_fx_proxy", "is_jit_tracing")
+_FALSE_WHILE_TRACING = ("is_scripting", "is_exporting", "is_in_onnx_export", "is_torch_fx_proxy", "is_jit_tracing")
 _TENSOR_CLASSES = ("torch.Tensor", "torch.nn.Parameter")
 
 
@@ -133,7 +133,19 @@ def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[str]:
 
 
 def _words(test: ast.expr, outcome: bool) -> str:
+    if not outcome and isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _OPPOSITE:
+        test, outcome = ast.Compare(test.left, [_OPPOSITE[type(test.ops[0])]()], test.comparators), True
     return f"`{ast.unparse(test)}`" if outcome else f"not `{ast.unparse(test)}`"
+
+
+_OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
 
 
 def _narrow_name(frame: Frame, name: str, outcome: bool) -> list[str]:

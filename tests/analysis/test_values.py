@@ -185,3 +185,29 @@ def test_a_guess_is_shown_only_when_asked_for(check) -> None:
     assert check(source).findings == ()
     [finding] = check(source, confidence=Confidence.POSSIBLE).findings
     assert (finding.rule, finding.confidence) == ("BRK101", Confidence.POSSIBLE)
+
+
+def test_a_module_of_any_class_may_return_anything(marked) -> None:
+    marked("""
+        class Net(nn.Module):
+            def __init__(self, encoder: nn.Module):
+                super().__init__()
+                self.encoder = encoder
+
+            def forward(self, x: torch.Tensor):
+                features, sizes = self.encoder(x)
+                return F.interpolate(features, size=sizes[0])
+    """)
+
+
+def test_a_condition_is_said_without_two_negations(check) -> None:
+    [finding] = check(
+        body("""
+            if x.dtype != torch.float16:
+                return x
+            if torch.isinf(x).any():
+                x = x.clamp(-1, 1)
+            return x
+        """)
+    ).findings
+    assert finding.condition == "`x.dtype == torch.float16`"
