@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import breakscan
-from breakscan.analysis.check import FileChecker, check_paths
+from breakscan.analysis.check import check_paths
+from breakscan.analysis.file_checker import FileChecker, FileResult
 from breakscan.config import Settings
 
 SOURCES = sorted(p for p in Path(breakscan.__file__).parent.rglob("*.py") if p.stat().st_size > 2000)
@@ -68,3 +74,54 @@ def test_mutated_programs_are_analysed_or_named(
     path = folder / "mutated.py"
     path.write_text("\n".join(lines), encoding="utf-8")
     assert not [e for e in checker.check_file(path).errors if "bug in breakscan" in e.message]
+
+
+def many(folder: Path, count: int = 60) -> list[Path]:
+    source = "import torch\n@torch.compile\ndef f(x): return x.sum().item()\n"
+    paths = [folder / f"m{i}.py" for i in range(count)]
+    for path in paths:
+        path.write_text(source)
+    return paths
+
+
+def test_many_files_in_processes_give_the_same_as_one_by_one(tmp_path: Path) -> None:
+    settings = Settings(root=tmp_path, target_torch="2.13")
+    done: list[int] = []
+    parallel = check_paths(many(tmp_path), settings, jobs=2, on_progress=lambda n, _: done.append(n))
+    assert parallel == check_paths(many(tmp_path), settings, jobs=1)
+    assert len(parallel.findings) == 60
+    assert done[-1] == 60
+
+
+def test_a_process_that_dies_costs_only_the_file_it_died_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = many(tmp_path)
+    whole = FileChecker.check_file
+
+    def dies(self: FileChecker, path: Path) -> FileResult:
+        if path.name == "m7.py":
+            os._exit(11)
+        return whole(self, path)
+
+    monkeypatch.setattr(FileChecker, "check_file", dies)  # workers are forks of this process
+    result = check_paths(paths, Settings(root=tmp_path, target_torch="2.13"), jobs=2)
+    assert [Path(e.path).name for e in result.errors] == ["m7.py"]
+    assert len(result.findings) == 59
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_an_interrupt_ends_it_at_once(tmp_path: Path) -> None:
+    body = "".join(f"    y{i} = x.sin() + {i}\n" for i in range(3000))
+    for i in range(60):
+        (tmp_path / f"m{i}.py").write_text(f"import torch\n@torch.compile\ndef f(x):\n{body}    return x\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "breakscan", "check", "--jobs", "2", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    time.sleep(1.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=15)
+    assert process.returncode == 130
+    assert b"Traceback" not in errors

@@ -1,0 +1,101 @@
+"""Checks many files at once, on all cores."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+from breakscan.analysis.file_checker import FileChecker, FileResult
+from breakscan.config import Settings
+from breakscan.findings import SourceError
+from breakscan.source.paths import display_path
+
+FILES_PER_TASK = 16
+"""Enough to make handing a task over cheap, few enough to keep all cores busy to the end."""
+FEWEST_FILES = 24
+"""Below this, starting processes costs more than it saves."""
+
+
+def check_files(
+    files: Sequence[Path], settings: Settings, checker: FileChecker, jobs: int | None
+) -> Iterator[tuple[FileResult, int]]:
+    """The results of the files in some order, each with the number of files that it covers."""
+    workers = min(jobs or os.cpu_count() or 1, len(files) // FILES_PER_TASK + 1)
+    if workers == 1 or len(files) < FEWEST_FILES:
+        for path in files:
+            yield checker.check_file(path), 1
+        return
+    # The largest files first, so that none of them is left for the end.
+    ordered = sorted(files, key=_size, reverse=True)
+    tasks = max(workers, -(-len(ordered) // FILES_PER_TASK))
+    batches = [ordered[i::tasks] for i in range(tasks)]
+    done = 0
+    try:
+        for result in _in_processes(batches, settings, workers):
+            yield result, len(batches[done])
+            done += 1
+    except BrokenProcessPool:
+        for path in (path for batch in batches[done:] for path in batch):
+            yield _check_apart(path, settings), 1
+
+
+def _in_processes(batches: Sequence[Sequence[Path]], settings: Settings, workers: int) -> Iterator[FileResult]:
+    pool = _pool(settings, workers)
+    try:
+        yield from pool.map(_check_batch, batches)
+    except BaseException:
+        # An orderly shutdown would wait for workers that may never hear of it (Ctrl-C, torn queues).
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    pool.shutdown()
+
+
+def _check_apart(path: Path, settings: Settings) -> FileResult:
+    """A file in a process of its own: the way on where a process died and nobody knows over which file."""
+    with _pool(settings, 1) as pool:
+        try:
+            return pool.submit(_check_batch, [path]).result()
+        except BrokenProcessPool:
+            display = display_path(path, Path.cwd())
+            message = "cannot be analysed: the process died over it, a bug in breakscan or Python: please report it"
+            return FileResult(errors=[SourceError(display, 1, 1, message)])
+
+
+def _pool(settings: Settings, workers: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(workers, initializer=_start, initargs=(settings, str(Path.cwd())))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+_checker: FileChecker | None = None
+
+
+def _start(settings: Settings, folder: str) -> None:
+    global _checker
+    os.chdir(folder)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
+    # Trees are large, live briefly and hold no cycles worth looking for: the collector only costs here.
+    gc.disable()
+    _checker = FileChecker(settings)
+
+
+def _check_batch(files: Iterable[Path]) -> FileResult:
+    assert _checker is not None
+    total = FileResult()
+    for path in files:
+        total.add(_checker.check_file(path))
+    gc.collect()
+    return total
