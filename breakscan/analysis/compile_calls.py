@@ -27,6 +27,8 @@ class _Finder:
         self.compiled = compiled
         self.rebound: set[ast.stmt] = set()
         """Assignments to a loop's own variable that nothing reads before the next round binds it anew."""
+        self.changing: list[set[str]] = []
+        """The names that each enclosing loop binds, of the function at hand."""
         self.infos: dict[FunctionNode, FunctionInfo] = {info.node: info for info in program.index.all_functions}
 
     def block(
@@ -34,7 +36,9 @@ class _Finder:
     ) -> Iterator[tuple[FunctionInfo | None, Event]]:
         for node in body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                outer, self.changing = self.changing, []
                 yield from self.block(node.body, self.infos.get(node, function), Place.PLAIN)
+                self.changing = outer
             elif isinstance(node, ast.ClassDef):
                 yield from self.block(node.body, function, Place.PLAIN)
             else:
@@ -46,6 +50,16 @@ class _Finder:
         inside = Place.LOOP if isinstance(node, ast.For | ast.AsyncFor | ast.While) else place
         if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
             self.rebound |= _last_rebinding(node.body, node.target.id)
+        if isinstance(node, ast.For | ast.AsyncFor | ast.While):
+            self.changing.append(_bound_in(node))
+            yield from self.children(node, function, inside)
+            self.changing.pop()
+        else:
+            yield from self.children(node, function, inside)
+
+    def children(
+        self, node: ast.stmt, function: FunctionInfo | None, inside: Place
+    ) -> Iterator[tuple[FunctionInfo | None, Event]]:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.stmt):
                 yield from self.block([child], function, inside)
@@ -56,7 +70,7 @@ class _Finder:
                     callee = self.compiler(call, function) if isinstance(call, ast.Call) else None
                     if callee is not None:
                         assert isinstance(call, ast.Call)
-                        yield function, self.event(call, callee, self.form(node, call, callee), function, place)
+                        yield function, self.event(call, callee, self.form(node, call, callee), function, inside)
 
     def compiler(self, call: ast.Call, function: FunctionInfo | None) -> str | None:
         """``torch.compile``, or ``torch.nn.Sequential.compile`` for a module of torch's own; None for other calls."""
@@ -86,7 +100,15 @@ class _Finder:
                 return "discarded"
             if targets == ["self"] and isinstance(argument, ast.Name) and argument.id == "self":
                 return "rebound-self"
-        return "used"
+        return "repeated" if self.unchanged(call) else "used"
+
+    def unchanged(self, call: ast.Call) -> bool:
+        """Whether the call stands in a loop of its function that binds no name of what is compiled."""
+        if not self.changing or not call.args:
+            return False
+        names = {node.id for node in walk(call.args[0]) if isinstance(node, ast.Name)}
+        makes = any(isinstance(node, ast.Lambda | ast.Call) for node in walk(call.args[0]))
+        return not makes and names.isdisjoint(self.changing[-1])
 
     def event(self, call: ast.Call, callee: str, form: str, function: FunctionInfo | None, place: Place) -> Event:
         line, column, end_line, end_column = self.program.span(call)
@@ -105,6 +127,11 @@ class _Finder:
             in_region=function in self.compiled,
             text=self.program.text_of(call),
         )
+
+
+def _bound_in(loop: ast.For | ast.AsyncFor | ast.While) -> set[str]:
+    """Every name that the loop binds, in its head or its body."""
+    return {node.id for node in walk(loop) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def _literal(node: ast.expr) -> frozenset[str]:

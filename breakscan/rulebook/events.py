@@ -31,7 +31,8 @@ class EventKind(str, Enum):
     CONSTRUCT = "construct"
     """An object is made.  Forms: module (an ``nn.Module`` with parameters), parameter."""
     COMPILE = "compile"
-    """``torch.compile`` or ``Module.compile``.  Forms: used, discarded, rebound-self."""
+    """``torch.compile`` or ``Module.compile``.  Forms: used, discarded, rebound-self, repeated (in a
+    loop that does not change what is compiled)."""
 
 
 FORMS: dict[EventKind, frozenset[str]] = {
@@ -58,7 +59,7 @@ FORMS: dict[EventKind, frozenset[str]] = {
     EventKind.STORE: frozenset({"assign", "augment"}),
     EventKind.DEFINE: frozenset({"class"}),
     EventKind.CONSTRUCT: frozenset({"module", "parameter"}),
-    EventKind.COMPILE: frozenset({"used", "discarded", "rebound-self"}),
+    EventKind.COMPILE: frozenset({"used", "discarded", "rebound-self", "repeated"}),
 }
 
 OPERANDS = frozenset(

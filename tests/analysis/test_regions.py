@@ -121,3 +121,25 @@ def test_finding_names_the_region_it_is_compiled_from(check) -> None:
     assert finding.function == "helper"
     assert finding.region is not None
     assert (finding.region.line, finding.region.how) == (8, "@torch.compile")
+
+
+def test_compiling_the_same_thing_in_each_round_of_a_loop(marked) -> None:
+    marked("""
+        def train(step, batches, blocks):
+            for batch in batches:
+                torch.compile(step)(batch)  # ! BRK704
+            for batch in batches:
+                compiled = torch.compile(step, dynamic=True)  # ! BRK704
+                compiled(batch)
+
+        def build(blocks, layers, make):
+            for i, block in enumerate(blocks):
+                blocks[i] = torch.compile(block)
+            for i in range(3):
+                layers[i] = torch.compile(layers[i])
+            for _ in range(3):
+                layers.append(torch.compile(make()))
+            compiled = torch.compile(make)
+            for block in blocks:
+                compiled(block)
+    """)
