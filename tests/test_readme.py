@@ -1,0 +1,64 @@
+"""What the README shows is what breakscan prints."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def shown(command: str) -> list[str]:
+    """The lines that the README shows behind a command, without the gaps and the time that it took."""
+    block = re.search(rf"```\n\$ {re.escape(command)}\n(.*?)```", README, re.DOTALL)
+    assert block is not None
+    return [timeless(line) for line in block[1].splitlines() if line.strip() not in ("", "…")]
+
+
+def timeless(line: str) -> str:
+    return re.sub(r"\(\d+\.\d s\)", "(… s)", line)
+
+
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+
+
+def test_check_prints_what_the_readme_shows() -> None:
+    command = "breakscan check examples/vision.py"
+    done = subprocess.run(
+        [sys.executable, "-m", *command.split(), "--target-torch", "2.13"],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    printed = [timeless(line) for line in done.stdout.splitlines()]
+    assert [line for line in shown(command) if line not in printed] == []
+
+
+@pytest.mark.torch
+def test_explain_prints_what_the_readme_shows() -> None:
+    pytest.importorskip("torch")
+    command = "breakscan explain examples/vision.py"
+    done = subprocess.run(
+        [sys.executable, "-m", *command.split(), "--backend", "eager"],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    printed = (done.stdout + done.stderr).splitlines()
+    timed = "examples/vision.py finished with exit status 0"
+    assert [line for line in shown(command) if line not in printed and not line.startswith(timed)] == []
+
+
+@pytest.mark.parametrize("marker", ["main-job", "tests"])
+def test_the_two_commands_are_where_ci_looks_for_them(marker: str) -> None:
+    assert re.search(rf"<!-- {marker} -->\n```sh\npython -m pip install [^\n]+\n```\n<!-- end -->", README)
