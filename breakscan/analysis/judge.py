@@ -32,7 +32,8 @@ class Judge:
         for rule, pattern in self.rules.matching(event):
             if not flags.isdisjoint(rule.flags):
                 continue
-            ruling = self.ledger.ruling(rule.id, self.mode, event.place, event.form)
+            labels = rule.examples_of(event.callee)
+            ruling = self.ledger.ruling(rule.id, self.mode, event.place, event.form, labels)
             verdict = ruling.verdict if ruling else None
             if rule.kind is Kind.GRAPH_BREAK and verdict is Verdict.COMPILES:
                 continue

@@ -129,6 +129,14 @@ class Rule:
     def family(self) -> int:
         return int(self.id[3])
 
+    def examples_of(self, callee: str | None) -> list[str]:
+        """The labels of the examples under *Breaks* that call it: what becomes of one function of a rule may change
+        from version to version while the others stay as they are."""
+        if callee is None:
+            return []
+        called = re.compile(rf"\b{re.escape(callee.rsplit('.', 1)[-1])}\(")
+        return [example.label for example in self.examples if example.breaks and called.search(example.source)]
+
     @property
     def gb(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(gb for pattern in self.recorded for gb in pattern.gb))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -51,13 +51,17 @@ class Ledger:
     python: str
     examples: Mapping[str, Mapping[str, ExampleRulings]] = field(default_factory=dict)
 
-    def ruling(self, rule_id: str, mode: Mode, place: Place, form: str | None = None) -> Ruling | None:
+    def ruling(
+        self, rule_id: str, mode: Mode, place: Place, form: str | None = None, labels: Collection[str] = ()
+    ) -> Ruling | None:
         """What this version does at a place that the rule matches.
 
-        The first example under *Breaks* with that form decides, else the first without one, else the first.
-        ``None`` where the rule has no example here, as with a user's own rule that was never replayed.
+        Of the examples under *Breaks*, those of ``labels`` if there are any, the first with that form decides, else
+        the first without one, else the first.  ``None`` where the rule has no example here, as with a user's own
+        rule that was never replayed.
         """
-        broken = [e for label, e in self.examples.get(rule_id, {}).items() if label.startswith("breaks/")]
+        known = {label: e for label, e in self.examples.get(rule_id, {}).items() if label.startswith("breaks/")}
+        broken = [e for label, e in known.items() if label in labels] or list(known.values())
         if not broken:
             return None
         exact = [e for e in broken if e.form == form] or [e for e in broken if e.form is None] or broken

@@ -211,3 +211,11 @@ def test_a_condition_is_said_without_two_negations(check) -> None:
         """)
     ).findings
     assert finding.condition == "`x.dtype == torch.float16`"
+
+
+def test_the_targeted_version_decides(check) -> None:
+    source = body("y = x * random.random()\nreturn y * random.choice([1, 2])").replace(
+        "class", "import random\nclass", 1
+    )
+    assert [f.site.line for f in check(source, target_torch="2.13").findings] == [7, 8]
+    assert [f.site.line for f in check(source, target_torch="2.15").findings] == [8]

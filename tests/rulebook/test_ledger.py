@@ -55,6 +55,16 @@ def test_the_example_of_the_form_decides(place: Place, form: str, expected: Ruli
     assert LEDGER.ruling("BRK101", Mode.DEFAULT, place, form) == expected
 
 
+def test_the_example_that_calls_the_same_function_goes_before() -> None:
+    assert LEDGER.ruling("BRK101", Mode.DEFAULT, Place.PLAIN, "if", ["breaks/2"]) == EAGER
+    assert LEDGER.ruling("BRK101", Mode.DEFAULT, Place.PLAIN, "if", ["breaks/9"]) == SPLITS
+
+
+@pytest.mark.parametrize("version", measured_versions())
+def test_the_shipped_ledgers_hold_every_example(version: str) -> None:
+    assert stale_examples(load_ledger(version), load_library()) == []
+
+
 def test_a_rule_that_was_never_replayed_has_no_ruling() -> None:
     assert LEDGER.ruling("BRK199", Mode.DEFAULT, Place.PLAIN) is None
 
@@ -83,7 +93,3 @@ def test_versions(text: str, key: tuple[int, int]) -> None:
 def test_a_version_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="not a torch version"):
         version_key("nightly")
-
-
-def test_the_shipped_ledger_holds_every_example() -> None:
-    assert stale_examples(load_ledger("2.13"), load_library()) == []
