@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from types import FunctionType
 from typing import Any
 
 from breakscan.runtime.hooks.facts import code_of, current_compile_id, stack_of
@@ -22,22 +21,16 @@ def graph_breaks(sink: Callable[[Any, str, Exception], None]) -> Iterator[bool]:
 
     Yields False where this torch has no such hook: nothing is recorded then.
     """
-    try:
-        from torch._dynamo.symbolic_convert import InstructionTranslatorBase
-    except ImportError:
-        yield False
-        return
 
-    def wrap(original: Callable[..., Any]) -> FunctionType:
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def log_graph_break(self: Any, code_options: Any, reason: str, exc: Any, *args: Any, **kwargs: Any) -> Any:
             if not getattr(exc, "logged", False):
                 sink(self, reason, exc)
             return original(self, code_options, reason, exc, *args, **kwargs)
 
-        assert isinstance(log_graph_break, FunctionType)
         return log_graph_break
 
-    with wrapped([InstructionTranslatorBase], "log_graph_break", wrap) as available:
+    with wrapped(["torch._dynamo.symbolic_convert:InstructionTranslatorBase"], "log_graph_break", wrap) as available:
         yield available
 
 

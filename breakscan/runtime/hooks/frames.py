@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any
 
 from breakscan.runtime.hooks.facts import code_of, stack_of
@@ -36,13 +36,8 @@ FrameSink = Callable[[FrameOutcome], None]
 @contextmanager
 def frame_outcomes(sink: FrameSink) -> Iterator[bool]:
     """Records while the block runs.  Yields False where this torch has no such hook: nothing is recorded then."""
-    try:
-        from torch._dynamo.convert_frame import ConvertFrameAssert
-    except ImportError:
-        yield False
-        return
 
-    def wrap(original: Callable[..., Any]) -> FunctionType:
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(self: Any, frame: Any, *args: Any, skip: int = 0, **kwargs: Any) -> Any:
             try:
                 # One more Python frame now stands between Dynamo and the user's.
@@ -54,10 +49,9 @@ def frame_outcomes(sink: FrameSink) -> Iterator[bool]:
                 sink(FrameOutcome(frame.f_code, None, getattr(result, "skip_reason", None), False))
             return result
 
-        assert isinstance(call, FunctionType)
         return call
 
-    with wrapped([ConvertFrameAssert], "__call__", wrap) as available:
+    with wrapped(["torch._dynamo.convert_frame:ConvertFrameAssert"], "__call__", wrap) as available:
         yield available
 
 

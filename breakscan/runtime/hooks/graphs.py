@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FunctionType
 from typing import Any
 
 from breakscan.runtime.hooks.facts import code_of, current_compile_id
@@ -23,22 +22,16 @@ def compiled_graphs(sink: Callable[[Any, Any, Any], None]) -> Iterator[bool]:
 
     Yields False where this torch has no such hook: nothing is recorded then.
     """
-    try:
-        from torch._dynamo.output_graph import OutputGraph
-    except ImportError:
-        yield False
-        return
 
-    def wrap(original: Callable[..., Any]) -> FunctionType:
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def call_user_compiler(self: Any, gm: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
             compiled = original(self, gm, example_inputs, *args, **kwargs)
             sink(self, gm, example_inputs)
             return compiled
 
-        assert isinstance(call_user_compiler, FunctionType)
         return call_user_compiler
 
-    with wrapped([OutputGraph], "call_user_compiler", wrap) as available:
+    with wrapped(["torch._dynamo.output_graph:OutputGraph"], "call_user_compiler", wrap) as available:
         yield available
 
 

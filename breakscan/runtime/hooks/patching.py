@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FunctionType
@@ -9,24 +10,31 @@ from typing import Any
 
 
 @contextmanager
-def wrapped(owners: Sequence[Any], name: str, wrap: Callable[[Any], FunctionType]) -> Iterator[bool]:
-    """Replaces ``name`` in each owner by ``wrap(original)``.  Yields False, with nothing replaced, where the
-    first owner has no such function.
+def wrapped(owners: Sequence[str], name: str, wrap: Callable[[Any], Callable[..., Any]]) -> Iterator[bool]:
+    """Replaces ``name`` in each owner by ``wrap(original)``.  An owner is a module, ``package.module``, or a class in
+    one, ``package.module:Class``.  Yields False, with nothing replaced, where this torch has no such owner, or the
+    first of them no such function.
 
     Dynamo reads the file names of the frames above it: to tell where the user's code ends, and whether a
     function under ``torch.compiler.disable(recursive=False)`` called it.  So the wrapper carries the file name
     of what it wraps, and a traceback that runs through it shows torch alone, as it would without us.
     """
-    original = getattr(owners[0], name, None)
+    try:
+        found = [pkgutil.resolve_name(owner) for owner in owners]
+    except (ImportError, AttributeError):
+        yield False
+        return
+    original = getattr(found[0], name, None)
     if not isinstance(original, FunctionType):
         yield False
         return
     replacement = wrap(original)
+    assert isinstance(replacement, FunctionType)
     code = original.__code__
     replacement.__code__ = replacement.__code__.replace(
         co_filename=code.co_filename, co_firstlineno=code.co_firstlineno, co_name=code.co_name
     )
-    sharing = [owner for owner in owners if getattr(owner, name, None) is original]
+    sharing = [owner for owner in found if getattr(owner, name, None) is original]
     for owner in sharing:
         setattr(owner, name, replacement)
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType, FunctionType
+from types import FrameType
 from typing import Any
 
 from breakscan.runtime.guardtext import subject_source
@@ -21,6 +21,9 @@ from breakscan.runtime.hooks.facts import (
 from breakscan.runtime.hooks.patching import wrapped
 from breakscan.runtime.recording import FailedGuard, RecompileSeen
 
+_MODULES = ("torch._dynamo.guards", "torch._dynamo.convert_frame")
+"""The second imports the function by its name."""
+
 
 @contextmanager
 def recompilations(sink: Callable[[list[Any], FrameType], None]) -> Iterator[bool]:
@@ -28,23 +31,17 @@ def recompilations(sink: Callable[[list[Any], FrameType], None]) -> Iterator[boo
 
     Yields False where this torch has no such hook: nothing is recorded then.
     """
-    try:
-        from torch._dynamo import convert_frame, guards
-    except ImportError:
-        yield False
-        return
 
-    def wrap(original: Callable[..., Any]) -> FunctionType:
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def reasons(entries: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
             # With skip_logging, Dynamo only asks; it recompiles nothing.
             if not (kwargs.get("skip_logging") or (len(args) > 1 and args[1])):
                 sink(_entries(entries), frame)
             return original(entries, frame, *args, **kwargs)
 
-        assert isinstance(reasons, FunctionType)
         return reasons
 
-    with wrapped([guards, convert_frame], "get_and_maybe_log_recompilation_reasons", wrap) as available:
+    with wrapped(_MODULES, "get_and_maybe_log_recompilation_reasons", wrap) as available:
         yield available
 
 

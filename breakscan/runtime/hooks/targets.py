@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any
 
 from breakscan.runtime.hooks.facts import calling_stack, code_of
@@ -23,21 +23,15 @@ def compile_calls(sink: Callable[[Any], None]) -> Iterator[bool]:
 
     Yields False where this torch has no such hook: nothing is recorded then.
     """
-    try:
-        from torch._dynamo.eval_frame import OptimizeContext
-    except ImportError:
-        yield False
-        return
 
-    def wrap(original: Callable[..., Any]) -> FunctionType:
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(self: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
             sink(fn)
             return original(self, fn, *args, **kwargs)
 
-        assert isinstance(call, FunctionType)
         return call
 
-    with wrapped([OptimizeContext], "__call__", wrap) as available:
+    with wrapped(["torch._dynamo.eval_frame:OptimizeContext"], "__call__", wrap) as available:
         yield available
 
 
@@ -47,22 +41,16 @@ def silent_skips(sink: Callable[[CodeType, str], None]) -> Iterator[bool]:
 
     Yields False where this torch has no such hook: nothing is recorded then.
     """
-    try:
-        from torch._dynamo.convert_frame import CatchErrorsWrapper
-    except ImportError:
-        yield False
-        return
 
-    def wrap(original: Callable[..., Any]) -> FunctionType:
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def handle_skip(self: Any, result: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
             if result.guarded_code is None and result.skip_reason is not None:
                 sink(frame.f_code, result.skip_reason)
             return original(self, result, frame, *args, **kwargs)
 
-        assert isinstance(handle_skip, FunctionType)
         return handle_skip
 
-    with wrapped([CatchErrorsWrapper], "_handle_skip", wrap) as available:
+    with wrapped(["torch._dynamo.convert_frame:CatchErrorsWrapper"], "_handle_skip", wrap) as available:
         yield available
 
 
