@@ -56,14 +56,10 @@ class TorchApi:
     modules: frozenset[str]
     modules_with_parameters: frozenset[str]
 
-    def function(self, dotted: str) -> str | None:
-        """What ``torch.sum`` or ``torch.nn.functional.relu`` returns; None where it is not known."""
-        return self.functions.get(dotted)
-
 
 @cache
 def load_api(version: str) -> TorchApi:
-    """The facts of a version such as ``2.13``; those of the nearest measured one where it has none."""
+    """The facts of a version such as ``2.13``; those of the last table where it has none."""
     folder = Path(__file__).parent / "torch_api"
     path = folder / f"{version}.json"
     if not path.exists():

@@ -74,8 +74,8 @@ def _function(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments)
 def _construct_own(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
     owner = callee.owner
     assert owner is not None
-    is_module = frame.index.is_module(owner)
-    made = Value(Sort.MODULE if is_module else Sort.INSTANCE, callee.sure, owner=owner, name=owner.qualname)
+    made = replace(frame.program.instance(owner), sure=callee.sure)
+    is_module = made.sort is Sort.MODULE
     if is_module and frame.program.makes_parameters(owner):
         frame.emit(EventKind.CONSTRUCT, node, form="module", callee=owner.qualname, operand=made)
     init = frame.index.method(owner, "__init__")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from breakscan.analysis.index import FunctionInfo, FunctionNode, walk
+from breakscan.analysis.index import FunctionInfo, walk
 from breakscan.analysis.program import Program
 from breakscan.analysis.values import Sort
 from breakscan.findings import Place
@@ -29,7 +29,6 @@ class _Finder:
         """Assignments to a loop's own variable that nothing reads before the next round binds it anew."""
         self.changing: list[set[str]] = []
         """The names that each enclosing loop binds, of the function at hand."""
-        self.infos: dict[FunctionNode, FunctionInfo] = {info.node: info for info in program.index.all_functions}
 
     def block(
         self, body: list[ast.stmt], function: FunctionInfo | None, place: Place
@@ -37,7 +36,7 @@ class _Finder:
         for node in body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 outer, self.changing = self.changing, []
-                yield from self.block(node.body, self.infos.get(node, function), Place.PLAIN)
+                yield from self.block(node.body, self.program.info_of(node), Place.PLAIN)
                 self.changing = outer
             elif isinstance(node, ast.ClassDef):
                 yield from self.block(node.body, function, Place.PLAIN)

@@ -113,7 +113,6 @@ _ALIASES = (
     ("torch.functional.", "torch."),
     ("torch._tensor.Tensor", "torch.Tensor"),
     ("torch.nn.parameter.", "torch.nn."),
-    ("torch.functional.F.", "torch.nn.functional."),
 )
 
 
@@ -192,12 +191,7 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
     while stack:
         current = stack.pop()
         yield current
-        for name in current._fields:
-            child = getattr(current, name, None)
-            if isinstance(child, ast.AST):
-                stack.append(child)
-            elif isinstance(child, list):
-                stack.extend([item for item in child if isinstance(item, ast.AST)])
+        _push_children(stack, current)
 
 
 def own_nodes(node: FunctionNode) -> Iterator[ast.AST]:
@@ -206,11 +200,14 @@ def own_nodes(node: FunctionNode) -> Iterator[ast.AST]:
     while stack:
         current = stack.pop()
         yield current
-        if isinstance(current, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-            continue
-        for name in current._fields:
-            child = getattr(current, name, None)
-            if isinstance(child, ast.AST):
-                stack.append(child)
-            elif isinstance(child, list):
-                stack.extend([item for item in child if isinstance(item, ast.AST)])
+        if not isinstance(current, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            _push_children(stack, current)
+
+
+def _push_children(stack: list[ast.AST], node: ast.AST) -> None:
+    for name in node._fields:
+        child = getattr(node, name, None)
+        if isinstance(child, ast.AST):
+            stack.append(child)
+        elif isinstance(child, list):
+            stack.extend([item for item in child if isinstance(item, ast.AST)])

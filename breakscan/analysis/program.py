@@ -197,7 +197,7 @@ class Program:
                 given = Arguments(arguments, {}, spread=True)
                 self.call_function(frame, node, value.function, given, value.closure)
 
-    def nested_info(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionInfo:
+    def info_of(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionInfo:
         return self._infos[node]
 
     def lambda_info(self, node: ast.Lambda, inside: FunctionInfo | None) -> FunctionInfo:

@@ -86,7 +86,7 @@ def run_statement(frame: Frame, node: ast.stmt) -> bool:
         case ast.Match():
             return _match(frame, node)
         case ast.FunctionDef() | ast.AsyncFunctionDef():
-            frame.names[node.name] = function_value(frame, frame.program.nested_info(node))
+            frame.names[node.name] = function_value(frame, frame.program.info_of(node))
         case ast.ClassDef():
             frame.emit(EventKind.DEFINE, node, form="class")
             frame.names[node.name] = UNKNOWN

@@ -98,8 +98,8 @@ def _dtype_of_result(
         return next((dtype for dtype in named if dtype), inherit)
     if name in ("sum", "prod", "cumsum") and inherit == "bool":
         return "int"
-    if name in ("logical_and", "logical_or", "bitwise_and") or name.startswith("new_"):
-        return inherit if not name.startswith("new_") else None
+    if name.startswith("new_"):
+        return None
     dtypes = [value.dtype for value in values if value.is_tensor]
     if "float" in dtypes:
         return "float"
@@ -125,7 +125,7 @@ def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, argumen
     """The result of something from torch that is called by its dotted name."""
     if dotted in frame.api.modules:
         return _construct_nn(frame, node, dotted, arguments)
-    if dotted in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
+    if dotted == "torch.nn.Parameter":
         data = arguments.get(0, "data") or CONSTANT
         frame.emit(EventKind.CONSTRUCT, node, form="parameter", callee="torch.nn.Parameter", operand=data)
         return Value(Sort.TENSOR, parameter=True)
@@ -140,7 +140,7 @@ def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, argumen
     if dotted in ("torch.cond", "torch.while_loop", "torch.vmap", "torch.func.vmap"):
         frame.program.pass_callables(frame, node, arguments.values())
         return tensor(Sure.LIKELY)
-    kind = frame.api.function(dotted)
+    kind = frame.api.functions.get(dotted)
     if kind == "varies":
         kind = _varying(last, arguments, 1)
     given = arguments.values()
