@@ -37,6 +37,15 @@ class FunctionInfo:
         return any(d in ("property", "functools.cached_property") for d in self.decorators)
 
     @property
+    def defaults(self) -> dict[str, ast.expr]:
+        """The default of each parameter that has one."""
+        given = self.node.args
+        names = [a.arg for a in (*given.posonlyargs, *given.args)]
+        found = dict(zip(names[::-1], given.defaults[::-1], strict=False))
+        found |= {a.arg: d for a, d in zip(given.kwonlyargs, given.kw_defaults, strict=True) if d is not None}
+        return found
+
+    @property
     def is_generator(self) -> bool:
         if self.yields is None:
             self.yields = any(isinstance(n, ast.Yield | ast.YieldFrom) for n in own_nodes(self.node))

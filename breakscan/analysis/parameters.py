@@ -40,8 +40,7 @@ def parameter_values(
     ordered = [*arguments.posonlyargs, *arguments.args]
     if info.owner is not None and not info.is_static and ordered:
         ordered = ordered[1:]
-    defaults: dict[str, ast.expr] = dict(zip([a.arg for a in ordered][::-1], arguments.defaults[::-1], strict=False))
-    defaults |= {a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
+    defaults = info.defaults
     evidence = _evidence(index, api, info)
     values = {
         # Further parameters are as often flags, sizes and modules as tensors.

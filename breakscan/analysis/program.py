@@ -146,8 +146,7 @@ class Program:
         base = parameter_values(self.index, self.api, info, entry=False, compiled=False)
         node = info.node.args
         names = [a.arg for a in [*node.posonlyargs, *node.args]]
-        defaults = dict(zip(names[::-1], node.defaults[::-1], strict=False))
-        defaults |= {a.arg: d for a, d in zip(node.kwonlyargs, node.kw_defaults, strict=True) if d is not None}
+        defaults = info.defaults
         changed = False
         for position, name in enumerate([*names, *(a.arg for a in node.kwonlyargs)]):
             value = given.get(position if position < len(names) else 10**6, name)
@@ -373,7 +372,7 @@ class Program:
 def _default_value(default: ast.expr, base: Value) -> Value:
     if isinstance(default, ast.Constant):
         return NONE if default.value is None else CONSTANT
-    return base if base.sort is not Sort.UNKNOWN else UNKNOWN
+    return base
 
 
 def _as_declared(value: Value | None, base: Value) -> Value:
