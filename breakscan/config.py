@@ -25,6 +25,8 @@ else:
 
 Regions = Literal["auto", "roots", "modules", "all"]
 REGIONS = ("auto", "roots", "modules", "all")
+CACHE_FOLDER = ".breakscan_cache"
+CACHE_VARIABLE = "BREAKSCAN_CACHE_DIR"
 
 
 class ConfigError(Exception):
@@ -56,7 +58,14 @@ class Settings:
     exclude: tuple[str, ...] = ()
     rule_folders: tuple[Path, ...] = ()
     confidence: Confidence = Confidence.CONDITIONAL
+    no_cache: bool = False
+    cache_dir: Path | None = None
     options: frozenset[str] = frozenset()
+
+    @property
+    def cache_folder(self) -> Path | None:
+        """The folder that results are kept in; None where nothing is kept."""
+        return None if self.no_cache else self.cache_dir or self.root / CACHE_FOLDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +82,15 @@ def load_settings(start: Path, config: Path | None = None, **overrides: Any) -> 
 
     ``config`` names a file instead.  ``overrides`` are values from the command line, by field name; None leaves
     a setting as it is.  ``exclude`` and ``ignore`` add to the file's, the others replace it; a ``select`` from
-    the command line also drops the file's ``ignore``.
+    the command line also drops the file's ``ignore``.  The environment's ``BREAKSCAN_CACHE_DIR`` replaces the file's
+    ``cache-dir``.
 
     Raises ConfigError for a wrong key, value or file, and RuleError for a user's rule that is malformed.
     """
     found = Path(os.path.abspath(config)) if config else find_config(start)
     settings = _read_config(found, required=config is not None) if found else Settings(root=Path.cwd())
+    if from_environment := os.environ.get(CACHE_VARIABLE):
+        settings = replace(settings, cache_dir=_folder(from_environment, Path.cwd()))
     return _with_overrides(settings, {key: value for key, value in overrides.items() if value is not None})
 
 
@@ -187,6 +199,7 @@ class _Reader:
             "ignore": ("ignore", self.selectors),
             "per-file-ignores": ("per_file_ignores", self.per_file_ignores),
             "exclude": ("exclude", self.patterns),
+            "cache-dir": ("cache_dir", self.folder_to_be),
         }
         for key in self.table:
             if key not in readers:
@@ -245,6 +258,12 @@ class _Reader:
             folders.append(folder)
         return tuple(folders)
 
+    def folder_to_be(self, key: str) -> Path:
+        value = self.table[key]
+        if not isinstance(value, str) or not value.strip() or "\0" in value:
+            raise self.fail("must be the path of a folder, as a string", key)
+        return _folder(value, self.root)
+
     def selectors(self, key: str) -> tuple[str, ...]:
         return self.known_selectors(key, self.table[key])
 
@@ -297,6 +316,8 @@ def _with_overrides(settings: Settings, overrides: dict[str, Any]) -> Settings:
     if "exclude" in values:
         here = (_from_root(pattern, settings.root) for pattern in values["exclude"])
         values["exclude"] = (*settings.exclude, *here)
+    if "cache_dir" in values:
+        values["cache_dir"] = _folder(values["cache_dir"], Path.cwd())
     return replace(settings, **values, options=frozenset(overrides))
 
 
@@ -307,6 +328,11 @@ def _from_root(pattern: str, root: Path) -> str:
     if below == "." or below.startswith("..") or "/" not in bare.rstrip("/"):
         return pattern
     return f"{bang}/{below}/{bare.removeprefix('./').lstrip('/')}"
+
+
+def _folder(path: str | Path, base: Path) -> Path:
+    """The absolute form of a path that may start with ``~``."""
+    return Path(os.path.abspath(base / os.path.expanduser(path)))
 
 
 def _version_problem(value: object) -> str | None:

@@ -90,11 +90,13 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Where the compiler starts, for the code that holds a finding."""
+    """Where the compiler starts, for the code that holds a finding.  ``entry`` is the qualified name of the function
+    that it is handed."""
 
     path: str
     line: int
     how: str
+    entry: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,8 @@ class RewriteOffer:
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One rule at one site.  ``function`` is the qualified name of the enclosing function, or ``None``; ``via`` that
-    of the caller whose frame is given up, where it is the call that stands in ``place`` and not the site itself."""
+    of the caller whose frame is given up, where it is the call that stands in ``place`` and not the site itself.
+    ``behind`` is the site of the finding that keeps the compiler from getting here."""
 
     rule: str
     name: str
@@ -125,6 +128,7 @@ class Finding:
     via: str | None = None
     rewrite: RewriteOffer | None = None
     condition: str | None = None
+    behind: Site | None = None
 
 
 @dataclass(frozen=True, slots=True)

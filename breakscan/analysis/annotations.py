@@ -48,14 +48,14 @@ def _plain(index: ModuleIndex, dotted: str) -> Value:
         return Value(Sort.SHAPE)
     if dotted in _CONSTANT_TYPES:
         return CONSTANT
-    if dotted in index.classes:
-        owner = index.classes[dotted]
-        sort = Sort.MODULE if index.is_module(owner) else Sort.INSTANCE
-        return Value(sort, owner=owner, name=dotted)
     if dotted.startswith("torch.nn."):
         return Value(Sort.MODULE, name=dotted)
     if dotted == "logging.Logger" or dotted.startswith("torch.optim."):
         return Value(Sort.INSTANCE, name=dotted)
+    owner = index.class_named(dotted)
+    if owner is not None and index.project is not None:
+        sort = Sort.MODULE if index.project.is_module(owner) else Sort.INSTANCE
+        return Value(sort, owner=owner, name=owner.qualname)
     return UNKNOWN
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def attribute_of(frame: Frame, node: ast.AST, owner: Value, name: str, dotted: str | None = None) -> Value:
     """The value of ``owner.name`` at a node; ``dotted`` is its import-resolved spelling where there is one."""
     if owner.sort is Sort.NAMESPACE and owner.bound is None:
-        return frame.program.imported(dotted or f"{owner.name}.{name}")
+        return frame.program.imported(dotted or f"{owner.name}.{name}", frame.index)
     if owner.sort is Sort.TENSOR:
         return _tensor_attribute(frame, owner, name)
     if owner.owner is not None:

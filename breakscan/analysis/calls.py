@@ -78,7 +78,7 @@ def _construct_own(frame: Frame, node: ast.Call, callee: Value, arguments: Argum
     is_module = made.sort is Sort.MODULE
     if is_module and frame.program.makes_parameters(owner):
         frame.emit(EventKind.CONSTRUCT, node, form="module", callee=owner.qualname, operand=made)
-    init = frame.index.method(owner, "__init__")
+    init = frame.program.project.method(owner, "__init__")
     if init is not None and not is_module:
         frame.program.call_function(frame, node, init, arguments.behind(made))
     fields = frame.program.dataclass_fields(owner)
@@ -95,7 +95,7 @@ _ANY_MODULE = frozenset({"Module", "Sequential", "ModuleList", "ModuleDict"})
 
 def _module_or_instance(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
     if callee.owner is not None:
-        method = frame.index.method(callee.owner, "forward" if callee.sort is Sort.MODULE else "__call__")
+        method = frame.program.project.method(callee.owner, "forward" if callee.sort is Sort.MODULE else "__call__")
         if method is not None:
             return frame.program.call_function(frame, node, method, arguments.behind(callee))
         return UNKNOWN

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from breakscan.analysis.file_checker import FileChecker, FileResult
+from breakscan.analysis.behind import Reach, mark_behind
+from breakscan.analysis.cache import ResultCache
+from breakscan.analysis.cache_fingerprint import cache_fingerprint
+from breakscan.analysis.file_checker import FileChecker
+from breakscan.analysis.merged import Merged
+from breakscan.analysis.results import FileResult
 from breakscan.analysis.workers import check_files
 from breakscan.config import Settings, resolve_target
-from breakscan.findings import CheckResult
+from breakscan.findings import CheckResult, SourceError
+from breakscan.source.paths import display_path
 
 
 def check_paths(
@@ -25,23 +31,54 @@ def check_paths(
     ``on_progress`` is called with how many files are done, and of how many.  ``jobs`` is the number of
     processes, by default one a core.
     """
-    checker = FileChecker(settings)
-    total = FileResult()
+    merged, silenced = Merged(), Merged()
+    errors: list[SourceError] = []
+    warnings: list[SourceError] = []
+    reaches: list[Reach] = []
+
+    def take(result: FileResult) -> None:
+        for finding in result.findings:
+            if finding.site.path in wanted:
+                merged.add(finding)
+        for finding in result.suppressed:
+            if finding.site.path in wanted:
+                silenced.add(finding)
+        errors.extend(result.errors)
+        warnings.extend(result.warnings)
+        reaches.extend(result.reaches)
+
+    cwd = Path.cwd()
+    wanted = {display_path(path, cwd) for path in files}
     if stdin is not None:
-        total.add(checker.check_text(*stdin))
-    done = 0
-    for part, count in check_files(files, settings, checker, jobs):
-        total.add(part)
-        done += count
+        wanted.add(display_path(stdin[1], cwd))
+        take(FileChecker(settings).check_file(stdin[1], stdin[0]))
+    cache = _cache(settings, cwd)
+    anew: list[Path] = []
+    for path in files:
+        known = cache.get(path) if cache is not None else None
+        if known is not None:
+            take(known)
+        else:
+            anew.append(path)
+    for done, (path, result) in enumerate(check_files(anew, settings, jobs), len(files) - len(anew) + 1):
+        take(result)
+        if cache is not None and not result.errors:
+            cache.put(path, result)
         if on_progress:
             on_progress(done, len(files))
-    by_place = sorted(total.findings, key=lambda f: (f.site.path, f.site.line, f.site.column, f.rule))
+    by_place = sorted(merged.findings(), key=lambda f: (f.site.path, f.site.line, f.site.column, f.rule))
     return CheckResult(
-        findings=tuple(by_place),
-        errors=tuple(sorted(total.errors, key=lambda e: (e.path, e.line))),
+        findings=tuple(mark_behind(by_place, reaches)),
+        errors=tuple(sorted(errors, key=lambda e: (e.path, e.line))),
         files=len(files) + (stdin is not None),
-        suppressed=total.suppressed,
+        suppressed=len(silenced.findings()),
         torch=resolve_target(settings).torch,
         fullgraph=settings.fullgraph,
-        warnings=tuple(sorted(total.warnings, key=lambda e: (e.path, e.line))),
+        warnings=tuple(sorted(warnings, key=lambda e: (e.path, e.line))),
     )
+
+
+def _cache(settings: Settings, cwd: Path) -> ResultCache | None:
+    """The results of earlier runs under these settings."""
+    folder = settings.cache_folder
+    return ResultCache(folder, cache_fingerprint(settings, resolve_target(settings), str(cwd))) if folder else None

@@ -150,7 +150,7 @@ def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.Generato
 
 
 def _lambda(frame: Frame, node: ast.Lambda) -> Value:
-    info = frame.program.lambda_info(node, frame.function)
+    info = frame.program.lambda_info(node, frame)
     return Value(Sort.FUNCTION, function=info, closure=frame.names)
 
 

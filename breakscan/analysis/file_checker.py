@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
+import re
 import traceback
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 
 from breakscan.analysis.api import load_api
+from breakscan.analysis.behind import gives_up, reach_of
 from breakscan.analysis.compile_calls import compile_events
-from breakscan.analysis.index import FunctionInfo, build_index
+from breakscan.analysis.index import FunctionInfo, ModuleIndex
 from breakscan.analysis.judge import Judge
+from breakscan.analysis.merged import CONFIDENCE_ORDER, Merged
 from breakscan.analysis.program import Program, State
+from breakscan.analysis.project import Project
 from breakscan.analysis.regions import find_entries
+from breakscan.analysis.results import FileResult
 from breakscan.config import Settings, enabled_rules, resolve_target
-from breakscan.findings import Confidence, Finding, Mode, Site, SourceError
+from breakscan.findings import Finding, Mode, SourceError
 from breakscan.rulebook.ledger import load_ledger
 from breakscan.rulebook.library import load_library
 from breakscan.rulebook.matching import RuleIndex
-from breakscan.source.module import SourceModule, SourceProblem, parse_module, read_module
+from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
 from breakscan.source.per_file_ignores import PerFileIgnores
 from breakscan.source.suppressions import Suppressions
 
-_SHOWN_FROM = [Confidence.CERTAIN, Confidence.LIKELY, Confidence.CONDITIONAL, Confidence.POSSIBLE]
-
-
-@dataclass(slots=True)
-class FileResult:
-    """What one file gave."""
-
-    findings: list[Finding] = field(default_factory=list)
-    errors: list[SourceError] = field(default_factory=list)
-    warnings: list[SourceError] = field(default_factory=list)
-    suppressed: int = 0
-
-    def add(self, part: FileResult) -> None:
-        """Takes in what another file gave."""
-        self.findings += part.findings
-        self.errors += part.errors
-        self.warnings += part.warnings
-        self.suppressed += part.suppressed
-
 
 class FileChecker:
-    """Checks single files under one set of settings."""
+    """Checks one file after the other under one set of settings."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -55,69 +41,69 @@ class FileChecker:
         self.judge = Judge(self.rules, load_ledger(target.ledger), mode)
         self.api = load_api(target.ledger)
         self.per_file = PerFileIgnores(settings)
-        self.shown = frozenset(_SHOWN_FROM[: _SHOWN_FROM.index(settings.confidence) + 1])
+        self.shown = frozenset(CONFIDENCE_ORDER[: CONFIDENCE_ORDER.index(settings.confidence) + 1])
+        self.project = Project(settings.root)
 
-    def check_file(self, path: Path) -> FileResult:
-        """The findings of a file."""
-        try:
-            return self.check_module(read_module(path, display_path(path, Path.cwd())))
-        except SourceProblem as problem:
-            return FileResult(errors=[problem.error])
-
-    def check_text(self, text: str, path: Path) -> FileResult:
-        """The findings of a text that goes by a path."""
-        display = display_path(path, Path.cwd())
-        try:
-            return self.check_module(parse_module(text, path, display))
-        except SourceProblem as problem:
-            return FileResult(errors=[problem.error])
-
-    def check_module(self, module: SourceModule) -> FileResult:
-        """The findings of a parsed file."""
+    def check_file(self, path: Path, text: str | None = None) -> FileResult:
+        """The findings of what a file, or a text that goes by its path, hands to the compiler."""
+        self.project.start()
         result = FileResult()
         try:
-            suppressions = Suppressions.read(module)
-            result.warnings += suppressions.problems(self.library.select)
-            found = self._findings(module)
+            self._check(self.project.load(path, text), result)
+        except SourceProblem as problem:
+            result.errors.append(problem.error)
         except RecursionError:
-            result.errors.append(SourceError(module.display, 1, 1, "cannot be analysed: nested too deeply"))
-            return result
+            reason = "cannot be analysed: nested too deeply"
+            result.errors.append(SourceError(display_path(path, Path.cwd()), 1, 1, reason))
         except Exception as error:
             # A fault of ours in one file must not cost the user the findings in all the others.
             at = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{error!r} in {Path(at.filename).name}:{at.lineno}"
-            result.errors.append(
-                SourceError(module.display, 1, 1, f"cannot be analysed: {where}, a bug in breakscan: please report it")
-            )
-            return result
-        for finding in found:
-            if finding.confidence not in self.shown or self.per_file.covers(module.path, finding.rule, finding.name):
-                continue
-            if suppressions.covers(finding):
-                result.suppressed += 1
-            else:
-                result.findings.append(finding)
+            reason = f"cannot be analysed: {where}, a bug in breakscan: please report it"
+            result.errors.append(SourceError(display_path(path, Path.cwd()), 1, 1, reason))
+        result.depends = self.project.depends
         return result
 
-    def _findings(self, module: SourceModule) -> list[Finding]:
-        if "torch" not in module.text and "Tensor" not in module.text:
-            return []
-        index = build_index(module.tree)
-        program = Program(module, index, self.api, self.rules)
-        program.run(find_entries(index, module.text, module.display, self.settings.regions))
+    def _check(self, index: ModuleIndex, result: FileResult) -> None:
+        own = Suppressions.read(index.module)
+        result.warnings += own.problems(self.library.select)
+        suppressions = {index: own}
+        for where, finding in self._findings(index):
+            if finding.confidence not in self.shown or self.per_file.covers(
+                where.module.path, finding.rule, finding.name
+            ):
+                continue
+            if where not in suppressions:
+                suppressions[where] = Suppressions.read(where.module)
+            if suppressions[where].covers(finding):
+                result.suppressed.append(finding)
+                continue
+            result.findings.append(finding)
+            if gives_up(finding):
+                result.reaches.append(reach_of(finding.site, where.module))
+
+    def _findings(self, index: ModuleIndex) -> Iterator[tuple[ModuleIndex, Finding]]:
+        if not _MAY_COMPILE.search(index.module.text):
+            return
+        program = Program(self.project, index, self.api, self.rules)
+        program.run(find_entries(self.project, index, self.settings.regions))
         compiled = compiled_functions(program, everything=self.settings.regions == "all")
         flags = frozenset(program.flags)
-        found: dict[tuple[str, Site], Finding] = {}
+        found = Merged()
         for info, state in compiled.items():
+            path = info.index.module.display
             for event in state.events.values():
-                for finding in self.judge.findings(event, module.display, info.qualname, state.region, flags):
-                    _keep_surer(found, finding)
+                for finding in self.judge.findings(event, path, info.qualname, state.region, flags):
+                    found.add(finding, info.index)
         for function, event in compile_events(program, set(compiled)):
             region = compiled[function].region if function in compiled else None
             name = function.qualname if function else None
-            for finding in self.judge.findings(event, module.display, name, region, flags):
-                _keep_surer(found, finding)
-        return list(found.values())
+            for finding in self.judge.findings(event, index.module.display, name, region, flags):
+                found.add(finding, index)
+        yield from found.located()
+
+
+_MAY_COMPILE = re.compile("torch|Tensor")
 
 
 def compiled_functions(program: Program, *, everything: bool) -> dict[FunctionInfo, State]:
@@ -135,11 +121,3 @@ def compiled_functions(program: Program, *, everything: bool) -> dict[FunctionIn
                 reached.add(callee)
                 queue.append(callee)
     return {info: state for info, state in program.states.items() if info in reached}
-
-
-def _keep_surer(found: dict[tuple[str, Site], Finding], finding: Finding) -> None:
-    """Of two findings of one rule at one site, as of a function reached in two ways, the surer one."""
-    key = finding.rule, finding.site
-    known = found.get(key)
-    if known is None or _SHOWN_FROM.index(finding.confidence) < _SHOWN_FROM.index(known.confidence):
-        found[key] = finding

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from breakscan.analysis.index import FunctionInfo, blocks
+from breakscan.analysis.index import FunctionInfo, ModuleIndex, blocks
+from breakscan.analysis.spans import span, text_of
 from breakscan.analysis.values import UNKNOWN, Sure, Value
 from breakscan.findings import Confidence, Place
 from breakscan.rulebook.events import Argument, Event, EventKind
@@ -48,7 +49,7 @@ def _exits(loop: ast.stmt) -> tuple[tuple[tuple[int, int], bool], ...]:
 
 
 class Frame:
-    """The state of one pass over one function, or over the body of the file (``function`` is None)."""
+    """The state of one pass over one function, or over the body of a file (``function`` is None)."""
 
     def __init__(
         self,
@@ -57,9 +58,10 @@ class Frame:
         names: dict[str, Value],
         place: Place = Place.PLAIN,
         via: str | None = None,
+        index: ModuleIndex | None = None,
     ) -> None:
         self.program = program
-        self.index = program.index
+        self.index = index or (function.index if function is not None else program.index)
         self.api = program.api
         self.function = function
         self.names = names
@@ -119,7 +121,7 @@ class Frame:
     def look_up(self, name: str) -> Value:
         if name in self.names:
             return self.names[name]
-        return self.program.look_up_global(name)
+        return self.program.look_up_global(name, self.index)
 
     def emit(
         self,
@@ -136,7 +138,7 @@ class Frame:
         """Notes an event at a node, if a rule could want it."""
         if self.silent or callee in self.program.ignored_callees or not self.program.rules.wants(kind, callee):
             return
-        line, column, end_line, end_column = self.program.span(node)
+        line, column, end_line, end_column = span(self.index.module, node)
         place, via = self.place_of(node)
         conditions = [*self.conditions, *([operand.optional] if operand.optional else [])]
         condition = " and ".join(dict.fromkeys(conditions)) or None
@@ -156,6 +158,6 @@ class Frame:
             confidence=_CONFIDENCE[sure],
             operand_confidence=_CONFIDENCE[operand.sure],
             condition=condition,
-            text=self.program.text_of(node),
+            text=text_of(self.index.module, node),
         )
         self.events[kind, form, callee, line, column, end_line, end_column] = event

@@ -27,9 +27,7 @@ _COMMON = frozenset("add apply_ copy count float format index int map_ pop remov
 _CONTRARY = frozenset("items keys values get append extend startswith endswith lower upper format config".split())
 
 
-def parameter_values(
-    index: ModuleIndex, api: TorchApi, info: FunctionInfo, *, entry: bool, compiled: bool
-) -> dict[str, Value]:
+def parameter_values(api: TorchApi, info: FunctionInfo, *, entry: bool, compiled: bool) -> dict[str, Value]:
     """A value for every parameter but ``self``.
 
     ``entry`` marks where the compiler starts, so nothing is known from callers: an optional parameter then
@@ -41,7 +39,8 @@ def parameter_values(
     if info.owner is not None and not info.is_static and ordered:
         ordered = ordered[1:]
     defaults = info.defaults
-    evidence = _evidence(index, api, info)
+    evidence = _evidence(api, info)
+    index = info.index
     values = {
         # Further parameters are as often flags, sizes and modules as tensors.
         a.arg: _parameter(index, evidence, a, defaults.get(a.arg), entry, compiled and a in ordered[:1])
@@ -93,9 +92,10 @@ def _unannotated(evidence: _Evidence, name: str, default: ast.expr | None, compi
     return NONE if isinstance(default, ast.Constant) else UNKNOWN
 
 
-def _evidence(index: ModuleIndex, api: TorchApi, info: FunctionInfo) -> _Evidence:
+def _evidence(api: TorchApi, info: FunctionInfo) -> _Evidence:
     if info.evidence is None:
-        info.evidence = _Evidence(index, api, info.node)
+        info.evidence = evidence = _Evidence(info.index, api, info.node)
+        info.yields = evidence.yields
     assert isinstance(info.evidence, _Evidence)
     return info.evidence
 
@@ -108,21 +108,34 @@ class _Evidence:
         self._other: set[str] = set()
         self._index = index
         self._api = api
+        readers = {
+            ast.Attribute: self._attribute,
+            ast.Call: self._call,
+            ast.Subscript: self._subscript,
+            ast.Slice: self._slice,
+            ast.Compare: self._compare,
+            ast.If: self._test,
+            ast.While: self._test,
+            ast.IfExp: self._test,
+            ast.Yield: self._yield,
+            ast.YieldFrom: self._yield,
+        }
+        self.yields = False
         for inner in own_nodes(node):
-            if isinstance(inner, ast.Attribute):
-                self._attribute(inner)
-            elif isinstance(inner, ast.Call):
-                self._call(inner)
-            elif isinstance(inner, ast.Subscript):
-                if isinstance(inner.slice, ast.Constant) and isinstance(inner.slice.value, str):
-                    self._speak_against(inner.value)
-            elif isinstance(inner, ast.Slice):
-                for bound in (inner.lower, inner.upper, inner.step):
-                    self._speak_against(bound)
-            elif isinstance(inner, ast.Compare):
-                self._compare(inner)
-            elif isinstance(inner, ast.If | ast.While | ast.IfExp):
-                self._test(inner.test)
+            reader = readers.get(inner.__class__)
+            if reader is not None:
+                reader(inner)  # type: ignore[operator]
+
+    def _yield(self, node: ast.Yield | ast.YieldFrom) -> None:
+        self.yields = True
+
+    def _subscript(self, node: ast.Subscript) -> None:
+        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+            self._speak_against(node.value)
+
+    def _slice(self, node: ast.Slice) -> None:
+        for bound in (node.lower, node.upper, node.step):
+            self._speak_against(bound)
 
     def _attribute(self, node: ast.Attribute) -> None:
         if isinstance(node.value, ast.Name):
@@ -149,8 +162,9 @@ class _Evidence:
         if any(isinstance(c, ast.Constant) and c.value is not None for c in node.comparators):
             self._speak_against(node.left)
 
-    def _test(self, test: ast.expr) -> None:
+    def _test(self, node: ast.If | ast.While | ast.IfExp) -> None:
         """A bare name that is tested is a flag: hardly anybody tests a tensor so."""
+        test = node.test
         if isinstance(test, ast.UnaryOp):
             test = test.operand
         for operand in test.values if isinstance(test, ast.BoolOp) else [test]:

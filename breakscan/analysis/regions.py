@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from breakscan.analysis.index import ClassInfo, FunctionInfo, ModuleIndex, walk
+from breakscan.analysis.index import ClassInfo, FunctionInfo, ModuleIndex, own_nodes, walk
+from breakscan.analysis.project import Project
 from breakscan.findings import Region
 
 _COMPILES = re.compile(r"\bcompile\b|\bexport\b|\boptimize\b")
@@ -56,18 +57,18 @@ def disabling_decorator(info: FunctionInfo) -> str | None:
     return next((name for name in info.decorators if name in _DISABLING), None)
 
 
-def find_entries(index: ModuleIndex, text: str, path: str, mode: str) -> list[Entry]:
+def find_entries(project: Project, index: ModuleIndex, mode: str) -> list[Entry]:
     """The entries of a file.
 
     ``auto`` takes what the file itself compiles, else every ``nn.Module.forward``; ``roots`` and ``modules``
     take one of the two; ``all`` takes every function that could be compiled.
     """
-    roots = _unique(_roots(index, path)) if mode != "modules" and _COMPILES.search(text) else []
+    roots = _unique(_Roots(project, index).find()) if mode != "modules" and _COMPILES.search(index.module.text) else []
     if mode == "roots" or (mode == "auto" and roots):
         return roots
     if mode == "all":
-        return _unique([*roots, *_everything(index, path)])
-    return _unique(_forwards(index, path))
+        return _unique([*roots, *_everything(index)])
+    return _unique(_forwards(project, index))
 
 
 def _unique(entries: Iterator[Entry] | list[Entry]) -> list[Entry]:
@@ -78,36 +79,29 @@ def _unique(entries: Iterator[Entry] | list[Entry]) -> list[Entry]:
     return list(found.values())
 
 
-def _forwards(index: ModuleIndex, path: str) -> Iterator[Entry]:
+def _forwards(project: Project, index: ModuleIndex) -> Iterator[Entry]:
     for owner in index.classes.values():
         forward = owner.methods.get("forward")
-        if forward is not None and index.is_module(owner):
-            yield Entry(forward, Region(path, forward.node.lineno, "nn.Module.forward"), compiled=False)
+        if forward is not None and project.is_module(owner):
+            yield _assumed(index, forward, _ASSUMED[0])
 
 
-def _everything(index: ModuleIndex, path: str) -> Iterator[Entry]:
-    for info in index.all_functions:
+def _everything(index: ModuleIndex) -> Iterator[Entry]:
+    for info in index.all_functions.values():
         if not info.nested and info.name not in _NEVER_COMPILED:
-            yield Entry(info, Region(path, info.node.lineno, "any function"), compiled=False)
+            yield _assumed(index, info, _ASSUMED[1])
 
 
-def _roots(index: ModuleIndex, path: str) -> Iterator[Entry]:
-    for info in index.all_functions:
-        node = info.node
-        assert not isinstance(node, ast.Lambda)
-        for decorator in node.decorator_list:
-            if is_compiler(index, decorator):
-                yield Entry(info, Region(path, decorator.lineno, "@torch.compile"))
-    for owner in index.classes.values():
-        for decorator in owner.node.decorator_list:
-            forward = index.method(owner, "forward")
-            if forward is not None and is_compiler(index, decorator):
-                yield Entry(forward, Region(path, decorator.lineno, "@torch.compile"))
-    variables = _variables(index)
-    for call in walk(index.tree):
-        if isinstance(call, ast.Call):
-            for info in _compiled_by(index, call, variables):
-                yield Entry(info, Region(path, call.lineno, _spelling(call)))
+_ASSUMED = ("nn.Module.forward", "any function")
+
+
+def is_assumed(region: Region) -> bool:
+    """Whether the program is only assumed to compile the code, for nothing in it says so."""
+    return region.how in _ASSUMED
+
+
+def _assumed(index: ModuleIndex, info: FunctionInfo, how: str) -> Entry:
+    return Entry(info, Region(index.module.display, info.node.lineno, how, info.qualname), compiled=False)
 
 
 def is_compiler(index: ModuleIndex, decorator: ast.expr) -> bool:
@@ -125,69 +119,138 @@ def _spelling(node: ast.Call) -> str:
     return text if len(text) <= 40 else text[:39] + "…"
 
 
-def _compiled_by(
-    index: ModuleIndex, node: ast.Call, variables: dict[str, ClassInfo | FunctionInfo]
-) -> Iterator[FunctionInfo]:
-    """The functions of the file that a call hands to the compiler."""
-    target: ast.expr | None = None
-    if index.dotted(node.func) in COMPILERS:
-        keywords = {k.arg: k.value for k in node.keywords}
-        target = node.args[0] if node.args else keywords.get("model", keywords.get("mod"))
-    elif isinstance(node.func, ast.Call) and is_compiler(index, node.func) and node.args:
-        target = node.args[0]
-    elif isinstance(node.func, ast.Attribute) and node.func.attr == "compile":
-        # `model.compile()`; re.compile and the like name no module of the file.
-        found = _resolve(index, node.func.value, variables)
-        if isinstance(found, ClassInfo) and index.is_module(found):
-            forward = index.method(found, "forward")
-            if forward is not None:
-                yield forward
-        return
-    if target is None:
-        return
-    found = _resolve(index, target, variables)
-    if isinstance(found, FunctionInfo):
-        yield found
-    elif found is not None:
-        forward = index.method(found, "forward") or index.method(found, "__call__")
-        if forward is not None:
-            yield forward
+_Named = ClassInfo | FunctionInfo
 
 
-def _variables(index: ModuleIndex) -> dict[str, ClassInfo | FunctionInfo]:
-    """Names and ``self`` attributes that are assigned an instance of a class of the file, or a function."""
-    found: dict[str, ClassInfo | FunctionInfo] = {}
-    for node in walk(index.tree):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            key = ast.unparse(node.targets[0]) if isinstance(node.targets[0], ast.Name | ast.Attribute) else ""
-            value = _resolve(index, node.value, found)
-            if key and value is not None:
-                found.setdefault(key, value)
-    return found
+class _Roots:
+    """Finds what a file hands to the compiler, in it or in another file."""
+
+    def __init__(self, project: Project, index: ModuleIndex) -> None:
+        self.project = project
+        self.index = index
+        self.variables: dict[str, _Named] = {}
+
+    def find(self) -> Iterator[Entry]:
+        for info in self.index.all_functions.values():
+            yield from self.decorated(getattr(info.node, "decorator_list", []), info)
+        for owner in self.index.classes.values():
+            yield from self.decorated(owner.node.decorator_list, self.project.method(owner, "forward"))
+        self.read_variables()
+        for call in walk(self.index.tree):
+            if isinstance(call, ast.Call):
+                for info in self.compiled_by(call):
+                    yield self.entry(info, call, _spelling(call))
+
+    def entry(self, info: FunctionInfo, node: ast.expr, how: str) -> Entry:
+        return Entry(info, Region(self.index.module.display, node.lineno, how, info.qualname))
+
+    def decorated(self, decorators: list[ast.expr], info: FunctionInfo | None) -> Iterator[Entry]:
+        for decorator in decorators:
+            if info is not None and is_compiler(self.index, decorator):
+                yield self.entry(info, decorator, "@torch.compile")
+
+    def compiled_by(self, node: ast.Call) -> Iterator[FunctionInfo]:
+        """The functions that a call hands to the compiler."""
+        target: ast.expr | None = None
+        if self.index.dotted(node.func) in COMPILERS:
+            keywords = {k.arg: k.value for k in node.keywords}
+            target = node.args[0] if node.args else keywords.get("model", keywords.get("mod"))
+        elif isinstance(node.func, ast.Call) and is_compiler(self.index, node.func) and node.args:
+            target = node.args[0]
+        elif isinstance(node.func, ast.Attribute) and node.func.attr == "compile":
+            # `model.compile()`; re.compile and the like name no module of the project.
+            found = self.resolve(node.func.value)
+            if isinstance(found, ClassInfo) and self.project.is_module(found):
+                yield from self.called(found)
+            return
+        found = self.resolve(target) if target is not None else None
+        if isinstance(found, FunctionInfo):
+            yield found
+        elif found is not None:
+            yield from self.called(found)
+
+    def called(self, owner: ClassInfo) -> Iterator[FunctionInfo]:
+        """What runs when an instance of a class is called."""
+        function = self.project.method(owner, "forward") or self.project.method(owner, "__call__")
+        if function is not None:
+            yield function
+
+    def read_variables(self) -> None:
+        """Names and ``self`` attributes that hold an instance of a class of the project, or a function."""
+        for info in self.index.all_functions.values():
+            given = info.node.args
+            for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+                owner = self.promised(self.index, argument.annotation)
+                if owner is not None:
+                    self.variables.setdefault(argument.arg, owner)
+        for node in walk(self.index.tree):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1:
+                key = ast.unparse(node.targets[0]) if isinstance(node.targets[0], ast.Name | ast.Attribute) else ""
+                value = self.resolve(node.value)
+                if key and value is not None:
+                    self.variables.setdefault(key, value)
+
+    def resolve(self, node: ast.expr) -> _Named | None:
+        """The class (of an instance) or function that an expression stands for."""
+        if isinstance(node, ast.IfExp):
+            return self.resolve(node.body) or self.resolve(node.orelse)
+        if isinstance(node, ast.Call):
+            return self.resolve_call(node)
+        if isinstance(node, ast.Name):
+            return self.index.functions.get(node.id) or self.variables.get(node.id) or self.imported(node)
+        if isinstance(node, ast.Attribute):
+            text = ast.unparse(node)
+            if text in self.variables:
+                return self.variables[text]
+            owner = self.resolve(node.value)
+            if isinstance(owner, ClassInfo):
+                return self.project.method(owner, node.attr)
+            if isinstance(node.value, ast.Name) and node.value.id == "self":
+                candidates = [c.methods[node.attr] for c in self.index.classes.values() if node.attr in c.methods]
+                return candidates[0] if len(candidates) == 1 else None
+            return self.imported(node)
+        return None
+
+    def resolve_call(self, node: ast.Call) -> _Named | None:
+        if self.index.dotted(node.func) in COMPILERS and node.args:
+            return self.resolve(node.args[0])
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _RETURN_THE_MODULE:
+            return self.resolve(node.func.value)
+        dotted = self.index.dotted(node.func)
+        owner = self.index.class_named(dotted) if dotted else None
+        if owner is not None:
+            return owner
+        maker = self.resolve(node.func)
+        return self.made_by(maker) if isinstance(maker, FunctionInfo) else None
+
+    def made_by(self, maker: FunctionInfo) -> ClassInfo | None:
+        """The class of what a factory returns: as it is annotated, or as its ``return`` constructs it."""
+        owner = self.promised(maker.index, getattr(maker.node, "returns", None))
+        if owner is not None:
+            return owner
+        made: dict[str, ClassInfo] = {}
+        for node in own_nodes(maker.node):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                owner = self.promised(maker.index, node.value.func)
+                if owner is not None:
+                    made |= {target.id: owner for target in node.targets if isinstance(target, ast.Name)}
+        for node in own_nodes(maker.node):
+            if isinstance(node, ast.Return) and isinstance(node.value, ast.Call):
+                return self.promised(maker.index, node.value.func)
+            if isinstance(node, ast.Return) and isinstance(node.value, ast.Name) and node.value.id in made:
+                return made[node.value.id]
+        return None
+
+    def promised(self, index: ModuleIndex, annotation: ast.expr | None) -> ClassInfo | None:
+        if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+            return index.class_named(annotation.value)
+        dotted = index.dotted(annotation) if annotation is not None else None
+        return index.class_named(dotted) if dotted else None
+
+    def imported(self, node: ast.expr) -> FunctionInfo | None:
+        dotted = self.index.dotted(node)
+        found = self.project.find(dotted, self.index) if dotted and "." in dotted else None
+        return found if isinstance(found, FunctionInfo) else None
 
 
-def _resolve(
-    index: ModuleIndex, node: ast.expr, variables: dict[str, ClassInfo | FunctionInfo]
-) -> ClassInfo | FunctionInfo | None:
-    """The class (of an instance) or function that an expression stands for."""
-    if isinstance(node, ast.IfExp):
-        return _resolve(index, node.body, variables) or _resolve(index, node.orelse, variables)
-    if isinstance(node, ast.Call):
-        if index.dotted(node.func) in COMPILERS and node.args:
-            return _resolve(index, node.args[0], variables)
-        if isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda", "eval", "train", "cpu", "half"):
-            return _resolve(index, node.func.value, variables)
-        return index.classes.get(ast.unparse(node.func))
-    if isinstance(node, ast.Name):
-        return index.functions.get(node.id) or variables.get(node.id)
-    if isinstance(node, ast.Attribute):
-        text = ast.unparse(node)
-        if text in variables:
-            return variables[text]
-        owner = _resolve(index, node.value, variables)
-        if isinstance(owner, ClassInfo):
-            return index.method(owner, node.attr)
-        if isinstance(node.value, ast.Name) and node.value.id == "self":
-            candidates = [c.methods[node.attr] for c in index.classes.values() if node.attr in c.methods]
-            return candidates[0] if len(candidates) == 1 else None
-    return None
+_RETURN_THE_MODULE = frozenset({"to", "cuda", "eval", "train", "cpu", "half", "requires_grad_"})

@@ -58,7 +58,8 @@ def run_statement(frame: Frame, node: ast.stmt) -> bool:
     """Runs one statement.  Returns whether control goes on behind it."""
     match node:
         case ast.Expr():
-            evaluate(frame, node.value)
+            if not frame.silent or _sets_up(frame, node.value):
+                evaluate(frame, node.value)
         case ast.Assign():
             _assign(frame, node)
         case ast.AnnAssign():
@@ -86,7 +87,7 @@ def run_statement(frame: Frame, node: ast.stmt) -> bool:
         case ast.Match():
             return _match(frame, node)
         case ast.FunctionDef() | ast.AsyncFunctionDef():
-            frame.names[node.name] = function_value(frame, frame.program.info_of(node))
+            frame.names[node.name] = function_value(frame, frame.program.info_of(node, frame.index))
         case ast.ClassDef():
             frame.emit(EventKind.DEFINE, node, form="class")
             frame.names[node.name] = UNKNOWN
@@ -98,6 +99,17 @@ def run_statement(frame: Frame, node: ast.stmt) -> bool:
             if isinstance(node, getattr(ast, "TryStar", ())):
                 return _try(frame, node)  # type: ignore[arg-type]
     return True
+
+
+def _sets_up(frame: Frame, node: ast.expr) -> bool:
+    """Whether a call in code that sets an object up grows a container, or is a method that its own file defines."""
+    func = node.func if isinstance(node, ast.Call) else None
+    if not isinstance(func, ast.Attribute):
+        return False
+    if isinstance(func.value, ast.Name) and frame.function is not None and frame.function.owner is not None:
+        method = frame.program.project.method(frame.function.owner, func.attr)
+        return method is None or method.index is frame.index
+    return isinstance(func.value, ast.Name | ast.Attribute)
 
 
 _TESTS = (ast.Call, ast.BoolOp, ast.UnaryOp, ast.Compare)

@@ -11,41 +11,47 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from breakscan.analysis.file_checker import FileChecker, FileResult
+from breakscan.analysis.file_checker import FileChecker
+from breakscan.analysis.results import FileResult
 from breakscan.config import Settings
 from breakscan.findings import SourceError
 from breakscan.source.paths import display_path
 
 FILES_PER_TASK = 16
 """Enough to make handing a task over cheap, few enough to keep all cores busy to the end."""
+LINES_PER_COLLECTION = 60_000
 FEWEST_FILES = 24
 """Below this, starting processes costs more than it saves."""
 
 
-def check_files(
-    files: Sequence[Path], settings: Settings, checker: FileChecker, jobs: int | None
-) -> Iterator[tuple[FileResult, int]]:
-    """The results of the files in some order, each with the number of files that it covers."""
+def check_files(files: Sequence[Path], settings: Settings, jobs: int | None) -> Iterator[tuple[Path, FileResult]]:
+    """The result of each file, in some order."""
     workers = min(jobs or os.cpu_count() or 1, len(files) // FILES_PER_TASK + 1)
     if workers == 1 or len(files) < FEWEST_FILES:
+        checker = FileChecker(settings)
         for path in files:
-            yield checker.check_file(path), 1
+            yield path, checker.check_file(path)
         return
-    # The largest files first, so that none of them is left for the end.
-    ordered = sorted(files, key=_size, reverse=True)
-    tasks = max(workers, -(-len(ordered) // FILES_PER_TASK))
-    batches = [ordered[i::tasks] for i in range(tasks)]
+    batches = _batches(files, workers)
     done = 0
     try:
-        for result in _in_processes(batches, settings, workers):
-            yield result, len(batches[done])
+        for results in _in_processes(batches, settings, workers):
+            yield from zip(batches[done], results, strict=True)
             done += 1
     except BrokenProcessPool:
         for path in (path for batch in batches[done:] for path in batch):
-            yield _check_apart(path, settings), 1
+            yield path, _check_apart(path, settings)
 
 
-def _in_processes(batches: Sequence[Sequence[Path]], settings: Settings, workers: int) -> Iterator[FileResult]:
+def _batches(files: Sequence[Path], workers: int) -> list[list[Path]]:
+    """Files that lie together draw in the same others; the largest batches first, so that none is left for the end."""
+    ordered = sorted(files)
+    size = max(1, min(FILES_PER_TASK, len(ordered) // workers))
+    batches = [ordered[i : i + size] for i in range(0, len(ordered), size)]
+    return sorted(batches, key=lambda batch: -sum(map(_size, batch)))
+
+
+def _in_processes(batches: Sequence[Sequence[Path]], settings: Settings, workers: int) -> Iterator[list[FileResult]]:
     pool = _pool(settings, workers)
     try:
         yield from pool.map(_check_batch, batches)
@@ -62,7 +68,7 @@ def _check_apart(path: Path, settings: Settings) -> FileResult:
     """A file in a process of its own: the way on where a process died and nobody knows over which file."""
     with _pool(settings, 1) as pool:
         try:
-            return pool.submit(_check_batch, [path]).result()
+            return pool.submit(_check_batch, [path]).result()[0]
         except BrokenProcessPool:
             display = display_path(path, Path.cwd())
             message = "cannot be analysed: the process died over it, a bug in breakscan or Python: please report it"
@@ -87,15 +93,17 @@ def _start(settings: Settings, folder: str) -> None:
     global _checker
     os.chdir(folder)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
-    # Trees are large, live briefly and hold no cycles worth looking for: the collector only costs here.
+    # The collector walks all trees that are kept, over and over: it runs when many have been dropped.
     gc.disable()
     _checker = FileChecker(settings)
 
 
-def _check_batch(files: Iterable[Path]) -> FileResult:
+def _check_batch(files: Iterable[Path]) -> list[FileResult]:
     assert _checker is not None
-    total = FileResult()
+    results = []
     for path in files:
-        total.add(_checker.check_file(path))
-    gc.collect()
-    return total
+        results.append(_checker.check_file(path))
+        if _checker.project.lines_dropped > LINES_PER_COLLECTION:
+            _checker.project.lines_dropped = 0
+            gc.collect()
+    return results

@@ -72,6 +72,8 @@ def _words(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 @click.option("--config", type=click.Path(path_type=Path), help="Use the [tool.breakscan] of this file.")
 @click.option("--stdin-filename", metavar="NAME", help="The name of the file that comes in on standard input (-).")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes to use.  [one per core]")
+@click.option("--cache-dir", type=click.Path(path_type=Path), metavar="PATH", help="Keep results in this folder.")
+@click.option("--no-cache", is_flag=True, help="Check every file anew, and keep no results.")
 @click.option("--statistics", is_flag=True, help="Count the findings of each rule instead of listing them.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even where something was found.")
 @click.option("--show-settings", is_flag=True, help="Print the settings that PATHS would be checked with, and stop.")
@@ -136,7 +138,8 @@ def _settings(where: Sequence[str], config: Path | None, options: dict[str, Any]
         "fullgraph": options["fullgraph"],
         "regions": options["regions"],
         "confidence": Confidence(options["confidence"]) if options["confidence"] else None,
-        **{name: options[name] for name in ("select", "ignore", "exclude")},
+        "no_cache": options["no_cache"] or None,
+        **{name: options[name] for name in ("select", "ignore", "exclude", "cache_dir")},
     }
     folders = [path if os.path.isdir(path) else os.path.dirname(path) for path in map(os.path.abspath, where)]
     try:

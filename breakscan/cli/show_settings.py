@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from breakscan.analysis.cache import ResultCache
 from breakscan.config import Settings, Target
 from breakscan.source.paths import display_path
 
@@ -23,8 +24,17 @@ def settings_lines(settings: Settings, target: Target, enabled: Sequence[str], c
     yield f"ignore = {json.dumps(settings.ignore)}"
     yield f"exclude = {json.dumps(settings.exclude)}"
     yield f"rules = {json.dumps([display_path(folder, cwd) for folder in settings.rule_folders])}"
+    yield _cache_line(settings, cwd)
     if settings.per_file_ignores:
         yield "[per-file-ignores]"
         for pattern, selectors in settings.per_file_ignores:
             yield f"{json.dumps(pattern)} = {json.dumps(selectors)}"
     yield f"# {len(enabled)} rules: {' '.join(enabled)}"
+
+
+def _cache_line(settings: Settings, cwd: str) -> str:
+    folder = settings.cache_folder
+    if folder is None:
+        return "# no cache"
+    line = f"cache-dir = {json.dumps(display_path(folder, cwd))}"
+    return line if ResultCache(folder, "").writable else f"{line}  # not used: not writable, or it holds other things"

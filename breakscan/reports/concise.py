@@ -6,9 +6,9 @@ from typing import TextIO
 
 from rich.text import Text
 
-from breakscan.findings import CheckResult, Finding, Severity
+from breakscan.findings import CheckResult, Severity
 from breakscan.reports.console import STYLES, report_console
-from breakscan.reports.wording import Run, summary_line
+from breakscan.reports.wording import Run, one_line, summary_line
 
 
 def write_concise(result: CheckResult, stream: TextIO, run: Run) -> None:
@@ -18,7 +18,7 @@ def write_concise(result: CheckResult, stream: TextIO, run: Run) -> None:
         site = finding.site
         text = Text(f"{site.path}:{site.line}:{site.column}: ")
         text.append(finding.severity.value, STYLES[finding.severity])
-        text.append(f" {finding.rule} {message_with_condition(finding)}")
+        text.append(f" {finding.rule} {one_line(finding)}")
         console.print(text)
     for error in result.errors:
         text = Text(f"{error.path}:{error.line}:{error.column}: ")
@@ -26,8 +26,3 @@ def write_concise(result: CheckResult, stream: TextIO, run: Run) -> None:
         text.append(f" {error.message}")
         console.print(text)
     console.print(summary_line(result, run))
-
-
-def message_with_condition(finding: Finding) -> str:
-    """The message, with the condition under which alone it holds."""
-    return f"{finding.message} (only when {finding.condition})" if finding.condition else finding.message

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from breakscan.findings import CheckResult, Finding, Severity, Site, SourceError
 from breakscan.reports.codeframe import code_text, paragraph
 from breakscan.reports.console import STYLES, report_console
-from breakscan.reports.wording import Run, region_words, summary_line, verdict_sentence
+from breakscan.reports.wording import Run, behind_sentence, region_words, summary_line, verdict_sentence
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import Library
 from breakscan.source.module import SourceProblem, decode_source
@@ -25,17 +26,30 @@ def write_full(
     console = report_console(stream)
     sources = _Sources(texts or {})
     explained: set[tuple[str, str]] = set()
+    folded = _folded(result.findings)
     for finding in result.findings:
+        if finding.behind:
+            continue
         rule = library.get(finding.rule)
         # Once a file: the same words again under the next line of the same kind save nobody a search.
         told = (finding.site.path, finding.rule) in explained
         explained.add((finding.site.path, finding.rule))
-        console.print(_finding(finding, result.torch, None if told else rule, sources, console), end="\n\n")
+        behind = folded.pop(finding.site, [])
+        console.print(_finding(finding, behind, result.torch, None if told else rule, sources, console), end="\n\n")
     for error in result.errors:
         console.print(_error(error, sources, console), end="\n\n")
     console.print(summary_line(result, run))
     if result.findings:
         console.print(f"'breakscan rule {result.findings[0].rule}' says more of a rule, with examples that compile.")
+
+
+def _folded(findings: Iterable[Finding]) -> dict[Site, list[Finding]]:
+    """The findings that are not shown, by the site of the one that hides them."""
+    folded: dict[Site, list[Finding]] = {}
+    for finding in findings:
+        if finding.behind:
+            folded.setdefault(finding.behind, []).append(finding)
+    return folded
 
 
 class _Sources:
@@ -60,14 +74,20 @@ class _Sources:
             return ""
 
 
-def _finding(finding: Finding, torch: str, rule: Rule | None, sources: _Sources, console: Console) -> Text:
-    """``rule`` is None where its reason and advice stand above already."""
+def _finding(
+    finding: Finding, behind: Sequence[Finding], torch: str, rule: Rule | None, sources: _Sources, console: Console
+) -> Text:
+    """``rule`` is None where its reason and advice stand above already; ``behind`` are the findings it hides."""
     style = STYLES[finding.severity]
     text = Text()
     text.append(f"{finding.site.path}:{finding.site.line}:{finding.site.column}", "bold")
     text.append(f"  {finding.severity.value}", style)
     text.append(f"  {finding.rule} {finding.name}", "bold")
-    text.append(f"    {region_words(finding)}".rstrip(), "dim")
+    region = region_words(finding)
+    if region and text.cell_len + cell_len(region) + 4 > console.width:
+        text.append("\n").append_text(paragraph("", region, console.width, style="dim"))
+    elif region:
+        text.append(f"    {region}", "dim")
     _append_frame(text, sources, finding.site, finding.message, style, console)
     said = []
     if rule:
@@ -78,6 +98,8 @@ def _finding(finding: Finding, torch: str, rule: Rule | None, sources: _Sources,
         said.append(("", sentence))
     if rule:
         said.append(("Instead: ", f"{rule.instead}."))
+    if behind:
+        said.append(("", behind_sentence(behind)))
     for label, sentence in said:
         text.append("\n").append_text(paragraph(label, sentence, console.width))
     return text

@@ -6,8 +6,7 @@ import os
 from typing import TextIO
 
 from breakscan.findings import CheckResult, Severity
-from breakscan.reports.concise import message_with_condition
-from breakscan.reports.wording import Run, summary_line
+from breakscan.reports.wording import Run, one_line, summary_line
 from breakscan.source.paths import display_path
 
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
@@ -28,7 +27,7 @@ def write_github(result: CheckResult, stream: TextIO, run: Run, workspace: str |
         else:
             properties["endLine"] = site.end_line  # GitHub takes columns within one line only
         where = f"{site.path}:{site.line}:{site.column}"
-        said = f"{where}: {finding.rule} {message_with_condition(finding)}"
+        said = f"{where}: {finding.rule} {one_line(finding)}"
         stream.write(_command(LEVELS[finding.severity], properties, said))
     for error in result.errors:
         properties = {"title": "not checked", "file": _path(error.path, workspace)}

@@ -50,4 +50,5 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "gb": list(finding.gb),
         "rewrite": asdict(finding.rewrite) if finding.rewrite else None,
         "condition": finding.condition,
+        "behind": asdict(finding.behind) if finding.behind else None,
     }

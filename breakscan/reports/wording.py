@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from breakscan.analysis.regions import is_assumed
 from breakscan.findings import CheckResult, Finding, Place, Severity, Verdict
 
 INSIDE = {Place.LOOP: "a loop", Place.TRY: "a try", Place.WITH: "a with block"}
+MOST_LINES_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +53,41 @@ def region_words(finding: Finding) -> str:
         return inside
     same_file = region.path == finding.site.path
     where = f"line {region.line}" if same_file else f"{region.path}:{region.line}"
-    if region.how == "nn.Module.forward":
-        why = f"from forward ({where}), assumed compiled"
-    elif region.how == "any function":
-        why = f"from {where}, assumed compiled"
+    entry = region.entry if region.entry != finding.function else None
+    if not is_assumed(region):
+        why = f"compiled from {where}{f' via {entry}' if entry else ''}"
+    elif region.entry == finding.function and same_file:
+        why = "assumed compiled"
     else:
-        why = f"compiled from {where} ({region.how})"
+        why = f"from {f'{region.entry} ({where})' if region.entry else where}, assumed compiled"
     return f"{inside}, {why}" if inside else why
 
 
+def behind_sentence(behind: Sequence[Finding]) -> str:
+    """How many findings a finding hides, and where they are."""
+    lines = list(dict.fromkeys(str(finding.site.line) for finding in behind))
+    if len(lines) > MOST_LINES_NAMED:
+        where = f"lines {lines[0]} to {lines[-1]}"
+    else:
+        where = f"{'line' if len(lines) == 1 else 'lines'} {', '.join(lines)}"
+    show = "it shows" if len(behind) == 1 else "they show"
+    return f"And {len(behind)} more behind it ({where}): {show} once this is mended."
+
+
+def one_line(finding: Finding) -> str:
+    """The message, with the condition under which alone it holds and the line of the finding that hides it."""
+    words = finding.message
+    if finding.condition:
+        words += f" (only when {finding.condition})"
+    if finding.behind:
+        words += f" (behind line {finding.behind.line})"
+    return words
+
+
 def summary_line(result: CheckResult, run: Run) -> str:
-    """``2 errors, 3 warnings in 41 files (0.4 s) · torch 2.13, default mode · 1 suppressed``."""
-    counts = Counter(finding.severity for finding in result.findings)
+    """``2 errors, 3 warnings in 41 files (0.4 s) · torch 2.13, default mode · 3 behind others · 1 suppressed``."""
+    counts = Counter(finding.severity for finding in result.findings if finding.behind is None)
+    behind = sum(finding.behind is not None for finding in result.findings)
     found = [
         counted(counts[severity], one, many)
         for severity, one, many in (
@@ -78,6 +104,8 @@ def summary_line(result: CheckResult, run: Run) -> str:
         f"{', '.join(found) or 'nothing found'} in {counted(result.files, 'file')} ({run.seconds:.1f} s)",
         f"{torch}, {'fullgraph=True' if result.fullgraph else 'default mode'}",
     ]
+    if behind:
+        parts.append(f"{behind} behind others")
     if result.suppressed:
         parts.append(f"{result.suppressed} suppressed")
     if result.errors:

@@ -26,13 +26,18 @@ class EventKind(str, Enum):
     """``with`` on an object of ``callee``.  Forms: made (in the ``with`` line), held (made before)."""
     STORE = "store"
     """An attribute is set.  Forms: assign, augment.  The operand is the object that has the attribute."""
+    READ = "read"
+    """An attribute is read.  The operand is the object that has the attribute."""
     DEFINE = "define"
     """A definition inside a function.  Forms: class."""
     CONSTRUCT = "construct"
     """An object is made.  Forms: module (an ``nn.Module`` with parameters), parameter."""
     COMPILE = "compile"
     """``torch.compile`` or ``Module.compile``.  Forms: used, discarded, rebound-self, repeated (in a
-    loop that does not change what is compiled)."""
+    loop that does not change what is compiled), generator (of what is compiled), unknown-mode."""
+    USE = "use"
+    """Something compiled is called or otherwise used, or its code changes Python state.  ``docs/rules.md`` has the
+    forms; ``attribute`` is the name that it is about."""
 
 
 FORMS: dict[EventKind, frozenset[str]] = {
@@ -57,9 +62,36 @@ FORMS: dict[EventKind, frozenset[str]] = {
     EventKind.ITERATE: frozenset(),
     EventKind.ENTER: frozenset({"made", "held"}),
     EventKind.STORE: frozenset({"assign", "augment"}),
+    EventKind.READ: frozenset(),
     EventKind.DEFINE: frozenset({"class"}),
     EventKind.CONSTRUCT: frozenset({"module", "parameter"}),
-    EventKind.COMPILE: frozenset({"used", "discarded", "rebound-self", "repeated"}),
+    EventKind.COMPILE: frozenset({"used", "discarded", "rebound-self", "repeated", "generator", "unknown-mode"}),
+    EventKind.USE: frozenset(
+        {
+            "accumulated-gradients",
+            "changing-attribute",
+            "changing-default",
+            "changing-number",
+            "changing-size",
+            "changing-text",
+            "fsdp",
+            "global-counter",
+            "growing-attribute",
+            "growing-container",
+            "isinstance",
+            "method",
+            "mixed-autocast",
+            "mixed-grad",
+            "output-fed-back",
+            "output-kept",
+            "state-dict",
+            "state-dict-mismatch",
+            "switched",
+            "timed-cold",
+            "timed-unsynchronised",
+            "unrolled-number",
+        }
+    ),
 }
 
 OPERANDS = frozenset(
@@ -73,17 +105,21 @@ OPERANDS = frozenset(
         "tensor:intermediate",
         "number",
         "constant",
+        "true",
         "none",
         "shape",
         "module",
         "container",
         "container:tensor",
         "instance",
+        "class",
+        "function:captures",
         "unknown",
     }
 )
 """What an operand can be.  ``number`` is a Python number read out of a tensor; a tensor with a suffix is one
-of which more is known, and also counts as ``tensor``; so is ``container:tensor``, which holds one."""
+of which more is known, and also counts as ``tensor``; so is ``container:tensor``, which holds one.  ``true`` is
+the constant ``True``; ``function:captures`` a function that uses what is no constant of the code around it."""
 
 
 @dataclass(frozen=True, slots=True)

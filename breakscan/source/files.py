@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 SKIPPED_FOLDERS = frozenset(
     {
-        ".bzr", ".direnv", ".eggs", ".git", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox", ".pants.d", ".pyenv",
-        ".pytest_cache", ".pytype", ".ruff_cache", ".svn", ".tox", ".venv", ".vscode", "__pycache__",
-        "__pypackages__", "_build", "buck-out", "build", "dist", "node_modules", "site-packages", "venv",
+        ".breakscan_cache", ".bzr", ".direnv", ".eggs", ".git", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox",
+        ".pants.d", ".pyenv", ".pytest_cache", ".pytype", ".ruff_cache", ".svn", ".tox", ".venv", ".vscode",
+        "__pycache__", "__pypackages__", "_build", "buck-out", "build", "dist", "node_modules", "site-packages",
+        "venv",
     }
 )  # fmt: skip
 """Folders that are never entered on the way down, whatever a configuration says.  Naming one checks it."""

@@ -57,13 +57,12 @@ class SourceModule:
         return self.text.isascii()
 
 
-def read_module(path: Path, display: str) -> SourceModule:
-    """The module in a file.  Raises SourceProblem where it cannot be read, decoded or parsed."""
+def read_source(path: Path, display: str) -> bytes:
+    """The content of a file.  Raises SourceProblem where it cannot be read."""
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise SourceProblem(SourceError(display, 1, 1, f"cannot be read: {error.strerror}")) from error
-    return parse_module(decode_source(data, display), path, display)
 
 
 def decode_source(data: bytes, display: str) -> str:

@@ -50,7 +50,8 @@ def test_json_is_valid_by_the_schema(breakscan: Run, folder: Path) -> None:
     jsonschema.Draft202012Validator(SCHEMA).validate(data)
     assert data["summary"] == {"files": 3, "findings": 1, "by_rule": {"BRK101": 1}}
     assert [error["path"] for error in data["errors"]] == ["broken.py", "gone.py"]
-    assert data["findings"][0]["region"] == {"path": "model.py", "line": 5, "how": "nn.Module.forward"}
+    region = {"path": "model.py", "line": 5, "how": "nn.Module.forward", "entry": data["findings"][0]["function"]}
+    assert data["findings"][0]["region"] == region
 
 
 def test_github_annotations(breakscan: Run) -> None:
@@ -185,6 +186,7 @@ class TestConfiguration:
             "ignore = []",
             "exclude = []",
             "rules = []",
+            'cache-dir = ".breakscan_cache"',
             "[per-file-ignores]",
             '"a.py" = ["BRK101"]',
             "# 1 rules: BRK101",

@@ -58,6 +58,7 @@ select = ["BRK1", "our-own-rule"]
 ignore = ["branch-on-tensor"]
 exclude = ["vendored/", "*_pb2.py"]
 rules = ["lint"]
+cache-dir = "build/kept"
 
 [tool.breakscan.per-file-ignores]
 "tests/*" = ["BRK101"]
@@ -74,6 +75,7 @@ rules = ["lint"]
         ignore=("branch-on-tensor",),
         exclude=("vendored/", "*_pb2.py"),
         rule_folders=(project / "lint",),
+        cache_dir=project / "build" / "kept",
         per_file_ignores=(("tests/*", ("BRK101",)),),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from breakscan.findings import (
@@ -27,7 +28,7 @@ EAGER = Finding(
     message="a Python branch on a tensor's value",
     site=Site("src/model.py", 3, 8, 3, 15),
     function="Block.forward",
-    region=Region("train.py", 41, "torch.compile(model)"),
+    region=Region("train.py", 41, "torch.compile(model)", "Model.forward"),
     gb=("GB0170", "GB7000"),
     verdict=Verdict.EAGER,
     place=Place.LOOP,
@@ -47,6 +48,7 @@ SPLIT = Finding(
     verdict=Verdict.SPLITS,
     condition="mask is given",
 )
+BEHIND = replace(EAGER, site=Site("src/model.py", 4, 9, 4, 13), behind=EAGER.site)
 SOURCE = """import torch
 for h in heads:
     if x.any():

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from report_results import EAGER, SOURCE, SPLIT, UNPARSED, result
+from report_results import BEHIND, EAGER, SOURCE, SPLIT, UNPARSED, result
 from rich.cells import cell_len
 
-from breakscan.findings import CheckResult, Place, Region, Severity, Verdict
+from breakscan.findings import CheckResult, Finding, Kind, Place, Region, Severity, Verdict
 from breakscan.reports.full import write_full
 from breakscan.reports.wording import Run
 from breakscan.rulebook.library import load_library
@@ -28,7 +28,7 @@ def written(found: CheckResult, texts: dict[str, str] | None = None) -> str:
 def test_a_finding_shows_where_what_why_and_what_instead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     expected = f"""\
-        src/model.py:3:8  error  BRK101 branch-on-tensor    in Block.forward, compiled from train.py:41 (torch.compile(model))
+        src/model.py:3:8  error  BRK101 branch-on-tensor    in Block.forward, compiled from train.py:41 via Model.forward
              2 │ for h in heads:
              3 │     if x.any():
                │        ━━━━━━━ a Python branch on a tensor's value
@@ -91,15 +91,65 @@ def test_the_caller_that_is_given_up_is_named(place: Place, sentence: str) -> No
 @pytest.mark.parametrize(
     ("region", "words"),
     [
-        (Region("src/model.py", 5, "nn.Module.forward"), "in Block.forward, from forward (line 5), assumed compiled"),
-        (Region("m.py", 5, "nn.Module.forward"), "in Block.forward, from forward (m.py:5), assumed compiled"),
+        (Region("src/model.py", 5, "nn.Module.forward"), "in Block.forward, from line 5, assumed compiled"),
+        (Region("src/model.py", 5, "nn.Module.forward", "Block.forward"), "in Block.forward, assumed compiled"),
+        (
+            Region("src/model.py", 5, "nn.Module.forward", "Net.forward"),
+            "in Block.forward, from Net.forward (line 5), assumed compiled",
+        ),
+        (
+            Region("m.py", 5, "nn.Module.forward", "Block.forward"),
+            "in Block.forward, from Block.forward (m.py:5), assumed compiled",
+        ),
+        (Region("m.py", 5, "any function", "step"), "in Block.forward, from step (m.py:5), assumed compiled"),
         (Region("m.py", 5, "any function"), "in Block.forward, from m.py:5, assumed compiled"),
-        (Region("m.py", 5, "@torch.compile"), "in Block.forward, compiled from m.py:5 (@torch.compile)"),
+        (Region("m.py", 5, "@torch.compile"), "in Block.forward, compiled from m.py:5"),
+        (Region("m.py", 5, "@torch.compile", "Block.forward"), "in Block.forward, compiled from m.py:5"),
+        (Region("src/model.py", 5, "@torch.compile", "step"), "in Block.forward, compiled from line 5 via step"),
         (None, "in Block.forward"),
     ],
 )
 def test_why_the_code_counts_as_compiled_is_said(region: Region | None, words: str) -> None:
     assert written(result(replace(EAGER, region=region))).splitlines()[0].endswith(f"    {words}")
+
+
+def test_a_module_level_finding_says_only_why() -> None:
+    region = Region("m.py", 5, "torch.compile(step)", "step")
+    first = written(result(replace(EAGER, function=None, region=region))).splitlines()[0]
+    assert first.endswith("branch-on-tensor    compiled from m.py:5 via step")
+
+
+def test_the_root_has_a_line_of_its_own_where_the_first_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    head = "src/model.py:3:8  error  BRK101 branch-on-tensor"
+    region = "in Block.forward, compiled from train.py:41 via Model.forward"
+    monkeypatch.setenv("COLUMNS", str(len(head) + 4 + len(region)))
+    assert written(result(EAGER)).splitlines()[0] == f"{head}    {region}"
+    monkeypatch.setenv("COLUMNS", str(len(head) + 4 + len(region) - 1))
+    assert written(result(EAGER)).splitlines()[:2] == [head, f"   {region}"]
+
+
+def at(line: int, column: int = 9) -> Finding:
+    return replace(BEHIND, site=replace(BEHIND.site, line=line, end_line=line, column=column))
+
+
+@pytest.mark.parametrize(
+    ("behind", "sentence"),
+    [
+        ([at(4)], "And 1 more behind it (line 4): it shows once this is mended."),
+        ([at(4), at(4, 20)], "And 2 more behind it (line 4): they show once this is mended."),
+        ([at(4), at(7), at(7, 20)], "And 3 more behind it (lines 4, 7): they show once this is mended."),
+        ([at(n) for n in range(4, 12)], "And 8 more behind it (lines 4, 5, 6, 7, 8, 9, 10, 11): they show once"),
+        ([at(n) for n in range(4, 13)], "And 9 more behind it (lines 4 to 12): they show once this is mended."),
+    ],
+)
+def test_findings_behind_another_are_folded_under_it(behind: list[Finding], sentence: str) -> None:
+    recompile = replace(SPLIT, kind=Kind.RECOMPILE, rule="BRK701", name="other")
+    lines = written(result(EAGER, *behind, recompile)).splitlines()
+    said = next(i for i, line in enumerate(lines) if line.startswith("   And "))
+    assert lines[said].strip().startswith(sentence)
+    assert lines[said - 1].startswith("   Instead: ")
+    assert lines[said + 1] == ""
+    assert [line.split()[0] for line in lines if line.startswith("src/")] == ["src/model.py:3:8", "src/model.py:5:4"]
 
 
 def test_a_file_that_could_not_be_parsed_is_shown_with_its_line() -> None:

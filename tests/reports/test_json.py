@@ -10,10 +10,10 @@ from typing import Any
 
 import jsonschema
 import pytest
-from report_results import EAGER, SPLIT, UNPARSED, result
+from report_results import BEHIND, EAGER, SPLIT, UNPARSED, result
 
 import breakscan
-from breakscan.findings import CheckResult, Confidence, Kind, Severity
+from breakscan.findings import CheckResult, Confidence, Kind, Region, Severity
 from breakscan.reports.json_report import write_json
 
 SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "check.schema.json").read_text(encoding="utf-8"))
@@ -52,10 +52,11 @@ def test_the_whole_object() -> None:
                 "message": "a Python branch on a tensor's value",
                 "site": {"path": "src/model.py", "line": 3, "column": 8, "end_line": 3, "end_column": 15},
                 "function": "Block.forward",
-                "region": {"path": "train.py", "line": 41, "how": "torch.compile(model)"},
+                "region": {"path": "train.py", "line": 41, "how": "torch.compile(model)", "entry": "Model.forward"},
                 "gb": ["GB0170", "GB7000"],
                 "rewrite": {"id": "where", "safety": "unsafe"},
                 "condition": None,
+                "behind": None,
             },
             {
                 "rule": "BRK101",
@@ -70,11 +71,25 @@ def test_the_whole_object() -> None:
                 "gb": ["GB0170"],
                 "rewrite": None,
                 "condition": "mask is given",
+                "behind": None,
             },
         ],
         "errors": [{"path": "src/bad.py", "line": 2, "column": 7, "message": "cannot be parsed: invalid syntax"}],
         "summary": {"files": 41, "findings": 2, "by_rule": {"BRK101": 2}},
     }
+
+
+def test_findings_behind_another_are_listed_and_name_its_site() -> None:
+    data = written(result(EAGER, BEHIND))
+    assert valid(data)
+    assert [f["behind"] for f in data["findings"]] == [None, data["findings"][0]["site"]]
+    assert data["summary"]["findings"] == 2
+
+
+def test_a_root_whose_function_has_no_name() -> None:
+    data = written(result(replace(EAGER, region=Region("train.py", 41, "torch.compile(lambda x: x)"))))
+    assert valid(data)
+    assert data["findings"][0]["region"]["entry"] is None
 
 
 @pytest.mark.parametrize("kind", list(Kind))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from report_results import EAGER, SPLIT, UNPARSED, result
+from report_results import BEHIND, EAGER, SPLIT, UNPARSED, result
 
 from breakscan.findings import CheckResult, Severity, Site
 from breakscan.reports.concise import write_concise
@@ -33,6 +33,18 @@ def test_concise() -> None:
         "src/model.py:5:4: warning BRK101 a Python branch on a tensor's value (only when mask is given)\n"
         "src/bad.py:2:7: not checked cannot be parsed: invalid syntax\n" + END
     )
+
+
+def test_findings_behind_another_are_listed_and_say_so() -> None:
+    stream = io.StringIO()
+    found = result(EAGER, replace(BEHIND, condition="mask is given"))
+    write_concise(found, stream, RUN)
+    said = "BRK101 a Python branch on a tensor's value (only when mask is given) (behind line 3)"
+    assert stream.getvalue().splitlines()[1:] == [
+        f"src/model.py:4:9: error {said}",
+        "1 error in 41 files (0.4 s) · torch 2.13, default mode · 1 behind others",
+    ]
+    assert github(found).splitlines()[1].endswith(f"::src/model.py:4:9: {said}")
 
 
 def test_concise_never_wraps_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,5 +86,5 @@ def test_github_paths_are_relative_to_the_checkout(tmp_path: Path, monkeypatch: 
 def test_statistics_counts_the_most_frequent_first() -> None:
     other = replace(EAGER, rule="BRK201", name="item")
     stream = io.StringIO()
-    write_statistics(result(other, EAGER, *[SPLIT] * 9), stream, RUN)
+    write_statistics(result(other, EAGER, BEHIND, *[SPLIT] * 8), stream, RUN)
     assert stream.getvalue().splitlines()[:2] == ["10  BRK101  branch-on-tensor", " 1  BRK201  item"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from report_results import EAGER, SPLIT, UNPARSED, result
+from report_results import BEHIND, EAGER, SPLIT, UNPARSED, result
 
 from breakscan.findings import Finding, Severity
 from breakscan.reports.wording import Run, summary_line
@@ -25,6 +25,11 @@ HINT = replace(EAGER, severity=Severity.INFO)
             "2 errors, 1 warning, 2 hints in 41 files (1.2 s) · torch 2.13, default mode",
         ),
         ([SPLIT], {"suppressed": 3}, "1 warning in 41 files (1.2 s) · torch 2.13, default mode · 3 suppressed"),
+        (
+            [EAGER, BEHIND, BEHIND],
+            {"suppressed": 3},
+            "1 error in 41 files (1.2 s) · torch 2.13, default mode · 2 behind others · 3 suppressed",
+        ),
         ([], {"fullgraph": True}, "nothing found in 41 files (1.2 s) · torch 2.13, fullgraph=True"),
         (
             [],

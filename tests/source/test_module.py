@@ -13,8 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from breakscan.findings import Site
-from breakscan.source.module import SourceModule, SourceProblem, decode_source, parse_module, read_module
+from breakscan.source.module import SourceModule, SourceProblem, decode_source, parse_module, read_source
 from breakscan.source.paths import display_path
+
+
+def _read(path: Path, display: str) -> SourceModule:
+    return parse_module(decode_source(read_source(path, display), display), path, display)
 
 
 def module(text: str) -> SourceModule:
@@ -24,7 +28,7 @@ def module(text: str) -> SourceModule:
 def problem_of(path: Path, data: bytes) -> tuple[int, int, str]:
     path.write_bytes(data)
     with pytest.raises(SourceProblem) as caught:
-        read_module(path, "shown.py")
+        _read(path, "shown.py")
     error = caught.value.error
     assert error.path == "shown.py"
     return error.line, error.column, error.message
@@ -44,7 +48,7 @@ def problem_of(path: Path, data: bytes) -> tuple[int, int, str]:
 def test_encodings_are_those_of_python(tmp_path: Path, data: bytes, name: str | None) -> None:
     path = tmp_path / "x.py"
     path.write_bytes(data)
-    tree = read_module(path, "x.py").tree
+    tree = _read(path, "x.py").tree
     assert [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)] == ([name] if name else [])
 
 
@@ -54,7 +58,7 @@ def test_all_line_ends_count_alike(tmp_path: Path, end: str) -> None:
     path.write_bytes(
         f"a = 1{end}{end}b = '\\x0c'  # \x0c form feed, \u2028 and \x1c end no line{end}c = 3{end}".encode()
     )
-    read = read_module(path, "x.py")
+    read = _read(path, "x.py")
     assert [node.lineno for node in read.tree.body] == [1, 3, 4]
     assert [read.lines[node.lineno - 1][0] for node in read.tree.body] == ["a", "b", "c"]
 
@@ -88,10 +92,10 @@ def test_what_cannot_be_read_says_where_and_why(
 
 def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
     with pytest.raises(SourceProblem) as caught:
-        read_module(tmp_path / "gone.py", "gone.py")
+        _read(tmp_path / "gone.py", "gone.py")
     assert caught.value.error.message == "cannot be read: No such file or directory"
     with pytest.raises(SourceProblem, match="cannot be read: Is a directory"):
-        read_module(tmp_path, "folder")
+        _read(tmp_path, "folder")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,112 @@
+"""Dataclasses as plain JSON values and back, with every type checked on the way in."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+Decoder = Callable[[Any], Any]
+
+
+def encode(value: Any) -> Any:
+    """The JSON form of a value: a dataclass is the list of its fields, a member of an enum its value."""
+    if is_dataclass(value):
+        return [encode(getattr(value, field.name)) for field in fields(value)]
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, (tuple, list)):
+        return [encode(item) for item in value]
+    if isinstance(value, dict):
+        return {key: encode(item) for key, item in value.items()}
+    return value
+
+
+@cache
+def decoder(kind: Any) -> Decoder:
+    """A function that turns the JSON form of a ``kind`` back into one, and raises ValueError for anything else.
+
+    Raises TypeError for kinds that have no JSON form here.
+    """
+    if kind in (str, int, bool):
+        return _scalar(kind)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _member(kind)
+    if isinstance(kind, type) and is_dataclass(kind):
+        return _dataclass(kind)
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is list:
+        return _items(list, arguments[0])
+    if origin is tuple and arguments[1:] == (...,):
+        return _items(tuple, arguments[0])
+    if origin is dict and arguments[0] is str:
+        return _table(arguments[1])
+    if origin in (Union, types.UnionType) and len(arguments) == 2 and arguments[1] is type(None):
+        return _optional(arguments[0])
+    raise TypeError(f"{kind} has no JSON form")
+
+
+def _scalar(kind: type) -> Decoder:
+    def decode(value: Any) -> Any:
+        if type(value) is not kind:
+            raise ValueError(f"{value!r:.80} is no {kind.__name__}")
+        return value
+
+    return decode
+
+
+def _member(kind: type[Enum]) -> Decoder:
+    members = {member.value: member for member in kind}
+
+    def decode(value: Any) -> Any:
+        if type(value) is not str or value not in members:
+            raise ValueError(f"{value!r:.80} is no {kind.__name__}")
+        return members[value]
+
+    return decode
+
+
+def _dataclass(kind: type) -> Decoder:
+    hints = get_type_hints(kind)
+    parts = [decoder(hints[field.name]) for field in fields(kind)]
+
+    def decode(value: Any) -> Any:
+        if type(value) is not list:
+            raise ValueError(f"{value!r:.80} is no {kind.__name__}")
+        return kind(*[part(item) for part, item in zip(parts, value, strict=True)])
+
+    return decode
+
+
+def _items(kind: type, item_kind: Any) -> Decoder:
+    part = decoder(item_kind)
+
+    def decode(value: Any) -> Any:
+        if type(value) is not list:
+            raise ValueError(f"{value!r:.80} is no list")
+        return kind([part(item) for item in value])
+
+    return decode
+
+
+def _table(item_kind: Any) -> Decoder:
+    part = decoder(item_kind)
+
+    def decode(value: Any) -> Any:
+        if type(value) is not dict:
+            raise ValueError(f"{value!r:.80} is no table")
+        return {key: part(item) for key, item in value.items()}
+
+    return decode
+
+
+def _optional(item_kind: Any) -> Decoder:
+    part = decoder(item_kind)
+
+    def decode(value: Any) -> Any:
+        return None if value is None else part(value)
+
+    return decode
