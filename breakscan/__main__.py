@@ -29,4 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    # `python -m` puts the working directory first: a click.py or random.py there would be run.
+    if sys.path and not getattr(sys.flags, "safe_path", False):
+        del sys.path[0]
     sys.exit(main())

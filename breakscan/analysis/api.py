@@ -6,26 +6,12 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
-BOOL_RESULT = frozenset(
-    "isnan isinf isfinite isposinf isneginf isreal isclose isin eq ne lt le gt ge equal_ greater greater_equal less "
-    "less_equal not_equal logical_and logical_or logical_not logical_xor any all signbit bool".split()
-)
-INT_RESULT = frozenset(
-    "argmax argmin argsort nonzero argwhere count_nonzero bincount searchsorted bucketize randint randint_like "
-    "randperm tril_indices triu_indices one_hot long int short byte char multinomial".split()
-)
-FLOAT_RESULT = frozenset(
-    "rand randn rand_like randn_like linspace logspace float half double bfloat16 mean std var sqrt rsqrt exp log log2 "
-    "log10 log1p expm1 sin cos tan sinh cosh tanh sigmoid softmax log_softmax erf norm cdist linear gelu silu "
-    "layer_norm batch_norm cross_entropy mse_loss l1_loss scaled_dot_product_attention dropout conv1d conv2d conv3d "
-    "embedding normalize bernoulli normal eye hann_window softplus tanh_ atan2 atan asin acos".split()
-)
-REDUCTIONS = frozenset(
-    "sum mean prod max min amax amin all any std var norm median nanmedian nanmean nansum argmax argmin logsumexp "
-    "count_nonzero std_mean var_mean det trace dist dot vdot".split()
-)
-LOSSES = frozenset({"cross_entropy", "mse_loss", "l1_loss", "nll_loss", "binary_cross_entropy", "kl_div"})
+T = TypeVar("T")
+
+FLOAT_IN_PRACTICE = frozenset({"linear", "conv1d", "conv2d", "conv3d"})
+"""Functions that take ints too, which nobody gives them."""
 DTYPE_CLASS = {
     **dict.fromkeys(("float", "float16", "float32", "float64", "half", "double", "bfloat16"), "float"),
     **dict.fromkeys(("int", "int8", "int16", "int32", "int64", "uint8", "long", "short"), "int"),
@@ -48,13 +34,65 @@ FACTORIES = frozenset({"tensor", "as_tensor", "from_numpy", "asarray", "frombuff
 
 @dataclass(frozen=True, slots=True)
 class TorchApi:
-    """Names by what they return: ``tensor``, ``tensors``, ``varies`` (either), ``size``, ``python`` or ``other``."""
+    """Names by what they return: ``tensor``, ``tensors``, ``varies`` (either), ``size``, ``python`` or ``other``.
+
+    The keys of ``functions`` are dotted names; those of the tables below it are what stands behind ``torch.``, and for
+    methods the bare name.  Ask them by :meth:`dtype_class`, :meth:`result_dtypes` and the like.
+
+    ``dtypes``: the letters of the class of a single result for float, int and bool inputs (``fii``; ``.`` not taken,
+    ``-`` differs).  ``several``: the same for functions with more than one result, a word each, and one text for each
+    number of results there can be; ``fib*`` for any number of them.  ``several_when``: the arguments that ask for more
+    than one result.  ``fields``: names of the results.  ``whole``: with how many tensors, and nothing that keeps a
+    dimension, the result is 0-d.  ``broadcasts``: names whose result has the broadcast shape of the tensors given.
+    """
 
     methods: dict[str, str]
     attributes: dict[str, str]
     functions: dict[str, str]
     modules: frozenset[str]
     modules_with_parameters: frozenset[str]
+    dtypes: dict[str, str]
+    several: dict[str, list[str]]
+    several_when: dict[str, frozenset[str]]
+    fields: dict[str, tuple[str, ...]]
+    whole: dict[str, frozenset[int]]
+    broadcasts: frozenset[str]
+
+    def dtype_class(self, name: str, given: str | None) -> str | None:
+        """The dtype class of a single result, where the tensors given have the class ``given``."""
+        return _class_in(self.dtypes.get(name, ""), given)
+
+    def result_dtypes(self, name: str, given: str | None, asked: frozenset[str] = frozenset()) -> list[str | None]:
+        """The dtype class of each of several results; empty where their number is not known.  ``asked`` are the
+        names of the arguments that the call gives."""
+        texts = [text for text in self.several.get(name, []) if not text.endswith("*")]
+        if len(texts) > 1:
+            count = 1 + len(asked & self.several_when.get(name, frozenset()))
+            texts = [text for text in texts if text.count(" ") + 1 == count]
+        return [_class_in(word, given) for word in texts[0].split()] if texts else []
+
+    def element_dtype(self, name: str, given: str | None) -> str | None:
+        """The dtype class that all of several results have."""
+        classes = {_class_in(word.rstrip("*"), given) for text in self.several.get(name, []) for word in text.split()}
+        return classes.pop() if len(classes) == 1 else None
+
+    def is_whole(self, name: str, tensors: int) -> bool:
+        """Whether the result is 0-d where that many tensors are given, and nothing that keeps a dimension."""
+        return tensors in self.whole.get(name, ())
+
+
+KEEPS_DIMENSIONS = frozenset({"dim", "axis", "keepdim", "keepdims", "reduction", "size_average", "reduce"})
+"""Arguments without which a function of ``TorchApi.whole`` gives a 0-d result."""
+
+_LETTERS = {"float": 0, "int": 1, "bool": 2}
+_CLASSES = {"f": "float", "i": "int", "b": "bool"}
+
+
+def _class_in(pattern: str, given: str | None) -> str | None:
+    if given is not None and len(pattern) == 3 and pattern[_LETTERS[given]] != ".":
+        return _CLASSES.get(pattern[_LETTERS[given]])
+    seen = set(pattern) - {"."}
+    return _CLASSES.get(seen.pop()) if len(seen) == 1 else None
 
 
 @cache
@@ -65,16 +103,38 @@ def load_api(version: str) -> TorchApi:
     if not path.exists():
         path = sorted(folder.glob("*.json"))[-1]
     data = json.loads(path.read_text(encoding="utf-8"))
-    functions = {f"torch.{name}": kind for kind, names in data["functions"].items() for name in names}
-    functions |= {f"torch.nn.functional.{n}": kind for kind, names in data["functional"].items() for n in names}
-    for namespace, names in data["namespaces"].items():
-        functions |= {f"torch.{namespace}.{name}": "tensor" for name in names}
+    functions = {f"torch.{name}": kind for name, kind in _by_name(data["functions"]).items()}
+    for namespace, kinds in {**data["namespaces"], "nn.functional": data["functional"]}.items():
+        functions |= {f"torch.{namespace}.{name}": kind for name, kind in _by_name(kinds).items()}
     for name in FACTORIES:
         functions[f"torch.{name}"] = "tensor"
+    several: dict[str, list[str]] = {}
+    for text, names in data["dtypes_of_several"].items():
+        for name in names:
+            several.setdefault(name, []).append(text)
+    whole: dict[str, frozenset[int]] = {}
+    for count, names in data["whole"].items():
+        whole |= {name: whole.get(name, frozenset()) | {int(count)} for name in names}
     return TorchApi(
-        methods={name: kind for kind, names in data["methods"].items() for name in names},
-        attributes={name: kind for kind, names in data["attributes"].items() for name in names},
+        methods=_by_name(data["methods"]),
+        attributes=_by_name(data["attributes"]),
         functions=functions,
         modules=frozenset(f"torch.nn.{name}" for name in data["modules"]["all"]),
         modules_with_parameters=frozenset(f"torch.nn.{name}" for name in data["modules"]["with_parameters"]),
+        dtypes=_short_too(_by_name(data["dtypes"])),
+        several=_short_too(several),
+        several_when={name: frozenset(text.split()) for name, text in _by_name(data["several_when"]).items()},
+        fields={name: tuple(text.split()) for name, text in _by_name(data["fields"]).items()},
+        whole=_short_too(whole),
+        broadcasts=frozenset(_short_too(dict.fromkeys(data["broadcasts"]))),
     )
+
+
+def _short_too(facts: dict[str, T]) -> dict[str, T]:
+    """With the last part of each name as a name too, where it is none yet: a method often does what a function of
+    ``torch.nn.functional`` or ``torch.special`` does."""
+    return {name.rpartition(".")[2]: fact for name, fact in reversed(facts.items())} | facts
+
+
+def _by_name(groups: dict[str, list[str]]) -> dict[str, str]:
+    return {name: value for value, names in groups.items() for name in names}

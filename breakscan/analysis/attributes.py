@@ -6,16 +6,19 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from breakscan.analysis.values import CONSTANT, SHAPE, Sort, Sure, Value, tensor
+from breakscan.analysis.index import canonical
+from breakscan.analysis.values import CONSTANT, SHAPE, Sort, Sure, Value, join_all, tensor
 
 if TYPE_CHECKING:
     from breakscan.analysis.frame import Frame
 
 
-def attribute_of(frame: Frame, node: ast.AST, owner: Value, name: str, dotted: str | None = None) -> Value:
-    """The value of ``owner.name`` at a node; ``dotted`` is its import-resolved spelling where there is one."""
+def attribute_of(frame: Frame, node: ast.AST, owner: Value, name: str) -> Value:
+    """The value of ``owner.name`` at a node."""
+    if owner.choices:
+        return join_all([attribute_of(frame, node, choice, name) for choice in owner.choices])
     if owner.sort is Sort.NAMESPACE and owner.bound is None:
-        return frame.program.imported(dotted or f"{owner.name}.{name}", frame.index)
+        return frame.program.imported(canonical(f"{owner.name}.{name}"), frame.index)
     if owner.sort is Sort.TENSOR:
         return _tensor_attribute(frame, owner, name)
     if owner.owner is not None:

@@ -163,6 +163,8 @@ def _compare_pair(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Value, r
         return CONSTANT
     if isinstance(op, ast.In | ast.NotIn):
         subject = right if right.is_tensor else left
+        if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
+            return CONSTANT  # a tensor holds no strings: the other side is a dictionary
         compared = right.is_tensor or (right.sort is Sort.CONTAINER and not right.keys)
         if subject.is_tensor and compared:
             frame.emit(EventKind.BRANCH, node, form="in", operand=subject)

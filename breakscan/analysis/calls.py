@@ -47,6 +47,8 @@ _SUGGESTIVE = frozenset("sum mean max min any all std var prod unique tolist res
 
 def apply(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
     """The result of a call.  Emits the call, where a rule could want it."""
+    if callee.choices:
+        return join_all([apply(frame, node, choice, arguments) for choice in callee.choices])
     if callee.sort is Sort.FUNCTION and callee.function is not None:
         return _function(frame, node, callee, arguments)
     if callee.sort is Sort.CLASS and callee.owner is not None:
@@ -68,7 +70,9 @@ def _function(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments)
     if disabled := disabling_decorator(callee.function):
         emit_call(frame, node, disabled, arguments, Sure.CERTAIN)
     given = arguments.behind(callee.bound) if callee.bound is not None else arguments
-    return frame.program.call_function(frame, node, callee.function, given, callee.closure)
+    result = frame.program.call_function(frame, node, callee.function, given, callee.closure)
+    frame.program.call_wrappers(frame, node, callee.function, given)
+    return result
 
 
 def _construct_own(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
@@ -79,7 +83,7 @@ def _construct_own(frame: Frame, node: ast.Call, callee: Value, arguments: Argum
     if is_module and frame.program.makes_parameters(owner):
         frame.emit(EventKind.CONSTRUCT, node, form="module", callee=owner.qualname, operand=made)
     init = frame.program.project.method(owner, "__init__")
-    if init is not None and not is_module:
+    if init is not None and not is_module and not frame.program.has_borrowed(init):
         frame.program.call_function(frame, node, init, arguments.behind(made))
     fields = frame.program.dataclass_fields(owner)
     for i, name in enumerate(fields):
@@ -143,7 +147,10 @@ def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: 
     if name in _DISTINCTIVE:
         return tensor_method(frame, node, Value(Sort.TENSOR, Sure.LIKELY), name, arguments)
     if name in _SUGGESTIVE:
-        return tensor_method(frame, node, Value(Sort.TENSOR, Sure.POSSIBLE), name, arguments)
+        compared = isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Compare)
+        # What a comparison of numbers gives has no such method.
+        known = tensor(Sure.LIKELY, "bool") if compared else Value(Sort.TENSOR, Sure.POSSIBLE)
+        return tensor_method(frame, node, known, name, arguments)
     if name == "size":
         return SHAPE
     frame.program.pass_callables(frame, node, arguments.values())

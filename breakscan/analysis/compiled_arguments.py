@@ -37,7 +37,7 @@ def _of_argument(survey: Survey, use: Use, changes: Changes, argument: ast.expr)
     compiled = use.compiled
     if _changes_size(argument, changes, survey):
         fits_all = compiled.option("dynamic") is True or "mark_dynamic" in survey.text
-        return None if fits_all else Found("changing-size", argument, use.spot, ast.unparse(argument))
+        return None if fits_all else Found("changing-size", argument, use.spot)
     known = function_of(compiled.target, survey.names)
     parameter = parameter_of(use.call, argument, *known) if known else None
     if known is None or parameter is None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from breakscan.analysis.compiled_changes import Changes
-from breakscan.analysis.compiled_names import Target
+from breakscan.analysis.compiled_scopes import Target
 from breakscan.analysis.compiled_uses import Found, Survey
 from breakscan.analysis.index import ClassInfo, FunctionInfo, ModuleIndex, own_nodes, walk
 
@@ -80,7 +80,7 @@ def growing_attributes(
                 held = node.func.value
                 mine = isinstance(held, ast.Attribute) and ast.unparse(held.value) == "self"
                 if mine and isinstance(held, ast.Attribute) and _only_grows(index, info.owner, held.attr):
-                    yield info, node, held.attr
+                    yield info, node, f"self.{held.attr}"
 
 
 def _only_grows(index: ModuleIndex, owner: ClassInfo, attribute: str) -> bool:

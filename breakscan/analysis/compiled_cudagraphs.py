@@ -39,13 +39,13 @@ def _in_loop(survey: Survey, use: Use, loop: Loop) -> Iterator[Found]:
     fed = {a.id for a in given if isinstance(a, ast.Name)} & outputs
     fed -= {name for name in fed if _bound_elsewhere(loop, name, statement)}
     if fed and not backward:
-        yield Found("output-fed-back", use.call, use.spot, min(fed))
+        yield Found("output-fed-back", use.call, use.spot)
     for node in walk(loop):
         if _appends(node):
             assert isinstance(node, ast.Call)
             kept = node.args[0]
             if kept is use.call or (_root(kept) in outputs and not _bound_elsewhere(loop, _root(kept), statement)):
-                yield Found("output-kept", node, use.spot, ast.unparse(node.func).rsplit(".", 1)[0])
+                yield Found("output-kept", node, use.spot)
 
 
 def _appends(node: ast.AST) -> bool:

@@ -6,7 +6,8 @@ import ast
 from enum import Enum
 
 from breakscan.analysis.compiled_changes import mentions
-from breakscan.analysis.compiled_names import Names, Target
+from breakscan.analysis.compiled_names import Names
+from breakscan.analysis.compiled_scopes import Target
 from breakscan.analysis.index import FunctionNode, own_nodes
 
 

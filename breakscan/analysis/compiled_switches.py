@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from breakscan.analysis.compiled_names import Compiled, Scope
+from breakscan.analysis.compiled_scopes import Compiled, Scope
 from breakscan.analysis.compiled_uses import Found, Survey, Use
 from breakscan.analysis.index import FunctionInfo
 
@@ -16,15 +16,13 @@ _GRAD = {
     "torch.enable_grad": "grad",
 }
 _AUTOCAST = frozenset({"torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
-_SWITCHES = frozenset(
-    {
-        "torch.set_default_dtype",
-        "torch.set_default_device",
-        "torch.set_num_threads",
-        "torch.use_deterministic_algorithms",
-        "torch.set_float32_matmul_precision",
-    }
-)
+_SWITCHES = {
+    "torch.set_default_dtype": "the default dtype",
+    "torch.set_default_device": "the default device",
+    "torch.set_num_threads": "the number of threads",
+    "torch.use_deterministic_algorithms": "deterministic mode",
+    "torch.set_float32_matmul_precision": "the precision of matrix products",
+}
 _TRAINS = ("backward", "autograd", "optim")
 
 
@@ -55,22 +53,18 @@ def _contexts(survey: Survey, scope: Scope, uses: list[Use]) -> Iterator[Found]:
     if _called_in_context(survey, scope.info):
         return
     trains = any(word in survey.text for word in _TRAINS)
-    seen: dict[tuple[str, bool], Use] = {}
+    seen: list[tuple[str, bool]] = []
     for use in uses:
         state = _state(survey, use)
-        if state is None:
+        if state is None or state in seen:
             continue
-        for (grad, autocast), earlier in seen.items():
-            if (grad, autocast) == state or state in seen:
-                continue
-            if grad == state[0] and autocast != state[1]:
-                yield Found("mixed-autocast", use.call, use.spot, f"line {earlier.call.lineno}")
-                break
-            # A version with gradients for training and one without for evaluation is as it should be.
-            if autocast == state[1] and (not trains or {grad, state[0]} == {"no_grad", "inference_mode"}):
-                yield Found("mixed-grad", use.call, use.spot, f"line {earlier.call.lineno}")
-                break
-        seen.setdefault(state, use)
+        grads = [grad for grad, autocast in seen if autocast == state[1]]
+        if any(grad == state[0] for grad, _ in seen):
+            yield Found("mixed-autocast", use.call, use.spot, "autocast")
+        # A version with gradients for training and one without for evaluation is as it should be.
+        elif grads and (not trains or "grad" not in (state[0], *grads)):
+            yield Found("mixed-grad", use.call, use.spot, "grad mode")
+        seen.append(state)
 
 
 def _state(survey: Survey, use: Use) -> tuple[str, bool] | None:
@@ -111,11 +105,11 @@ def _switches(survey: Survey, scope: Scope, uses: list[Use]) -> Iterator[Found]:
     first, last = uses[0].call.lineno, uses[-1].call.lineno
     for call, spot in survey.calls:
         name = survey.index.dotted(call.func) if spot.scope is scope else None
-        if name not in _SWITCHES:
+        if name is None or name not in _SWITCHES:
             continue
         in_loop = any(set(spot.loops) & set(use.spot.loops) for use in uses) and not _constant(call)
         if in_loop or first < call.lineno < last:
-            yield Found("switched", call, spot, name)
+            yield Found("switched", call, spot, _SWITCHES[name])
 
 
 def _constant(call: ast.Call) -> bool:

@@ -42,7 +42,11 @@ def misleading_timings(survey: Survey) -> Iterator[Found]:
         if not spot.loops and not _MEANT.search(text) and _is_first(survey, timed[0], spot, stop):
             yield Found("timed-cold", timed[0].call, timed[0].spot)
         on_gpu = re.search(r"[\"']cuda|\.cuda\(", survey.text)
-        if on_gpu and "synchronize" not in survey.text and not _WAITS.search("\n".join(lines[start - 1 : stop])):
+        if (
+            on_gpu
+            and "synchronize" not in survey.text
+            and not _WAITS.search("\n".join(lines[start : stopped.lineno - 1]))
+        ):
             yield Found("timed-unsynchronised", timed[0].call, timed[0].spot)
 
 

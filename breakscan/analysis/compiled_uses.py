@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from breakscan.analysis.compiled_names import Compiled, Names, Scope
+from breakscan.analysis.compiled_names import Names
+from breakscan.analysis.compiled_scopes import Compiled, Scope
 from breakscan.analysis.index import ModuleIndex
 
 Loop = ast.For | ast.AsyncFor | ast.While

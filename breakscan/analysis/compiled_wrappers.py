@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from breakscan.analysis.compiled_names import RETURN_SELF, Compiled, Scope
+from breakscan.analysis.compiled_scopes import RETURN_SELF, Compiled, Scope
 from breakscan.analysis.compiled_uses import Found, Spot, Survey
 from breakscan.analysis.index import own_nodes, walk
 

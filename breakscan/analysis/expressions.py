@@ -20,10 +20,12 @@ from breakscan.analysis.values import (
     NONE,
     UNKNOWN,
     Sort,
+    Sure,
     Value,
     container,
     container_of,
     join_all,
+    literal,
 )
 from breakscan.findings import Place
 from breakscan.rulebook.events import Argument, EventKind
@@ -38,7 +40,10 @@ def evaluate(frame: Frame, node: ast.expr | None) -> Value:
         return NONE
     handler = _HANDLERS.get(type(node))
     if handler is not None:
-        return handler(frame, node)
+        value = handler(frame, node)
+        if value.sort is Sort.TENSOR and value.sure is not Sure.POSSIBLE:
+            frame.saw_tensor = True
+        return value
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.expr):
             evaluate(frame, child)
@@ -46,7 +51,7 @@ def evaluate(frame: Frame, node: ast.expr | None) -> Value:
 
 
 def _constant(frame: Frame, node: ast.Constant) -> Value:
-    return NONE if node.value is None else CONSTANT
+    return literal(node.value)
 
 
 def _name(frame: Frame, node: ast.Name) -> Value:
@@ -57,9 +62,7 @@ def _attribute(frame: Frame, node: ast.Attribute) -> Value:
     narrowed = frame.names.get(truth.attribute_key(node) or "")
     if narrowed is not None:
         return narrowed
-    dotted = frame.index.dotted(node)
-    owner = evaluate(frame, node.value)
-    return attribute_of(frame, node, owner, node.attr, dotted)
+    return attribute_of(frame, node, evaluate(frame, node.value), node.attr)
 
 
 def _subscript(frame: Frame, node: ast.Subscript) -> Value:
@@ -151,6 +154,7 @@ def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.Generato
 
 def _lambda(frame: Frame, node: ast.Lambda) -> Value:
     info = frame.program.lambda_info(node, frame)
+    frame.program.closures.append(frame.names)
     return Value(Sort.FUNCTION, function=info, closure=frame.names)
 
 
@@ -188,6 +192,7 @@ def _call(frame: Frame, node: ast.Call) -> Value:
 
 def function_value(frame: Frame, info: FunctionInfo) -> Value:
     """A function that is defined inside the frame."""
+    frame.program.closures.append(frame.names)
     return Value(Sort.FUNCTION, function=info, closure=frame.names)
 
 

@@ -46,7 +46,7 @@ class FileChecker:
 
     def check_file(self, path: Path, text: str | None = None) -> FileResult:
         """The findings of what a file, or a text that goes by its path, hands to the compiler."""
-        self.project.start()
+        self.project.start(path)
         result = FileResult()
         try:
             self._check(self.project.load(path, text), result)
@@ -100,6 +100,7 @@ class FileChecker:
             name = function.qualname if function else None
             for finding in self.judge.findings(event, index.module.display, name, region, flags):
                 found.add(finding, index)
+        program.release()
         yield from found.located()
 
 

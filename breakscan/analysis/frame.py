@@ -65,10 +65,15 @@ class Frame:
         self.api = program.api
         self.function = function
         self.names = names
+        self.parameters = frozenset(names)
+        """The names that it starts with."""
         self.returned: list[Value] = []
         self.events: dict[EventKey, Event] = {}
         self.silent = False
         """Set while the body of the file is read: nothing there is compiled."""
+        self.saw_tensor = False
+        self.loops = 0
+        """Loops around the statement at hand that are in their second round."""
         self._base_place = place
         self._via = via
         self._places: list[_Enclosing] = []

@@ -30,6 +30,8 @@ class FunctionInfo:
     nested: bool = False
     evidence: object | None = field(default=None, repr=False)
     yields: bool | None = None
+    small: bool | None = None
+    stores: frozenset[str] | None = None
 
     @property
     def name(self) -> str:
@@ -55,7 +57,9 @@ class FunctionInfo:
     @property
     def is_generator(self) -> bool:
         if self.yields is None:
-            self.yields = any(isinstance(n, ast.Yield | ast.YieldFrom) for n in own_nodes(self.node))
+            self.yields = "yield" in self.index.module.text and any(
+                isinstance(n, ast.Yield | ast.YieldFrom) for n in own_nodes(self.node)
+            )
         return self.yields
 
 
@@ -97,6 +101,14 @@ class ModuleIndex:
     @property
     def tree(self) -> ast.Module:
         return self.module.tree
+
+    def release(self) -> None:
+        """Lets go of all that it holds, so that the trees go at once and no collector has to look for them."""
+        for info in self.classes.values():
+            info.methods.clear()
+        for part in (self.functions, self.classes, self.all_functions, self.remembered):
+            part.clear()
+        self.module = SourceModule(self.module.path, self.module.display, "", ast.Module([], []))
 
     def dotted(self, node: ast.expr) -> str | None:
         """The import-resolved dotted name of ``a.b.c``: ``torch.nn.functional.relu`` for ``F.relu``."""

@@ -35,7 +35,7 @@ class Judge:
             labels = rule.examples_of(event.callee)
             ruling = self.ledger.ruling(rule.id, self.mode, event.place, event.form, labels)
             verdict = ruling.verdict if ruling else None
-            if rule.kind is Kind.GRAPH_BREAK and verdict is Verdict.COMPILES:
+            if rule.kind in (Kind.GRAPH_BREAK, Kind.RECOMPILE) and verdict is Verdict.COMPILES:
                 continue
             confidence = _confidence(event, pattern)
             found.append(

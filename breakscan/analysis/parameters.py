@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from breakscan.analysis.annotations import annotated_value
-from breakscan.analysis.index import FunctionInfo, FunctionNode, own_nodes
+from breakscan.analysis.index import FunctionInfo, FunctionNode, own_nodes, walk
 from breakscan.analysis.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value, container_of
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ def parameter_values(api: TorchApi, info: FunctionInfo, *, entry: bool, compiled
     if info.owner is not None and not info.is_static and ordered:
         ordered = ordered[1:]
     defaults = info.defaults
-    evidence = _evidence(api, info)
+    evidence = partial(_evidence, api, info)
     index = info.index
     values = {
         # Further parameters are as often flags, sizes and modules as tensors.
@@ -55,7 +57,7 @@ def parameter_values(api: TorchApi, info: FunctionInfo, *, entry: bool, compiled
 
 def _parameter(
     index: ModuleIndex,
-    evidence: _Evidence,
+    evidence: Callable[[], _Evidence],
     argument: ast.arg,
     default: ast.expr | None,
     entry: bool,
@@ -63,8 +65,10 @@ def _parameter(
 ) -> Value:
     name = argument.arg
     value = annotated_value(index, argument.annotation)
-    if value.sort is Sort.UNKNOWN and (argument.annotation is None or evidence.uses(name)):
+    if value.sort is Sort.UNKNOWN and (argument.annotation is None or evidence().uses(name)):
         value = _unannotated(evidence, name, default, compiled)
+    if value.is_tensor and value.dtype is None and "~" in index.module.text and evidence().is_mask(name):
+        value = replace(value.at_most(Sure.LIKELY), dtype="bool")
     if value.optional:
         value = replace(value, optional=f"`{name}` is a tensor")
     if isinstance(default, ast.Constant) and isinstance(default.value, bool):
@@ -77,18 +81,21 @@ def _parameter(
         return replace(value, maybe_none=True, optional=f"`{name}` is given")
     if isinstance(default.value, bool) and value.sort in (Sort.CONSTANT, Sort.UNKNOWN):
         return replace(CONSTANT, optional=f"`{name}` is {'off' if default.value else 'on'}")
+    if isinstance(default.value, str | int | float) and value.sort is Sort.CONSTANT:
+        return replace(value, literal=default.value, by_default=True)
     return value
 
 
-def _unannotated(evidence: _Evidence, name: str, default: ast.expr | None, compiled: bool) -> Value:
+def _unannotated(look: Callable[[], _Evidence], name: str, default: ast.expr | None, compiled: bool) -> Value:
     if isinstance(default, ast.Constant) and default.value is not None:
         return CONSTANT
     if isinstance(default, ast.Tuple | ast.List | ast.Dict | ast.UnaryOp):
         return CONSTANT
+    evidence = look()
     if evidence.speaks_against(name):
         return UNKNOWN
     if evidence.uses(name) or (compiled and default is None):
-        return Value(Sort.TENSOR, Sure.LIKELY)
+        return Value(Sort.TENSOR, Sure.LIKELY, dtype="bool" if evidence.is_mask(name) else None)
     return NONE if isinstance(default, ast.Constant) else UNKNOWN
 
 
@@ -106,6 +113,7 @@ class _Evidence:
     def __init__(self, index: ModuleIndex, api: TorchApi, node: FunctionNode) -> None:
         self._tensor: set[str] = set()
         self._other: set[str] = set()
+        self._mask: set[str] = set()
         self._index = index
         self._api = api
         readers = {
@@ -114,6 +122,7 @@ class _Evidence:
             ast.Subscript: self._subscript,
             ast.Slice: self._slice,
             ast.Compare: self._compare,
+            ast.UnaryOp: self._invert,
             ast.If: self._test,
             ast.While: self._test,
             ast.IfExp: self._test,
@@ -128,6 +137,11 @@ class _Evidence:
 
     def _yield(self, node: ast.Yield | ast.YieldFrom) -> None:
         self.yields = True
+
+    def _invert(self, node: ast.UnaryOp) -> None:
+        """``x[~m]``: nothing else is sensibly inverted than a mask."""
+        if isinstance(node.op, ast.Invert) and isinstance(node.operand, ast.Name):
+            self._mask.add(node.operand.id)
 
     def _subscript(self, node: ast.Subscript) -> None:
         if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
@@ -151,6 +165,10 @@ class _Evidence:
         dotted = self._index.dotted(node.func) or ""
         if dotted in ("range", "int", "isinstance") and not self._asks_for_tensor(node):
             self._speak_against(node.args[0])
+        elif dotted.rsplit(".", 1)[-1] in ("range", "arange"):
+            for name in (inner for argument in node.args for inner in walk(argument)):
+                if isinstance(name, ast.Name):
+                    self._speak_against(name)
         elif isinstance(node.args[0], ast.Name) and dotted.startswith("torch."):
             self._tensor |= {node.args[0].id} if dotted.rsplit(".", 1)[-1] in _TAKES_TENSOR_FIRST else set()
 
@@ -158,9 +176,13 @@ class _Evidence:
         return len(node.args) == 2 and "Tensor" in ast.unparse(node.args[1])
 
     def _compare(self, node: ast.Compare) -> None:
-        """Comparing with a literal speaks for a Python value."""
+        """Comparing with a literal or a size speaks for a Python value."""
         if any(isinstance(c, ast.Constant) and c.value is not None for c in node.comparators):
             self._speak_against(node.left)
+        sides = [node.left, *node.comparators]
+        if any(_is_size(side) for side in sides):
+            for side in sides:
+                self._speak_against(side)
 
     def _test(self, node: ast.If | ast.While | ast.IfExp) -> None:
         """A bare name that is tested is a flag: hardly anybody tests a tensor so."""
@@ -176,11 +198,27 @@ class _Evidence:
 
     def uses(self, name: str) -> bool:
         """Whether the name is used as only a tensor can be."""
-        return name in self._tensor
+        return name in self._tensor or name in self._mask
+
+    def is_mask(self, name: str) -> bool:
+        """Whether the name is used as only a tensor of booleans can be."""
+        return name in self._mask
 
     def speaks_against(self, name: str) -> bool:
         """Whether the name is used as a tensor hardly is, and never as only a tensor can be."""
         return name in self._other and name not in self._tensor
+
+
+def _is_size(node: ast.expr) -> bool:
+    """``x.shape[k]``, ``x.ndim``, ``len(x)``, ``x.size(k)``."""
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    if isinstance(node, ast.Call):
+        node = node.func
+        return (isinstance(node, ast.Name) and node.id == "len") or (
+            isinstance(node, ast.Attribute) and node.attr == "size"
+        )
+    return isinstance(node, ast.Attribute) and node.attr in ("shape", "ndim")
 
 
 _TAKES_TENSOR_FIRST = frozenset(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from functools import partial
+from itertools import islice
 
 from breakscan.analysis.annotations import annotated_value
 from breakscan.analysis.api import DTYPE_CLASS, TorchApi
@@ -13,12 +15,13 @@ from breakscan.analysis.arguments import Arguments
 from breakscan.analysis.calls import apply
 from breakscan.analysis.expressions import evaluate
 from breakscan.analysis.frame import EventKey, Frame
-from breakscan.analysis.index import BUILTINS, ClassInfo, FunctionInfo, ModuleIndex
+from breakscan.analysis.index import BUILTINS, ClassInfo, FunctionInfo, ModuleIndex, own_nodes
+from breakscan.analysis.lending import Lender, Loan, is_untied
 from breakscan.analysis.parameters import parameter_values
 from breakscan.analysis.project import Drawn, GlobalName, Project
 from breakscan.analysis.regions import Entry, is_untraced
 from breakscan.analysis.statements import returned_value, run_body, run_statement
-from breakscan.analysis.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value, container_of, join
+from breakscan.analysis.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value, container_of, join, literal
 from breakscan.findings import Place, Region
 from breakscan.rulebook.events import Event
 from breakscan.rulebook.matching import RuleIndex
@@ -29,8 +32,27 @@ MOST_BORROWED_RUNS = 2
 """So for a function of another file, whose findings are also those of its own."""
 MOST_CALLS_DEEP = 40
 MOST_SILENT_CALLS_DEEP = 3
+MOST_NODES_OF_SMALL = 60
+"""A function with no more is interpreted for each of its calls by itself."""
 MOST_BORROWED = 1500
 """How many functions of other files the entries of one file may draw in."""
+
+
+class _Change(IntEnum):
+    """How the arguments of a call differ from those of the calls before: if in part only, it is enough to interpret
+    the function again when all has been called."""
+
+    NONE = 0
+    IN_PART = 1
+    IN_KIND = 2
+    TO_TENSOR = 3
+    """The one change for which a function of another file is looked at again: its own file knows the rest."""
+
+
+def _change(known: Value | None, merged: Value) -> _Change:
+    if known is not None and known.sort is merged.sort:
+        return _Change.IN_PART
+    return _Change.TO_TENSOR if merged.is_tensor else _Change.IN_KIND
 
 
 @dataclass(slots=True)
@@ -45,6 +67,8 @@ class State:
     events: dict[EventKey, Event] = field(default_factory=dict)
     calls: set[FunctionInfo] = field(default_factory=set)
     handles_tensors: bool = False
+    mixed: bool = False
+    """Whether its calls give it different things."""
     runs: int = 0
     running: bool = False
 
@@ -68,8 +92,14 @@ class Program:
     evaluate = staticmethod(evaluate)
     apply = staticmethod(apply)
 
-    def __init__(self, project: Project, index: ModuleIndex, api: TorchApi, rules: RuleIndex) -> None:
+    def __init__(
+        self, project: Project, index: ModuleIndex, api: TorchApi, rules: RuleIndex, lender: Lender | None = None
+    ) -> None:
         self.project = project
+        self._lender = lender or Lender(project, lambda other, same: Program(project, other, api, rules, same))
+        self.closures: list[dict[str, Value]] = []
+        """The names of frames that inner functions keep hold of."""
+        self._lent: list[tuple[Loan, Region | None]] = []
         self.index = index
         self.module = index.module
         self.api = api
@@ -82,6 +112,10 @@ class Program:
         self._lambdas: dict[ast.Lambda, FunctionInfo] = {}
         self._setups: list[list[tuple[ClassInfo, str, Value]]] = []
         self._silent: dict[object, Value] = {}
+        self._stale: dict[FunctionInfo, dict[str, Value] | None] = {}
+        self._later: dict[tuple[ClassInfo, str], bool] = {}
+        self._makes_parameters: dict[ClassInfo, bool] = {}
+        self._wrappers: dict[tuple[ModuleIndex, str], FunctionInfo | None] = {}
         self._declared: dict[FunctionInfo, dict[str, Value]] = {}
         self._globals: dict[ModuleIndex, dict[str, Value]] = {}
         self._imported: dict[tuple[ModuleIndex, str], Value] = {}
@@ -108,6 +142,7 @@ class Program:
                 state = self.states[entry.function]
                 if not state.runs:
                     self._interpret(entry.function, state, None)
+            self._settle()
             if not self._changed:
                 break
             for state in self.states.values():
@@ -124,10 +159,10 @@ class Program:
 
     def _receiver(self, info: FunctionInfo) -> tuple[str, Value] | None:
         """The name and value of ``self`` or ``cls``."""
-        arguments = [*info.node.args.posonlyargs, *info.node.args.args]
-        if info.owner is None or info.is_static or not arguments:
+        name = _first_parameter(info)
+        if info.owner is None or info.is_static or name is None:
             return None
-        return arguments[0].arg, self.instance(info.owner)
+        return name, self.instance(info.owner)
 
     def instance(self, owner: ClassInfo) -> Value:
         sort = Sort.MODULE if self.project.is_module(owner) else Sort.INSTANCE
@@ -147,26 +182,91 @@ class Program:
         if self._exhausted(info):
             return declared
         caller = self.states.get(frame.function) if frame.function is not None else None
+        if info.index is not self.index and closure is None and frame.place_of(node)[0] is Place.PLAIN:
+            loan = self._borrow(info, given, caller)
+            if loan is not None:
+                return container_of(declared.item()) if info.is_generator else _or_declared(loan.returns, declared)
         state = self.states.get(info)
         if state is None:
             state = self.states[info] = State({}, caller.region if caller else None)
         if caller is not None:
             caller.calls.add(info)
             state.region = state.region or caller.region
-        changed = self._join_arguments(info, state, given)
+        change = self._join_arguments(info, state, given)
         place, via = frame.place_of(node)
         if state.place is Place.PLAIN and place is not Place.PLAIN:
             state.place = place
             state.via = via or (frame.function.qualname if frame.function else None)
-            changed = True
-        if (changed or not state.runs) and not state.running:
+            change = max(change, _Change.IN_PART)
+        if not state.runs or change is _Change.TO_TENSOR or (change is _Change.IN_KIND and info.index is self.index):
             self._interpret(info, state, closure)
+        elif change and info.index is self.index:
+            self._stale[info] = closure
         if info.is_generator:
             return container_of(declared.item())
         result = state.returns
-        if result.sort in (Sort.UNKNOWN, Sort.NAMESPACE) and declared.sort is not Sort.UNKNOWN:
-            return declared
-        return result
+        if state.mixed and _is_small(info) and info not in self._silent_calls:
+            # What comes back depends on what this call gives: the other calls have no say in it.
+            result = self._call_silently(info, given, closure)
+        return _or_declared(result, declared)
+
+    def _borrow(self, info: FunctionInfo, given: Arguments, caller: State | None) -> Loan | None:
+        """What a function of another file comes to apart from this one, where the arguments allow it."""
+        state = State({}, None)
+        self._join_arguments(info, state, given)
+        parameters = {name: self._in_general(info, name, value) for name, value in state.parameters.items()}
+        if not all(map(is_untied, parameters.values())):
+            return None
+        loan = self._lender.lend(info, parameters)
+        if loan is not None:
+            self._lent.append((loan, caller.region if caller else None))
+            if caller is not None:
+                caller.calls.add(info)
+        return loan
+
+    def _in_general(self, info: FunctionInfo, name: str, value: Value) -> Value:
+        """An object as a function of another file sees it: as one of the class that it asks for."""
+        if value.sort is not Sort.INSTANCE or value.owner is None:
+            return value
+        asked = self._declared_parameters(info).get(name, UNKNOWN).owner
+        if asked is None and info.owner is not None and name == _first_parameter(info):
+            asked = info.owner
+        chain = self.project.bases_of(value.owner)
+        if asked is None or asked not in chain or any(set(c.methods) - _MAKING for c in chain[: chain.index(asked)]):
+            return value
+        return Value(Sort.INSTANCE, value.sure, owner=asked, name=asked.qualname, maybe_none=value.maybe_none)
+
+    def run_apart(self, info: FunctionInfo, parameters: dict[str, Value]) -> Value:
+        """Interprets one function, for another file, and returns what it returns."""
+        state = self.states[info] = State(dict(parameters), None)
+        self._interpret(info, state, None)
+        self._settle()
+        return state.returns
+
+    def _settle(self) -> None:
+        """Interprets again what was called with other arguments meanwhile, and takes over what was lent."""
+        while self._stale:
+            info, closure = self._stale.popitem()
+            self._interpret(info, self.states[info], closure)
+        for loan, region in self._lent:
+            for info, lent in loan.states.items():
+                own = self.states.get(info)
+                if own is None:
+                    own = self.states[info] = State({}, region, runs=MOST_RUNS)
+                own.region = own.region or region
+                own.events = {**lent.events, **own.events}
+                own.calls |= lent.calls
+                own.handles_tensors = own.handles_tensors or lent.handles_tensors
+        self._lent = []
+
+    def release(self) -> None:
+        """Empties what functions within functions hold of one another, so that nothing is left for the collector."""
+        for names in self.closures:
+            names.clear()
+
+    def has_borrowed(self, info: FunctionInfo) -> bool:
+        """Whether a function of another file has been interpreted already."""
+        return info.index is not self.index and info in self.states
 
     def _exhausted(self, info: FunctionInfo) -> bool:
         """Whether a function of another file is left alone, for so much of other files has been interpreted."""
@@ -180,7 +280,9 @@ class Program:
         if len(self._silent_calls) >= MOST_SILENT_CALLS_DEEP or info in self._silent_calls:
             return UNKNOWN
         body = info.node.body
-        if not isinstance(body, list) or info.is_generator or isinstance(info.node, ast.AsyncFunctionDef):
+        if not isinstance(body, list) or isinstance(info.node, ast.AsyncFunctionDef) or info.is_generator:
+            return UNKNOWN
+        if info.index is not self.index and not _is_small(info):
             return UNKNOWN
         key = info, tuple(given.positional), tuple(given.named.items()), closure is None
         if key in self._silent:
@@ -202,12 +304,13 @@ class Program:
             known = self._declared[info] = parameter_values(self.api, info, entry=False, compiled=False)
         return known
 
-    def _join_arguments(self, info: FunctionInfo, state: State, given: Arguments) -> bool:
+    def _join_arguments(self, info: FunctionInfo, state: State, given: Arguments) -> _Change:
+        """Takes in what a call gives.  Returns how far it differs from what the calls before gave."""
         base = self._declared_parameters(info)
         node = info.node.args
         names = [a.arg for a in [*node.posonlyargs, *node.args]]
         defaults = info.defaults
-        changed = False
+        change = _Change.NONE
         for position, name in enumerate([*names, *(a.arg for a in node.kwonlyargs)]):
             value = given.get(position if position < len(names) else 10**6, name)
             if value is None and not given.spread and name in defaults:
@@ -216,18 +319,24 @@ class Program:
             known = state.parameters.get(name)
             merged = value if known is None else join(known, value)
             if merged != known:
+                state.mixed = state.mixed or known is not None
                 state.parameters[name] = merged
-                changed = True
+                change = max(
+                    change, _Change.IN_KIND if known is None or known.sort is not merged.sort else _Change.IN_PART
+                )
+            elif value != known:
+                state.mixed = True
         for extra in (node.vararg, node.kwarg):
             if extra is not None and extra.arg not in state.parameters:
                 state.parameters[extra.arg] = base[extra.arg]
-        return changed
+        return change
 
     def _interpret(self, info: FunctionInfo, state: State, closure: dict[str, Value] | None) -> None:
         if state.running or state.runs >= (MOST_RUNS if info.index is self.index else MOST_BORROWED_RUNS):
             return
         if info.owner is not None:
             self._initialise(info.owner)
+        self._stale.pop(info, None)
         state.runs += 1
         state.running = True
         self._depth += 1
@@ -242,11 +351,27 @@ class Program:
                 reaches_end = False
             state.returns = returned_value(frame, reaches_end)
             state.events = frame.events
-            values = [*frame.names.values(), *frame.returned]
-            state.handles_tensors = any(v.is_tensor and v.sure is not Sure.POSSIBLE for v in values)
+            state.handles_tensors = frame.saw_tensor
         finally:
             state.running = False
             self._depth -= 1
+
+    def call_wrappers(self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments) -> None:
+        """Runs what the decorators of a function put around it: that is traced, too."""
+        if frame.silent or not info.decorators:
+            return
+        for name in info.decorators:
+            wrapper = self._wrapper(name, info)
+            if wrapper is not None and wrapper not in self.states and not is_untraced(wrapper):
+                self.call_function(frame, node, wrapper, given)
+
+    def _wrapper(self, decorator: str, info: FunctionInfo) -> FunctionInfo | None:
+        """The function that a decorator of the project puts in place of the one that it is given."""
+        key = info.index, decorator
+        if key not in self._wrappers:
+            found = info.index.functions.get(decorator) or self.project.find(decorator, info.index)
+            self._wrappers[key] = _wrapper_in(found) if isinstance(found, FunctionInfo) else None
+        return self._wrappers[key]
 
     def pass_callables(self, frame: Frame, node: ast.AST, values: list[Value]) -> None:
         """Functions handed to something that is not known: it may well call them."""
@@ -273,7 +398,8 @@ class Program:
         if known is None:
             known = self._globals[index] = {}
             setup = self._set_up(index, index, lambda: self._read_globals(index, known))
-            known.update(setup.names)
+            # What is no literal of the file's own may be set anew from anywhere.
+            known.update({name: CONSTANT if v.literal is not None else v for name, v in setup.names.items()})
             self.flags |= setup.flags
             self.ignored_callees |= setup.ignored_callees
         return known
@@ -383,17 +509,26 @@ class Program:
                     if isinstance(target, ast.Name):
                         self.store(info, target.id, NONE if node.value.value is None else CONSTANT)
         init = info.methods.get("__init__")
-        if init is not None and isinstance(init.node.body, list):
-            values = self._declared_parameters(init)
-            receiver = self._receiver(init)
-            frame = Frame(self, init, {**values, **(dict([receiver]) if receiver else {})})
+        if init is not None:
+            # What may be left out may be given.
+            declared = self._declared_parameters(init).items()
+            self._read_method(init, {name: UNKNOWN for name, value in declared if value.sort is Sort.NONE})
+
+    def _read_method(self, method: FunctionInfo, known: dict[str, Value]) -> None:
+        receiver = self._receiver(method)
+        body = method.node.body
+        if receiver is not None and isinstance(body, list):
+            frame = Frame(self, method, {**self._declared_parameters(method), **dict([receiver]), **known})
             frame.silent = True
-            run_body(frame, init.node.body)
+            run_body(frame, body)
 
     def store(self, owner: ClassInfo, name: str, value: Value) -> None:
         """Remembers what an attribute of a class's instances can hold."""
         if value.sort is Sort.TENSOR:
             value = replace(value, intermediate=False, optional=None)
+        elif value.literal is not None or value.by_default:
+            # Another method may well set it anew.
+            value = replace(value, literal=None, by_default=False)
         key = owner, name
         if self._setups:
             self._setups[-1].append((owner, name, value))
@@ -409,8 +544,28 @@ class Program:
         for base in self.project.bases_of(owner):
             self._read.add((base, name))
             if (base, name) in self._attributes:
-                return self._attributes[base, name]
+                return self._attribute_of_class(owner, base, name)
         return None
+
+    def _attribute_of_class(self, owner: ClassInfo, base: ClassInfo, name: str) -> Value:
+        value = self._attributes[base, name]
+        if value.sort is Sort.NONE and self._set_later(owner, name):
+            value = next(
+                self._attributes[b, name] for b in self.project.bases_of(owner) if (b, name) in self._attributes
+            )
+        return value
+
+    def _set_later(self, owner: ClassInfo, name: str) -> bool:
+        """Whether a method other than ``__init__`` sets an attribute; it is read, if so."""
+        if (owner, name) not in self._later:
+            chain = self.project.bases_of(owner)
+            methods = [
+                m for info in chain for m in info.methods.values() if m.name != "__init__" and name in _stores_of(m)
+            ]
+            self._later[owner, name] = bool(methods)
+            for method in methods:
+                self._set_up(method.index, method, partial(self._read_method, method, {}))
+        return self._later[owner, name]
 
     def attribute(self, frame: Frame, node: ast.AST, owner: Value, name: str) -> Value:
         """The value of an attribute of an instance, or of a class of the file."""
@@ -428,7 +583,9 @@ class Program:
                 return Value(Sort.FUNCTION, function=method, bound=bound)
             self._read.add((base, name))
             if (base, name) in self._attributes:
-                return self._attributes[base, name]
+                return self._attribute_of_class(info, base, name)
+        if self._set_later(info, name) and (known := self.stored(info, name)) is not None:
+            return known
         if owner.sort is Sort.MODULE and name == "training":
             return CONSTANT
         if owner.sort is Sort.MODULE:
@@ -445,19 +602,20 @@ class Program:
             return self.instance(bases[0])
         return Value(Sort.MODULE, Sure.LIKELY) if self.project.is_module(owner) else UNKNOWN
 
-    def makes_parameters(self, owner: ClassInfo, seen: frozenset[ClassInfo] = frozenset()) -> bool:
+    def makes_parameters(self, owner: ClassInfo) -> bool:
         """Whether constructing the class constructs parameters."""
-        self._initialise(owner)
-        chain = self.project.bases_of(owner)
-        for (info, _), value in list(self._attributes.items()):
-            if info not in chain:
-                continue
-            if value.parameter or value.name in self.api.modules_with_parameters:
-                return True
-            part = value.owner if value.sort is Sort.MODULE else None
-            if part is not None and part not in seen | {owner} and self.makes_parameters(part, seen | {owner}):
-                return True
-        return False
+        if owner not in self._makes_parameters:
+            self._makes_parameters[owner] = False  # should it hold itself
+            self._initialise(owner)
+            chain = self.project.bases_of(owner)
+            held = [value for (info, _), value in list(self._attributes.items()) if info in chain]
+            self._makes_parameters[owner] = any(
+                value.parameter
+                or value.name in self.api.modules_with_parameters
+                or (value.sort is Sort.MODULE and value.owner is not None and self.makes_parameters(value.owner))
+                for value in held
+            )
+        return self._makes_parameters[owner]
 
     def dataclass_fields(self, owner: ClassInfo) -> list[str]:
         """The fields of a dataclass, in order; empty for another class."""
@@ -467,9 +625,56 @@ class Program:
         return [n.target.id for n in owner.node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)]
 
 
+def _wrapper_in(decorator: FunctionInfo) -> FunctionInfo | None:
+    """The inner function that calls what the decorator, or the decorator that it makes, is given."""
+    given = {a.arg for a in (*decorator.node.args.posonlyargs, *decorator.node.args.args)}
+    for node in own_nodes(decorator.node):
+        if isinstance(node, ast.FunctionDef):
+            made = decorator.index.all_functions[node]
+            called = {n.func.id for n in own_nodes(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+            return made if given & called else _wrapper_in(made)
+    return None
+
+
+def _stores_of(method: FunctionInfo) -> frozenset[str]:
+    """The attributes of its first parameter that a method sets."""
+    if method.stores is None:
+        receiver = None if method.is_static else _first_parameter(method)
+        method.stores = frozenset(
+            node.attr
+            for node in own_nodes(method.node)
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == receiver
+        )
+    return method.stores
+
+
+def _or_declared(result: Value, declared: Value) -> Value:
+    known = result.sort not in (Sort.UNKNOWN, Sort.NAMESPACE) or declared.sort is Sort.UNKNOWN
+    return result if known else declared
+
+
+def _first_parameter(info: FunctionInfo) -> str | None:
+    given = [*info.node.args.posonlyargs, *info.node.args.args]
+    return given[0].arg if given else None
+
+
+_MAKING = frozenset({"__init__", "__post_init__"})
+
+
+def _is_small(info: FunctionInfo) -> bool:
+    if info.small is None:
+        nodes = list(islice(own_nodes(info.node), MOST_NODES_OF_SMALL + 1))
+        loops = any(isinstance(node, ast.For | ast.While | ast.Try | ast.With) for node in nodes)
+        info.small = len(nodes) <= MOST_NODES_OF_SMALL and not loops
+    return info.small
+
+
 def _default_value(default: ast.expr, base: Value) -> Value:
     if isinstance(default, ast.Constant):
-        return NONE if default.value is None else CONSTANT
+        return literal(default.value)
     return base
 
 
@@ -477,13 +682,16 @@ def _as_declared(value: Value | None, base: Value) -> Value:
     """An argument as the parameter's annotation or use refines it."""
     if value is None or value.sort in (Sort.UNKNOWN, Sort.NAMESPACE):
         return base
-    value = replace(value, optional=None) if value.optional else value
+    if value.optional or value.by_default:
+        value = replace(value, optional=None, by_default=False, literal=None if value.by_default else value.literal)
     if base.is_tensor and value.is_tensor:
         return replace(value, sure=max(value.sure, base.sure), dtype=value.dtype or base.dtype)
     if base.is_tensor and value.sort not in (Sort.NONE, Sort.CONSTANT, Sort.NUMBER, Sort.SHAPE):
         return base
-    if base.sort in (Sort.CONSTANT, Sort.CONTAINER) and value.sort is Sort.CONSTANT:
+    if base.sort is Sort.CONTAINER and value.sort is Sort.CONSTANT:
         return base
+    if base.sort is Sort.CONSTANT and value.sort is Sort.CONSTANT:
+        return value
     if base.sort is Sort.CONTAINER and base.elements and all(v.sort is Sort.CONSTANT for v in base.elements):
         return base
     return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,8 +15,10 @@ from breakscan.analysis.index import BUILTINS, ClassInfo, FunctionInfo, ModuleIn
 from breakscan.source.module import SourceProblem, decode_source, parse_module, read_source
 from breakscan.source.paths import display_path
 
-MOST_LINES_KEPT = 80_000
+MOST_LINES_KEPT = 250_000
 """Of trees that are kept for the next file, in lines: about a kilobyte each."""
+MOST_NEIGHBOURS = 8
+"""How many of the files that come next are awaited before one that nobody imported is dropped."""
 MOST_FILES_A_FILE = 400
 """How many other files one file may draw in.  Behind it names stay unknown."""
 MOST_STARS = 30
@@ -58,8 +60,6 @@ class Project:
         self.root = str(root)
         self.depends: dict[str, str] = {}
         """The digest of every file that was read, by absolute path; empty where a file was looked for in vain."""
-        self.lines_dropped = 0
-        """Of trees that were let go since somebody set this to 0."""
         self._kept: OrderedDict[str, tuple[ModuleIndex, str]] = OrderedDict()
         self._held: dict[str, ModuleIndex | None] = {}
         self._found: dict[tuple[tuple[str, ...], str], Definition | None] = {}
@@ -68,21 +68,29 @@ class Project:
         self._finding: set[tuple[str, str]] = set()
         self._there: dict[str, bool] = {}
         self._digests = Digests()
+        self._roots: deque[str] = deque()
+        self._drawn_in: set[str] = set()
 
     # -- files ------------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
+    def start(self, path: Path) -> None:
         """Begins with another file: forgets what only concerned the one before."""
+        while len(self._roots) > MOST_NEIGHBOURS:
+            known = self._kept.pop(self._roots[0], None) if self._roots[0] not in self._drawn_in else None
+            if known is not None:
+                known[0].release()  # its neighbours are through, and did not import it
+            self._roots.popleft()
         self.depends = {}
         self._held = {}
         self._found = {}
         self._bases = {}
         self._modules = {}
+        self._roots.append(str(path))
         lines = sum(len(index.module.lines) for index, _ in self._kept.values())
         while lines > MOST_LINES_KEPT:
             _, (index, _) = self._kept.popitem(last=False)
             lines -= len(index.module.lines)
-            self.lines_dropped += len(index.module.lines)
+            index.release()
 
     def load(self, path: Path, text: str | None = None) -> ModuleIndex:
         """The index of a file, or of a text that goes by its path.
@@ -168,6 +176,7 @@ class Project:
         if len(self._held) >= MOST_FILES_A_FILE:
             return None
         self._held[path] = None
+        self._drawn_in.add(path)
         try:
             return self.load(Path(path))
         except (SourceProblem, RecursionError):
@@ -278,15 +287,15 @@ class Project:
         known = self._bases.get(info)
         if known is not None:
             return known
-        found: list[ClassInfo] = []
-        queue = [info]
+        found: dict[ClassInfo, None] = {}
+        queue = deque([info])
         while queue:
-            current = queue.pop(0)
+            current = queue.popleft()
             if current not in found:
-                found.append(current)
+                found[current] = None
                 queue += [base for name in current.bases if (base := current.index.class_named(name)) is not None]
-        self._bases[info] = found
-        return found
+        self._bases[info] = list(found)
+        return self._bases[info]
 
     def method(self, info: ClassInfo, name: str) -> FunctionInfo | None:
         """The method that an instance of the class has under a name."""

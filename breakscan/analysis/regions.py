@@ -12,13 +12,12 @@ from breakscan.analysis.project import Project
 from breakscan.findings import Region
 
 _COMPILES = re.compile(r"\bcompile\b|\bexport\b|\boptimize\b")
+_OTHER_COMPILERS = frozenset({"re.compile", "regex.compile"})
 COMPILERS = frozenset({"torch.compile", "torch.export.export", "torch._dynamo.optimize"})
 _DISABLING = frozenset({"torch.compiler.disable", "torch._dynamo.disable"})
 _UNTRACED = _DISABLING | frozenset(
     {
         "torch._disable_dynamo",
-        "torch.jit.ignore",
-        "torch.jit.unused",
         "torch.library.custom_op",
         "torch.library.impl",
         "torch.library.register_fake",
@@ -135,11 +134,20 @@ class _Roots:
             yield from self.decorated(getattr(info.node, "decorator_list", []), info)
         for owner in self.index.classes.values():
             yield from self.decorated(owner.node.decorator_list, self.project.method(owner, "forward"))
-        self.read_variables()
-        for call in walk(self.index.tree):
-            if isinstance(call, ast.Call):
-                for info in self.compiled_by(call):
-                    yield self.entry(info, call, _spelling(call))
+        calls = [node for node in walk(self.index.tree) if isinstance(node, ast.Call) and self.may_compile(node)]
+        if calls:
+            self.read_variables()
+        for call in calls:
+            for info in self.compiled_by(call):
+                yield self.entry(info, call, _spelling(call))
+
+    def may_compile(self, node: ast.Call) -> bool:
+        """Whether a call is worth a closer look: finding out what it is handed takes reading the whole file."""
+        if isinstance(node.func, ast.Call):
+            return is_compiler(self.index, node.func)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "compile":
+            return self.index.dotted(node.func) not in _OTHER_COMPILERS
+        return self.index.dotted(node.func) in COMPILERS
 
     def entry(self, info: FunctionInfo, node: ast.expr, how: str) -> Entry:
         return Entry(info, Region(self.index.module.display, node.lineno, how, info.qualname))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -231,27 +232,45 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     iterable = evaluate(frame, node.iter)
     if iterable.is_tensor:
         frame.emit(EventKind.ITERATE, node.iter, operand=iterable)
-    before = dict(frame.names)
-    # The second pass sees what the first carries round.
-    for _ in range(2):
+
+    def once() -> None:
         bind(frame, node.target, iterable.item())
         with frame.within(Place.LOOP, node):
             run_body(frame, node.body)
-        _reset(frame, join_names(before, frame.names))
+
+    _run_rounds(frame, once)
     run_body(frame, node.orelse)
+
+
+def _run_rounds(frame: Frame, once: Callable[[], None]) -> None:
+    """Runs a loop's body, and again where a second round starts with other values than the first."""
+    before = dict(frame.names)
+    once()
+    carried = join_names(before, frame.names)
+    _reset(frame, carried)
+    if frame.loops < MOST_LOOPS_REPEATED and any(carried[name] != value for name, value in before.items()):
+        frame.loops += 1
+        once()
+        frame.loops -= 1
+        _reset(frame, join_names(carried, frame.names))
+
+
+MOST_LOOPS_REPEATED = 3
+"""Loops inside one another whose second round is looked at: each doubles the work."""
 
 
 def _while(frame: Frame, node: ast.While) -> None:
     if truth.known_truth(frame, node.test) is False:
         run_body(frame, node.orelse)
         return
-    before = dict(frame.names)
-    for _ in range(2):
+
+    def once() -> None:
         branch(frame, node.test, "while", node)
         truth.narrow(frame, node.test, True)
         with frame.within(Place.LOOP, node):
             run_body(frame, node.body)
-        _reset(frame, join_names(before, frame.names))
+
+    _run_rounds(frame, once)
     run_body(frame, node.orelse)
 
 

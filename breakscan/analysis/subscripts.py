@@ -31,8 +31,8 @@ def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Val
                 frame.emit(EventKind.INDEX, node, form=form, operand=value, sure=sure)
     if owner.is_tensor:
         return replace(tensor(owner.sure, owner.dtype), intermediate=True)
-    if owner.sort in (Sort.UNKNOWN, Sort.NAMESPACE) and any(v.is_tensor and v.dtype == "bool" for v in values):
-        return tensor(Sure.LIKELY)
+    if owner.sort in (Sort.UNKNOWN, Sort.NAMESPACE) and any(v.is_tensor and v.zero_dim is not True for v in values):
+        return tensor(Sure.LIKELY)  # a list takes only what is a single number
     if owner.sort is Sort.CONTAINER and len(indices) == 1:
         return _element(owner, indices[0])
     if owner.sort is Sort.MODULE and owner.element is not None:

@@ -75,6 +75,6 @@ def store_attribute(frame: Frame, target: ast.Attribute, value: Value, form: str
         frame.program.store(owner.owner, target.attr, value)
     key = truth.attribute_key(target)
     if key is not None and value.sort not in (Sort.UNKNOWN, Sort.NAMESPACE):
-        frame.names[key] = value
+        frame.names[key] = replace(value, literal=None) if value.literal is not None else value
     elif key is not None:
         frame.names.pop(key, None)

@@ -15,6 +15,7 @@ from breakscan.analysis.values import (
     Sort,
     Sure,
     Value,
+    container,
     container_of,
     join_all,
     number,
@@ -37,17 +38,14 @@ def tensor_method(frame: Frame, node: ast.Call, owner: Value, name: str, argumen
 
 
 def _method_result(frame: Frame, node: ast.Call, owner: Value, name: str, arguments: Arguments) -> Value:
-    kind = frame.api.methods.get(name, "other")
+    kind = "tensor" if name == "numpy" else frame.api.methods.get(name, "other")  # Dynamo traces arrays as tensors
     if kind == "varies":
-        kind = _varying(name, arguments, 0)
+        kind = _varying(frame, name, arguments, 0)
     if kind == "tensor":
-        dtype = _dtype_of_result(frame, node, name, [owner, *arguments.positional], inherit=owner.dtype)
-        zero = _zero_dim(name, arguments, 0)
-        if zero is None and name in _SHAPE_KEEPERS:
-            zero = owner.zero_dim
-        return tensor(owner.sure, dtype, zero)
+        dtype = _dtype_of_result(frame, node, name, [owner, *arguments.positional], owner.dtype)
+        return tensor(owner.sure, dtype, _zero_dim(frame, name, [owner, *arguments.positional], arguments))
     if kind == "tensors":
-        return container_of(tensor(owner.sure, owner.dtype if name in ("split", "chunk", "unbind") else None))
+        return _several(frame, name, owner.dtype, arguments, 0, owner.sure)
     if kind == "size":
         return SHAPE
     if kind == "python":
@@ -55,29 +53,44 @@ def _method_result(frame: Frame, node: ast.Call, owner: Value, name: str, argume
     return UNKNOWN
 
 
-_SHAPE_KEEPERS = frozenset(
-    "abs clamp clamp_ to cpu cuda float half double long int bool bfloat16 detach clone sqrt exp log neg add sub mul "
-    "div logical_not contiguous type_as floor ceil round sigmoid tanh".split()
-)
-
-
-def _varying(name: str, arguments: Arguments, first: int) -> str:
+def _varying(frame: Frame, name: str, arguments: Arguments, first: int) -> str:
     """Whether a function with both kinds of overload returns one tensor or several here."""
-    if name == "where":
+    if name.endswith("where"):
         return "tensors" if len(arguments.values()) == 1 else "tensor"
-    if name == "nonzero":
-        return "tensors" if "as_tuple" in arguments.named else "tensor"
-    if "return_indices" in arguments.named:
-        return "tensors"
-    dim = arguments.get(first, "dim")
-    return "tensors" if dim is not None and dim.sort in (Sort.CONSTANT, Sort.SHAPE) else "tensor"
+    return "tensors" if _asked(frame, name, arguments, first) else "tensor"
 
 
-def _zero_dim(name: str, arguments: Arguments, first: int) -> bool | None:
-    if name in api.REDUCTIONS:
-        given = arguments.positional[first:]
-        return True if not given and not ({"dim", "axis", "keepdim"} & set(arguments.named)) else None
-    return True if name in api.LOSSES and "reduction" not in arguments.named else None
+def _asked(frame: Frame, name: str, arguments: Arguments, first: int) -> frozenset[str]:
+    """The arguments given that make a function return several tensors."""
+    chooses = frame.api.several_when.get(name, frozenset())
+    found = {key for key in chooses & set(arguments.named) if arguments.named[key].truth is not False}
+    if "dim" in chooses:
+        dim = arguments.get(first, "dim")
+        return frozenset({"dim"}) if dim is not None and dim.sort in (Sort.CONSTANT, Sort.SHAPE) else frozenset()
+    return frozenset(found)
+
+
+def _several(frame: Frame, name: str, given: str | None, arguments: Arguments, first: int, sure: Sure) -> Value:
+    dtypes = frame.api.result_dtypes(name, given, _asked(frame, name, arguments, first))
+    if not dtypes:
+        return container_of(tensor(sure, frame.api.element_dtype(name, given)))
+    results = [tensor(sure, dtype) for dtype in dtypes]
+    named = zip(frame.api.fields.get(name, ()), results, strict=False)
+    return replace(container(results), sure=sure, keys=tuple(named))
+
+
+def _zero_dim(frame: Frame, name: str, positional: list[Value], arguments: Arguments) -> bool | None:
+    if frame.api.is_whole(name, len(positional)) and not api.KEEPS_DIMENSIONS & set(arguments.named):
+        return True
+    if name in _SHAPE_KEEPERS or name.rstrip("_") in frame.api.broadcasts:
+        given = [*positional, *arguments.named.values()]
+        flat = all(v.zero_dim if v.is_tensor else v.sort in (Sort.CONSTANT, Sort.SHAPE) for v in given)
+        return True if flat and any(v.is_tensor for v in given) else None
+    return None
+
+
+_SHAPE_KEEPERS = frozenset("cpu cuda detach type_as".split())
+"""Methods that change neither values nor shape, which no test of torch's runs as operators."""
 
 
 def _dtype_of_result(
@@ -86,34 +99,26 @@ def _dtype_of_result(
     for keyword in node.keywords:
         if keyword.arg == "dtype":
             return _dtype_named(frame, keyword.value)
-    bare = name.rstrip("_")
-    if bare in api.BOOL_RESULT:
-        return "bool"
-    if name in api.INT_RESULT:
-        return "int"
-    if name in api.FLOAT_RESULT:
-        return "float"
     if name in ("to", "type"):
         named = [_dtype_named(frame, argument) for argument in node.args]
         return next((dtype for dtype in named if dtype), inherit)
-    if name in ("sum", "prod", "cumsum") and inherit == "bool":
-        return "int"
-    if name.startswith("new_"):
-        return None
-    dtypes = [value.dtype for value in values if value.is_tensor]
-    if "float" in dtypes:
+    if name in _DTYPE_KEEPERS or (name.endswith("_") and not name.endswith("__")):
+        return inherit
+    if name.rpartition(".")[2] in api.FLOAT_IN_PRACTICE:
         return "float"
-    return inherit if bare in _DTYPE_KEEPERS or name in _DTYPE_KEEPERS else None
+    if any(value.is_tensor and value.dtype == "float" for value in values):
+        inherit = "float"
+    return frame.api.dtype_class(name, inherit)
 
 
-_DTYPE_KEEPERS = frozenset(
-    "view reshape squeeze unsqueeze permute transpose expand expand_as clone detach contiguous flatten cpu cuda t "
-    "masked_fill flip roll repeat cat stack gather index_select clamp max min amax amin triu tril narrow select "
-    "unflatten movedim swapaxes repeat_interleave masked_select tensor as_tensor full arange range zeros ones empty "
-    "zeros_like ones_like empty_like full_like where logical_and logical_or bitwise_and bitwise_or ravel view_as "
-    "reshape_as diagonal diag concat concatenate cumsum cummax take_along_dim index_fill add sub mul abs neg "
-    "unfold".split()
-)
+_DTYPE_KEEPERS = frozenset("detach cpu cuda tensor as_tensor full arange range".split())
+
+
+def _dtype_of(value: Value | None) -> str | None:
+    """The dtype class of a tensor, or of the tensors in a list."""
+    if value is not None and value.sort is Sort.CONTAINER:
+        value = value.item()
+    return value.dtype if value is not None and value.is_tensor else None
 
 
 def _dtype_named(frame: Frame, node: ast.expr) -> str | None:
@@ -141,14 +146,14 @@ def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, argumen
         frame.program.pass_callables(frame, node, arguments.values())
         return tensor(Sure.LIKELY)
     kind = frame.api.functions.get(dotted)
+    name = dotted.removeprefix("torch.")
     if kind == "varies":
-        kind = _varying(last, arguments, 1)
+        kind = _varying(frame, name, arguments, 1)
     given = arguments.values()
     if kind == "tensor" and last in _ARITHMETIC and given and all(v.sort in _PLAIN for v in given):
         return UNKNOWN  # Dynamo computes with Python numbers at compile time
     if kind == "tensor":
-        first = arguments.get(0, "input")
-        inherit = first.dtype if first is not None and first.is_tensor else None
+        inherit = _dtype_of(arguments.get(0, "input"))
         if last in ("tensor", "as_tensor", "full", "arange", "range"):
             inherit = _literal_dtype(node, arguments)
         elif last in ("zeros", "ones", "empty"):
@@ -156,10 +161,10 @@ def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, argumen
         elif last == "where" and len(arguments.positional) == 3:
             chosen = [v.dtype for v in arguments.positional[1:] if v.is_tensor]
             inherit = chosen[0] if chosen else None
-        dtype = _dtype_of_result(frame, node, last, [], inherit)
-        return tensor(Sure.CERTAIN, dtype, _zero_dim(last, arguments, 1))
+        dtype = _dtype_of_result(frame, node, name, [], inherit)
+        return tensor(Sure.CERTAIN, dtype, _zero_dim(frame, name, arguments.positional, arguments))
     if kind == "tensors":
-        return container_of(tensor())
+        return _several(frame, name, _dtype_of(arguments.get(0, "input")), arguments, 1, Sure.CERTAIN)
     if kind == "python":
         return number(Sure.CERTAIN) if last in ("equal", "allclose", "is_nonzero") else CONSTANT
     if dotted in ("torch.jit.script", "torch.jit.trace"):

@@ -4,10 +4,12 @@ their outcome is a condition."""
 from __future__ import annotations
 
 import ast
+import operator
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from breakscan.analysis.values import NONE, Sort, Sure, Value
+from breakscan.analysis.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value
 
 if TYPE_CHECKING:
     from breakscan.analysis.frame import Frame
@@ -35,12 +37,46 @@ def known_truth(frame: Frame, test: ast.expr) -> bool | None:
         if dotted in ("typing.TYPE_CHECKING", "TYPE_CHECKING"):
             return False
         value = _known(frame, test)
-        return value.truth if value is not None else None
+        if value is None:
+            return None
+        return bool(value.literal) if value.literal is not None and not value.by_default else value.truth
     if isinstance(test, ast.Call):
         return _known_call(frame, test)
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        return _known_none_test(frame, test)
+        none_test = _known_none_test(frame, test)
+        return _known_comparison(frame, test, by_default=False) if none_test is None else none_test
     return None
+
+
+_Literal = str | int | float
+
+
+def _known_comparison(frame: Frame, test: ast.Compare, *, by_default: bool) -> bool | None:
+    """What comparing a known constant with literals gives; ``by_default`` asks for what it is if nobody gives one."""
+    value = _known(frame, test.left)
+    if value is None or value.literal is None or value.by_default is not by_default:
+        return None
+    right = test.comparators[0]
+    op = type(test.ops[0])
+    if isinstance(right, ast.Constant) and isinstance(right.value, _Literal) and op in _COMPARE:
+        both_numbers = not isinstance(value.literal, str) and not isinstance(right.value, str)
+        if both_numbers or op in (ast.Eq, ast.NotEq):
+            return bool(_COMPARE[op](value.literal, right.value))
+    if isinstance(right, ast.Tuple | ast.List | ast.Set) and op in (ast.In, ast.NotIn):
+        listed = [element.value for element in right.elts if isinstance(element, ast.Constant)]
+        if len(listed) == len(right.elts):
+            return (value.literal in listed) is (op is ast.In)
+    return None
+
+
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
 
 
 def _known_call(frame: Frame, test: ast.Call) -> bool | None:
@@ -161,6 +197,9 @@ def _narrow_name(frame: Frame, name: str, outcome: bool) -> list[str]:
 def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[str]:
     subject = _none_test_subject(test)
     if subject is None:
+        usual = _known_comparison(frame, test, by_default=True)
+        if usual is not None:
+            return [_words(test, outcome)] if usual is not outcome else []
         return _device_or_dtype(frame, test, outcome)
     key, value = _key(subject), _known(frame, subject)
     if key is None or value is None:
@@ -199,7 +238,30 @@ def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> list[str]:
         frame.names[key] = replace(made, sure=Sure.CERTAIN, maybe_none=False, optional=None)
         proved = value.is_tensor and value.sure is Sure.CERTAIN
         return [] if proved else [value.optional or f"`{key}` is a tensor"]
-    if value.is_tensor and (is_tensor_test or (dotted == "isinstance" and outcome and value.sure < Sure.CERTAIN)):
+    if dotted == "isinstance" and outcome and len(test.args) == 2:
+        return _narrow_to_class(frame, test, key, value)
+    if value.is_tensor and is_tensor_test:
         # Something other than a tensor: nothing more is known of it.
-        frame.names[key] = Value(Sort.UNKNOWN, Sure.POSSIBLE)
+        frame.names[key] = UNKNOWN
     return []
+
+
+_NUMBERS = frozenset({"int", "float", "bool", "str", "complex", "numbers.Number", "numbers.Real", "numbers.Integral"})
+
+
+def _narrow_to_class(frame: Frame, test: ast.Call, key: str, value: Value) -> list[str]:
+    """For the case that ``isinstance`` says yes, of a class that is no tensor's."""
+    wanted = test.args[1]
+    classes = wanted.elts if isinstance(wanted, ast.Tuple) else [wanted]
+    names = {frame.index.dotted(name) or "?" for name in classes}
+    if not names.isdisjoint(_TENSOR_CLASSES) or "?" in names:
+        return []
+    of_numbers = names <= _NUMBERS
+    if value.is_tensor or value.sort is Sort.UNKNOWN:
+        frame.names[key] = CONSTANT if of_numbers else UNKNOWN
+    given = frame.function is not None and key in frame.parameters
+    return [f"`{key}` is {_article(names)}"] if of_numbers and given and value.sort is Sort.UNKNOWN else []
+
+
+def _article(names: set[str]) -> str:
+    return " or ".join(f"{'an' if name == 'int' else 'a'} {name}" for name in sorted(names))

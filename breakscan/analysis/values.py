@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -39,13 +40,16 @@ class Sure(int, Enum):
     CERTAIN = 2
 
 
-@dataclass(frozen=True, slots=True)
+# Never changed once made, though not frozen: a frozen dataclass takes three times as long to make.
+@dataclass(slots=True, unsafe_hash=True)
 class Value:
     """One abstract value.
 
     ``dtype`` is ``float``, ``int``, ``bool`` or None (unknown); ``zero_dim`` None where unknown.  ``name`` is the
     dotted name of a class, function or import that is not in the file.  ``elements`` are those of a tuple or
     list of known length, ``element`` any element of a container, ``keys`` the entries under constant keys.
+    ``choices`` are the functions, classes or objects of which it is one; ``literal`` is the Python value of a
+    constant where it is known, ``by_default`` tells that a caller may give another one.
     """
 
     sort: Sort
@@ -65,6 +69,9 @@ class Value:
     elements: tuple[Value, ...] | None = None
     element: Value | None = None
     keys: tuple[tuple[str, Value], ...] = ()
+    choices: tuple[Value, ...] = ()
+    literal: str | int | float | None = None
+    by_default: bool = False
 
     @property
     def is_tensor(self) -> bool:
@@ -83,8 +90,20 @@ class Value:
             return frozenset({"container", "container:tensor"})
         if self.sort is Sort.INSTANCE and self.maybe_none:
             return frozenset({"unknown"})
-        known = {Sort.NUMBER, Sort.SHAPE, Sort.CONSTANT, Sort.NONE, Sort.MODULE, Sort.INSTANCE, Sort.CONTAINER}
-        return frozenset({self.sort.value if self.sort in known else "unknown"})
+        if self.literal is True:
+            return frozenset({"constant", "true"})
+        if self._captures():
+            return frozenset({"unknown", "function:captures"})
+        return frozenset({self.sort.value if self.sort in _WORDS else "unknown"})
+
+    def _captures(self) -> bool:
+        """Whether it is a function that uses what is no constant of the function around it."""
+        if self.sort is not Sort.FUNCTION or self.function is None or self.closure is None:
+            return False
+        node = self.function.node
+        used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        used -= {a.arg for a in ast.walk(node) if isinstance(a, ast.arg)}
+        return any(self.closure[name].sort in _NO_CONSTANTS for name in used & self.closure.keys())
 
     def at_most(self, sure: Sure) -> Value:
         return self if self.sure <= sure else replace(self, sure=sure)
@@ -104,6 +123,11 @@ class Value:
         return self if self.sort is Sort.CONSTANT else UNKNOWN
 
 
+_WORDS = frozenset(
+    {Sort.NUMBER, Sort.SHAPE, Sort.CONSTANT, Sort.NONE, Sort.MODULE, Sort.INSTANCE, Sort.CONTAINER, Sort.CLASS}
+)
+_NO_CONSTANTS = frozenset({Sort.TENSOR, Sort.NUMBER, Sort.MODULE, Sort.INSTANCE})
+
 UNKNOWN = Value(Sort.UNKNOWN, Sure.POSSIBLE)
 CONSTANT = Value(Sort.CONSTANT)
 NONE = Value(Sort.NONE)
@@ -113,6 +137,24 @@ SHAPE = Value(Sort.SHAPE)
 def tensor(sure: Sure = Sure.CERTAIN, dtype: str | None = None, zero_dim: bool | None = None) -> Value:
     """A tensor made in the region."""
     return Value(Sort.TENSOR, sure, dtype=dtype, zero_dim=zero_dim, intermediate=True)
+
+
+def literal(value: object) -> Value:
+    """What a literal of the source is."""
+    key = type(value), value
+    known = _LITERALS.get(key)
+    if known is None:
+        if value is None:
+            known = NONE
+        else:
+            known = Value(Sort.CONSTANT, literal=value) if isinstance(value, str | int | float) else CONSTANT
+        if len(_LITERALS) < MOST_LITERALS:
+            _LITERALS[key] = known
+    return known
+
+
+MOST_LITERALS = 5_000
+_LITERALS: dict[tuple[type, object], Value] = {}
 
 
 def number(sure: Sure) -> Value:
@@ -180,8 +222,8 @@ def _join_same(a: Value, b: Value) -> Value:
         other = dict(b.keys)
         keys = tuple((key, join(value, other[key])) for key, value in a.keys if key in other)
     elif a.sort in (Sort.MODULE, Sort.INSTANCE, Sort.CLASS, Sort.FUNCTION, Sort.NAMESPACE):
-        if a.name != b.name or a.owner is not b.owner or a.function is not b.function:
-            return Value(Sort.MODULE, min(a.sure, b.sure)) if a.sort is Sort.MODULE else UNKNOWN
+        if a.name != b.name or a.owner is not b.owner or a.function is not b.function or a.choices != b.choices:
+            return _either(a, b)
         return replace(a, sure=min(a.sure, b.sure), maybe_none=a.maybe_none or b.maybe_none)
     return replace(
         a,
@@ -193,10 +235,24 @@ def _join_same(a: Value, b: Value) -> Value:
         maybe_none=a.maybe_none or b.maybe_none,
         optional=a.optional or b.optional,
         truth=a.truth if a.truth == b.truth else None,
+        literal=a.literal if a.literal == b.literal and type(a.literal) is type(b.literal) else None,
+        by_default=a.by_default or b.by_default,
         elements=elements,
         element=element,
         keys=keys,
     )
+
+
+MOST_CHOICES = 8
+
+
+def _either(a: Value, b: Value) -> Value:
+    """One of several functions, classes, modules or objects."""
+    choices = tuple(dict.fromkeys((*(a.choices or (a,)), *(b.choices or (b,)))))
+    sure = min(a.sure, b.sure)
+    if a.sort is not Sort.NAMESPACE and len(choices) <= MOST_CHOICES and all(c.owner or c.function for c in choices):
+        return Value(a.sort, sure, choices=choices, maybe_none=a.maybe_none or b.maybe_none)
+    return Value(Sort.MODULE, sure) if a.sort is Sort.MODULE else UNKNOWN
 
 
 def _any_element(value: Value) -> Value | None:

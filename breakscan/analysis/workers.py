@@ -9,6 +9,7 @@ import signal
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from pathlib import Path
 
 from breakscan.analysis.file_checker import FileChecker
@@ -19,7 +20,6 @@ from breakscan.source.paths import display_path
 
 FILES_PER_TASK = 16
 """Enough to make handing a task over cheap, few enough to keep all cores busy to the end."""
-LINES_PER_COLLECTION = 60_000
 FEWEST_FILES = 24
 """Below this, starting processes costs more than it saves."""
 
@@ -30,7 +30,9 @@ def check_files(files: Sequence[Path], settings: Settings, jobs: int | None) -> 
     if workers == 1 or len(files) < FEWEST_FILES:
         checker = FileChecker(settings)
         for path in files:
-            yield path, checker.check_file(path)
+            with _no_collector():
+                result = checker.check_file(path)
+            yield path, result
         return
     batches = _batches(files, workers)
     done = 0
@@ -41,6 +43,18 @@ def check_files(files: Sequence[Path], settings: Settings, jobs: int | None) -> 
     except BrokenProcessPool:
         for path in (path for batch in batches[done:] for path in batch):
             yield path, _check_apart(path, settings)
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """The collector walks all trees that are kept, over and over, and finds nothing: they are let go by hand."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _batches(files: Sequence[Path], workers: int) -> list[list[Path]]:
@@ -93,17 +107,10 @@ def _start(settings: Settings, folder: str) -> None:
     global _checker
     os.chdir(folder)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
-    # The collector walks all trees that are kept, over and over: it runs when many have been dropped.
     gc.disable()
     _checker = FileChecker(settings)
 
 
 def _check_batch(files: Iterable[Path]) -> list[FileResult]:
     assert _checker is not None
-    results = []
-    for path in files:
-        results.append(_checker.check_file(path))
-        if _checker.project.lines_dropped > LINES_PER_COLLECTION:
-            _checker.project.lines_dropped = 0
-            gc.collect()
-    return results
+    return [_checker.check_file(path) for path in files]

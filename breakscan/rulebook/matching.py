@@ -16,6 +16,7 @@ class RuleIndex:
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._by_callee: dict[tuple[EventKind, str], list[tuple[Rule, EventPattern]]] = {}
         self._open: dict[EventKind, list[tuple[Rule, EventPattern]]] = {}
+        self._wanted: dict[tuple[EventKind, str | None], bool] = {}
         for rule in rules:
             for pattern in rule.match:
                 exact = [callee for callee in pattern.callee if "*" not in callee]
@@ -26,6 +27,12 @@ class RuleIndex:
 
     def wants(self, kind: EventKind, callee: str | None) -> bool:
         """Whether an event of that kind and callee could match a rule."""
+        wanted = self._wanted.get((kind, callee))
+        if wanted is None:
+            wanted = self._wanted[kind, callee] = self._wants(kind, callee)
+        return wanted
+
+    def _wants(self, kind: EventKind, callee: str | None) -> bool:
         if callee is not None and (kind, callee) in self._by_callee:
             return True
         return any(

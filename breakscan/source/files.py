@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -77,6 +78,8 @@ class _Finder:
             return
         if is_folder:
             self.walk(path)
+        elif not os.path.isfile(path):
+            self.fail(path, "is neither a file nor a folder")
         else:
             self.files[path] = None
 
@@ -101,7 +104,7 @@ class _Finder:
                 if is_folder:
                     wanted = entry.name not in SKIPPED_FOLDERS
                 else:
-                    wanted = entry.name.endswith(".py") and not entry.is_dir()
+                    wanted = entry.name.endswith(".py") and _is_regular(entry)
                 if not wanted or exclude.decide(entry.path, is_folder) or _ignored(entry.path, is_folder, ignores):
                     continue
                 if is_folder:
@@ -111,6 +114,14 @@ class _Finder:
 
     def fail(self, path: str, message: str) -> None:
         self.errors.append(SourceError(display_path(path, self.cwd), 1, 1, message))
+
+
+def _is_regular(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a file, or a link to one: reading from a pipe would wait for ever."""
+    try:
+        return entry.is_file()
+    except OSError:  # a link to itself
+        return False
 
 
 def _ignored(path: str, is_folder: bool, ignores: Sequence[Patterns]) -> bool:
@@ -142,6 +153,6 @@ def _is_pattern(line: str) -> bool:
     """False for what git cannot read either, and therefore skips."""
     try:
         Patterns("", [line])
-    except ValueError:
+    except (ValueError, re.error):
         return False
     return True

@@ -240,6 +240,8 @@ def test_states_of_torch_around_one_compiled_function(marked: Marked) -> None:
             with torch.autocast("cuda"):
                 compiled(x)
             compiled(x)  # ! BRK714
+            with torch.autocast("cuda"):
+                compiled(x)
 
         def alike(x):
             with torch.no_grad():
@@ -321,7 +323,14 @@ def test_methods_of_the_module_under_the_wrapper(marked: Marked) -> None:
             def size(self):
                 return 4
 
+        class Tree(nn.Module):
+            def forward(self, x, n):
+                return self(x, n - 1) if n else x
+
         def run(x):
+            torch.compile(Tree()).forward(x, 3)
+            tree = torch.compile(Tree())
+            tree.forward(x, 3)
             net = torch.compile(Net())
             net.loss(x)  # ! BRK807
             net.size()
@@ -360,6 +369,9 @@ def test_memory_of_cuda_graphs(marked: Marked) -> None:
                 kept.append(z)
             for _ in range(4):
                 state = model(state)  # ! BRK821
+            for _ in range(4):
+                state = model(state)
+                state = state.clone()
             return kept
 
         def train(batches, optimizer):
@@ -422,6 +434,9 @@ def test_timings(marked: Marked) -> None:
             y = compiled(x)  # ! BRK832
             end = time.perf_counter()
             launch = end - start
+            start = time.perf_counter()
+            compiled(x)  # ! BRK832
+            print(time.perf_counter() - start)
             start = time.perf_counter()
             y = compiled(x).sum().item()
             return y, launch, time.perf_counter() - start

@@ -1,0 +1,211 @@
+"""How far ``breakscan check`` agrees with what Dynamo did on real packages.
+
+    python benchmarks/agreement.py --oracle FOLDER [PACKAGE ...] [--packages FOLDER] [--args "..."] [--list]
+                                   [--json FILE]
+
+The oracle folder holds a JSON file a package, recorded from runs under torch.compile:
+    {"package": NAME, "version": VERSION, "files": {PATH: {"traced": [[FIRST, LAST], ...], "breaks": [
+        {"line": LINE, "gb": [ID, ...], "visible": "file" | "project" | "runtime"}, ...]}}}
+``traced`` are the lines that Dynamo traced, ``breaks`` those at which it broke the graph, ``visible`` says whether the
+file shows the break, other files are needed to see it, or only a run knows.  PATH is relative to the folder in which
+pip puts packages; they are fetched there without what they depend on, which a check does not need.
+
+Per package and in total:
+  recall       break lines that lie in a graph-break finding, by ``visible``
+  precision    graph-break findings on traced lines, certain or likely, in which a break lies
+  conditional  graph-break findings on traced lines that hold under a condition only, and how many hold a break; they
+               count for recall and not for precision
+What was missed is grouped by the compiler's reason, false alarms by rule; --list names every line.  A line of a finding
+that Dynamo never reached counts for nothing: nobody knows what it would have done there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+VISIBLE = ("file", "project", "runtime")
+COUNTED = ("certain", "likely")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line that is missed or that a false alarm stands on."""
+
+    package: str
+    path: str
+    line: int
+    group: str
+    note: str
+
+    def __str__(self) -> str:
+        return f"{self.package} {self.path}:{self.line} {self.note}"
+
+
+@dataclass
+class Share:
+    """So many of so many."""
+
+    part: int = 0
+    whole: int = 0
+
+    def count(self, hit: bool) -> None:
+        """Takes in one more."""
+        self.part += hit
+        self.whole += 1
+
+    def __str__(self) -> str:
+        return f"{self.part / self.whole:.2f} ({self.part}/{self.whole})" if self.whole else "-"
+
+
+@dataclass
+class Agreement:
+    """What a comparison counted."""
+
+    recall: dict[str, Share] = field(default_factory=lambda: {kind: Share() for kind in VISIBLE})
+    precision: Share = field(default_factory=Share)
+    conditional: Share = field(default_factory=Share)
+    misses: list[Place] = field(default_factory=list)
+    alarms: list[Place] = field(default_factory=list)
+
+    def add(self, part: Agreement) -> None:
+        """Takes in what another comparison counted."""
+        pairs = [(self.precision, part.precision), (self.conditional, part.conditional)]
+        for mine, other in pairs + [(self.recall[kind], part.recall[kind]) for kind in VISIBLE]:
+            mine.part += other.part
+            mine.whole += other.whole
+        self.misses += part.misses
+        self.alarms += part.alarms
+
+    def row(self, name: str) -> str:
+        """The line that is printed."""
+        recall = "  ".join(f"{kind} {self.recall[kind]!s:15}" for kind in VISIBLE)
+        return f"{name:28} recall {recall} precision {self.precision!s:15} conditional {self.conditional}"
+
+
+def compare(oracle: dict[str, Any], findings: Iterable[dict[str, Any]], base: Path) -> Agreement:
+    """What the findings over a package say beside its oracle."""
+    package = f"{oracle['package']}-{oracle['version']}"
+    by_file = defaultdict(list)
+    for finding in findings:
+        path = Path(finding["site"]["path"])
+        if finding["kind"] == "graph-break" and finding["confidence"] != "possible" and path.is_relative_to(base):
+            by_file[path.relative_to(base).as_posix()].append(finding)
+    agreement = Agreement()
+    for path, facts in oracle["files"].items():
+        broken = {entry["line"] for entry in facts["breaks"]}
+        traced = broken.union(*(range(first, last + 1) for first, last in facts["traced"]))
+        covered: set[int] = set()
+        for finding in by_file[path]:
+            site = finding["site"]
+            span = set(range(site["line"], site["end_line"] + 1))
+            covered |= span
+            if not span & traced:
+                continue
+            hit = bool(span & broken)
+            if finding["confidence"] not in COUNTED:
+                agreement.conditional.count(hit)
+                continue
+            agreement.precision.count(hit)
+            if not hit:
+                rule = f"{finding['rule']} {finding['name']}"
+                note = f"{rule}, {finding['confidence']}: {finding['message']}"
+                agreement.alarms.append(Place(package, path, site["line"], rule, note))
+        for entry in facts["breaks"]:
+            hit = entry["line"] in covered
+            agreement.recall[entry["visible"]].count(hit)
+            if not hit:
+                reason = entry["gb"][0] if entry["gb"] else "no reason recorded"
+                note = f"{' '.join(entry['gb'])}, visible in the {entry['visible']}"
+                agreement.misses.append(Place(package, path, entry["line"], f"{entry['visible']:8} {reason}", note))
+    return agreement
+
+
+def fetch(package: str, version: str, folder: Path) -> Path:
+    """The folder that holds a release of a package and nothing else."""
+    target = folder / f"{package}-{version}"
+    if not target.exists():
+        unfinished = target.with_name(f"{target.name}.unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-compile", "--target", str(unfinished)]
+        subprocess.run([*pip, f"{package}=={version}"], check=True)
+        unfinished.rename(target)
+    return target
+
+
+def check(paths: Sequence[Path], arguments: Sequence[str]) -> list[dict[str, Any]]:
+    """The findings of one run of the command."""
+    command = [sys.executable, "-m", "breakscan", "check", "--format", "json", *arguments, *map(str, paths)]
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1, 2) or not done.stdout:
+        sys.exit(f"breakscan check ended with {done.returncode}: {done.stderr[-2000:]}")
+    report = json.loads(done.stdout)
+    for error in report["errors"]:
+        print(f"  not checked: {error['path']}:{error['line']}: {error['message']}")
+    findings: list[dict[str, Any]] = report["findings"]
+    return findings
+
+
+def show_groups(title: str, places: Sequence[Place], listed: bool) -> None:
+    """Places by group, the largest group first."""
+    print(f"\n{len(places)} {title}")
+    groups = Counter(place.group for place in places)
+    for group, count in sorted(groups.items(), key=lambda pair: (-pair[1], pair[0])):
+        print(f"  {count:4} {group}")
+        for place in places:
+            if listed and place.group == group:
+                print(f"         {place}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("only", nargs="*", metavar="PACKAGE", help="a name, or a name and a version: kornia-0.9.0")
+    parser.add_argument("--oracle", type=Path, metavar="FOLDER")
+    parser.add_argument("--packages", type=Path, metavar="FOLDER", help="where fetched packages are kept")
+    parser.add_argument("--args", default="--regions all --target-torch 2.13", help="for breakscan check")
+    parser.add_argument("--list", action="store_true", help="list every missed line and every false alarm")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    options = parser.parse_args()
+    oracles = sorted(options.oracle.glob("*.json")) if options.oracle else []
+    if not oracles:
+        where = f"no oracle files in {options.oracle}" if options.oracle else "no --oracle folder"
+        print(f"skipped: {where}, so there is nothing to compare with")
+        return 0
+    packages = (options.packages or Path(tempfile.gettempdir(), "breakscan-packages")).resolve()
+    total = Agreement()
+    parts = {}
+    for path in oracles:
+        oracle = json.loads(path.read_text(encoding="utf-8"))
+        name = f"{oracle['package']}-{oracle['version']}"
+        if options.only and not {name, oracle["package"]} & set(options.only):
+            continue
+        base = fetch(oracle["package"], oracle["version"], packages)
+        roots = sorted({file.split("/")[0] for file in oracle["files"]})
+        part = compare(oracle, check([base / root for root in roots], shlex.split(options.args)), base)
+        print(part.row(name), flush=True)
+        parts[name] = part
+        total.add(part)
+    print(total.row("all"))
+    show_groups(
+        "break lines are missed, by where they can be seen and the compiler's reason:", total.misses, options.list
+    )
+    show_groups("findings are false alarms, by rule:", total.alarms, options.list)
+    if options.json:
+        found = {name: asdict(part) for name, part in {**parts, "all": total}.items()}
+        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
