@@ -53,7 +53,7 @@ def _plain(index: ModuleIndex, dotted: str) -> Value:
     if dotted == "logging.Logger" or dotted.startswith("torch.optim."):
         return Value(Sort.INSTANCE, name=dotted)
     owner = index.class_named(dotted)
-    if owner is not None and index.project is not None:
+    if owner is not None and index.project is not None and "typing.Protocol" not in owner.bases:
         sort = Sort.MODULE if index.project.is_module(owner) else Sort.INSTANCE
         return Value(sort, owner=owner, name=owner.qualname)
     return UNKNOWN

@@ -38,6 +38,9 @@ def binary(left: Value, right: Value, op: ast.operator) -> Value:
     for value in (left, right):
         if value.sort is Sort.NUMBER:
             return number(value.sure)
+    for value in (left, right):
+        if value.sort is Sort.DRAWN:
+            return value
     if Sort.UNKNOWN in (left.sort, right.sort) or Sort.NAMESPACE in (left.sort, right.sort):
         return UNKNOWN
     return SHAPE if Sort.SHAPE in (left.sort, right.sort) else CONSTANT

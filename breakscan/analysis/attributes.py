@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from breakscan.analysis.index import canonical
 from breakscan.analysis.values import CONSTANT, SHAPE, Sort, Sure, Value, join_all, tensor
+from breakscan.rulebook.events import EventKind
 
 if TYPE_CHECKING:
     from breakscan.analysis.frame import Frame
@@ -20,6 +21,8 @@ def attribute_of(frame: Frame, node: ast.AST, owner: Value, name: str) -> Value:
     if owner.sort is Sort.NAMESPACE and owner.bound is None:
         return frame.program.imported(canonical(f"{owner.name}.{name}"), frame.index)
     if owner.sort is Sort.TENSOR:
+        if name in frame.program.rules.read_attributes:
+            frame.emit(EventKind.READ, node, attribute=name, operand=owner, sure=owner.sure)
         return _tensor_attribute(frame, owner, name)
     if owner.owner is not None:
         return frame.program.attribute(frame, node, owner, name)

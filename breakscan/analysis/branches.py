@@ -52,6 +52,10 @@ def branch(
         frame.emit(EventKind.BRANCH, node, form=form, operand=surest.value)
 
 
+DECIDED_LATE = frozenset({Sort.TENSOR, Sort.NUMBER, Sort.DRAWN})
+"""Values that are known only when the graph runs."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Branch:
     """A jump of a test.  ``plain`` tells that it is the last of the test and not negated."""
@@ -77,17 +81,17 @@ def _branch_operands(frame: Frame, test: ast.expr, found: list[_Branch], *, last
         results = compare_all(frame, test)
         for i, value in enumerate(results):
             plain = last and not negated and i == len(results) - 1
-            if value.sort in (Sort.TENSOR, Sort.NUMBER):
+            if value.sort in DECIDED_LATE:
                 found.append(_Branch(test, value, tuple(frame.conditions), plain))
     else:
         value = frame.evaluate(test)
-        if value.sort in (Sort.TENSOR, Sort.NUMBER):
+        if value.sort in DECIDED_LATE:
             found.append(_Branch(test, value, tuple(frame.conditions), last and not negated))
 
 
 def emit_branch(frame: Frame, node: ast.expr, value: Value, form: str) -> None:
-    """Emits a branch at a node, if its value is a tensor or a number out of one."""
-    if value.sort in (Sort.TENSOR, Sort.NUMBER):
+    """Emits a branch at a node, if Dynamo does not know its value while it traces."""
+    if value.sort in DECIDED_LATE:
         frame.emit(EventKind.BRANCH, node, form=form, operand=value)
 
 
@@ -116,6 +120,8 @@ def unary(frame: Frame, node: ast.UnaryOp) -> Value:
     if isinstance(node.op, ast.Not):
         if value.is_tensor:
             frame.emit(EventKind.BRANCH, node, form="not", operand=value)
+        if value.sort is Sort.DRAWN:
+            return value
         return number(value.sure) if value.sort in (Sort.TENSOR, Sort.NUMBER) else CONSTANT
     if value.is_tensor:
         return replace(value, parameter=False, intermediate=True)
@@ -179,6 +185,9 @@ def _compare_pair(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Value, r
     for value in (left, right):
         if value.sort is Sort.NUMBER:
             return number(value.sure)
+    for value in (left, right):
+        if value.sort is Sort.DRAWN:
+            return value
     unknown = {Sort.UNKNOWN, Sort.NAMESPACE}
     return UNKNOWN if unknown & {left.sort, right.sort} else CONSTANT
 

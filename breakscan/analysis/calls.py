@@ -48,7 +48,12 @@ _SUGGESTIVE = frozenset("sum mean max min any all std var prod unique tolist res
 def apply(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
     """The result of a call.  Emits the call, where a rule could want it."""
     if callee.choices:
-        return join_all([apply(frame, node, choice, arguments) for choice in callee.choices])
+        results = [apply(frame, node, choice, arguments) for choice in callee.choices]
+        result = join_all(results)
+        if result.is_tensor and any(r.sort in (Sort.CONSTANT, Sort.SHAPE, Sort.NONE) for r in results):
+            # Not two paths to the same thing, but two things that do as they like.
+            result = replace(result, optional=f"`{ast.unparse(node.func)}` returns a tensor")
+        return result
     if callee.sort is Sort.FUNCTION and callee.function is not None:
         return _function(frame, node, callee, arguments)
     if callee.sort is Sort.CLASS and callee.owner is not None:
@@ -71,6 +76,8 @@ def _function(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments)
         emit_call(frame, node, disabled, arguments, Sure.CERTAIN)
     given = arguments.behind(callee.bound) if callee.bound is not None else arguments
     result = frame.program.call_function(frame, node, callee.function, given, callee.closure)
+    if result.sort is Sort.UNKNOWN and callee.function.name in _LOGGERS:
+        result = Value(Sort.INSTANCE, name="logging.Logger")
     frame.program.call_wrappers(frame, node, callee.function, given)
     return result
 
@@ -125,6 +132,8 @@ def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: 
     name = dotted.rsplit(".", 1)[-1]
     if owner.sort is Sort.INSTANCE and owner.name:
         emit_call(frame, node, f"{owner.name}.{name}", arguments.behind(owner), owner.sure)
+        if owner.name == "re.Pattern" and f"re.{name}" in _MAKES:
+            return Value(Sort.INSTANCE, name="re.Match")
         return UNKNOWN
     if owner.sort is Sort.CONTAINER:
         return _container_method(frame, node, owner, name, arguments)
@@ -195,7 +204,7 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
     if dotted in BUILTINS:
         return builtin(frame, node, dotted, arguments)
     last = dotted.rsplit(".", 1)[-1]
-    if last in ("getLogger", "get_logger"):
+    if last in _LOGGERS:
         return Value(Sort.INSTANCE, name="logging.Logger")
     if dotted.startswith("torch."):
         return torch_function(frame, node, dotted, last, arguments)
@@ -206,6 +215,8 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
     emit_call(frame, node, dotted, arguments, Sure.CERTAIN)
     if dotted in ("copy.deepcopy", "copy.copy", "typing.cast"):
         return arguments.positional[-1] if arguments.positional else UNKNOWN
+    if dotted in _DRAWS:
+        return Value(Sort.DRAWN)
     made = _MAKES.get(dotted) or (dotted if last[:1].isupper() and not last.isupper() else None)
     if made is not None:
         return Value(Sort.INSTANCE, Sure.LIKELY if made == dotted else Sure.CERTAIN, name=made)
@@ -215,9 +226,18 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
     return UNKNOWN
 
 
-_MAKES = {"numpy.random.default_rng": "numpy.random.Generator"}
+_MAKES = {
+    "numpy.random.default_rng": "numpy.random.Generator",
+    "re.compile": "re.Pattern",
+    "re.match": "re.Match",
+    "re.search": "re.Match",
+    "re.fullmatch": "re.Match",
+}
 """Functions that make an object of a class with another name."""
 
+
+_LOGGERS = frozenset({"getLogger", "get_logger"})
+_DRAWS = frozenset({"random.randint", "random.randrange", "random.uniform"})
 
 _STANDARD = ("time.", "random.", "os.", "warnings.", "logging.", "sys.", "datetime.", "json.", "uuid.", "inspect.")
 

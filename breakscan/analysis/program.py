@@ -152,17 +152,21 @@ class Program:
         info = entry.function
         compiled = entry.compiled or (info.owner is not None and info.name == "forward")
         seeds = parameter_values(self.api, info, entry=True, compiled=compiled)
-        receiver = self._receiver(info)
+        receiver = self._receiver(info, entry.receiver)
         if receiver is not None:
             seeds = {receiver[0]: receiver[1], **seeds}
-        self.states[info] = State(seeds, entry.region)
+        known = self.states.get(info)
+        if known is None:
+            self.states[info] = State(seeds, entry.region)
+        elif receiver is not None:
+            known.parameters[receiver[0]] = join(known.parameters[receiver[0]], receiver[1])
 
-    def _receiver(self, info: FunctionInfo) -> tuple[str, Value] | None:
-        """The name and value of ``self`` or ``cls``."""
+    def _receiver(self, info: FunctionInfo, owner: ClassInfo | None = None) -> tuple[str, Value] | None:
+        """The name and value of ``self`` or ``cls``; ``owner`` is the class that has the method, by default its own."""
         name = _first_parameter(info)
         if info.owner is None or info.is_static or name is None:
             return None
-        return name, self.instance(info.owner)
+        return name, self.instance(owner or info.owner)
 
     def instance(self, owner: ClassInfo) -> Value:
         sort = Sort.MODULE if self.project.is_module(owner) else Sort.INSTANCE

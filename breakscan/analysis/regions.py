@@ -39,10 +39,12 @@ _NEVER_COMPILED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A function that the compiler is handed, and how.  ``compiled`` tells that the file itself does so."""
+    """A function that the compiler is handed, and how.  ``receiver`` is the class whose instance it is a method of,
+    which may have inherited it; ``compiled`` tells that the file itself hands it over."""
 
     function: FunctionInfo
     region: Region
+    receiver: ClassInfo | None = None
     compiled: bool = True
 
 
@@ -71,24 +73,24 @@ def find_entries(project: Project, index: ModuleIndex, mode: str) -> list[Entry]
 
 
 def _unique(entries: Iterator[Entry] | list[Entry]) -> list[Entry]:
-    found: dict[FunctionInfo, Entry] = {}
+    found: dict[tuple[FunctionInfo, ClassInfo | None], Entry] = {}
     for entry in entries:
         if not is_untraced(entry.function):
-            found.setdefault(entry.function, entry)
+            found.setdefault((entry.function, entry.receiver), entry)
     return list(found.values())
 
 
 def _forwards(project: Project, index: ModuleIndex) -> Iterator[Entry]:
     for owner in index.classes.values():
-        forward = owner.methods.get("forward")
+        forward = project.method(owner, "forward")
         if forward is not None and project.is_module(owner):
-            yield _assumed(index, forward, _ASSUMED[0])
+            yield _assumed(forward, _ASSUMED[0], owner)
 
 
 def _everything(index: ModuleIndex) -> Iterator[Entry]:
     for info in index.all_functions.values():
         if not info.nested and info.name not in _NEVER_COMPILED:
-            yield _assumed(index, info, _ASSUMED[1])
+            yield _assumed(info, _ASSUMED[1])
 
 
 _ASSUMED = ("nn.Module.forward", "any function")
@@ -99,8 +101,9 @@ def is_assumed(region: Region) -> bool:
     return region.how in _ASSUMED
 
 
-def _assumed(index: ModuleIndex, info: FunctionInfo, how: str) -> Entry:
-    return Entry(info, Region(index.module.display, info.node.lineno, how, info.qualname), compiled=False)
+def _assumed(info: FunctionInfo, how: str, receiver: ClassInfo | None = None) -> Entry:
+    path = info.index.module.display
+    return Entry(info, Region(path, info.node.lineno, how, info.qualname), receiver or info.owner, compiled=False)
 
 
 def is_compiler(index: ModuleIndex, decorator: ast.expr) -> bool:
@@ -131,15 +134,15 @@ class _Roots:
 
     def find(self) -> Iterator[Entry]:
         for info in self.index.all_functions.values():
-            yield from self.decorated(getattr(info.node, "decorator_list", []), info)
+            yield from self.decorated(getattr(info.node, "decorator_list", []), info, info.owner)
         for owner in self.index.classes.values():
-            yield from self.decorated(owner.node.decorator_list, self.project.method(owner, "forward"))
+            yield from self.decorated(owner.node.decorator_list, self.project.method(owner, "forward"), owner)
         calls = [node for node in walk(self.index.tree) if isinstance(node, ast.Call) and self.may_compile(node)]
         if calls:
             self.read_variables()
         for call in calls:
-            for info in self.compiled_by(call):
-                yield self.entry(info, call, _spelling(call))
+            for info, receiver in self.compiled_by(call):
+                yield self.entry(info, call, _spelling(call), receiver)
 
     def may_compile(self, node: ast.Call) -> bool:
         """Whether a call is worth a closer look: finding out what it is handed takes reading the whole file."""
@@ -149,16 +152,18 @@ class _Roots:
             return self.index.dotted(node.func) not in _OTHER_COMPILERS
         return self.index.dotted(node.func) in COMPILERS
 
-    def entry(self, info: FunctionInfo, node: ast.expr, how: str) -> Entry:
-        return Entry(info, Region(self.index.module.display, node.lineno, how, info.qualname))
+    def entry(self, info: FunctionInfo, node: ast.expr, how: str, owner: ClassInfo | None) -> Entry:
+        return Entry(info, Region(self.index.module.display, node.lineno, how, info.qualname), owner)
 
-    def decorated(self, decorators: list[ast.expr], info: FunctionInfo | None) -> Iterator[Entry]:
+    def decorated(
+        self, decorators: list[ast.expr], info: FunctionInfo | None, owner: ClassInfo | None
+    ) -> Iterator[Entry]:
         for decorator in decorators:
             if info is not None and is_compiler(self.index, decorator):
-                yield self.entry(info, decorator, "@torch.compile")
+                yield self.entry(info, decorator, "@torch.compile", owner)
 
-    def compiled_by(self, node: ast.Call) -> Iterator[FunctionInfo]:
-        """The functions that a call hands to the compiler."""
+    def compiled_by(self, node: ast.Call) -> Iterator[tuple[FunctionInfo, ClassInfo | None]]:
+        """The functions that a call hands to the compiler, each with the class that it is a method of."""
         target: ast.expr | None = None
         if self.index.dotted(node.func) in COMPILERS:
             keywords = {k.arg: k.value for k in node.keywords}
@@ -173,15 +178,15 @@ class _Roots:
             return
         found = self.resolve(target) if target is not None else None
         if isinstance(found, FunctionInfo):
-            yield found
+            yield found, found.owner
         elif found is not None:
             yield from self.called(found)
 
-    def called(self, owner: ClassInfo) -> Iterator[FunctionInfo]:
+    def called(self, owner: ClassInfo) -> Iterator[tuple[FunctionInfo, ClassInfo]]:
         """What runs when an instance of a class is called."""
         function = self.project.method(owner, "forward") or self.project.method(owner, "__call__")
         if function is not None:
-            yield function
+            yield function, owner
 
     def read_variables(self) -> None:
         """Names and ``self`` attributes that hold an instance of a class of the project, or a function."""

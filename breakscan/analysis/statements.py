@@ -12,6 +12,7 @@ from breakscan.analysis.annotations import annotated_value
 from breakscan.analysis.arithmetic import binary
 from breakscan.analysis.branches import branch
 from breakscan.analysis.expressions import evaluate, function_value
+from breakscan.analysis.index import own_nodes
 from breakscan.analysis.subscripts import subscript
 from breakscan.analysis.targets import bind, store_attribute
 from breakscan.analysis.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value, join, join_all, tensor
@@ -61,6 +62,8 @@ def run_statement(frame: Frame, node: ast.stmt) -> bool:
         case ast.Expr():
             if not frame.silent or _sets_up(frame, node.value):
                 evaluate(frame, node.value)
+            elif isinstance(node.value, ast.Call):
+                _keep_keywords(frame, node.value)
         case ast.Assign():
             _assign(frame, node)
         case ast.AnnAssign():
@@ -111,6 +114,27 @@ def _sets_up(frame: Frame, node: ast.expr) -> bool:
         method = frame.program.project.method(frame.function.owner, func.attr)
         return method is None or method.index is frame.index
     return isinstance(func.value, ast.Name | ast.Attribute)
+
+
+def _keep_keywords(frame: Frame, call: ast.Call) -> None:
+    """``self.register(part=part)``, where the method does ``setattr(self, name, value)`` with what it is given."""
+    func = call.func
+    owner = frame.function.owner if frame.function is not None else None
+    if (
+        owner is None
+        or not call.keywords
+        or not isinstance(func, ast.Attribute)
+        or not isinstance(func.value, ast.Name)
+    ):
+        return
+    method = frame.program.project.method(owner, func.attr)
+    if method is None or method.node.args.kwarg is None:
+        return
+    called = {n.func.id for n in own_nodes(method.node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    if "setattr" in called:
+        for keyword in call.keywords:
+            if keyword.arg is not None:
+                frame.program.store(owner, keyword.arg, evaluate(frame, keyword.value))
 
 
 _TESTS = (ast.Call, ast.BoolOp, ast.UnaryOp, ast.Compare)
@@ -196,13 +220,16 @@ def _if(frame: Frame, node: ast.If) -> bool:
 def _mark_conditional(
     merged: dict[str, Value], body: dict[str, Value], other: dict[str, Value], conditions: list[str]
 ) -> None:
-    """A flag that became a tensor on one side only is one under that side's condition."""
+    """What became a tensor on one side only is one under that side's condition."""
     if not conditions:
         return
     for name, value in merged.items():
         was = other.get(name)
-        if value.is_tensor and was is not None and was.sort is Sort.CONSTANT and body.get(name, was).is_tensor:
+        if value.is_tensor and was is not None and was.sort in _NO_TENSORS and body.get(name, was).is_tensor:
             merged[name] = replace(value, optional=value.optional or conditions[0])
+
+
+_NO_TENSORS = frozenset({Sort.CONSTANT, Sort.UNKNOWN, Sort.CONTAINER, Sort.SHAPE})
 
 
 def _rest_stands_under(frame: Frame, conditions: list[str]) -> None:

@@ -23,12 +23,17 @@ if TYPE_CHECKING:
 def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Value:
     """Emits what indexing does; ``form`` is load, store or augment.  Returns what is read."""
     indices = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
-    values = [_index_value(frame, node, index, owner) for index in indices]
+    values = [_as_mask(index, _index_value(frame, node, index, owner), owner) for index in indices]
     if owner.sort in (Sort.TENSOR, Sort.UNKNOWN, Sort.NAMESPACE):
         for value in values:
             if value.is_tensor:
                 sure = owner.sure if owner.is_tensor else Sure.LIKELY
                 frame.emit(EventKind.INDEX, node, form=form, operand=value, sure=sure)
+    elif owner.sort in (Sort.CONTAINER, Sort.MODULE, Sort.SHAPE) and not owner.keys:
+        for value in values:
+            if value.is_tensor:
+                # Only a single number can be an index here.
+                frame.emit(EventKind.INDEX, node, form=form, operand=replace(value, zero_dim=True), sure=owner.sure)
     if owner.is_tensor:
         return replace(tensor(owner.sure, owner.dtype), intermediate=True)
     if owner.sort in (Sort.UNKNOWN, Sort.NAMESPACE) and any(v.is_tensor and v.zero_dim is not True for v in values):
@@ -38,6 +43,19 @@ def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Val
     if owner.sort is Sort.MODULE and owner.element is not None:
         return owner.element
     return owner.item() if owner.sort is Sort.SHAPE else UNKNOWN
+
+
+def _as_mask(index: ast.expr, value: Value, owner: Value) -> Value:
+    """The value of an index; one that is named a mask, and of which nothing else is known, is taken for one."""
+    name = index.id if isinstance(index, ast.Name) else index.attr if isinstance(index, ast.Attribute) else ""
+    if "mask" not in name.lower():
+        return value
+    if value.is_tensor and value.dtype is None:
+        return replace(value.at_most(Sure.LIKELY), dtype="bool")
+    if value.sort is Sort.UNKNOWN and owner.is_tensor:
+        condition = value.optional or f"`{name}` is a tensor of booleans"
+        return replace(tensor(Sure.LIKELY, "bool"), optional=condition)
+    return value
 
 
 def _index_value(frame: Frame, node: ast.Subscript, index: ast.expr, owner: Value) -> Value:

@@ -106,11 +106,17 @@ def _dtype_of_result(
         return inherit
     if name.rpartition(".")[2] in api.FLOAT_IN_PRACTICE:
         return "float"
-    if any(value.is_tensor and value.dtype == "float" for value in values):
+    if (
+        name in frame.api.broadcasts
+        and name not in _AS_THE_FIRST
+        and any(value.is_tensor and value.dtype == "float" for value in values)
+    ):
         inherit = "float"
     return frame.api.dtype_class(name, inherit)
 
 
+_AS_THE_FIRST = frozenset("expand_as masked_fill masked_scatter reshape_as view_as".split())
+"""Functions of several tensors whose result has the dtype of the first."""
 _DTYPE_KEEPERS = frozenset("detach cpu cuda tensor as_tensor full arange range".split())
 
 

@@ -235,9 +235,10 @@ def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> list[str]:
         return []
     if is_tensor_test and outcome:
         made = value if value.is_tensor else Value(Sort.TENSOR)
-        frame.names[key] = replace(made, sure=Sure.CERTAIN, maybe_none=False, optional=None)
         proved = value.is_tensor and value.sure is Sure.CERTAIN
-        return [] if proved else [value.optional or f"`{key}` is a tensor"]
+        condition = None if proved else value.optional or f"`{key}` is a tensor"
+        frame.names[key] = replace(made, sure=Sure.CERTAIN, maybe_none=False, optional=condition)
+        return [condition] if condition else []
     if dotted == "isinstance" and outcome and len(test.args) == 2:
         return _narrow_to_class(frame, test, key, value)
     if value.is_tensor and is_tensor_test:

@@ -23,6 +23,8 @@ class Sort(str, Enum):
     """A Python value that no tensor's contents decide."""
     NONE = "none"
     MODULE = "module"
+    DRAWN = "drawn"
+    """A Python number that Python's random module drew: Dynamo does not know it while it traces."""
     INSTANCE = "instance"
     CLASS = "class"
     FUNCTION = "function"
@@ -92,6 +94,8 @@ class Value:
             return frozenset({"unknown"})
         if self.literal is True:
             return frozenset({"constant", "true"})
+        if self.sort is Sort.DRAWN:
+            return frozenset({"constant", "number:drawn"})
         if self._captures():
             return frozenset({"unknown", "function:captures"})
         return frozenset({self.sort.value if self.sort in _WORDS else "unknown"})
@@ -111,7 +115,7 @@ class Value:
     def item(self) -> Value:
         """What iterating over the value, or indexing it with something unknown, gives."""
         if self.sort is Sort.TENSOR:
-            return replace(self, zero_dim=None, parameter=False, optional=None, maybe_none=False)
+            return replace(self, zero_dim=None, parameter=False, optional=None, maybe_none=False, intermediate=True)
         if self.sort is Sort.SHAPE:
             return self
         if self.elements:
@@ -185,6 +189,8 @@ def join(a: Value, b: Value) -> Value:
             # A name that holds a tensor on one path seldom holds another kind of thing on the next.
             return replace(one.at_most(Sure.LIKELY), maybe_none=one.maybe_none or other.maybe_none)
     for one, other in ((a, b), (b, a)):
+        if one.sort is Sort.DRAWN and other.sort in _NUMBERS:
+            return one.at_most(Sure.LIKELY)
         if one.sort is Sort.NUMBER and other.sort in (Sort.CONSTANT, Sort.SHAPE):
             return one.at_most(Sure.LIKELY)
         if one.sort is Sort.SHAPE and other.sort is Sort.CONSTANT:
@@ -206,7 +212,7 @@ def _any_of(values: tuple[Value, ...]) -> Value:
     return join_all(values)
 
 
-_NUMBERS = frozenset({Sort.NUMBER, Sort.CONSTANT, Sort.SHAPE})
+_NUMBERS = frozenset({Sort.NUMBER, Sort.CONSTANT, Sort.SHAPE, Sort.DRAWN})
 
 
 def _join_same(a: Value, b: Value) -> Value:
@@ -244,14 +250,15 @@ def _join_same(a: Value, b: Value) -> Value:
 
 
 MOST_CHOICES = 8
+"""The first of more stand for all: most differ little."""
 
 
 def _either(a: Value, b: Value) -> Value:
     """One of several functions, classes, modules or objects."""
     choices = tuple(dict.fromkeys((*(a.choices or (a,)), *(b.choices or (b,)))))
     sure = min(a.sure, b.sure)
-    if a.sort is not Sort.NAMESPACE and len(choices) <= MOST_CHOICES and all(c.owner or c.function for c in choices):
-        return Value(a.sort, sure, choices=choices, maybe_none=a.maybe_none or b.maybe_none)
+    if a.sort is not Sort.NAMESPACE and all(c.owner or c.function for c in choices):
+        return Value(a.sort, sure, choices=choices[:MOST_CHOICES], maybe_none=a.maybe_none or b.maybe_none)
     return Value(Sort.MODULE, sure) if a.sort is Sort.MODULE else UNKNOWN
 
 

@@ -104,6 +104,7 @@ OPERANDS = frozenset(
         "tensor:parameter",
         "tensor:intermediate",
         "number",
+        "number:drawn",
         "constant",
         "true",
         "none",
@@ -117,9 +118,10 @@ OPERANDS = frozenset(
         "unknown",
     }
 )
-"""What an operand can be.  ``number`` is a Python number read out of a tensor; a tensor with a suffix is one
-of which more is known, and also counts as ``tensor``; so is ``container:tensor``, which holds one.  ``true`` is
-the constant ``True``; ``function:captures`` a function that uses what is no constant of the code around it."""
+"""What an operand can be.  ``number`` is a Python number read out of a tensor; a tensor with a suffix is one of which
+more is known, and also counts as ``tensor``; so is ``container:tensor``, which holds one.  ``true`` is the constant
+``True``, ``number:drawn`` a number that Python's ``random`` drew: both are also a ``constant``.
+``function:captures`` is a function that uses what is no constant of the code around it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,13 @@ class RuleIndex:
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._by_callee: dict[tuple[EventKind, str], list[tuple[Rule, EventPattern]]] = {}
         self._open: dict[EventKind, list[tuple[Rule, EventPattern]]] = {}
+        self.read_attributes: set[str] = set()
+        """The attributes whose reading a rule could want."""
         self._wanted: dict[tuple[EventKind, str | None], bool] = {}
         for rule in rules:
             for pattern in rule.match:
+                if pattern.event is EventKind.READ:
+                    self.read_attributes |= set(pattern.attribute)
                 exact = [callee for callee in pattern.callee if "*" not in callee]
                 for callee in exact:
                     self._by_callee.setdefault((pattern.event, callee), []).append((rule, pattern))

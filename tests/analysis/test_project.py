@@ -1,0 +1,341 @@
+"""What is compiled in one file is followed into the others."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from breakscan.analysis.check import check_paths
+from breakscan.config import Settings
+from breakscan.findings import CheckResult
+
+BREAKS = "def helper(x):\n    if x.sum() > 0:\n        return x\n    return -x\n"
+HELPER = "import torch\n\n\n" + BREAKS
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Callable[..., CheckResult]:
+    """Checks a project, given as the texts of its files by name; ``only`` names those that are asked for."""
+
+    def run(files: dict[str, str], only: list[str] | None = None, **settings: object) -> CheckResult:
+        for name, text in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(textwrap.dedent(text), encoding="utf-8")
+        wanted = {"target_torch": "2.13", "regions": "roots", **settings}
+        paths = sorted(tmp_path / name for name in only or files)
+        result = check_paths(paths, Settings(root=tmp_path, **wanted))  # type: ignore[arg-type]
+        assert not result.errors
+        return result
+
+    return run
+
+
+def places(result: CheckResult, folder: Path) -> set[tuple[str, int]]:
+    return {(Path(f.site.path).relative_to(folder).as_posix(), f.site.line) for f in result.findings}
+
+
+@pytest.mark.parametrize(
+    ("statement", "call"),
+    [
+        ("from ops import helper", "helper(x)"),
+        ("from ops import helper as h", "h(x)"),
+        ("import ops", "ops.helper(x)"),
+        ("import ops as o", "o.helper(x)"),
+        ("from ops import *", "helper(x)"),
+    ],
+)
+def test_a_function_of_another_file(project, tmp_path: Path, statement: str, call: str) -> None:
+    train = f"import torch\n{statement}\n\n\n@torch.compile\ndef step(x: torch.Tensor):\n    return {call}\n"
+    assert places(project({"train.py": train, "ops.py": HELPER}), tmp_path) == {("ops.py", 5)}
+
+
+@pytest.mark.parametrize(
+    ("statement", "more"),
+    [
+        ("from .ops import helper", {}),
+        ("from pkg.ops import helper", {}),
+        ("from . import ops\nhelper = ops.helper", {}),
+        ("from .api import helper", {"pkg/api.py": "from .ops import helper\n"}),
+        ("from .api import helper", {"pkg/api.py": "from .ops import *\n"}),
+        ("from . import helper", {"pkg/__init__.py": "from .ops import helper\n"}),
+        ("from .sub import helper", {"pkg/sub/__init__.py": "from ..ops import helper\n"}),
+    ],
+)
+def test_packages_relative_imports_and_re_exports(
+    project, tmp_path: Path, statement: str, more: dict[str, str]
+) -> None:
+    train = f"import torch\n{statement}\n\n\n@torch.compile\ndef step(x: torch.Tensor):\n    return helper(x)\n"
+    files = {"pkg/__init__.py": "", "pkg/ops.py": HELPER, "pkg/train.py": train, **more}
+    assert places(project(files), tmp_path) == {("pkg/ops.py", 5)}
+
+
+MODEL = """
+    import torch
+    from torch import nn
+
+    class Block(nn.Module):
+        def forward(self, x):
+            if x.isnan().any():
+                x = torch.zeros_like(x)
+            return x
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "model = torch.compile(Block())",
+        "model = Block().to('cuda')\nmodel.compile()",
+        "def run(model: Block):\n    return torch.compile(model)",
+        "def make() -> Block:\n    ...\nmodel = torch.compile(make())",
+        "def make():\n    block = Block()\n    return block\nmodel = torch.compile(make())",
+        "def run(x):\n    torch.export.export(Block(), (x,))",
+    ],
+)
+def test_a_module_that_another_file_compiles(project, tmp_path: Path, body: str) -> None:
+    train = f"import torch\nfrom model import Block\n\n{body}\n"
+    result = project({"train.py": train, "model.py": MODEL})
+    assert places(result, tmp_path) == {("model.py", 7)}
+    (finding,) = result.findings
+    assert finding.region is not None
+    assert (Path(finding.region.path).name, finding.region.entry) == ("train.py", "Block.forward")
+
+
+def test_what_a_root_compiles_is_said_to_be_compiled_from_there(project, tmp_path: Path) -> None:
+    files = {"train.py": "import torch\nfrom model import Block\n\nmodel = torch.compile(Block())\n", "model.py": MODEL}
+    (finding,) = project(files, regions="auto").findings
+    assert finding.region is not None
+    assert (Path(finding.region.path).name, finding.region.line) == ("train.py", 4)
+
+
+def test_submodules_bases_and_super_of_other_files(project, tmp_path: Path) -> None:
+    files = {
+        "base.py": """
+            import torch
+            from torch import nn
+
+            class Base(nn.Module):
+                def forward(self, x):
+                    return self.scale(x)
+
+                def scale(self, x):
+                    return x * x.max().item()
+        """,
+        "parts.py": """
+            import torch
+            from base import Base
+
+            class Part(Base):
+                def forward(self, x):
+                    y = super().forward(x)
+                    print(y)
+                    return y
+        """,
+        "train.py": """
+            import torch
+            from torch import nn
+            from parts import Part
+
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.parts = nn.ModuleList([Part() for _ in range(3)])
+
+                def forward(self, x):
+                    for part in self.parts:
+                        x = part(x)
+                    return x
+
+            net = torch.compile(Net())
+        """,
+    }
+    assert places(project(files), tmp_path) == {("base.py", 10), ("parts.py", 8)}
+
+
+def test_a_method_that_a_subclass_of_another_file_defines(project, tmp_path: Path) -> None:
+    files = {
+        "base.py": """
+            from torch import nn
+
+            class Base(nn.Module):
+                def forward(self, x):
+                    return self.apply_it(x + 1)
+        """,
+        "train.py": """
+            import torch
+            from base import Base
+
+            class Net(Base):
+                def apply_it(self, x):
+                    return x if x.sum() > 0 else -x
+
+            net = torch.compile(Net())
+        """,
+    }
+    assert places(project(files), tmp_path) == {("train.py", 7)}
+
+
+def test_one_of_several_classes_of_a_registry(project, tmp_path: Path) -> None:
+    files = {
+        "acts.py": """
+            import torch
+            from torch import nn
+
+            class Soft(nn.Module):
+                def forward(self, x):
+                    return torch.sigmoid(x)
+
+            class Hard(nn.Module):
+                def forward(self, x):
+                    return x if x.min() > 0 else x.relu()
+
+            ACTS = {"soft": Soft, "hard": Hard}
+        """,
+        "train.py": """
+            import torch
+            from torch import nn
+            from acts import ACTS
+
+            class Net(nn.Module):
+                def __init__(self, config):
+                    super().__init__()
+                    self.act = ACTS[config.act]()
+
+                def forward(self, x):
+                    return self.act(x)
+
+            net = torch.compile(Net(config))
+        """,
+    }
+    assert places(project(files), tmp_path) == {("acts.py", 11)}
+
+
+def test_what_a_decorator_puts_around_a_function_is_traced(project, tmp_path: Path) -> None:
+    files = {
+        "deco.py": """
+            import functools
+            import time
+
+            def timed(label):
+                def decorate(function):
+                    @functools.wraps(function)
+                    def wrapper(*args, **kwargs):
+                        start = time.perf_counter()
+                        return function(*args, **kwargs)
+                    return wrapper
+                return decorate
+        """,
+        "train.py": """
+            import torch
+            from deco import timed
+
+            @timed("inner")
+            def inner(x):
+                return x.sin()
+
+            @torch.compile
+            def step(x: torch.Tensor):
+                return inner(x)
+        """,
+    }
+    assert places(project(files), tmp_path) == {("deco.py", 9)}
+
+
+def test_a_tensor_that_is_passed_to_another_file_where_it_is_annotated_as_a_number(project, tmp_path: Path) -> None:
+    files = {
+        "schedule.py": """
+            class Schedule:
+                def step(self, t: int, x):
+                    return x if t > 0 else -x
+        """,
+        "train.py": """
+            import torch
+            from schedule import Schedule
+
+            @torch.compile
+            def sample(schedule: Schedule, times: torch.Tensor, x: torch.Tensor):
+                for t in times:
+                    x = schedule.step(t, x)
+                return x
+        """,
+    }
+    assert places(project(files), tmp_path) == {("schedule.py", 4)}
+
+
+def test_what_a_small_helper_returns_depends_on_the_call(project, tmp_path: Path) -> None:
+    files = {
+        "common.py": "def default(value, other):\n    return other if value is None else value\n",
+        "train.py": """
+            import torch
+            from common import default
+
+            @torch.compile
+            def step(x: torch.Tensor, mask=None, causal=None):
+                mask = default(mask, torch.ones_like(x))
+                causal = default(causal, True)
+                if causal:
+                    x = x * mask
+                return x
+        """,
+    }
+    assert places(project(files), tmp_path) == set()
+
+
+def test_only_the_files_that_are_asked_for_are_reported(project, tmp_path: Path) -> None:
+    train = (
+        "import torch\nfrom ops import helper\n\n\n@torch.compile\ndef step(x: torch.Tensor):\n    return helper(x)\n"
+    )
+    files = {"train.py": train, "ops.py": HELPER}
+    assert places(project(files, only=["train.py"]), tmp_path) == set()
+
+
+def test_a_comment_in_the_other_file_silences_the_finding_there(project, tmp_path: Path) -> None:
+    train = (
+        "import torch\nfrom ops import helper\n\n\n@torch.compile\ndef step(x: torch.Tensor):\n    return helper(x)\n"
+    )
+    quiet = HELPER.replace("> 0:", "> 0:  # breakscan: ignore[BRK101] rare")
+    result = project({"train.py": train, "also.py": train, "ops.py": quiet})
+    assert (places(result, tmp_path), result.suppressed) == (set(), 1)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"a.py": "from b import f\n", "b.py": "from a import f\n"},
+        {"a.py": "from b import *\n", "b.py": "from a import *\n"},
+        {"a.py": "from b import B\nclass A(B): pass\n", "b.py": "from a import A\nclass B(A): pass\n"},
+        {
+            "a.py": "from b import g\ndef f(x):\n    return g(x)\n",
+            "b.py": "from a import f\ndef g(x):\n    return f(x)\n",
+        },
+    ],
+)
+def test_rings_come_to_an_end(project, files: dict[str, str]) -> None:
+    body = "\nimport torch\n@torch.compile\ndef step(x: torch.Tensor):\n    return f(x) + A().forward(x)\n"
+    project({name: text + body for name, text in files.items()}, regions="all")
+
+
+def test_a_changed_file_costs_itself_and_what_draws_on_it(project, tmp_path: Path) -> None:
+    train = (
+        "import torch\nfrom ops import helper\n\n\n@torch.compile\ndef step(x: torch.Tensor):\n    return helper(x)\n"
+    )
+    files = {"train.py": train, "ops.py": HELPER, "other.py": HELPER}
+    first = project(files)
+    entries = {entry: entry.stat().st_ino for entry in (tmp_path / ".breakscan_cache").iterdir() if not entry.suffix}
+    assert project(files).findings == first.findings
+    assert {e: e.stat().st_ino for e in entries} == entries
+    mended = project({"ops.py": HELPER.replace("if x.sum() > 0:", "if x.shape[0] > 0:")}, only=list(files))
+    assert places(mended, tmp_path) == set()
+    assert sum(e.stat().st_ino != inode for e, inode in entries.items()) == 2
+
+
+def test_a_file_that_appears_is_noticed(project, tmp_path: Path) -> None:
+    train = (
+        "import torch\nfrom ops import helper\n\n\n@torch.compile\ndef step(x: torch.Tensor):\n    return helper(x)\n"
+    )
+    assert places(project({"train.py": train}), tmp_path) == set()
+    assert places(project({"train.py": train, "ops.py": HELPER}), tmp_path) == {("ops.py", 5)}
