@@ -25,7 +25,10 @@ def binary(left: Value, right: Value, op: ast.operator) -> Value:
         dtype = _promoted(left, right, op)
         both = len(tensors) == 2
         zero = all(v.zero_dim for v in tensors) if both or has_number(left, right) else None
-        return tensor(max(v.sure for v in tensors), dtype, zero or None)
+        line = (not both and has_number(left, right) and tensors[0].one_dim) or (
+            both and all(v.one_dim for v in tensors)
+        )
+        return tensor(max(v.sure for v in tensors), dtype, zero or None, line)
     if isinstance(op, ast.Add) and left.sort is Sort.CONTAINER and right.sort is Sort.CONTAINER:
         if left.elements is not None and right.elements is not None:
             return container([*left.elements, *right.elements])

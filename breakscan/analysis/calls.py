@@ -215,6 +215,8 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
     emit_call(frame, node, dotted, arguments, Sure.CERTAIN)
     if dotted in ("copy.deepcopy", "copy.copy", "typing.cast"):
         return arguments.positional[-1] if arguments.positional else UNKNOWN
+    if last == "tqdm" and arguments.positional:
+        return container_of(arguments.positional[0].item())
     if dotted in _DRAWS:
         return Value(Sort.DRAWN)
     made = _MAKES.get(dotted) or (dotted if last[:1].isupper() and not last.isupper() else None)

@@ -697,5 +697,6 @@ def _as_declared(value: Value | None, base: Value) -> Value:
     if base.sort is Sort.CONSTANT and value.sort is Sort.CONSTANT:
         return value
     if base.sort is Sort.CONTAINER and base.elements and all(v.sort is Sort.CONSTANT for v in base.elements):
-        return base
+        proved = [v for v in value.elements or () if v.is_tensor and v.sure is Sure.CERTAIN]
+        return value if proved else base
     return value

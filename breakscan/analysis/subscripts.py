@@ -35,7 +35,7 @@ def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Val
                 # Only a single number can be an index here.
                 frame.emit(EventKind.INDEX, node, form=form, operand=replace(value, zero_dim=True), sure=owner.sure)
     if owner.is_tensor:
-        return replace(tensor(owner.sure, owner.dtype), intermediate=True)
+        return _part(owner, indices, values)
     if owner.sort in (Sort.UNKNOWN, Sort.NAMESPACE) and any(v.is_tensor and v.zero_dim is not True for v in values):
         return tensor(Sure.LIKELY)  # a list takes only what is a single number
     if owner.sort is Sort.CONTAINER and len(indices) == 1:
@@ -43,6 +43,17 @@ def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Val
     if owner.sort is Sort.MODULE and owner.element is not None:
         return owner.element
     return owner.item() if owner.sort is Sort.SHAPE else UNKNOWN
+
+
+def _part(owner: Value, indices: list[ast.expr], values: list[Value]) -> Value:
+    """What an index takes out of a tensor."""
+    single = owner.one_dim and len(indices) == 1
+    sliced = single and isinstance(indices[0], ast.Slice)
+    number = single and not sliced and (values[0].sort in _INTEGERS or values[0].zero_dim is True)
+    return tensor(owner.sure, owner.dtype, True if number else None, sliced)
+
+
+_INTEGERS = frozenset({Sort.CONSTANT, Sort.SHAPE, Sort.NUMBER})
 
 
 def _as_mask(index: ast.expr, value: Value, owner: Value) -> Value:

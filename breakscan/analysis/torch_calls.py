@@ -43,7 +43,9 @@ def _method_result(frame: Frame, node: ast.Call, owner: Value, name: str, argume
         kind = _varying(frame, name, arguments, 0)
     if kind == "tensor":
         dtype = _dtype_of_result(frame, node, name, [owner, *arguments.positional], owner.dtype)
-        return tensor(owner.sure, dtype, _zero_dim(frame, name, [owner, *arguments.positional], arguments))
+        given = [owner, *arguments.positional]
+        line = (owner.one_dim and (name in _SHAPE_KEEPERS or name in _LINE_KEEPERS)) or _is_line(name, node)
+        return tensor(owner.sure, dtype, _zero_dim(frame, name, given, arguments), line)
     if kind == "tensors":
         return _several(frame, name, owner.dtype, arguments, 0, owner.sure)
     if kind == "size":
@@ -73,7 +75,8 @@ def _asked(frame: Frame, name: str, arguments: Arguments, first: int) -> frozens
 def _several(frame: Frame, name: str, given: str | None, arguments: Arguments, first: int, sure: Sure) -> Value:
     dtypes = frame.api.result_dtypes(name, given, _asked(frame, name, arguments, first))
     if not dtypes:
-        return container_of(tensor(sure, frame.api.element_dtype(name, given)))
+        found = name.rpartition(".")[2] in ("nonzero", "where")  # the hits along one dimension
+        return container_of(tensor(sure, frame.api.element_dtype(name, given), None, found))
     results = [tensor(sure, dtype) for dtype in dtypes]
     named = zip(frame.api.fields.get(name, ()), results, strict=False)
     return replace(container(results), sure=sure, keys=tuple(named))
@@ -89,6 +92,17 @@ def _zero_dim(frame: Frame, name: str, positional: list[Value], arguments: Argum
     return None
 
 
+def _is_line(name: str, node: ast.Call) -> bool:
+    """Whether what is made has one dimension: ``arange(n)``, ``tensor([1, 2])``, ``flatten()``."""
+    if name in ("tensor", "as_tensor") and node.args and isinstance(node.args[0], ast.List | ast.Tuple):
+        return not any(isinstance(element, ast.List | ast.Tuple | ast.Starred) for element in node.args[0].elts)
+    if name in ("flatten", "ravel", "bincount", "unique"):
+        return len(node.args) + len(node.keywords) == (0 if isinstance(node.func, ast.Attribute) else 1)
+    return name in _LINES
+
+
+_LINES = frozenset("arange linspace logspace randperm range hann_window".split())
+_LINE_KEEPERS = frozenset("to long int float half double bool flip clone contiguous sort abs neg round clamp".split())
 _SHAPE_KEEPERS = frozenset("cpu cuda detach type_as".split())
 """Methods that change neither values nor shape, which no test of torch's runs as operators."""
 
@@ -168,7 +182,9 @@ def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, argumen
             chosen = [v.dtype for v in arguments.positional[1:] if v.is_tensor]
             inherit = chosen[0] if chosen else None
         dtype = _dtype_of_result(frame, node, name, [], inherit)
-        return tensor(Sure.CERTAIN, dtype, _zero_dim(frame, name, arguments.positional, arguments))
+        return tensor(
+            Sure.CERTAIN, dtype, _zero_dim(frame, name, arguments.positional, arguments), _is_line(last, node)
+        )
     if kind == "tensors":
         return _several(frame, name, _dtype_of(arguments.get(0, "input")), arguments, 1, Sure.CERTAIN)
     if kind == "python":

@@ -47,7 +47,8 @@ class Sure(int, Enum):
 class Value:
     """One abstract value.
 
-    ``dtype`` is ``float``, ``int``, ``bool`` or None (unknown); ``zero_dim`` None where unknown.  ``name`` is the
+    ``dtype`` is ``float``, ``int``, ``bool`` or None (unknown); ``zero_dim`` None where unknown, ``one_dim`` tells
+    that an integer takes a single number out of it.  ``name`` is the
     dotted name of a class, function or import that is not in the file.  ``elements`` are those of a tuple or
     list of known length, ``element`` any element of a container, ``keys`` the entries under constant keys.
     ``choices`` are the functions, classes or objects of which it is one; ``literal`` is the Python value of a
@@ -58,6 +59,7 @@ class Value:
     sure: Sure = Sure.CERTAIN
     dtype: str | None = None
     zero_dim: bool | None = None
+    one_dim: bool = False
     intermediate: bool = False
     parameter: bool = False
     maybe_none: bool = False
@@ -115,7 +117,8 @@ class Value:
     def item(self) -> Value:
         """What iterating over the value, or indexing it with something unknown, gives."""
         if self.sort is Sort.TENSOR:
-            return replace(self, zero_dim=None, parameter=False, optional=None, maybe_none=False, intermediate=True)
+            single = True if self.one_dim else None
+            return Value(Sort.TENSOR, self.sure, dtype=self.dtype, zero_dim=single, intermediate=True)
         if self.sort is Sort.SHAPE:
             return self
         if self.elements:
@@ -138,9 +141,11 @@ NONE = Value(Sort.NONE)
 SHAPE = Value(Sort.SHAPE)
 
 
-def tensor(sure: Sure = Sure.CERTAIN, dtype: str | None = None, zero_dim: bool | None = None) -> Value:
+def tensor(
+    sure: Sure = Sure.CERTAIN, dtype: str | None = None, zero_dim: bool | None = None, one_dim: bool = False
+) -> Value:
     """A tensor made in the region."""
-    return Value(Sort.TENSOR, sure, dtype=dtype, zero_dim=zero_dim, intermediate=True)
+    return Value(Sort.TENSOR, sure, dtype=dtype, zero_dim=zero_dim, one_dim=one_dim, intermediate=True)
 
 
 def literal(value: object) -> Value:
@@ -236,6 +241,7 @@ def _join_same(a: Value, b: Value) -> Value:
         sure=min(a.sure, b.sure),
         dtype=a.dtype if a.dtype == b.dtype else None,
         zero_dim=a.zero_dim if a.zero_dim == b.zero_dim else None,
+        one_dim=a.one_dim and b.one_dim,
         intermediate=a.intermediate and b.intermediate,
         parameter=a.parameter and b.parameter,
         maybe_none=a.maybe_none or b.maybe_none,
