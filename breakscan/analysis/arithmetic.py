@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from breakscan.analysis.values import (
     CONSTANT,
@@ -12,6 +13,7 @@ from breakscan.analysis.values import (
     Value,
     container,
     container_of,
+    doubt,
     join,
     number,
     tensor,
@@ -28,7 +30,8 @@ def binary(left: Value, right: Value, op: ast.operator) -> Value:
         line = (not both and has_number(left, right) and tensors[0].one_dim) or (
             both and all(v.one_dim for v in tensors)
         )
-        return tensor(max(v.sure for v in tensors), dtype, zero or None, line)
+        made = tensor(max(v.sure for v in tensors), dtype, zero or None, line)
+        return replace(made, optional=doubt(*tensors)) if all(doubt(v) for v in tensors) else made
     if isinstance(op, ast.Add) and left.sort is Sort.CONTAINER and right.sort is Sort.CONTAINER:
         if left.elements is not None and right.elements is not None:
             return container([*left.elements, *right.elements])

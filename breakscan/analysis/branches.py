@@ -14,6 +14,7 @@ from breakscan.analysis.values import (
     UNKNOWN,
     Sort,
     Value,
+    doubt,
     join,
     join_all,
     number,
@@ -181,7 +182,8 @@ def _compare_pair(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Value, r
         if Sort.NONE in (left.sort, right.sort):
             return CONSTANT
         zero = True if all(v.zero_dim for v in tensors) and (len(tensors) == 2 or has_number(left, right)) else None
-        return tensor(max(v.sure for v in tensors), "bool", zero)
+        made = tensor(max(v.sure for v in tensors), "bool", zero)
+        return replace(made, optional=doubt(*tensors)) if all(doubt(v) for v in tensors) else made
     for value in (left, right):
         if value.sort is Sort.NUMBER:
             return number(value.sure)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from breakscan.analysis.index import ModuleIndex
 from breakscan.analysis.regions import is_assumed
-from breakscan.findings import Confidence, Finding, Region, Site
+from breakscan.findings import Confidence, Finding, Region, Severity, Site
 
 CONFIDENCE_ORDER = (Confidence.CERTAIN, Confidence.LIKELY, Confidence.CONDITIONAL, Confidence.POSSIBLE)
 
@@ -27,7 +27,7 @@ class Merged:
         if known is None:
             self._found[key] = finding
             return
-        surer = min(known, finding, key=lambda f: CONFIDENCE_ORDER.index(f.confidence))
+        surer = min(known, finding, key=_precedence)
         region = min(known.region, finding.region, key=lambda r: _weight(r, finding.site.path))
         self._found[key] = replace(surer, region=region)
 
@@ -40,6 +40,15 @@ class Merged:
             where = self._where[key]
             assert where is not None
             yield where, finding
+
+
+_SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.INFO)
+
+
+def _precedence(finding: Finding) -> tuple[int, int, str, str, str]:
+    """The surest comes first, then the worst; the rest only makes the choice the same in any order."""
+    confidence, severity = CONFIDENCE_ORDER.index(finding.confidence), _SEVERITIES.index(finding.severity)
+    return confidence, severity, finding.condition or "", finding.via or "", finding.message
 
 
 def _weight(region: Region | None, path: str) -> tuple[bool, bool, bool, str, int]:

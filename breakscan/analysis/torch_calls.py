@@ -17,6 +17,7 @@ from breakscan.analysis.values import (
     Value,
     container,
     container_of,
+    doubt,
     join_all,
     number,
     tensor,
@@ -34,7 +35,8 @@ def tensor_method(frame: Frame, node: ast.Call, owner: Value, name: str, argumen
         frame.emit(EventKind.CONVERT, node, form=name, operand=owner, sure=owner.sure)
         return container_of(number(owner.sure)) if name == "tolist" else number(owner.sure)
     emit_call(frame, node, f"torch.Tensor.{name}", given, owner.sure)
-    return _method_result(frame, node, owner, name, arguments)
+    result = _method_result(frame, node, owner, name, arguments)
+    return replace(result, optional=doubt(owner)) if result.is_tensor and doubt(owner) else result
 
 
 def _method_result(frame: Frame, node: ast.Call, owner: Value, name: str, arguments: Arguments) -> Value:

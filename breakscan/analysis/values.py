@@ -118,7 +118,9 @@ class Value:
         """What iterating over the value, or indexing it with something unknown, gives."""
         if self.sort is Sort.TENSOR:
             single = True if self.one_dim else None
-            return Value(Sort.TENSOR, self.sure, dtype=self.dtype, zero_dim=single, intermediate=True)
+            return Value(
+                Sort.TENSOR, self.sure, dtype=self.dtype, zero_dim=single, intermediate=True, optional=doubt(self)
+            )
         if self.sort is Sort.SHAPE:
             return self
         if self.elements:
@@ -164,6 +166,11 @@ def literal(value: object) -> Value:
 
 MOST_LITERALS = 5_000
 _LITERALS: dict[tuple[type, object], Value] = {}
+
+
+def doubt(*values: Value) -> str | None:
+    """The condition under which a value made of these is a tensor, where one of them may be something else."""
+    return next((v.optional for v in values if v.is_tensor and v.optional and v.optional.endswith("a tensor")), None)
 
 
 def number(sure: Sure) -> Value:
