@@ -219,3 +219,143 @@ def test_the_targeted_version_decides(check) -> None:
     )
     assert [f.site.line for f in check(source, target_torch="2.13").findings] == [7, 8]
     assert [f.site.line for f in check(source, target_torch="2.15").findings] == [8]
+
+
+def test_a_literal_decides_the_tests_of_what_it_is_passed_to(marked) -> None:
+    marked(
+        """
+        def reduce(x, how="mean"):
+            if how == "check":
+                if x.sum() > 0:
+                    return x
+            elif how in ("flag", "mark") and x.max() > 1:
+                return x
+            return x.mean()
+
+        class Net(nn.Module):
+            def forward(self, x):
+                return reduce(x, "sum") + reduce(x, how="sum")
+        """
+    )
+
+
+def test_what_the_default_rules_out_is_conditional(check) -> None:
+    source = body('if how == "check" and x.sum() > 0:\n    x = -x\nreturn x', 'self, x, how: str = "mean"')
+    (finding,) = check(source).findings
+    assert (finding.confidence, finding.condition) == (Confidence.CONDITIONAL, "`how == 'check'`")
+
+
+def test_a_class_test_narrows(marked, check) -> None:
+    marked(
+        """
+        class Net(nn.Module):
+            def forward(self, x: torch.Tensor, sigma: torch.Tensor | float):
+                if isinstance(sigma, (int, float)):
+                    x = x * float(sigma)
+                return x
+        """
+    )
+    source = """
+    def scale(x: torch.Tensor, size):
+        if isinstance(size, torch.Tensor) and size > 1:
+            x = -x
+        return x
+    """
+    (finding,) = check(source, regions="all").findings
+    assert finding.condition == "`size` is a tensor"
+
+
+def test_what_became_a_tensor_on_one_path_is_one_on_that_path(check) -> None:
+    source = """
+    def pick(x: torch.Tensor, sizes):
+        if isinstance(sizes, torch.Tensor):
+            sizes = sizes.detach() + 1
+        if sizes > 2:
+            x = -x
+        return x
+    """
+    (finding,) = check(source, regions="all").findings
+    assert (finding.confidence, finding.condition) == (Confidence.CONDITIONAL, "`sizes` is a tensor")
+
+
+def test_one_of_several_functions(marked) -> None:
+    marked(
+        """
+        class Net(nn.Module):
+            def __init__(self, easy):
+                super().__init__()
+                self.pick = self.low if easy else self.high
+
+            def low(self, x):
+                return x < 0
+
+            def high(self, x):
+                return x > 0
+
+            def forward(self, x):
+                keep = self.pick(x)
+                return x[keep]  # ! BRK303
+        """
+    )
+
+
+def test_an_attribute_that_init_leaves_empty_may_be_set_later(marked) -> None:
+    marked(
+        """
+        class Net(nn.Module):
+            def __init__(self, low=None):
+                super().__init__()
+                self.low = low
+                self.cache = None
+
+            def fill(self, x: torch.Tensor):
+                self.cache = x.sum()
+
+            def forward(self, x):
+                if self.low is not None:
+                    x = x[x > self.low]  # ! BRK303
+                if self.cache is not None and self.cache > 0:  # ! BRK101
+                    x = -x
+                return x
+        """
+    )
+
+
+def test_a_mask_by_how_it_is_used_or_named(marked) -> None:
+    marked(
+        body("kept = x[keep]  # ! BRK303\nrest = x[~keep]  # ! BRK303\nreturn kept, rest", "self, x, keep")
+        + "\n"
+        + body("return x[mask]  # ! BRK303", "self, x, mask").replace("Net", "Other")
+    )
+
+
+def test_a_single_number_out_of_one_dimension(marked) -> None:
+    marked(
+        body("""
+            steps = torch.arange(4)
+            at = (steps == 2).nonzero(as_tuple=True)[0][0]  # ! BRK301
+            return x[at + 1] + x[steps[1:]].sum()  # ! BRK210
+        """)
+    )
+
+
+def test_a_number_that_random_drew(marked) -> None:
+    marked(
+        "import random\n"
+        + body("""
+            depth = random.randint(0, 3) + 1
+            if depth > 2:  # ! BRK481
+                x = x + 1
+            return x + depth
+        """)
+    )
+
+
+def test_integers_that_forward_is_given(marked) -> None:
+    marked(
+        """
+        class Bias(nn.Module):
+            def forward(self, i, j):
+                return torch.arange(j - i, j) if j > i else torch.arange(j)
+        """
+    )

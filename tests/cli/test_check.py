@@ -324,3 +324,9 @@ def test_ctrl_c_is_status_130(breakscan: Run, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr("breakscan.analysis.check.check_paths", interrupt)
     assert breakscan("check").status == 130
+
+
+def test_a_file_in_the_working_directory_is_not_run_for_a_library(folder: Path) -> None:
+    (folder / "click.py").write_text("raise SystemExit(77)\n", encoding="utf-8")
+    command = [sys.executable, "-m", "breakscan", "check", "--no-cache", "model.py"]
+    assert subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 1

@@ -230,3 +230,20 @@ def test_is_fast(tree: Path) -> None:
     started = time.process_time()
     assert len(found(tree, exclude=("*_pb2.py", "docs/"))) == 2500
     assert time.process_time() - started < 0.6, "0.3 s are promised; twice that for a slow machine"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no named pipes")
+def test_what_is_no_file_is_passed_over(tree: Path) -> None:
+    make(tree, "a.py")
+    os.mkfifo(tree / "pipe.py")
+    os.symlink("loop.py", tree / "loop.py")
+    assert found(tree) == ["a.py"]
+    (error,) = discover([tree / "pipe.py"], Settings(root=tree)).errors
+    assert error.message == "is neither a file nor a folder"
+
+
+def test_a_pattern_that_git_cannot_read_is_skipped(tree: Path) -> None:
+    make(tree, "a.py", "b.py")
+    (tree / ".git").mkdir()
+    (tree / ".gitignore").write_text("[z-a]\nb.py\n", encoding="utf-8")
+    assert found(tree) == ["a.py"]
