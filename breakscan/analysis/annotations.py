@@ -77,7 +77,7 @@ def _generic(index: ModuleIndex, node: ast.Subscript) -> Value:
     if base in _SEQUENCES:
         return container_of(annotated_value(index, arguments[0]))
     if base in _MAPPINGS and len(arguments) == 2:
-        return container_of(annotated_value(index, arguments[1]))
+        return replace(container_of(annotated_value(index, arguments[1])), mapping=True)
     return UNKNOWN
 
 

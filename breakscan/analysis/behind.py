@@ -15,7 +15,6 @@ from breakscan.analysis.index import blocks
 from breakscan.findings import Confidence, Finding, Kind, Site, Verdict
 from breakscan.source.module import SourceModule
 
-_SURE = frozenset({Confidence.CERTAIN, Confidence.LIKELY})
 _Loop = ast.For | ast.AsyncFor | ast.While
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
@@ -41,12 +40,12 @@ def _inside(site: Site, other: Site) -> bool:
 
 
 def gives_up(finding: Finding) -> bool:
-    """Whether the finding surely ends the compilation of its own function."""
+    """Whether the finding ends the compilation of its own function, if only under its condition."""
     return (
         finding.kind is Kind.GRAPH_BREAK
         and finding.verdict is Verdict.EAGER
         and finding.via is None
-        and finding.confidence in _SURE
+        and finding.confidence is not Confidence.POSSIBLE
         and finding.function is not None
     )
 
@@ -64,14 +63,16 @@ def mark_behind(findings: Sequence[Finding], reaches: Iterable[Reach]) -> list[F
             functions.setdefault((finding.site.path, finding.function), []).append(number)
     marked = list(findings)
     for numbers in functions.values():
-        heads: list[Reach] = []
+        heads: list[tuple[Reach, str | None]] = []
         for number in sorted(numbers, key=lambda n: _turn(findings[n].site)):
             finding = findings[number]
-            head = next((reach.head for reach in heads if reach.holds(finding.site)), None)
+            # What is found under the same condition does not show without it either.
+            under = (reach for reach, condition in heads if condition in (None, finding.condition))
+            head = next((reach.head for reach in under if reach.holds(finding.site)), None)
             if head is not None:
                 marked[number] = replace(finding, behind=head)
             elif gives_up(finding) and finding.site in known:
-                heads.append(known[finding.site])
+                heads.append((known[finding.site], finding.condition))
     return marked
 
 
@@ -116,11 +117,17 @@ def _way_to(head: Site, module: SourceModule) -> Iterator[tuple[ast.AST, ast.AST
     """The nodes that enclose a site, from the file down, each with the child that does."""
     parent: ast.AST = module.tree
     while True:
-        child = next((c for c in ast.iter_child_nodes(parent) if _inside(head, _span([c], module))), None)
+        near = (c for c in ast.iter_child_nodes(parent) if _may_hold(c, head.line))
+        child = next((c for c in near if _inside(head, _span([c], module))), None)
         if child is None:
             return
         yield parent, child
         parent = child
+
+
+def _may_hold(node: ast.AST, line: int) -> bool:
+    first, last = getattr(node, "lineno", line), getattr(node, "end_lineno", line)
+    return first <= line <= (last or line)
 
 
 def _span(nodes: Sequence[ast.AST], module: SourceModule) -> Site:

@@ -51,7 +51,19 @@ def _result_len(frame: Frame, first: Value, arguments: Arguments, node: ast.Call
 def _result_sequence(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
     if not arguments.positional:
         return Value(Sort.CONTAINER, keys=tuple(arguments.named.items()))
-    return first if first.sort is Sort.CONTAINER else container_of(first.item())
+    if first.sort is Sort.CONTAINER and not first.mapping:
+        return first
+    return container_of(first.iterated())
+
+
+def _result_dict(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
+    if not arguments.positional:
+        return Value(Sort.CONTAINER, keys=tuple(arguments.named.items()), mapping=True)
+    if first.mapping:
+        return first
+    pair = first.item()
+    value = pair.elements[1] if pair.elements is not None and len(pair.elements) == 2 else UNKNOWN
+    return replace(container_of(value), mapping=True)
 
 
 def _result_range(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
@@ -59,11 +71,11 @@ def _result_range(frame: Frame, first: Value, arguments: Arguments, node: ast.Ca
 
 
 def _result_enumerate(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    return container_of(container([CONSTANT, first.item()]))
+    return container_of(container([CONSTANT, first.iterated()]))
 
 
 def _result_zip(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    return container_of(container([v.item() for v in arguments.positional]))
+    return container_of(container([v.iterated() for v in arguments.positional]))
 
 
 def _result_extreme(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
@@ -86,7 +98,7 @@ def _result_constant(frame: Frame, first: Value, arguments: Arguments, node: ast
 
 
 def _result_next(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    return first.item()
+    return first.iterated()
 
 
 def _result_getattr(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
@@ -110,7 +122,8 @@ _BUILTIN_RESULTS: dict[str, Callable[[Frame, Value, Arguments, ast.Call], Value]
     "list": _result_sequence,
     "tuple": _result_sequence,
     "set": _result_sequence,
-    "dict": _result_sequence,
+    "dict": _result_dict,
+    "slice": _result_constant,
     "sorted": _result_sequence,
     "reversed": _result_sequence,
     "iter": _result_sequence,

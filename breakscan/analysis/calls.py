@@ -18,6 +18,7 @@ from breakscan.analysis.values import (
     Sort,
     Sure,
     Value,
+    any_of,
     container,
     container_of,
     join_all,
@@ -184,8 +185,8 @@ def _container_method(frame: Frame, node: ast.Call, owner: Value, name: str, arg
         added = arguments.positional[-1]
         added = added.item() if name in ("extend", "update") else added
         if isinstance(func.value, ast.Name):
-            parts = [owner.item(), added] if owner.element or owner.elements else [added]
-            grown = replace(owner, elements=None, element=join_all(parts))
+            parts = (owner.item(), added) if owner.element or owner.elements else (added,)
+            grown = replace(owner, elements=None, element=any_of(parts))
             frame.names[func.value.id] = grown
         return CONSTANT
     if name in ("pop", "get", "popleft", "setdefault"):
@@ -216,7 +217,7 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
     if dotted in ("copy.deepcopy", "copy.copy", "typing.cast"):
         return arguments.positional[-1] if arguments.positional else UNKNOWN
     if last == "tqdm" and arguments.positional:
-        return container_of(arguments.positional[0].item())
+        return container_of(arguments.positional[0].iterated())
     if dotted in _DRAWS:
         return Value(Sort.DRAWN)
     made = _MAKES.get(dotted) or (dotted if last[:1].isupper() and not last.isupper() else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from breakscan.analysis import truth
@@ -22,6 +23,7 @@ from breakscan.analysis.values import (
     Sort,
     Sure,
     Value,
+    any_of,
     container,
     container_of,
     join_all,
@@ -124,8 +126,8 @@ def _dict(frame: Frame, node: ast.Dict) -> Value:
         values.append(value)
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             keys[key.value] = value
-    element = join_all(values) if values else None
-    return Value(Sort.CONTAINER, element=element, keys=tuple(keys.items()))
+    element = any_of(tuple(values)) if values else None
+    return Value(Sort.CONTAINER, element=element, keys=tuple(keys.items()), mapping=True)
 
 
 def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
@@ -137,7 +139,7 @@ def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.Generato
             iterable = evaluate(frame, generator.iter)
             if iterable.is_tensor:
                 frame.emit(EventKind.ITERATE, generator.iter, operand=iterable)
-            bind(frame, generator.target, iterable.item())
+            bind(frame, generator.target, iterable.iterated())
             with frame.within(place if i or generator.ifs else Place.PLAIN):
                 for condition in generator.ifs:
                     branch(frame, condition, "filter")
@@ -145,7 +147,7 @@ def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.Generato
         with frame.within(place):
             if isinstance(node, ast.DictComp):
                 evaluate(frame, node.key)
-                return container_of(evaluate(frame, node.value))
+                return replace(container_of(evaluate(frame, node.value)), mapping=True)
             return container_of(evaluate(frame, node.elt))
     finally:
         frame.names.clear()

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from breakscan.analysis.conditions import in_words
 from breakscan.analysis.index import FunctionInfo, ModuleIndex, blocks
 from breakscan.analysis.spans import span, text_of
 from breakscan.analysis.values import UNKNOWN, Sure, Value
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _CONFIDENCE = {Sure.CERTAIN: Confidence.CERTAIN, Sure.LIKELY: Confidence.LIKELY, Sure.POSSIBLE: Confidence.POSSIBLE}
 
+LONGEST_TEST = 100
 EventKey = tuple[EventKind, str, str | None, int, int, int, int]
 
 
@@ -71,6 +73,7 @@ class Frame:
         self.events: dict[EventKey, Event] = {}
         self.silent = False
         """Set while the body of the file is read: nothing there is compiled."""
+        self.silent_events = False
         self.saw_tensor = False
         self.loops = 0
         """Loops around the statement at hand that are in their second round."""
@@ -78,6 +81,8 @@ class Frame:
         self._via = via
         self._places: list[_Enclosing] = []
         self.conditions: list[str] = []
+        self.tests: list[tuple[ast.expr, bool]] = []
+        """The tests that the statement at hand stands under, each with its outcome."""
 
     def place_of(self, node: ast.AST) -> tuple[Place, str | None]:
         """The innermost place that decides a break's verdict at a node, and whose call it is that stands there.
@@ -106,6 +111,16 @@ class Frame:
                 self._places.pop()
 
     @contextmanager
+    def muted(self, muted: bool = True) -> Iterator[None]:
+        """While code runs that only a call comes to that ends in an exception."""
+        was = self.silent_events
+        self.silent_events = was or muted
+        try:
+            yield
+        finally:
+            self.silent_events = was
+
+    @contextmanager
     def under(self, *conditions: str | None) -> Iterator[None]:
         """While these conditions, in words, hold."""
         kept = len(self.conditions)
@@ -114,6 +129,15 @@ class Frame:
             yield
         finally:
             del self.conditions[kept:]
+
+    @contextmanager
+    def testing(self, test: ast.expr, outcome: bool) -> Iterator[None]:
+        """While what stands under a test runs."""
+        self.tests.append((test, outcome))
+        try:
+            yield
+        finally:
+            self.tests.pop()
 
     def evaluate(self, node: ast.expr | None) -> Value:
         """The value of an expression; see ``expressions``."""
@@ -128,6 +152,10 @@ class Frame:
             return self.names[name]
         return self.program.look_up_global(name, self.index)
 
+    def _test(self) -> str:
+        words = in_words(*self.tests[-1])
+        return words if len(words) <= LONGEST_TEST else words[: LONGEST_TEST - 2] + "…`"
+
     def emit(
         self,
         kind: EventKind,
@@ -141,7 +169,12 @@ class Frame:
         sure: Sure = Sure.CERTAIN,
     ) -> None:
         """Notes an event at a node, if a rule could want it."""
-        if self.silent or callee in self.program.ignored_callees or not self.program.rules.wants(kind, callee):
+        if (
+            self.silent
+            or self.silent_events
+            or callee in self.program.ignored_callees
+            or not self.program.rules.wants(kind, callee)
+        ):
             return
         line, column, end_line, end_column = span(self.index.module, node)
         place, via = self.place_of(node)
@@ -163,6 +196,7 @@ class Frame:
             confidence=_CONFIDENCE[sure],
             operand_confidence=_CONFIDENCE[operand.sure],
             condition=condition,
+            test=self._test() if self.tests and self.program.rules.reports(kind, callee) else None,
             text=text_of(self.index.module, node),
         )
         self.events[kind, form, callee, line, column, end_line, end_column] = event

@@ -37,7 +37,8 @@ class Judge:
             verdict = ruling.verdict if ruling else None
             if rule.kind in (Kind.GRAPH_BREAK, Kind.RECOMPILE) and verdict is Verdict.COMPILES:
                 continue
-            confidence = _confidence(event, pattern)
+            condition = event.test if rule.reporting and event.test else event.condition
+            confidence = _confidence(event, pattern, condition)
             found.append(
                 Finding(
                     rule=rule.id,
@@ -53,7 +54,7 @@ class Judge:
                     verdict=verdict,
                     place=event.place if rule.kind is Kind.GRAPH_BREAK else Place.PLAIN,
                     via=event.via if rule.kind is Kind.GRAPH_BREAK else None,
-                    condition=event.condition if confidence is Confidence.CONDITIONAL else None,
+                    condition=condition if confidence is Confidence.CONDITIONAL else None,
                 )
             )
         return found
@@ -65,10 +66,10 @@ def _severity(rule: Rule, verdict: Verdict | None) -> Severity:
     return rule.severity
 
 
-def _confidence(event: Event, pattern: EventPattern) -> Confidence:
+def _confidence(event: Event, pattern: EventPattern, condition: str | None) -> Confidence:
     confidence = event.confidence
     if pattern.operand or any(wanted.state.startswith("tensor") for wanted in pattern.arguments):
         confidence = min(confidence, event.operand_confidence, key=_ORDER.index)
-    if event.condition and confidence is not Confidence.POSSIBLE:
+    if condition and confidence is not Confidence.POSSIBLE:
         return Confidence.CONDITIONAL
     return confidence

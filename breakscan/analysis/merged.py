@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import takewhile
 
 from breakscan.analysis.index import ModuleIndex
 from breakscan.analysis.regions import is_assumed
@@ -51,8 +52,10 @@ def _precedence(finding: Finding) -> tuple[int, int, str, str, str]:
     return confidence, severity, finding.condition or "", finding.via or "", finding.message
 
 
-def _weight(region: Region | None, path: str) -> tuple[bool, bool, bool, str, int]:
+def _weight(region: Region | None, path: str) -> tuple[bool, bool, bool, int, str, int]:
     """What the program compiles comes before what it is assumed to, and the nearer before the farther."""
     if region is None:
-        return True, True, True, "", 0
-    return False, is_assumed(region), region.path != path, region.path, region.line
+        return True, True, True, 0, "", 0
+    pairs = zip(region.path.split("/"), path.split("/"), strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return False, is_assumed(region), region.path != path, -shared, region.path, region.line

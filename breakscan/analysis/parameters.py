@@ -51,7 +51,9 @@ def parameter_values(api: TorchApi, info: FunctionInfo, *, entry: bool, compiled
     if arguments.vararg:
         values[arguments.vararg.arg] = container_of(annotated_value(index, arguments.vararg.annotation))
     if arguments.kwarg:
-        values[arguments.kwarg.arg] = Value(Sort.CONTAINER, element=annotated_value(index, arguments.kwarg.annotation))
+        values[arguments.kwarg.arg] = Value(
+            Sort.CONTAINER, mapping=True, element=annotated_value(index, arguments.kwarg.annotation)
+        )
     return values
 
 

@@ -15,7 +15,7 @@ from breakscan.analysis.arguments import Arguments
 from breakscan.analysis.calls import apply
 from breakscan.analysis.expressions import evaluate
 from breakscan.analysis.frame import EventKey, Frame
-from breakscan.analysis.index import BUILTINS, ClassInfo, FunctionInfo, ModuleIndex, own_nodes
+from breakscan.analysis.index import BUILTINS, ClassInfo, FunctionInfo, ModuleIndex, own_nodes, walk
 from breakscan.analysis.lending import Lender, Loan, is_untied
 from breakscan.analysis.parameters import parameter_values
 from breakscan.analysis.project import Drawn, GlobalName, Project
@@ -115,6 +115,7 @@ class Program:
         self._stale: dict[FunctionInfo, dict[str, Value] | None] = {}
         self._later: dict[tuple[ClassInfo, str], bool] = {}
         self._makes_parameters: dict[ClassInfo, bool] = {}
+        self._set_by: dict[tuple[ModuleIndex, str], frozenset[str]] = {}
         self._wrappers: dict[tuple[ModuleIndex, str], FunctionInfo | None] = {}
         self._declared: dict[FunctionInfo, dict[str, Value]] = {}
         self._globals: dict[ModuleIndex, dict[str, Value]] = {}
@@ -347,6 +348,7 @@ class Program:
         try:
             # Names of the enclosing function that are bound later are seen too: a closure reads them when called.
             frame = Frame(self, info, {**(closure or {}), **state.parameters}, state.place, state.via)
+            frame.conditions += self._replaced(info)
             body = info.node.body
             if isinstance(body, list):
                 reaches_end = run_body(frame, body)
@@ -376,6 +378,21 @@ class Program:
             found = info.index.functions.get(decorator) or self.project.find(decorator, info.index)
             self._wrappers[key] = _wrapper_in(found) if isinstance(found, FunctionInfo) else None
         return self._wrappers[key]
+
+    def _replaced(self, info: FunctionInfo) -> list[str]:
+        """The condition under which a method runs that a decorator of its class puts another in place of."""
+        names = info.owner.decorators if info.owner is not None else ()
+        for name in names:
+            key = info.index, name
+            if key not in self._set_by:
+                found = info.index.functions.get(name) or self.project.find(name, info.index)
+                nodes = walk(found.node) if isinstance(found, FunctionInfo) else ()
+                self._set_by[key] = frozenset(
+                    n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
+                )
+            if info.name in self._set_by[key]:
+                return [f"`@{name.rpartition('.')[2]}` lets it through to this `{info.name}`"]
+        return []
 
     def pass_callables(self, frame: Frame, node: ast.AST, values: list[Value]) -> None:
         """Functions handed to something that is not known: it may well call them."""
@@ -692,7 +709,7 @@ def _as_declared(value: Value | None, base: Value) -> Value:
         return replace(value, sure=max(value.sure, base.sure), dtype=value.dtype or base.dtype)
     if base.is_tensor and value.sort not in (Sort.NONE, Sort.CONSTANT, Sort.NUMBER, Sort.SHAPE):
         return base
-    if base.sort is Sort.CONTAINER and value.sort is Sort.CONSTANT:
+    if base.sort is Sort.CONTAINER and (value.sort is Sort.CONSTANT or value.is_tensor):
         return base
     if base.sort is Sort.CONSTANT and value.sort is Sort.CONSTANT:
         return value

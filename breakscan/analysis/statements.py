@@ -74,7 +74,8 @@ def run_statement(frame: Frame, node: ast.stmt) -> bool:
             frame.returned.append(evaluate(frame, node.value))
             return False
         case ast.Raise():
-            evaluate(frame, node.exc)
+            with frame.muted():
+                evaluate(frame, node.exc)
             return False
         case ast.If():
             return _if(frame, node)
@@ -198,12 +199,13 @@ def _if(frame: Frame, node: ast.If) -> bool:
     branch(frame, node.test, "guard" if is_guard(node) else "if", node)
     before = dict(frame.names)
     when_true = truth.narrow(frame, node.test, True)
-    with frame.under(*when_true):
+    raises = isinstance(node.body[-1], ast.Raise)
+    with frame.under(*when_true), frame.muted(raises), frame.testing(node.test, True):
         body_goes_on = run_body(frame, node.body)
     after_body = dict(frame.names)
     _reset(frame, before)
     when_false = truth.narrow(frame, node.test, False)
-    with frame.under(*when_false):
+    with frame.under(*when_false), frame.testing(node.test, False):
         else_goes_on = run_body(frame, node.orelse)
     if body_goes_on and else_goes_on:
         merged = join_names(after_body, frame.names)
@@ -261,7 +263,7 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
         frame.emit(EventKind.ITERATE, node.iter, operand=iterable)
 
     def once() -> None:
-        bind(frame, node.target, iterable.item())
+        bind(frame, node.target, iterable.iterated())
         with frame.within(Place.LOOP, node):
             run_body(frame, node.body)
 
@@ -334,7 +336,8 @@ def _try(frame: Frame, node: ast.Try) -> bool:
         _reset(frame, at_handler)
         if handler.name:
             frame.names[handler.name] = UNKNOWN
-        with frame.within(Place.TRY):
+        caught = f"`{ast.unparse(handler.type)}` is raised" if handler.type else "something is raised"
+        with frame.within(Place.TRY), frame.under(caught):
             if run_body(frame, handler.body):
                 goes_on = True
                 after.append(dict(frame.names))

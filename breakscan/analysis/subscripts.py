@@ -29,7 +29,7 @@ def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Val
             if value.is_tensor:
                 sure = owner.sure if owner.is_tensor else Sure.LIKELY
                 frame.emit(EventKind.INDEX, node, form=form, operand=value, sure=sure)
-    elif owner.sort in (Sort.CONTAINER, Sort.MODULE, Sort.SHAPE) and not owner.keys:
+    elif owner.sort in (Sort.CONTAINER, Sort.MODULE, Sort.SHAPE) and not owner.keys and not owner.mapping:
         for value in values:
             if value.is_tensor:
                 # Only a single number can be an index here.
@@ -59,7 +59,7 @@ _INTEGERS = frozenset({Sort.CONSTANT, Sort.SHAPE, Sort.NUMBER})
 def _as_mask(index: ast.expr, value: Value, owner: Value) -> Value:
     """The value of an index; one that is named a mask, and of which nothing else is known, is taken for one."""
     name = index.id if isinstance(index, ast.Name) else index.attr if isinstance(index, ast.Attribute) else ""
-    if "mask" not in name.lower():
+    if not name.lower().endswith(("mask", "masks")):
         return value
     if value.is_tensor and value.dtype is None:
         return replace(value.at_most(Sure.LIKELY), dtype="bool")

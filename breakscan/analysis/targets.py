@@ -12,8 +12,8 @@ from breakscan.analysis.subscripts import subscript
 from breakscan.analysis.values import (
     Sort,
     Value,
+    any_of,
     container_of,
-    join,
 )
 from breakscan.rulebook.events import Argument, EventKind
 
@@ -53,7 +53,7 @@ def _grow(frame: Frame, target: ast.Subscript, owner: Value, value: Value) -> No
         keys = dict(owner.keys)
         if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
             keys[target.slice.value] = value
-        element = join(owner.element, value) if owner.element is not None else value
+        element = any_of((owner.element, value)) if owner.element is not None else value
         frame.names[target.value.id] = replace(owner, elements=None, element=element, keys=tuple(keys.items()))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from breakscan.analysis.conditions import in_words
 from breakscan.analysis.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value
 
 if TYPE_CHECKING:
@@ -164,24 +165,8 @@ def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[str]:
     if isinstance(test, ast.Call):
         return _narrow_call(frame, test, outcome)
     if isinstance(test, ast.Attribute) and test.attr == "training":
-        return [_words(test, outcome)]
+        return [in_words(test, outcome)]
     return []
-
-
-def _words(test: ast.expr, outcome: bool) -> str:
-    if not outcome and isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _OPPOSITE:
-        test, outcome = ast.Compare(test.left, [_OPPOSITE[type(test.ops[0])]()], test.comparators), True
-    return f"`{ast.unparse(test)}`" if outcome else f"not `{ast.unparse(test)}`"
-
-
-_OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-}
 
 
 def _narrow_name(frame: Frame, name: str, outcome: bool) -> list[str]:
@@ -199,7 +184,7 @@ def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[str]
     if subject is None:
         usual = _known_comparison(frame, test, by_default=True)
         if usual is not None:
-            return [_words(test, outcome)] if usual is not outcome else []
+            return [in_words(test, outcome)] if usual is not outcome else []
         return _device_or_dtype(frame, test, outcome)
     key, value = _key(subject), _known(frame, subject)
     if key is None or value is None:
@@ -216,7 +201,7 @@ def _device_or_dtype(frame: Frame, test: ast.Compare, outcome: bool) -> list[str
     for side in sides:
         text = ast.unparse(side)
         if text.endswith((".dtype", ".device", ".device.type")):
-            return [_words(test, outcome)]
+            return [in_words(test, outcome)]
     return []
 
 
@@ -224,7 +209,7 @@ def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> list[str]:
     dotted = frame.index.dotted(test.func) or ""
     if "is_tracing" in dotted or "is_compiling" in dotted:
         # A helper of the program's own: what it says is not known, only what it is about.
-        return [_words(test, outcome)]
+        return [in_words(test, outcome)]
     if not test.args:
         return []
     is_tensor_test = dotted == "torch.is_tensor" or (

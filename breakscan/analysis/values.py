@@ -50,7 +50,8 @@ class Value:
     ``dtype`` is ``float``, ``int``, ``bool`` or None (unknown); ``zero_dim`` None where unknown, ``one_dim`` tells
     that an integer takes a single number out of it.  ``name`` is the
     dotted name of a class, function or import that is not in the file.  ``elements`` are those of a tuple or
-    list of known length, ``element`` any element of a container, ``keys`` the entries under constant keys.
+    list of known length, ``element`` any element of a container, ``keys`` the entries under constant keys,
+    ``mapping`` tells that iterating gives keys.
     ``choices`` are the functions, classes or objects of which it is one; ``literal`` is the Python value of a
     constant where it is known, ``by_default`` tells that a caller may give another one.
     """
@@ -73,6 +74,7 @@ class Value:
     elements: tuple[Value, ...] | None = None
     element: Value | None = None
     keys: tuple[tuple[str, Value], ...] = ()
+    mapping: bool = False
     choices: tuple[Value, ...] = ()
     literal: str | int | float | None = None
     by_default: bool = False
@@ -114,8 +116,12 @@ class Value:
     def at_most(self, sure: Sure) -> Value:
         return self if self.sure <= sure else replace(self, sure=sure)
 
+    def iterated(self) -> Value:
+        """What a ``for`` over the value gives."""
+        return UNKNOWN if self.mapping or (self.keys and self.sort is Sort.CONTAINER) else self.item()
+
     def item(self) -> Value:
-        """What iterating over the value, or indexing it with something unknown, gives."""
+        """What indexing the value with something unknown gives."""
         if self.sort is Sort.TENSOR:
             single = True if self.one_dim else None
             return Value(
@@ -124,11 +130,11 @@ class Value:
         if self.sort is Sort.SHAPE:
             return self
         if self.elements:
-            return _any_of(self.elements)
+            return any_of(self.elements)
         if self.element is not None:
             return self.element
         if self.keys:
-            return _any_of(tuple(value for _, value in self.keys))
+            return any_of(tuple(value for _, value in self.keys))
         return self if self.sort is Sort.CONSTANT else UNKNOWN
 
 
@@ -217,8 +223,8 @@ def join_all(values: list[Value] | tuple[Value, ...]) -> Value:
     return result
 
 
-def _any_of(values: tuple[Value, ...]) -> Value:
-    """Any element of a tuple: elements of unlike kinds tell nothing of one another, unlike values of one name."""
+def any_of(values: tuple[Value, ...]) -> Value:
+    """Any element of a container: elements of unlike kinds tell nothing of one another, unlike values of one name."""
     if len({value.sort for value in values}) > 1 and not all(v.sort in _NUMBERS for v in values):
         return UNKNOWN
     return join_all(values)
@@ -236,7 +242,7 @@ def _join_same(a: Value, b: Value) -> Value:
             elements = tuple(join(x, y) for x, y in zip(a.elements, b.elements, strict=True))
         else:
             parts = [part for part in (_any_element(a), _any_element(b)) if part is not None]
-            element = join_all(parts) if parts else None
+            element = any_of(tuple(parts)) if parts else None
         other = dict(b.keys)
         keys = tuple((key, join(value, other[key])) for key, value in a.keys if key in other)
     elif a.sort in (Sort.MODULE, Sort.INSTANCE, Sort.CLASS, Sort.FUNCTION, Sort.NAMESPACE):
@@ -259,6 +265,7 @@ def _join_same(a: Value, b: Value) -> Value:
         elements=elements,
         element=element,
         keys=keys,
+        mapping=a.mapping or b.mapping,
     )
 
 
@@ -277,5 +284,5 @@ def _either(a: Value, b: Value) -> Value:
 
 def _any_element(value: Value) -> Value | None:
     if value.elements:
-        return _any_of(value.elements)
+        return any_of(value.elements)
     return value.element

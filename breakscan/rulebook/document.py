@@ -107,7 +107,8 @@ class Example:
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A rule document.  ``summary``, ``why`` and ``instead`` are single lines without a full stop; ``flags`` are the
-    settings of ``torch._dynamo.config`` each of which makes the code compile."""
+    settings of ``torch._dynamo.config`` each of which makes the code compile.  ``reporting`` code tells of something
+    that seldom happens: where it stands in a branch, the finding is conditional on its test."""
 
     id: str
     name: str
@@ -121,6 +122,7 @@ class Rule:
     recorded: tuple[RecordedPattern, ...]
     rewrites: tuple[str, ...]
     flags: tuple[str, ...]
+    reporting: bool
     examples: tuple[Example, ...]
     body: str
     path: Path
@@ -189,7 +191,7 @@ class _Parser:
         return 1
 
     def rule(self) -> Rule:
-        allowed = ("id", "name", "kind", "severity", "summary", "message", "why", "instead", "flags")
+        allowed = ("id", "name", "kind", "severity", "summary", "message", "why", "instead", "flags", "reporting")
         self.only(self.front, (*allowed, "match", "recorded", "rewrite"), "")
         rule_id = self.text_of("id")
         if not ID.fullmatch(rule_id):
@@ -232,6 +234,7 @@ class _Parser:
             recorded=recorded,
             rewrites=self.rewrites(),
             flags=self.strings(self.front, "flags", ""),
+            reporting=self.truth(self.front, "reporting"),
             examples=examples,
             body="\n".join(self.lines[self.end + 1 :]).strip() + "\n",
             path=self.path,
@@ -271,6 +274,12 @@ class _Parser:
         if not all(isinstance(table, dict) for table in tables):
             raise self.fail(f"must be a table [{key}] or tables [[{key}]]", key)
         return tables
+
+    def truth(self, table: Mapping[str, object], key: str) -> bool:
+        value = table.get(key, False)
+        if not isinstance(value, bool):
+            raise self.fail("must be true or false", key)
+        return value
 
     def strings(self, table: Mapping[str, object], key: str, prefix: str) -> tuple[str, ...]:
         value = table.get(key, [])

@@ -139,7 +139,8 @@ class Event:
 
     Lines and columns count from 1, ``end_column`` is the first column behind the span.  ``operands`` holds
     every word of :data:`OPERANDS` that is true of the operand.  ``confidence`` is that of the event itself,
-    ``operand_confidence`` that of what is said of its operand and arguments.  ``via`` is the caller that stands in
+    ``operand_confidence`` that of what is said of its operand and arguments.  ``test`` is the innermost test that it
+    stands under, whatever that asks.  ``via`` is the caller that stands in
     ``place``, where it is not the function itself that does.
     """
 
@@ -159,4 +160,5 @@ class Event:
     confidence: Confidence = Confidence.CERTAIN
     operand_confidence: Confidence = Confidence.CERTAIN
     condition: str | None = None
+    test: str | None = None
     text: str = ""

@@ -18,6 +18,7 @@ class RuleIndex:
         self._open: dict[EventKind, list[tuple[Rule, EventPattern]]] = {}
         self.read_attributes: set[str] = set()
         """The attributes whose reading a rule could want."""
+        self._reports: dict[tuple[EventKind, str | None], bool] = {}
         self._wanted: dict[tuple[EventKind, str | None], bool] = {}
         for rule in rules:
             for pattern in rule.match:
@@ -42,6 +43,15 @@ class RuleIndex:
         return any(
             not pattern.callee or _callee_matches(callee, pattern.callee) for _, pattern in self._open.get(kind, ())
         )
+
+    def reports(self, kind: EventKind, callee: str | None) -> bool:
+        """Whether an event of that kind and callee could match a rule for code that tells of something seldom."""
+        known = self._reports.get((kind, callee))
+        if known is None:
+            candidates = [*self._by_callee.get((kind, callee or ""), ()), *self._open.get(kind, ())]
+            known = any(r.reporting and (not p.callee or _callee_matches(callee, p.callee)) for r, p in candidates)
+            self._reports[kind, callee] = known
+        return known
 
     def matching(self, event: Event) -> list[tuple[Rule, EventPattern]]:
         """The rules that an event matches, each with the first of its patterns that does."""

@@ -84,12 +84,16 @@ def test_a_sure_break_that_gives_its_function_up_hides_a_break_of_any_sort(pair:
     assert pair({}, {})
     assert pair({"confidence": Confidence.LIKELY}, {"confidence": Confidence.CONDITIONAL})
     assert pair({}, {"verdict": Verdict.EAGER, "via": "g"})
+    conditional = {"confidence": Confidence.CONDITIONAL, "condition": "`a`"}
+    assert pair(conditional, conditional)
 
 
 @pytest.mark.parametrize(
     ("head", "other"),
     [
-        ({"confidence": Confidence.CONDITIONAL}, {}),
+        ({"confidence": Confidence.CONDITIONAL, "condition": "`a`"}, {}),
+        ({"confidence": Confidence.CONDITIONAL, "condition": "`a`"}, {"condition": "`b`"}),
+        ({"confidence": Confidence.POSSIBLE}, {}),
         ({"verdict": Verdict.SPLITS}, {}),
         ({"verdict": Verdict.RAISES}, {}),
         ({"via": "g"}, {}),

@@ -359,3 +359,42 @@ def test_integers_that_forward_is_given(marked) -> None:
                 return torch.arange(j - i, j) if j > i else torch.arange(j)
         """
     )
+
+
+def test_a_report_of_something_seldom_is_conditional_on_its_test(check) -> None:
+    source = body("""
+        if len(self.blocks) > 3:
+            logger.warning("deep")
+        logger.warning("always")
+        return x
+    """)
+    found = check("import logging\nlogger = logging.getLogger(__name__)\n" + source).findings
+    assert [(f.confidence, f.condition) for f in found] == [
+        (Confidence.CONDITIONAL, "`len(self.blocks) > 3`"),
+        (Confidence.CERTAIN, None),
+    ]
+
+
+def test_what_only_leads_to_an_exception_is_no_finding(marked) -> None:
+    marked(
+        body("""
+            if x.dim() != 2:
+                seen = x.unique()
+                raise ValueError(f"{seen.tolist()}")
+            return x
+        """)
+    )
+
+
+def test_iterating_a_dictionary_gives_its_keys(marked) -> None:
+    marked(
+        body(
+            """
+            for key in parts:
+                if key == 3:
+                    x = x + parts[key]
+            return x
+            """,
+            "self, x, parts: dict[int, torch.Tensor]",
+        )
+    )
