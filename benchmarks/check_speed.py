@@ -1,7 +1,7 @@
 """How fast ``breakscan check`` reads, beside its peers, over the same files in the same run.
 
     python -m venv peers && peers/bin/pip install -r benchmarks/peers.txt
-    python benchmarks/check_speed.py --peers peers/bin [FOLDER] [--repeat N] [--json FILE]
+    python benchmarks/check_speed.py --peers peers/bin [FOLDER ...] [--repeat N] [--json FILE]
 
 FOLDER is by default the ``models`` folder of the installed transformers (about 1 million lines).  Printed per tool:
 the median wall and CPU seconds, lines per second, and how many times the CPU seconds of breakscan it took.  A peer
@@ -38,14 +38,14 @@ class Measured:
     times_the_cpu_of_breakscan: float
 
 
-def commands(folder: Path, peers: str | None) -> dict[str, list[str] | None]:
+def commands(folders: list[str], peers: str | None) -> dict[str, list[str] | None]:
     """The command of each tool, or None where it is not installed."""
     torchfix = shutil.which("torchfix", path=peers)
     mlinter = shutil.which("mlinter", path=peers)
     return {
-        "breakscan": [sys.executable, "-m", "breakscan", "check", "--format", "concise", "--exit-zero", str(folder)],
-        "transformers-mlinter": mlinter and [mlinter, "--no-cache", "--no-progress", str(folder)],  # type: ignore
-        "torchfix": torchfix and [torchfix, "--select", "ALL", str(folder)],  # type: ignore
+        "breakscan": [sys.executable, "-m", "breakscan", "check", "--format", "concise", "--exit-zero", *folders],
+        "transformers-mlinter": mlinter and [mlinter, "--no-cache", "--no-progress", *folders],  # type: ignore
+        "torchfix": torchfix and [torchfix, "--select", "ALL", *folders],  # type: ignore
     }
 
 
@@ -65,22 +65,22 @@ def run(command: list[str]) -> tuple[float, float, int]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER")
     parser.add_argument("--peers", help="folder of the peers' commands")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    folder = options.folder
-    if folder is None:
+    folders = [folder.resolve() for folder in options.folders]
+    if not folders:
         spec = importlib.util.find_spec("transformers")
         if spec is None or spec.origin is None:
             sys.exit("transformers is not installed: pip install transformers, or name a folder")
-        folder = Path(spec.origin).parent / "models"
-    files = sorted(folder.rglob("*.py"))
+        folders = [Path(spec.origin).parent / "models"]
+    files = [file for folder in folders for file in folder.rglob("*.py")]
     lines = sum(file.read_bytes().count(b"\n") for file in files)
     print(f"{len(files)} files, {lines:,} lines, {os.cpu_count()} cores, Python {sys.version.split()[0]}")
     rows: list[Measured] = []
-    for tool, command in commands(folder, options.peers).items():
+    for tool, command in commands([str(folder) for folder in folders], options.peers).items():
         if not command:
             print(f"{tool:22} not installed")
             continue

@@ -8,8 +8,10 @@ is taken, and where a tensor decides it compiles both.  Nested functions and lam
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from breakscan.analysis.index import blocks
 from breakscan.findings import Confidence, Finding, Kind, Site, Verdict
@@ -117,12 +119,25 @@ def _way_to(head: Site, module: SourceModule) -> Iterator[tuple[ast.AST, ast.AST
     """The nodes that enclose a site, from the file down, each with the child that does."""
     parent: ast.AST = module.tree
     while True:
-        near = (c for c in ast.iter_child_nodes(parent) if _may_hold(c, head.line))
+        near = (c for c in _children_near(parent, head.line) if _may_hold(c, head.line))
         child = next((c for c in near if _inside(head, _span([c], module))), None)
         if child is None:
             return
         yield parent, child
         parent = child
+
+
+def _children_near(parent: ast.AST, line: int) -> Iterable[ast.AST]:
+    if not isinstance(parent, ast.Module):
+        return ast.iter_child_nodes(parent)
+    last = bisect_right(_first_lines(parent), line)
+    return parent.body[max(last - 2, 0) : last]  # decorators stand above the line of a definition
+
+
+@lru_cache(maxsize=1)
+def _first_lines(module: ast.Module) -> list[int]:
+    """Where the statements of a file begin: generated files have a hundred thousand."""
+    return [node.lineno for node in module.body]
 
 
 def _may_hold(node: ast.AST, line: int) -> bool:

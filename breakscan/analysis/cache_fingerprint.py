@@ -1,4 +1,4 @@
-"""What the results of a run depend on besides the checked files."""
+"""What the results of a run depend on besides the checked files, and where they are kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 import breakscan
-from breakscan.config import Settings, Target
+from breakscan.analysis.cache import ResultCache
+from breakscan.config import Settings, Target, resolve_target
 from breakscan.rulebook.library import shipped_rules
 
 WITHOUT_EFFECT = frozenset({"config_file", "options", "target_torch", "exclude", "no_cache", "cache_dir"})
@@ -49,3 +50,9 @@ def _sources(settings: Settings, target: Target) -> Iterator[Path]:
     yield shipped_rules() / "ledger" / f"{target.ledger}.json"
     for folder in (shipped_rules(), *settings.rule_folders):
         yield from sorted(folder.glob("BRK*.md"))
+
+
+def open_cache(settings: Settings, cwd: Path) -> ResultCache | None:
+    """The results of earlier runs under these settings; None where none are to be kept."""
+    folder = settings.cache_folder
+    return ResultCache(folder, cache_fingerprint(settings, resolve_target(settings), str(cwd))) if folder else None

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from breakscan.analysis.behind import Reach, mark_behind
-from breakscan.analysis.cache import ResultCache
-from breakscan.analysis.cache_fingerprint import cache_fingerprint
+from breakscan.analysis.cache_fingerprint import open_cache
 from breakscan.analysis.file_checker import FileChecker
 from breakscan.analysis.merged import Merged
 from breakscan.analysis.results import FileResult
@@ -52,7 +51,7 @@ def check_paths(
     if stdin is not None:
         wanted.add(display_path(stdin[1], cwd))
         take(FileChecker(settings).check_file(stdin[1], stdin[0]))
-    cache = _cache(settings, cwd)
+    cache = open_cache(settings, cwd)
     anew: list[Path] = []
     for path in files:
         known = cache.get(path) if cache is not None else None
@@ -60,10 +59,8 @@ def check_paths(
             take(known)
         else:
             anew.append(path)
-    for done, (path, result) in enumerate(check_files(anew, settings, jobs), len(files) - len(anew) + 1):
+    for done, result in enumerate(check_files(anew, settings, jobs), len(files) - len(anew) + 1):
         take(result)
-        if cache is not None and not result.errors:
-            cache.put(path, result)
         if on_progress:
             on_progress(done, len(files))
     by_place = sorted(merged.findings(), key=lambda f: (f.site.path, f.site.line, f.site.column, f.rule))
@@ -76,9 +73,3 @@ def check_paths(
         fullgraph=settings.fullgraph,
         warnings=tuple(sorted(warnings, key=lambda e: (e.path, e.line))),
     )
-
-
-def _cache(settings: Settings, cwd: Path) -> ResultCache | None:
-    """The results of earlier runs under these settings."""
-    folder = settings.cache_folder
-    return ResultCache(folder, cache_fingerprint(settings, resolve_target(settings), str(cwd))) if folder else None

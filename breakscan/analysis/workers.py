@@ -12,6 +12,8 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 
+from breakscan.analysis.cache_fingerprint import open_cache
+from breakscan.analysis.deep_stack import with_deep_stack
 from breakscan.analysis.file_checker import FileChecker
 from breakscan.analysis.results import FileResult
 from breakscan.config import Settings
@@ -24,25 +26,25 @@ FEWEST_FILES = 24
 """Below this, starting processes costs more than it saves."""
 
 
-def check_files(files: Sequence[Path], settings: Settings, jobs: int | None) -> Iterator[tuple[Path, FileResult]]:
-    """The result of each file, in some order."""
+def check_files(files: Sequence[Path], settings: Settings, jobs: int | None) -> Iterator[FileResult]:
+    """The result of each file, in some order.  What it depends on is kept with it, and not handed on."""
     workers = min(jobs or os.cpu_count() or 1, len(files) // FILES_PER_TASK + 1)
     if workers == 1 or len(files) < FEWEST_FILES:
-        checker = FileChecker(settings)
+        bench = _Bench(settings)
         for path in files:
             with _no_collector():
-                result = checker.check_file(path)
-            yield path, result
+                result = bench.check(path)
+            yield result
         return
     batches = _batches(files, workers)
     done = 0
     try:
         for results in _in_processes(batches, settings, workers):
-            yield from zip(batches[done], results, strict=True)
+            yield from results
             done += 1
     except BrokenProcessPool:
         for path in (path for batch in batches[done:] for path in batch):
-            yield path, _check_apart(path, settings)
+            yield _check_apart(path, settings)
 
 
 @contextmanager
@@ -100,17 +102,32 @@ def _size(path: Path) -> int:
         return 0
 
 
-_checker: FileChecker | None = None
+class _Bench:
+    """Where files are checked one by one, and their results kept."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.checker = FileChecker(settings)
+        self.cache = open_cache(settings, Path.cwd())
+
+    def check(self, path: Path) -> FileResult:
+        result = with_deep_stack(self.checker.check_file, path)
+        if self.cache is not None and not result.errors:
+            self.cache.put(path, result)
+        result.depends = {}  # hundreds of paths, which nobody asks for again
+        return result
+
+
+_bench: _Bench | None = None
 
 
 def _start(settings: Settings, folder: str) -> None:
-    global _checker
+    global _bench
     os.chdir(folder)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
     gc.disable()
-    _checker = FileChecker(settings)
+    _bench = _Bench(settings)
 
 
 def _check_batch(files: Iterable[Path]) -> list[FileResult]:
-    assert _checker is not None
-    return [_checker.check_file(path) for path in files]
+    assert _bench is not None
+    return [_bench.check(path) for path in files]
