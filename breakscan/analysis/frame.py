@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _CONFIDENCE = {Sure.CERTAIN: Confidence.CERTAIN, Sure.LIKELY: Confidence.LIKELY, Sure.POSSIBLE: Confidence.POSSIBLE}
 
 LONGEST_TEST = 100
+_NOTHING = nullcontext()
 EventKey = tuple[EventKind, str, str | None, int, int, int, int]
 
 
@@ -110,34 +111,31 @@ class Frame:
             if place is not Place.PLAIN:
                 self._places.pop()
 
-    @contextmanager
-    def muted(self, muted: bool = True) -> Iterator[None]:
+    def muted(self, muted: bool = True) -> AbstractContextManager[None]:
         """While code runs that only a call comes to that ends in an exception."""
+        return self._muted() if muted else _NOTHING
+
+    @contextmanager
+    def _muted(self) -> Iterator[None]:
         was = self.silent_events
-        self.silent_events = was or muted
+        self.silent_events = True
         try:
             yield
         finally:
             self.silent_events = was
 
-    @contextmanager
-    def under(self, *conditions: str | None) -> Iterator[None]:
+    def under(self, *conditions: str | None) -> AbstractContextManager[None]:
         """While these conditions, in words, hold."""
+        return self._under(*conditions) if conditions else _NOTHING
+
+    @contextmanager
+    def _under(self, *conditions: str | None) -> Iterator[None]:
         kept = len(self.conditions)
         self.conditions += [c for c in conditions if c and c not in self.conditions]
         try:
             yield
         finally:
             del self.conditions[kept:]
-
-    @contextmanager
-    def testing(self, test: ast.expr, outcome: bool) -> Iterator[None]:
-        """While what stands under a test runs."""
-        self.tests.append((test, outcome))
-        try:
-            yield
-        finally:
-            self.tests.pop()
 
     def evaluate(self, node: ast.expr | None) -> Value:
         """The value of an expression; see ``expressions``."""

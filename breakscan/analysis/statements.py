@@ -199,14 +199,12 @@ def _if(frame: Frame, node: ast.If) -> bool:
     branch(frame, node.test, "guard" if is_guard(node) else "if", node)
     before = dict(frame.names)
     when_true = truth.narrow(frame, node.test, True)
-    raises = isinstance(node.body[-1], ast.Raise)
-    with frame.under(*when_true), frame.muted(raises), frame.testing(node.test, True):
-        body_goes_on = run_body(frame, node.body)
+    with frame.muted(isinstance(node.body[-1], ast.Raise)):
+        body_goes_on = _run_arm(frame, node, True, when_true)
     after_body = dict(frame.names)
     _reset(frame, before)
     when_false = truth.narrow(frame, node.test, False)
-    with frame.under(*when_false), frame.testing(node.test, False):
-        else_goes_on = run_body(frame, node.orelse)
+    else_goes_on = _run_arm(frame, node, False, when_false) if node.orelse else True
     if body_goes_on and else_goes_on:
         merged = join_names(after_body, frame.names)
         _mark_conditional(merged, after_body, frame.names, when_true)
@@ -217,6 +215,14 @@ def _if(frame: Frame, node: ast.If) -> bool:
     elif else_goes_on:
         _rest_stands_under(frame, when_false)
     return body_goes_on or else_goes_on
+
+
+def _run_arm(frame: Frame, node: ast.If, outcome: bool, conditions: list[str]) -> bool:
+    frame.tests.append((node.test, outcome))
+    with frame.under(*conditions):
+        goes_on = run_body(frame, node.body if outcome else node.orelse)
+    frame.tests.pop()
+    return goes_on
 
 
 def _mark_conditional(
