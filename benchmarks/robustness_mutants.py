@@ -96,6 +96,8 @@ def mutants(corpus: Corpus, seed: int, count: int) -> Iterator[str]:
 
 def grammar_programs(seed: int, count: int) -> Iterator[str]:
     """Programs that hypothesmith makes up, under names of torch; none where it is not installed."""
+    if count < 2:
+        return
     try:
         import hypothesis  # type: ignore[import-not-found, unused-ignore]
         import hypothesmith  # type: ignore[import-not-found, unused-ignore]

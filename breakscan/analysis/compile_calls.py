@@ -143,17 +143,13 @@ class _Finder:
         return not makes and names.isdisjoint(self.changing[-1])
 
     def event(self, call: ast.expr, callee: str, form: str, function: FunctionInfo | None, place: Place) -> Event:
-        line, column, end_line, end_column = span(self.program.module, call)
         arguments = []
         if isinstance(call, ast.Call):
             arguments += [Argument(i, None, _literal(value)) for i, value in enumerate(call.args)]
             arguments += [Argument(None, k.arg, _literal(k.value)) for k in call.keywords if k.arg]
         return Event(
-            kind=EventKind.COMPILE,
-            line=line,
-            column=column,
-            end_line=end_line,
-            end_column=end_column,
+            EventKind.COMPILE,
+            *span(self.program.module, call),
             form=form,
             callee=callee,
             arguments=tuple(arguments),

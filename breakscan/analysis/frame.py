@@ -174,16 +174,13 @@ class Frame:
             or not self.program.rules.wants(kind, callee)
         ):
             return
-        line, column, end_line, end_column = span(self.index.module, node)
+        where = span(self.index.module, node)
         place, via = self.place_of(node)
         conditions = [*self.conditions, *([operand.optional] if operand.optional else [])]
         condition = " and ".join(dict.fromkeys(conditions)) or None
         event = Event(
-            kind=kind,
-            line=line,
-            column=column,
-            end_line=end_line,
-            end_column=end_column,
+            kind,
+            *where,
             form=form,
             callee=callee,
             attribute=attribute,
@@ -197,4 +194,5 @@ class Frame:
             test=self._test() if self.tests and self.program.rules.reports(kind, callee) else None,
             text=text_of(self.index.module, node),
         )
-        self.events[kind, form, callee, line, column, end_line, end_column] = event
+        key = kind, form, callee, *where
+        self.events[key] = event

@@ -137,6 +137,13 @@ class ModuleIndex:
         found = self.project.find(dotted, self) if self.project is not None else None
         return found if isinstance(found, ClassInfo) else None
 
+    def function_named(self, dotted: str) -> FunctionInfo | None:
+        """The function of this file, or of one that the project holds, that goes by a dotted name."""
+        if dotted in self.functions:
+            return self.functions[dotted]
+        found = self.project.find(dotted, self) if self.project is not None else None
+        return found if isinstance(found, FunctionInfo) else None
+
 
 _ALIASES = (
     ("torch.nn.modules.module.Module", "torch.nn.Module"),

@@ -326,9 +326,7 @@ class Program:
             if merged != known:
                 state.mixed = state.mixed or known is not None
                 state.parameters[name] = merged
-                change = max(
-                    change, _Change.IN_KIND if known is None or known.sort is not merged.sort else _Change.IN_PART
-                )
+                change = max(change, _change(known, merged))
             elif value != known:
                 state.mixed = True
         for extra in (node.vararg, node.kwarg):
@@ -375,8 +373,8 @@ class Program:
         """The function that a decorator of the project puts in place of the one that it is given."""
         key = info.index, decorator
         if key not in self._wrappers:
-            found = info.index.functions.get(decorator) or self.project.find(decorator, info.index)
-            self._wrappers[key] = _wrapper_in(found) if isinstance(found, FunctionInfo) else None
+            found = info.index.function_named(decorator)
+            self._wrappers[key] = _wrapper_in(found) if found is not None else None
         return self._wrappers[key]
 
     def _replaced(self, info: FunctionInfo) -> list[str]:
@@ -385,8 +383,8 @@ class Program:
         for name in names:
             key = info.index, name
             if key not in self._set_by:
-                found = info.index.functions.get(name) or self.project.find(name, info.index)
-                nodes = walk(found.node) if isinstance(found, FunctionInfo) else ()
+                found = info.index.function_named(name)
+                nodes = walk(found.node) if found is not None else ()
                 self._set_by[key] = frozenset(
                     n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
                 )
@@ -421,8 +419,6 @@ class Program:
             setup = self._set_up(index, index, lambda: self._read_globals(index, known))
             # What is no literal of the file's own may be set anew from anywhere.
             known.update({name: CONSTANT if v.literal is not None else v for name, v in setup.names.items()})
-            self.flags |= setup.flags
-            self.ignored_callees |= setup.ignored_callees
         return known
 
     def _read_globals(self, index: ModuleIndex, names: dict[str, Value]) -> None:
@@ -434,16 +430,22 @@ class Program:
         """What reading code that is run once, and never compiled, shows: remembered for the next file."""
         known = index.remembered.get(key)
         if not isinstance(known, Setup) or not self.project.draw_again(known.drawn):
+            # What is remembered holds for any program: it must not take up what this one has set so far.
+            outer = self.flags, self.ignored_callees
+            self.flags, self.ignored_callees = set(), set()
             self._setups.append([])
             with self.project.recording() as drawn:
                 read()
             stores = self._setups.pop()
             names = dict(self._globals.get(index, {})) if key is index else {}
             known = Setup(names, stores, frozenset(self.flags), frozenset(self.ignored_callees), drawn)
+            self.flags, self.ignored_callees = outer
             index.remembered[key] = known
         else:
             for owner, name, value in known.stores:
                 self.store(owner, name, value)
+        self.flags |= known.flags
+        self.ignored_callees |= known.ignored_callees
         return known
 
     def _read_block(self, frame: Frame, body: list[ast.stmt]) -> None:

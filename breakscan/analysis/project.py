@@ -92,6 +92,12 @@ class Project:
             lines -= len(index.module.lines)
             index.release()
 
+    def release(self) -> None:
+        """Lets go of all trees: nothing is checked any more."""
+        for index, _ in self._kept.values():
+            index.release()
+        self._kept.clear()
+
     def load(self, path: Path, text: str | None = None) -> ModuleIndex:
         """The index of a file, or of a text that goes by its path.
 

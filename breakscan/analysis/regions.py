@@ -262,8 +262,7 @@ class _Roots:
 
     def imported(self, node: ast.expr) -> FunctionInfo | None:
         dotted = self.index.dotted(node)
-        found = self.project.find(dotted, self.index) if dotted and "." in dotted else None
-        return found if isinstance(found, FunctionInfo) else None
+        return self.index.function_named(dotted) if dotted and "." in dotted else None
 
 
 _RETURN_THE_MODULE = frozenset({"to", "cuda", "eval", "train", "cpu", "half", "requires_grad_"})

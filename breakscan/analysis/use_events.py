@@ -57,13 +57,9 @@ def _event(
     in_region: bool = False,
     condition: str | None = None,
 ) -> Event:
-    line, column, end_line, end_column = span(program.module, node)
     return Event(
-        kind=EventKind.USE,
-        line=line,
-        column=column,
-        end_line=end_line,
-        end_column=end_column,
+        EventKind.USE,
+        *span(program.module, node),
         form=form,
         attribute=name,
         in_region=in_region,

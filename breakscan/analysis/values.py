@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from breakscan.analysis.index import walk
+
 if TYPE_CHECKING:
     from breakscan.analysis.index import ClassInfo, FunctionInfo
 
@@ -108,9 +110,9 @@ class Value:
         """Whether it is a function that uses what is no constant of the function around it."""
         if self.sort is not Sort.FUNCTION or self.function is None or self.closure is None:
             return False
-        node = self.function.node
-        used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-        used -= {a.arg for a in ast.walk(node) if isinstance(a, ast.arg)}
+        nodes = list(walk(self.function.node))
+        used = {n.id for n in nodes if isinstance(n, ast.Name)}
+        used -= {a.arg for a in nodes if isinstance(a, ast.arg)}
         return any(self.closure[name].sort in _NO_CONSTANTS for name in used & self.closure.keys())
 
     def at_most(self, sure: Sure) -> Value:

@@ -28,13 +28,15 @@ FEWEST_FILES = 24
 
 def check_files(files: Sequence[Path], settings: Settings, jobs: int | None) -> Iterator[FileResult]:
     """The result of each file, in some order.  What it depends on is kept with it, and not handed on."""
+    if not files:
+        return
     workers = min(jobs or os.cpu_count() or 1, len(files) // FILES_PER_TASK + 1)
     if workers == 1 or len(files) < FEWEST_FILES:
-        bench = _Bench(settings)
-        for path in files:
-            with _no_collector():
-                result = bench.check(path)
-            yield result
+        with _no_collector():
+            bench = _Bench(settings)
+            for path in files:
+                yield bench.check(path)
+            bench.checker.project.release()
         return
     batches = _batches(files, workers)
     done = 0

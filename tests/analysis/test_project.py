@@ -339,3 +339,40 @@ def test_a_file_that_appears_is_noticed(project, tmp_path: Path) -> None:
     )
     assert places(project({"train.py": train}), tmp_path) == set()
     assert places(project({"train.py": train, "ops.py": HELPER}), tmp_path) == {("ops.py", 5)}
+
+
+SETTING = "torch._dynamo.config.capture_scalar_outputs = True\n"
+READS = "def read(x: torch.Tensor):\n    return x.sum().item()\n"
+
+
+def test_a_setting_made_by_a_file_that_is_drawn_in_holds(project, tmp_path: Path) -> None:
+    train = "import torch\nfrom ops import read\n\nstep = torch.compile(read)\n"
+    assert places(project({"train.py": train, "ops.py": f"import torch\n{READS}"}), tmp_path) == {("ops.py", 3)}
+    assert not places(project({"train.py": train, "ops.py": f"import torch\n{SETTING}{READS}"}), tmp_path)
+
+
+def test_a_setting_of_one_program_does_not_reach_another(project, tmp_path: Path) -> None:
+    """What is remembered of a file that both import must not hold what the first of them set."""
+    base = "import torch\nSCALE = 2\n"
+    head = "import torch\nfrom base import SCALE\n"
+    root = "@torch.compile\ndef step(x: torch.Tensor):\n    return x.sum().item() * SCALE\n"
+    files = {"base.py": base, "a.py": head + SETTING + root, "b.py": head + root}
+    assert places(project(files), tmp_path) == {("b.py", 5)}
+
+
+def test_a_function_elsewhere_is_read_again_when_a_tensor_comes(project, tmp_path: Path) -> None:
+    ops = """
+        class Block(nn.Module):
+            def forward(self, x):
+                self.scale = self.pick(3)
+                self.scale = self.pick(x)
+                return x
+
+            def pick(self, value):
+                if value > 0:
+                    return 1
+                return 2
+    """
+    train = "import torch\nfrom ops import Block\n\nnet = torch.compile(Block())\nnet(torch.ones(3))\n"
+    files = {"train.py": train, "ops.py": "import torch\nfrom torch import nn\n" + textwrap.dedent(ops)}
+    assert ("ops.py", 11) in places(project(files), tmp_path)
