@@ -14,6 +14,7 @@ import breakscan
 PACKAGE = Path(breakscan.__file__).parent
 LEVELS = {
     "findings": 0,
+    "dataclass_json": 0,
     "source": 1,
     "rulebook": 2,
     "config": 3,

@@ -15,9 +15,9 @@ import time
 from hashlib import blake2b
 from pathlib import Path
 
-from breakscan.analysis.dataclass_json import decoder, encode
 from breakscan.analysis.digests import Digests, read_file
 from breakscan.analysis.results import FileResult
+from breakscan.dataclass_json import decoder, encode
 
 DAY = 24 * 60 * 60.0
 MONTH = 30 * DAY

@@ -88,8 +88,9 @@ class FileChecker:
         program = Program(self.project, index, self.api, self.rules)
         program.run(find_entries(self.project, index, self.settings.regions))
         compiled = compiled_functions(program, everything=self.settings.regions == "all")
-        for drawn in {info.index for info in compiled if "_dynamo.config" in info.index.module.text}:
-            program.globals_of(drawn)  # a setting made in any file that is imported holds for all
+        for drawn in {info.index for info in compiled}:
+            if "_dynamo.config" in drawn.module.text:
+                program.globals_of(drawn)  # a setting made in any file that is imported holds for all
         flags = frozenset(program.flags)
         found = Merged()
         for info, state in compiled.items():

@@ -17,6 +17,7 @@ from breakscan.source.paths import display_path
 
 MOST_LINES_KEPT = 250_000
 """Of trees that are kept for the next file, in lines: about a kilobyte each."""
+FILES_BETWEEN_COUNTS = 16
 MOST_NEIGHBOURS = 8
 """How many of the files that come next are awaited before one that nobody imported is dropped."""
 MOST_FILES_A_FILE = 400
@@ -69,6 +70,7 @@ class Project:
         self._there: dict[str, bool] = {}
         self._digests = Digests()
         self._roots: deque[str] = deque()
+        self._counted = FILES_BETWEEN_COUNTS
         self._drawn_in: set[str] = set()
 
     # -- files ------------------------------------------------------------------------------------------------
@@ -86,11 +88,17 @@ class Project:
         self._bases = {}
         self._modules = {}
         self._roots.append(str(path))
+        if len(self._kept) > self._counted:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Lets go of the trees that were not used for longest, where there are too many."""
         lines = sum(len(index.module.lines) for index, _ in self._kept.values())
         while lines > MOST_LINES_KEPT:
             _, (index, _) = self._kept.popitem(last=False)
             lines -= len(index.module.lines)
             index.release()
+        self._counted = len(self._kept) + FILES_BETWEEN_COUNTS
 
     def release(self) -> None:
         """Lets go of all trees: nothing is checked any more."""

@@ -11,7 +11,8 @@ from breakscan.analysis.index import ClassInfo, FunctionInfo, ModuleIndex, own_n
 from breakscan.analysis.project import Project
 from breakscan.findings import Region
 
-_COMPILES = re.compile(r"\bcompile\b|\bexport\b|\boptimize\b")
+_COMPILES = tuple(re.compile(rf"{word}(?<=\b{word})\b") for word in ("compile", "export", "optimize"))
+"""Each begins with its letters: a search for those is many times as fast as one that begins with ``\\b``."""
 _OTHER_COMPILERS = frozenset({"re.compile", "regex.compile"})
 COMPILERS = frozenset({"torch.compile", "torch.export.export", "torch._dynamo.optimize"})
 _DISABLING = frozenset({"torch.compiler.disable", "torch._dynamo.disable"})
@@ -64,12 +65,16 @@ def find_entries(project: Project, index: ModuleIndex, mode: str) -> list[Entry]
     ``auto`` takes what the file itself compiles, else every ``nn.Module.forward``; ``roots`` and ``modules``
     take one of the two; ``all`` takes every function that could be compiled.
     """
-    roots = _unique(_Roots(project, index).find()) if mode != "modules" and _COMPILES.search(index.module.text) else []
+    roots = _unique(_Roots(project, index).find()) if mode != "modules" and _may_compile(index) else []
     if mode == "roots" or (mode == "auto" and roots):
         return roots
     if mode == "all":
         return _unique([*roots, *_everything(index)])
     return _unique(_forwards(project, index))
+
+
+def _may_compile(index: ModuleIndex) -> bool:
+    return any(pattern.search(index.module.text) for pattern in _COMPILES)
 
 
 def _unique(entries: Iterator[Entry] | list[Entry]) -> list[Entry]:

@@ -19,7 +19,7 @@ from breakscan.analysis.spans import span, text_of
 from breakscan.analysis.values import Sort
 from breakscan.rulebook.events import Event, EventKind
 
-_MAY_COMPILE = re.compile(r"(?<!\bre)\.compile\b")
+_MAY_COMPILE = re.compile(r"\.compile\b(?<!\bre\.compile)")
 _FINDERS = (
     changing_arguments,
     changing_attributes,

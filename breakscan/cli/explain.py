@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -14,13 +13,13 @@ import click
 from breakscan.cli.failures import show_failure
 from breakscan.cli.output import report_stream
 from breakscan.config import installed_torch, load_settings
+from breakscan.reports.explain_formats import FOR_PEOPLE, FORMATS, write_report
 from breakscan.rulebook.ledger import version_key
 from breakscan.rulebook.library import Library, load_library
 from breakscan.runtime.launch import LaunchError, Outcome, end_like, run_recorded
 from breakscan.runtime.notices import OLDEST
 from breakscan.source.paths import display_path
 
-FORMATS = ("terminal", "json")
 STDIN = STDOUT = "-"
 
 
@@ -44,9 +43,10 @@ def explain(as_module: bool, format_: str, output: str | None, program: str, arg
     The program runs as under python, with its own input, output and exit status, which is also the exit status
     of this command; 2 where the program could not be run.  Options of breakscan stand before PROGRAM.
     """
-    if format_ == "json" and output is None:
+    if format_ not in FOR_PEOPLE and output is None:
         raise click.UsageError(
-            "--format json needs --output FILE, or --output - for standard output, which your program writes to as well"
+            f"--format {format_} needs --output FILE, or --output - for standard output, which your program writes to "
+            "as well"
         )
     if not as_module and program != STDIN and not os.path.exists(program):
         raise click.UsageError(f"there is no file {program!r}; a module takes -m")
@@ -100,8 +100,6 @@ def _require_writable(path: Path) -> None:
 def _report(
     folder: Path, argv: list[str], outcome: Outcome, library: Library, format_: str, output: str | None
 ) -> None:
-    from breakscan.reports.explain_json import write_explain_json
-    from breakscan.reports.explain_terminal import write_explanation
     from breakscan.runtime.digest import explain as explain_recording
     from breakscan.runtime.recording import TORCH_IMPORTED, read_recording
 
@@ -114,11 +112,10 @@ def _report(
         show=lambda path: display_path(path, cwd),
         torch_imported=(folder / TORCH_IMPORTED).exists(),
     )
-    write: Callable[..., None] = write_explain_json if format_ == "json" else write_explanation
     if output is None:
-        write(explanation, sys.stderr)
+        write_report(format_, explanation, sys.stderr)
         return
     with report_stream(None if output == STDOUT else Path(output)) as stream:
-        write(explanation, stream)
+        write_report(format_, explanation, stream)
     if output != STDOUT:
         click.echo(f"breakscan: the report is in {output}", err=True)

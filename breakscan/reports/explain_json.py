@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from breakscan.rulebook.document import Rule
-from breakscan.runtime.explanation import BreakSite, Caller, Explanation, FrameFate, Graph, Recompile
+from breakscan.runtime.compiled import Graph
+from breakscan.runtime.explanation import BreakSite, Caller, Explanation, FrameFate, Recompile
 
 SCHEMA = 1
 

@@ -8,14 +8,7 @@ from breakscan.findings import Origin, Place, Site, Verdict
 from breakscan.runtime.breaktext import frame_skipped, parse_causes, rest_skipped, traceback_frames
 from breakscan.runtime.explanation import BreakSite
 from breakscan.runtime.lens import Lens, reason_of
-from breakscan.runtime.recording import (
-    BreakSeen,
-    BreakTraced,
-    Code,
-    CompileStarted,
-    Record,
-    StackFrame,
-)
+from breakscan.runtime.records import BreakSeen, BreakTraced, Code, CompileStarted, Record, StackFrame
 
 Key = tuple[Site, str]
 """What makes two breaks the same: site and type."""
@@ -35,7 +28,7 @@ def breaks_of(records: Iterable[Record], hooked: bool) -> Iterator[BreakSeen]:
             # Without the hook, these are the ones that raised: the trace does not have them.
             yield record
         elif isinstance(record, BreakTraced) and not hooked:
-            stack = tuple(StackFrame(*frame) for frame in traceback_frames(record.text))
+            stack = tuple(traceback_frames(record.text))
             code = codes.get(record.compile_id, Code("<unknown>", 1, "<unknown>"))
             yield BreakSeen(record.compile_id, code, record.text, stack, frame_skipped(record.text), False)
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from breakscan.runtime.records import StackFrame
+from breakscan.runtime.tracebacks import frames_of
+
 _NESTED = re.compile(r"^\*\*\* While handling this graph break, another graph break occurred: \*\*\*$", re.M)
 _ID = re.compile(r"/gb/gb(\d{4})\.html")
 _END = re.compile(r"^(Stack variable source attribution:|User code traceback:|from user code:)", re.M)
 _HEAD = re.compile(r"Graph break in user code at (.+):(\d+)$", re.M)
-_FRAME = re.compile(r'^  File "(.+)", line (\d+), in (.+)$', re.M)
 _SKIPPED = "Failed to handle graph break gracefully"
 _REST_SKIPPED = "graph break that we cannot resume from"
 
@@ -73,13 +75,13 @@ def _parse_cause(part: str) -> Cause:
     )
 
 
-def traceback_frames(text: str) -> list[tuple[str, int, str]]:
-    """File, line and function of each frame above the break that an artifact's text tells of, outermost first."""
+def traceback_frames(text: str) -> list[StackFrame]:
+    """The frames above the break that an artifact's text tells of, outermost first."""
     head = _HEAD.match(text)
-    frames = [(file, int(line), name) for file, line, name in _FRAME.findall(text)]
+    frames = frames_of(text)
     if head is None:
         return frames
     site = head[1], int(head[2])
     # Dynamo's own traceback may stand behind the user's.
-    last = next((i for i, (file, line, _) in enumerate(frames) if (file, line) == site), -1)
-    return frames[: last + 1] or [(*site, "<unknown>")]
+    last = next((i for i, frame in enumerate(frames) if (frame.path, frame.line) == site), -1)
+    return frames[: last + 1] or [StackFrame(*site, "<unknown>")]

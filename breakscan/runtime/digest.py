@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from breakscan.rulebook.document import Rule
 from breakscan.runtime.breaksites import BreakSites, break_sites, breaks_of
-from breakscan.runtime.explanation import Explanation, Graph, Target
+from breakscan.runtime.compiled import Graph
+from breakscan.runtime.explanation import Explanation, Target
 from breakscan.runtime.fates import endings_of, frame_fates
 from breakscan.runtime.labels import with_unique_ids
 from breakscan.runtime.launch import Outcome
@@ -15,7 +16,7 @@ from breakscan.runtime.lens import Lens
 from breakscan.runtime.naming import Owners, is_compiler_entry
 from breakscan.runtime.notices import notices
 from breakscan.runtime.recompilecauses import recompiles, recompiles_of
-from breakscan.runtime.recording import (
+from breakscan.runtime.records import (
     CompileCalled,
     CompileStarted,
     CompileTimed,
@@ -28,7 +29,7 @@ from breakscan.runtime.recording import (
 )
 from breakscan.runtime.sourcemap import SourceMap
 
-_UNKNOWN = ProcessStarted(0, "", "", "", "", None, False)
+_UNKNOWN = ProcessStarted(0, 0, (), None, None, 0.0, 0.0, "", "", "", "", None, False)
 
 
 def explain(
@@ -75,7 +76,7 @@ def explain(
             [list(recompiles_of(records, "recompiles" in hooked)) for records in processes], fates, lens
         ),
         frames=fates,
-        graphs=[_graph(graph, lens) for graph in graphs],
+        graphs=[_graph(number, graph, lens) for number, graph in enumerate(graphs)],
         targets=_targets(calls, everything, lens),
         entries=sum(record.code in targets for record in started.values()),
         compile_seconds=sum(r.seconds for r in everything if isinstance(r, CompileTimed)),
@@ -90,19 +91,28 @@ def _graphs(records: Iterable[Record], started: dict[str, CompileStarted], hooke
     records = list(records)
     ops = {r.compile_id: r.ops or 0 for r in records if isinstance(r, CompileTimed) and not r.backward}
     return [
-        GraphCompiled(r.compile_id, started[r.compile_id].code, ops.get(r.compile_id, 0), ())
-        for r in records
-        if isinstance(r, GraphTraced) and r.compile_id in started
+        GraphCompiled(r.compile_id, started[r.compile_id].code, ops.get(r.compile_id, 0), (), number, (), (), 0.0, 0.0)
+        for number, r in enumerate(r for r in records if isinstance(r, GraphTraced) and r.compile_id in started)
     ]
 
 
-def _graph(graph: GraphCompiled, lens: Lens) -> Graph:
+def _graph(number: int, graph: GraphCompiled, lens: Lens) -> Graph:
+    lines = (node.line for node in graph.nodes if node.line is not None)
     return Graph(
+        number=number,
         compile_id=graph.compile_id or "",
         function=lens.function_of(graph.frame),
         site=lens.site_of(graph.frame),
         ops=graph.ops,
         devices=graph.devices,
+        lines=tuple(dict.fromkeys(lens.sources.site(line.path, line.line) for line in lines)),
+        ended_by=None,
+        runs=None,
+        seconds=None,
+        device_seconds=None,
+        compile_seconds=graph.seconds or None,
+        generated=(),
+        split_by_ddp=(),
     )
 
 

@@ -10,6 +10,17 @@ from enum import Enum
 
 from breakscan.findings import Origin, Place, Site, Verdict
 from breakscan.rulebook.document import Rule
+from breakscan.runtime.compiled import (
+    AutogradCapture,
+    Calls,
+    CompiledFrame,
+    CudaGraphSkip,
+    Graph,
+    Price,
+    Run,
+    Specialisation,
+)
+from breakscan.runtime.ranks import RankReport
 
 _NAMED_DEVICE = re.compile(r"\((.+)\)$")
 
@@ -49,6 +60,7 @@ class BreakSite:
     given_up: tuple[str, ...]
     compile_ids: tuple[str, ...]
     stack: tuple[Caller, ...]
+    price: Price | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +111,7 @@ class FrameFate:
     break_site: Site | None
     over_limit: bool
     count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Graph:
-    """A graph that was compiled: its operations, and the devices of its inputs in words."""
-
-    compile_id: str
-    function: str | None
-    site: Site | None
-    ops: int
-    devices: tuple[str, ...]
+    price: Price | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,14 @@ class Explanation:
     entries: int
     compile_seconds: float
     notices: Sequence[str]
+    compiles: Sequence[CompiledFrame] = ()
+    specialisations: Sequence[Specialisation] = ()
+    cudagraph_skips: Sequence[CudaGraphSkip] = ()
+    autograd: Sequence[AutogradCapture] = ()
+    calls: Sequence[Calls] = ()
+    runs: Sequence[Run] = ()
+    ranks: RankReport | None = None
+    processes: int = 1
 
     @property
     def device(self) -> str | None:

@@ -13,7 +13,7 @@ from breakscan.runtime.breaktext import parse_causes
 from breakscan.runtime.explanation import BreakSite, FrameFate, FrameStatus
 from breakscan.runtime.lens import Lens, reason_of
 from breakscan.runtime.naming import is_resumed
-from breakscan.runtime.recording import BreakSeen, Code, FrameEnded, GraphCompiled, Record, StackFrame
+from breakscan.runtime.records import BreakSeen, Code, FrameEnded, GraphCompiled, Record, StackFrame
 
 _LIMIT = re.compile(r"exceeding the (\w+) cache size limit \(currently set to (\d+)\)")
 _ORDER = (FrameStatus.RAISED, FrameStatus.EAGER, FrameStatus.PASSED_OVER)

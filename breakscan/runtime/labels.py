@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from typing import Any
 
-from breakscan.runtime.recording import CompileStarted, Record
+from breakscan.runtime.records import CompileStarted, Record
 
 
 def with_unique_ids(records: Iterable[Record], process: int) -> Iterator[Record]:

@@ -12,7 +12,7 @@ from breakscan.rulebook.matching import explaining_rule
 from breakscan.runtime.breaktext import Cause
 from breakscan.runtime.explanation import Caller
 from breakscan.runtime.naming import Owners, is_resumed, user_name
-from breakscan.runtime.recording import Code, StackFrame
+from breakscan.runtime.records import Code, StackFrame
 from breakscan.runtime.sourcemap import SourceMap
 
 FRAMEWORK = 9

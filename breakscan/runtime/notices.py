@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from breakscan.rulebook.ledger import version_key
-from breakscan.runtime.recording import HookFailed, HookInstalled, ProcessStarted, Record
+from breakscan.runtime.records import HookFailed, HookInstalled, ProcessStarted, Record
 
 OLDEST = (2, 11)
 NEWEST = (2, 15)

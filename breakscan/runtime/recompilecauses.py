@@ -13,7 +13,7 @@ from breakscan.runtime.explanation import Caller, FrameFate, Recompile
 from breakscan.runtime.guardtext import BEHIND_BREAK, Guard, read_guard
 from breakscan.runtime.lens import Lens
 from breakscan.runtime.naming import is_compiler_entry
-from breakscan.runtime.recording import (
+from breakscan.runtime.records import (
     Code,
     CompileStarted,
     FailedGuard,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import platform
+import sys
 import sysconfig
-import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
@@ -17,15 +19,10 @@ from breakscan.runtime.hooks.facts import code_of
 from breakscan.runtime.hooks.frames import FrameOutcome, frame_outcomes, frame_record, is_break, is_recompile_limit
 from breakscan.runtime.hooks.graphs import compiled_graphs, graph_record
 from breakscan.runtime.hooks.recompiles import recompilations, recompile_record
-from breakscan.runtime.hooks.spine import structured_trace, trace_record
+from breakscan.runtime.hooks.spine import records_of_trace, structured_trace
 from breakscan.runtime.hooks.targets import compile_calls, compile_record, silent_skips, skip_record
-from breakscan.runtime.recording import (
-    Code,
-    HookFailed,
-    HookInstalled,
-    ProcessStarted,
-    RecordingWriter,
-)
+from breakscan.runtime.recording import RecordingWriter
+from breakscan.runtime.records import Code, HookFailed, HookInstalled, ProcessStarted
 
 P = ParamSpec("P")
 
@@ -45,7 +42,7 @@ class Recorder:
         self._targets: set[Code] = set()
         self._skipped: set[tuple[Code, str]] = set()
         self._failed: set[str] = set()
-        self._inside = threading.local()
+        self._numbers = itertools.count()
 
     def __enter__(self) -> Recorder:
         """``torch._dynamo`` is imported already: a hook must not be what loads it."""
@@ -87,7 +84,7 @@ class Recorder:
                 self._writer.write(HookFailed(name, f"{type(error).__name__}: {error}"))
 
     def _on_trace(self, _: float, metadata: Any, payload: str | None) -> None:
-        if record := trace_record(metadata, payload):
+        for record in records_of_trace(metadata, payload):
             self._writer.write(record)
 
     def _on_break(self, translator: Any, reason: str, error: Exception) -> None:
@@ -104,11 +101,11 @@ class Recorder:
             self._writer.write(raised_break_record(code_of(outcome.code), outcome.error, raised=True))
         self._writer.write(frame_record(outcome))
 
-    def _on_graph(self, output: Any, module: Any, inputs: Any) -> None:
-        self._writer.write(graph_record(output, module, inputs))
+    def _on_graph(self, output: Any, module: Any, inputs: Any, at: float, seconds: float) -> None:
+        self._writer.write(graph_record(output, module, inputs, next(self._numbers), at, seconds))
 
-    def _on_compile(self, target: Any) -> None:
-        record = compile_record(target)
+    def _on_compile(self, context: Any, target: Any) -> None:
+        record = compile_record(context, target)
         if record.code:
             self._targets.add(record.code)
         self._writer.write(record)
@@ -126,11 +123,22 @@ def start(folder: str) -> None:
     Recorder(Path(folder)).__enter__()
 
 
+def _number(variable: str) -> int | None:
+    text = os.environ.get(variable, "")
+    return int(text) if text.isdecimal() else None
+
+
 def _process_started() -> ProcessStarted:
     import torch
 
     return ProcessStarted(
         pid=os.getpid(),
+        parent_pid=os.getppid(),
+        argv=tuple(sys.argv),
+        rank=_number("RANK"),
+        world_size=_number("WORLD_SIZE"),
+        time=time.time(),
+        clock=time.perf_counter(),
         torch=str(torch.__version__),
         python=platform.python_version(),
         torch_folder=str(Path(torch.__file__).parent),

@@ -15,7 +15,7 @@ from breakscan.reports.explain_json import explain_object
 from breakscan.rulebook.library import load_library
 from breakscan.runtime.digest import explain
 from breakscan.runtime.launch import Outcome
-from breakscan.runtime.recording import Record
+from breakscan.runtime.records import Record
 
 ZOO = Path(__file__).parent / "zoo.py"
 

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from programs import Zoo
 
-from breakscan.runtime.recording import (
+from breakscan.runtime.records import (
     BreakSeen,
     CompileStarted,
     FrameEnded,

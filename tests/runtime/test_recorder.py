@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from breakscan.runtime.recording import BreakSeen, HookFailed, HookInstalled, Record, read_recording
+from breakscan.runtime.recording import read_recording
+from breakscan.runtime.records import BreakSeen, HookFailed, HookInstalled, Record
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")

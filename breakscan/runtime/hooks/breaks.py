@@ -12,7 +12,7 @@ from typing import Any
 
 from breakscan.runtime.hooks.facts import code_of, current_compile_id, stack_of
 from breakscan.runtime.hooks.patching import wrapped
-from breakscan.runtime.recording import BreakSeen, Code, StackFrame
+from breakscan.runtime.records import BreakSeen, Code, StackFrame
 
 
 @contextmanager

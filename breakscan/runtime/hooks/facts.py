@@ -11,7 +11,7 @@ from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
 from breakscan.runtime.guardtext import with_article
-from breakscan.runtime.recording import Code, StackFrame
+from breakscan.runtime.records import Code, StackFrame
 
 _OURS = str(Path(__file__).parent.parent.parent)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from breakscan.runtime.hooks.facts import code_of, stack_of
 from breakscan.runtime.hooks.patching import wrapped
-from breakscan.runtime.recording import FrameEnded
+from breakscan.runtime.records import FrameEnded
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,32 +1,36 @@
-"""The graphs that went to the backend, with their operations and devices.
+"""The graphs that went to the backend, with their operations, devices and source lines.
 
 Wraps ``torch._dynamo.output_graph.OutputGraph.call_user_compiler`` (torch 2.11 to 2.15).
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from breakscan.runtime.hooks.facts import code_of, current_compile_id
+from breakscan.runtime.hooks.facts import code_of, current_compile_id, stack_of
 from breakscan.runtime.hooks.patching import wrapped
-from breakscan.runtime.recording import GraphCompiled
+from breakscan.runtime.records import GraphCompiled, GraphNode, StackFrame
+from breakscan.runtime.tracebacks import innermost_frame
 
 _OPERATIONS = ("call_function", "call_method", "call_module")
 
 
 @contextmanager
-def compiled_graphs(sink: Callable[[Any, Any, Any], None]) -> Iterator[bool]:
-    """Hands each graph that the backend compiled to the sink: its tracer, its module, its example inputs.
+def compiled_graphs(sink: Callable[[Any, Any, Any, float, float], None]) -> Iterator[bool]:
+    """Hands each graph that the backend compiled to the sink: its tracer, its module, its example inputs, when the
+    backend began, how many seconds it took.
 
     Yields False where this torch has no such hook: nothing is recorded then.
     """
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def call_user_compiler(self: Any, gm: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+            began = time.perf_counter()
             compiled = original(self, gm, example_inputs, *args, **kwargs)
-            sink(self, gm, example_inputs)
+            sink(self, gm, example_inputs, began, time.perf_counter() - began)
             return compiled
 
         return call_user_compiler
@@ -35,14 +39,26 @@ def compiled_graphs(sink: Callable[[Any, Any, Any], None]) -> Iterator[bool]:
         yield available
 
 
-def graph_record(output: Any, module: Any, inputs: Any) -> GraphCompiled:
+def graph_record(output: Any, module: Any, inputs: Any, number: int, at: float, seconds: float) -> GraphCompiled:
     """The graph as the recording keeps it."""
+    nodes = [node for node in module.graph.nodes if node.op in _OPERATIONS]
     return GraphCompiled(
         compile_id=current_compile_id(),
         frame=code_of(output.root_tx.f_code),
-        ops=sum(node.op in _OPERATIONS for node in module.graph.nodes),
+        ops=len(nodes),
         devices=tuple(sorted(_devices(inputs))),
+        graph=number,
+        nodes=tuple(GraphNode(node.name, innermost_frame(node.stack_trace or "")) for node in nodes),
+        ended_by=_break_behind(output),
+        at=at,
+        seconds=seconds,
     )
+
+
+def _break_behind(output: Any) -> tuple[StackFrame, ...]:
+    """The traced stack of the break that ended the graph; empty where the function ended."""
+    reason = getattr(output, "compile_subgraph_reason", None)
+    return stack_of(reason.user_stack) if reason is not None and reason.graph_break else ()
 
 
 def _devices(inputs: Any) -> set[str]:

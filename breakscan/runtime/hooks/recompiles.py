@@ -19,7 +19,7 @@ from breakscan.runtime.hooks.facts import (
     value_in_words,
 )
 from breakscan.runtime.hooks.patching import wrapped
-from breakscan.runtime.recording import FailedGuard, RecompileSeen
+from breakscan.runtime.records import FailedGuard, RecompileSeen
 
 _MODULES = ("torch._dynamo.guards", "torch._dynamo.convert_frame")
 """The second imports the function by its name."""

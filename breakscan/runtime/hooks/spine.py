@@ -7,22 +7,15 @@ has a handler, so a handler turns the whole trace on, without files and without 
 
 from __future__ import annotations
 
-import json
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from breakscan.runtime.hooks.facts import stack_above_dynamo
-from breakscan.runtime.recording import (
-    BreakTraced,
-    Code,
-    CompileStarted,
-    CompileTimed,
-    GraphTraced,
-    RecompileTraced,
-    Record,
-)
+from breakscan.runtime.records import Record
+from breakscan.runtime.traced import trace_records
 
 Sink = Callable[[float, Mapping[str, object], str | None], None]
 """Receives a record: its time in seconds since the epoch, its metadata, its payload."""
@@ -59,47 +52,12 @@ def structured_trace(sink: Sink) -> Iterator[TraceHandler]:
         logger.removeHandler(handler)
 
 
-def trace_record(metadata: Mapping[str, Any], payload: str | None) -> Record | None:
-    """What a record of the trace says that the recording keeps, or None."""
-    compile_id = _compile_id(metadata)
-    if compile_id is None:
-        return None
-    if "dynamo_start" in metadata:
-        # The stack in the record lacks its innermost frames where few of Dynamo's stand between; ours is whole.
-        code = metadata["dynamo_start"]["stack"][-1]
-        return CompileStarted(
-            compile_id, Code(_file_name(code["filename"]), code["line"], code["name"]), stack_above_dynamo()
-        )
-    if "dynamo_output_graph" in metadata:
-        return GraphTraced(compile_id)
-    if timed := metadata.get("compilation_metrics"):
-        return CompileTimed(compile_id, _seconds(timed), False, timed.get("graph_op_count"))
-    if timed := metadata.get("bwd_compilation_metrics"):
-        return CompileTimed(compile_id, _seconds(timed), True, None)
-    artifact = metadata.get("artifact", {}).get("name")
-    if artifact == "dynamo_graph_break_reason":
-        return BreakTraced(compile_id, payload or "")
-    if artifact == "recompile_reasons":
-        # One reason comes as it is, several as a JSON list.
-        text = payload or ""
-        return RecompileTraced(compile_id, tuple(json.loads(text)) if text.startswith("[") else (text,))
-    return None
-
-
-def _compile_id(metadata: Mapping[str, Any]) -> str | None:
-    """``0/1``, with ``!3/`` in front where compiled autograd asked for it."""
-    frame_id, frame_compile_id = metadata.get("frame_id"), metadata.get("frame_compile_id")
-    autograd = metadata.get("compiled_autograd_id")
-    if frame_id is None:
-        return None if autograd is None else f"!{autograd}"
-    return f"{'' if autograd is None else f'!{autograd}/'}{frame_id}/{frame_compile_id}"
+def records_of_trace(metadata: Mapping[str, Any], payload: str | None) -> Iterator[Record]:
+    """What a record of the trace says that the recording keeps."""
+    return trace_records(metadata, payload, time.perf_counter(), _file_name, stack_above_dynamo)
 
 
 def _file_name(number: int | str) -> str:
     from torch._logging import structured
 
     return next((name for name, known in structured.INTERN_TABLE.items() if known == number), str(number))
-
-
-def _seconds(metrics: Mapping[str, Any]) -> float:
-    return float(metrics.get("duration_us") or 0) / 1e6

@@ -14,19 +14,19 @@ from typing import Any
 
 from breakscan.runtime.hooks.facts import calling_stack, code_of
 from breakscan.runtime.hooks.patching import wrapped
-from breakscan.runtime.recording import Code, CompileCalled, FrameEnded
+from breakscan.runtime.records import Code, CompileCalled, FrameEnded
 
 
 @contextmanager
-def compile_calls(sink: Callable[[Any], None]) -> Iterator[bool]:
-    """Hands each function or module that ``torch.compile`` is asked for to the sink.
+def compile_calls(sink: Callable[[Any, Any], None]) -> Iterator[bool]:
+    """Hands each function or module that ``torch.compile`` is asked for to the sink, with the context that compiles it.
 
     Yields False where this torch has no such hook: nothing is recorded then.
     """
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(self: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
-            sink(fn)
+            sink(self, fn)
             return original(self, fn, *args, **kwargs)
 
         return call
@@ -54,16 +54,30 @@ def silent_skips(sink: Callable[[CodeType, str], None]) -> Iterator[bool]:
         yield available
 
 
-def compile_record(target: Any) -> CompileCalled:
+def compile_record(context: Any, target: Any) -> CompileCalled:
     """The call as the recording keeps it."""
     subject = _what_it_stands_for(target)
     named = subject if hasattr(subject, "__qualname__") else type(subject)
-    return CompileCalled(named.__qualname__, _code_behind(subject), calling_stack(sys._getframe(1)))
+    return CompileCalled(
+        target=named.__qualname__,
+        code=_code_behind(subject),
+        stack=calling_stack(sys._getframe(1)),
+        key=id(context.callback),
+        backend=_backend_of(context),
+        fullgraph=bool(getattr(context, "fullgraph", False)),
+    )
 
 
 def skip_record(code: CodeType, reason: str) -> FrameEnded:
     """The skip as the recording keeps it."""
     return FrameEnded(code_of(code), None, reason, (), raised=False, limit=False)
+
+
+def _backend_of(context: Any) -> str | None:
+    compiler = context.callback
+    while (inner := getattr(compiler, "_torchdynamo_orig_backend", None)) is not None:
+        compiler = inner
+    return getattr(compiler, "compiler_name", None) or getattr(compiler, "__name__", None)
 
 
 def _what_it_stands_for(target: Any) -> Any:

@@ -33,6 +33,8 @@ def decoder(kind: Any) -> Decoder:
     """
     if kind in (str, int, bool):
         return _scalar(kind)
+    if kind is float:
+        return _number
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _member(kind)
     if isinstance(kind, type) and is_dataclass(kind):
@@ -56,6 +58,12 @@ def _scalar(kind: type) -> Decoder:
         return value
 
     return decode
+
+
+def _number(value: Any) -> Any:
+    if type(value) not in (float, int):
+        raise ValueError(f"{value!r:.80} is no number")
+    return float(value)
 
 
 def _member(kind: type[Enum]) -> Decoder:

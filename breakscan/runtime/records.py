@@ -1,0 +1,414 @@
+"""What the recording of a run is made of: strings and numbers only, never a tensor or a frame, so that recording
+changes no lifetime.
+
+Times are ``time.perf_counter`` seconds of the process that wrote the record; ``ProcessStarted`` ties that clock to
+the calendar.  A compile id is Dynamo's, such as ``0/1``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class StackFrame:
+    """A place in a stack.  Lines count from 1; columns are UTF-8 bytes and count from 0, as CPython has them;
+    None where torch or Python does not say."""
+
+    path: str
+    line: int
+    name: str
+    column: int | None = None
+    end_column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A code object: its file, its first line, its name."""
+
+    path: str
+    line: int
+    name: str
+
+
+# -- the process ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStarted:
+    """The compiler was loaded in a process.  ``disabled_by`` names the variable that switches it off.
+
+    ``rank`` and ``world_size`` are those of the environment that torchrun makes.  ``clock`` is ``perf_counter`` at
+    ``time``, in seconds since the epoch.
+    """
+
+    pid: int
+    parent_pid: int
+    argv: tuple[str, ...]
+    rank: int | None
+    world_size: int | None
+    time: float
+    clock: float
+    torch: str
+    python: str
+    torch_folder: str
+    standard_library: str
+    disabled_by: str | None
+    profile_kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessForked:
+    """A process was forked off one that records, and records too."""
+
+    pid: int
+    parent_pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class HookInstalled:
+    """Whether this torch has what a hook needs."""
+
+    name: str
+    available: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HookFailed:
+    """A hook of ours raised; the user's program did not notice."""
+
+    name: str
+    error: str
+
+
+# -- what was compiled ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CompileCalled:
+    """``torch.compile`` was asked for something: its name, its code, and the stack of the call.  ``key`` is by which
+    ``CallsRan`` names it; ``backend`` as the program named it."""
+
+    target: str
+    code: Code | None
+    stack: tuple[StackFrame, ...]
+    key: int
+    backend: str | None
+    fullgraph: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CompileStarted:
+    """Dynamo starts on a frame: the stack above it, outermost first, and its code."""
+
+    compile_id: str
+    code: Code
+    stack: tuple[StackFrame, ...]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class CompileTimed:
+    """What one frame cost to compile, in seconds, and ``phases`` of it by name, which overlap; ``ops`` of the graph
+    that it gave, None without one.  ``guard_microseconds`` is what its guards take to check once, as torch measured
+    it; ``failed`` the type and text of what ended it."""
+
+    compile_id: str
+    seconds: float
+    backward: bool
+    ops: int | None
+    at: float
+    phases: dict[str, float]
+    guards: int | None
+    guard_microseconds: float | None
+    restarts: tuple[str, ...]
+    failed: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FrameEnded:
+    """A frame that did not become compiled code: by an exception, or by a silent skip.
+
+    ``raised`` says that the exception reaches the user, ``limit`` that it is the recompile limit.
+    """
+
+    frame: Code
+    error: str | None
+    text: str
+    stack: tuple[StackFrame, ...]
+    raised: bool
+    limit: bool
+
+
+# -- breaks ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BreakSeen:
+    """A graph break.  ``stack`` is that of the traced code, innermost last; ``frame`` is what was compiled;
+    ``skipped`` says that the frame is given up, ``raised`` that torch.compile raises."""
+
+    compile_id: str | None
+    frame: Code
+    text: str
+    stack: tuple[StackFrame, ...]
+    skipped: bool
+    raised: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BreakTraced:
+    """A graph break as the structured trace tells it: what there is where a torch lacks the better hook."""
+
+    compile_id: str
+    text: str
+
+
+# -- guards and recompiles ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FailedGuard:
+    """The guard of one compiled version that did not hold.  ``executed`` is the number of guards checked up to
+    it, ``new`` the value that it met, in words."""
+
+    compile_id: str
+    text: str
+    executed: int
+    new: str | None
+    stack: tuple[StackFrame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecompileSeen:
+    """A frame is compiled again, since no version of it fits.  ``stack`` is that of the call."""
+
+    compile_id: str | None
+    frame: Code
+    guards: tuple[FailedGuard, ...]
+    stack: tuple[StackFrame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecompileTraced:
+    """A recompile as the structured trace tells it."""
+
+    compile_id: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A guard of a compiled frame: its kind (``TENSOR_MATCH``), what is checked, and the traced line that asked for
+    it, where torch says."""
+
+    kind: str
+    text: str
+    line: StackFrame | None
+
+
+@dataclass(frozen=True, slots=True)
+class GuardsBuilt:
+    """The guards under which a compiled frame holds."""
+
+    compile_id: str | None
+    frame: Code
+    guards: tuple[Guard, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeSpecialised:
+    """A size that was dynamic became a constant: its symbol, the inputs that it stands for, its value, and the traced
+    stack that needed it."""
+
+    compile_id: str
+    symbol: str
+    sources: tuple[str, ...]
+    value: str
+    reason: str
+    stack: tuple[StackFrame, ...]
+
+
+# -- graphs ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """An operation of a graph: the node's name, and the line that it was traced from."""
+
+    name: str
+    line: StackFrame | None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphCompiled:
+    """A graph went to the backend and came back: its operations, and the devices of its inputs in words.
+
+    ``graph`` numbers the graphs of a process from 0.  ``ended_by`` is the traced stack of the break that ended it;
+    empty where the function ended.  ``seconds`` is what the backend took.
+    """
+
+    compile_id: str | None
+    frame: Code
+    ops: int
+    devices: tuple[str, ...]
+    graph: int
+    nodes: tuple[GraphNode, ...]
+    ended_by: tuple[StackFrame, ...]
+    at: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class GraphTraced:
+    """A graph as the structured trace tells it, with its readable code."""
+
+    compile_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AutogradGraph:
+    """A graph as AOTAutograd made it.  ``phase`` is ``forward``, ``backward`` or ``inference``; ``saved`` are the
+    values that a forward graph keeps for its backward, such as ``f32[8, 16] relu``."""
+
+    compile_id: str
+    phase: str
+    ops: int
+    saved: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CodeGenerated:
+    """What Inductor wrote for a graph.  ``phase`` as in :class:`AutogradGraph`, None where torch does not say."""
+
+    compile_id: str
+    phase: str | None
+    path: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class BytesMoved:
+    """What the kernels of a graph read and write, in bytes, by Inductor's own estimate; of fresh compiles only."""
+
+    compile_id: str | None
+    phase: str | None
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CacheLooked:
+    """A compiler cache was asked: ``cache`` is ``fx_graph`` or ``aotautograd``, ``outcome`` ``hit``, ``miss`` or
+    ``bypass``, and why it was passed by."""
+
+    compile_id: str
+    cache: str
+    outcome: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CudaGraphSkipped:
+    """A graph does not run as a CUDA graph, and why."""
+
+    compile_id: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DdpSplit:
+    """DistributedDataParallel split a graph at its buckets; ``ops`` of each part."""
+
+    compile_id: str
+    ops: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledAutograd:
+    """Compiled autograd captured a backward pass: its id, its operations, and why it was compiled again."""
+
+    compile_id: str
+    ops: int
+    reasons: tuple[str, ...]
+
+
+# -- what ran -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRan:
+    """How often a graph ran until now, and how long that took on the host.  ``device_seconds`` is the sum over
+    ``timed_on_device`` of the runs.  The last record of a graph counts: each replaces those before it."""
+
+    graph: int
+    runs: int
+    seconds: float
+    timed_on_device: int
+    device_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class GapRan:
+    """What lay between the end of a graph and the start of the next one, or the end of the call: eager code, and the
+    compiled code's own overhead.  Gaps in which something was compiled are left out.  ``follows`` names the graph
+    before.  The last record of a graph counts."""
+
+    follows: int
+    passes: int
+    seconds: float
+    timed_on_device: int
+    device_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class CallsRan:
+    """Outermost calls of what ``torch.compile`` gave, those left out in which something was compiled.  ``key`` as in
+    ``CompileCalled``; ``graph_seconds`` and ``gap_seconds`` (behind graphs that a break ended) are parts of
+    ``seconds``.  The last record of a key counts."""
+
+    key: int
+    calls: int
+    seconds: float
+    graph_seconds: float
+    gap_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunsTraced:
+    """The first runs of graphs, for a timeline: the numbers of the graphs, when each run started, how long it took."""
+
+    graphs: tuple[int, ...]
+    starts: tuple[float, ...]
+    seconds: tuple[float, ...]
+
+
+Record = (
+    ProcessStarted
+    | ProcessForked
+    | HookInstalled
+    | HookFailed
+    | CompileCalled
+    | CompileStarted
+    | CompileTimed
+    | FrameEnded
+    | BreakSeen
+    | BreakTraced
+    | RecompileSeen
+    | RecompileTraced
+    | GuardsBuilt
+    | ShapeSpecialised
+    | GraphCompiled
+    | GraphTraced
+    | AutogradGraph
+    | CodeGenerated
+    | BytesMoved
+    | CacheLooked
+    | CudaGraphSkipped
+    | DdpSplit
+    | CompiledAutograd
+    | GraphRan
+    | GapRan
+    | CallsRan
+    | RunsTraced
+)

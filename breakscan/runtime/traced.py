@@ -1,0 +1,105 @@
+"""Reads the records of torch's structured trace, as they come in memory and as TORCH_TRACE writes them to files.
+
+Names of records and artifacts are stable from torch 2.6 to 2.15.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from breakscan.runtime.records import (
+    BreakTraced,
+    Code,
+    CompileStarted,
+    CompileTimed,
+    GraphTraced,
+    RecompileTraced,
+    Record,
+    StackFrame,
+)
+
+Stack = tuple[StackFrame, ...]
+
+_PHASES = {
+    "dynamo": "dynamo_cumulative_compile_time_us",
+    "aot_autograd": "aot_autograd_cumulative_compile_time_us",
+    "inductor": "inductor_cumulative_compile_time_us",
+    "code generation": "inductor_code_gen_cumulative_compile_time_us",
+    "kernel compilation": "triton_compile_time_us",
+    "pre-grad passes": "pre_grad_pass_time_us",
+    "joint-graph passes": "joint_graph_pass_time_us",
+    "post-grad passes": "post_grad_pass_time_us",
+    "autotuning": "compile_time_autotune_time_us",
+    "garbage collection": "gc_time_us",
+}
+
+
+def trace_records(
+    metadata: Mapping[str, Any],
+    payload: str | None,
+    at: float,
+    file_name: Callable[[int | str], str],
+    stack_above: Callable[[], Stack] | None = None,
+) -> Iterator[Record]:
+    """What a record of the trace says that the recording keeps.
+
+    ``file_name`` resolves interned file names.  ``stack_above`` gives the stack above the frame that is compiled, where
+    there is a better one than the record's own, which lacks its innermost frames where few of Dynamo's stand between.
+    """
+    compile_id = compile_id_of(metadata)
+    if compile_id is None:
+        return
+    if "dynamo_start" in metadata:
+        *above, own = (_frame(entry, file_name) for entry in metadata["dynamo_start"]["stack"])
+        stack = stack_above() if stack_above else tuple(above)
+        yield CompileStarted(compile_id, Code(own.path, own.line, own.name), stack, at)
+    elif "dynamo_output_graph" in metadata:
+        yield GraphTraced(compile_id, payload or "")
+    elif timed := metadata.get("compilation_metrics"):
+        yield _timed(compile_id, timed, at, backward=False)
+    elif timed := metadata.get("bwd_compilation_metrics"):
+        yield _timed(compile_id, timed, at, backward=True)
+    else:
+        yield from _artifact(compile_id, metadata.get("artifact", {}).get("name"), payload or "")
+
+
+def compile_id_of(metadata: Mapping[str, Any]) -> str | None:
+    """``0/1``, with ``!3/`` in front where compiled autograd asked for it."""
+    frame_id, frame_compile_id = metadata.get("frame_id"), metadata.get("frame_compile_id")
+    autograd = metadata.get("compiled_autograd_id")
+    if frame_id is None:
+        return None if autograd is None else f"!{autograd}"
+    return f"{'' if autograd is None else f'!{autograd}/'}{frame_id}/{frame_compile_id}"
+
+
+def _artifact(compile_id: str, name: str | None, payload: str) -> Iterator[Record]:
+    if name == "dynamo_graph_break_reason":
+        yield BreakTraced(compile_id, payload)
+    elif name == "recompile_reasons":
+        # One reason comes as it is, several as a JSON list.
+        reasons = tuple(json.loads(payload)) if payload.startswith("[") else (payload,)
+        yield RecompileTraced(compile_id, reasons)
+
+
+def _frame(entry: Mapping[str, Any], file_name: Callable[[int | str], str]) -> StackFrame:
+    return StackFrame(file_name(entry["filename"]), entry["line"], entry["name"])
+
+
+def _timed(compile_id: str, metrics: Mapping[str, Any], at: float, *, backward: bool) -> CompileTimed:
+    phases = {name: (metrics.get(key) or 0) / 1e6 for name, key in _PHASES.items()}
+    failed = ": ".join(filter(None, (metrics.get("fail_type"), metrics.get("fail_reason"))))
+    latency = metrics.get("guard_latency_us")
+    return CompileTimed(
+        compile_id=compile_id,
+        seconds=float(metrics.get("duration_us") or 0) / 1e6,
+        backward=backward,
+        ops=None if backward else metrics.get("graph_op_count"),
+        at=at,
+        phases={name: seconds for name, seconds in phases.items() if seconds},
+        guards=metrics.get("guard_count"),
+        guard_microseconds=None if latency is None else float(latency),
+        restarts=tuple(sorted(metrics.get("restart_reasons") or ())),
+        failed=failed or None,
+    )
