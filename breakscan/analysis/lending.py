@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 MOST_DEEP = 12
 MOST_KEPT_A_FILE = 400
+MOST_LOANS = 150
+"""What is interpreted anew for one file: three times what any file of large libraries takes.  Where functions call each
+other with further arguments each time, there is no end to it."""
 _TIED = frozenset({Sort.MODULE, Sort.FUNCTION})
 
 
@@ -34,6 +37,7 @@ class Lender:
         self._project = project
         self._start = start
         self._running: set[object] = set()
+        self._made = 0
 
     def lend(self, info: FunctionInfo, parameters: dict[str, Value]) -> Loan | None:
         """What a call comes to; None while the function is being interpreted for these very arguments."""
@@ -41,8 +45,9 @@ class Lender:
         known = info.index.remembered.get(key)
         if isinstance(known, Loan) and self._project.draw_again(known.drawn):
             return known
-        if key in self._running or len(self._running) >= MOST_DEEP:
+        if key in self._running or len(self._running) >= MOST_DEEP or self._made >= MOST_LOANS:
             return None
+        self._made += 1
         self._running.add(key)
         try:
             with self._project.recording() as drawn:

@@ -32,6 +32,8 @@ MOST_BORROWED_RUNS = 2
 """So for a function of another file, whose findings are also those of its own."""
 MOST_CALLS_DEEP = 40
 MOST_SILENT_CALLS_DEEP = 3
+MOST_SILENT_CALLS = 500
+"""Ten times what the files of large libraries take."""
 MOST_NODES_OF_SMALL = 60
 """A function with no more is interpreted for each of its calls by itself."""
 MOST_BORROWED = 1500
@@ -292,6 +294,8 @@ class Program:
         key = info, tuple(given.positional), tuple(given.named.items()), closure is None
         if key in self._silent:
             return self._silent[key]
+        if len(self._silent) >= MOST_SILENT_CALLS:
+            return UNKNOWN
         state = State({}, None)
         self._join_arguments(info, state, given)
         frame = Frame(self, info, {**(closure or {}), **state.parameters})

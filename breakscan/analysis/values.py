@@ -185,9 +185,22 @@ def number(sure: Sure) -> Value:
     return Value(Sort.NUMBER, sure)
 
 
+MOST_NESTED = 5
+"""Of containers in containers; a function that wraps what it hands on would make no end of different ones."""
+
+
 def container(elements: list[Value]) -> Value:
     """A tuple or list display."""
+    if any(_nests(element, MOST_NESTED - 1) for element in elements):
+        return Value(Sort.CONTAINER)
     return Value(Sort.CONTAINER, elements=tuple(elements))
+
+
+def _nests(value: Value, times: int) -> bool:
+    """Whether containers stand in the value, at least so many in one another."""
+    if not times:
+        return value.sort is Sort.CONTAINER
+    return value.sort is Sort.CONTAINER and any(_nests(part, times - 1) for part in value.elements or ())
 
 
 def container_of(element: Value) -> Value:
