@@ -81,6 +81,8 @@ class RecordedPattern:
     text: tuple[re.Pattern[str], ...] = ()
     form: tuple[str, ...] = ()
     guard: tuple[re.Pattern[str], ...] = ()
+    times: int = 1
+    """How often, at least, the function was compiled again over the guard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +338,7 @@ class _Parser:
         return ArgumentPattern(index, name, str(state))
 
     def recorded_pattern(self, table: dict[str, Any]) -> RecordedPattern:
-        self.only(table, ("gb", "text", "form", "guard"), "recorded.")
+        self.only(table, ("gb", "text", "form", "guard", "times"), "recorded.")
         gb = self.strings(table, "gb", "recorded.")
         for word in gb:
             if not GB.fullmatch(word):
@@ -346,7 +348,14 @@ class _Parser:
             text=self.patterns(table, "text"),
             form=self.words(table, "form", "recorded.", FORMS[EventKind.BRANCH]),
             guard=self.patterns(table, "guard"),
+            times=self.count(table, "times"),
         )
+
+    def count(self, table: Mapping[str, object], key: str) -> int:
+        value = table.get(key, 1)
+        if type(value) is not int or value < 1:
+            raise self.fail(f"{value!r} is no number of at least 1", f"recorded.{key}")
+        return value
 
     def patterns(self, table: Mapping[str, object], key: str) -> tuple[re.Pattern[str], ...]:
         try:

@@ -99,32 +99,45 @@ def _argument_matches(arguments: tuple[Argument, ...], wanted: ArgumentPattern) 
 
 
 def explaining_rule(
-    rules: Iterable[Rule], *, gb: str | None, text: str, form: str | None = None, guard: str | None = None
+    rules: Iterable[Rule],
+    *,
+    gb: str | None,
+    text: str,
+    form: str | None = None,
+    guard: str | None = None,
+    times: int = 1,
 ) -> Rule | None:
     """The rule that explains a recorded break or recompile: of those that fit, the one that demands most.
 
     ``text`` is the break's reason with its explanation and context, ``form`` the form of the branch at its
-    site where that is known, ``guard`` the guard that failed.
+    site where that is known, ``guard`` the guard that failed, ``times`` how often the
+    function was compiled again over it.
     """
     best: tuple[int, Rule] | None = None
     for rule in rules:
         for pattern in rule.recorded:
-            weight = _recorded_weight(pattern, gb, text, form, guard)
+            weight = _recorded_weight(pattern, gb, text, form, guard, times)
             if weight and (best is None or weight > best[0]):
                 best = weight, rule
     return best[1] if best else None
 
 
-def _recorded_weight(pattern: RecordedPattern, gb: str | None, text: str, form: str | None, guard: str | None) -> int:
-    """How many demands of the pattern hold; 0 where one does not."""
-    checks: list[bool] = []
+def _recorded_weight(
+    pattern: RecordedPattern, gb: str | None, text: str, form: str | None, guard: str | None, times: int
+) -> int:
+    """How much the pattern demands, a text more than a form; 0 where one of its demands does not hold."""
+    checks: list[tuple[bool, int]] = []
     if pattern.gb:
-        checks.append(gb in pattern.gb)
+        checks.append((gb in pattern.gb, 1))
     if pattern.form:
-        checks.append(form in pattern.form)
-    checks += [_any_found(pattern.text, text)] if pattern.text else []
-    checks += [guard is not None and _any_found(pattern.guard, guard)] if pattern.guard else []
-    return len(checks) if all(checks) else 0
+        checks.append((form in pattern.form, 1))
+    if pattern.text:
+        checks.append((_any_found(pattern.text, text), 2))
+    if pattern.guard:
+        checks.append((guard is not None and _any_found(pattern.guard, guard), 1))
+    if pattern.times > times:
+        return 0
+    return sum(weight for _, weight in checks) + (pattern.times > 1) if all(holds for holds, _ in checks) else 0
 
 
 def _any_found(patterns: tuple[re.Pattern[str], ...], text: str) -> bool:
