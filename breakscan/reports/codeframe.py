@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from breakscan.findings import Site
+from breakscan.reports.printable import CHARACTERS
 
 INDENT = "   "
 TAB = 4
@@ -61,7 +62,7 @@ class _Line:
         self.starts = [0]
         for character in text:
             at = self.starts[-1]
-            glyph = " " * (TAB - at % TAB) if character == "\t" else _visible(character)
+            glyph = " " * (TAB - at % TAB) if character == "\t" else character.translate(CHARACTERS)
             self.glyphs.append(glyph)
             self.starts.append(at + cell_len(glyph))
 
@@ -84,18 +85,6 @@ class _Line:
         if left:
             kept = "…" + " " * (cell_len(kept[:1]) - 1) + kept[1:]
         return (kept + "…" if total > at else kept), left
-
-
-def _visible(character: str) -> str:
-    """A control character as its picture: a source line must not steer the terminal."""
-    code = ord(character)
-    if code < 0x20:
-        return chr(0x2400 + code)
-    if code == 0x7F:
-        return "␡"
-    if 0x80 <= code < 0xA0 or 0x202A <= code <= 0x202E or 0x2066 <= code <= 0x2069 or 0xD800 <= code <= 0xDFFF:
-        return "�"
-    return character
 
 
 def code_text(
@@ -133,7 +122,7 @@ def code_text(
 def paragraph(label: str, sentence: str, width: int, *, style: str = "", indent: str = INDENT) -> Text:
     """A label in bold and a sentence behind it, indented and wrapped."""
     room = max(width - len(indent), 20)
-    lines = textwrap.wrap(label + sentence, room, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(label + sentence, room, break_long_words=False, break_on_hyphens=False) or [""]
     text = Text(indent)
     text.append(lines[0][: len(label)], "bold")
     text.append(lines[0][len(label) :], style)

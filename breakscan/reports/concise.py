@@ -8,12 +8,14 @@ from rich.text import Text
 
 from breakscan.findings import CheckResult, Severity
 from breakscan.reports.console import STYLES, report_console
+from breakscan.reports.printable import printable
 from breakscan.reports.wording import Run, one_line, summary_line
 
 
 def write_concise(result: CheckResult, stream: TextIO, run: Run) -> None:
     """``path:line:column: severity BRK101 message`` for each finding, then what was not checked and the counts."""
     console = report_console(stream)
+    result = printable(result)
     for finding in result.findings:
         site = finding.site
         text = Text(f"{site.path}:{site.line}:{site.column}: ")

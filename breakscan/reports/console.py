@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import os
-from typing import TextIO
+from typing import Any, TextIO, cast
 
 from rich.console import Console
 
 from breakscan.findings import Severity
+from breakscan.reports.workflow import inert
 
 WIDTH = 120
 """Cells a line may take where no terminal and no ``COLUMNS`` says."""
 
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold cyan"}
+
+
+class _WorkflowLog:
+    """A stream into the log of GitHub Actions, in which no name or line of code is taken for a workflow command."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(inert(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 class ReportConsole(Console):
@@ -26,4 +40,9 @@ def report_console(stream: TextIO) -> Console:
     """A console that prints text as it is: no markup, no emoji, no guessed highlighting."""
     columns = os.environ.get("COLUMNS", "")
     width = None if stream.isatty() else int(columns) if columns.isdigit() and int(columns) else WIDTH
-    return ReportConsole(file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        stream = cast(TextIO, _WorkflowLog(stream))
+    # In a notebook's kernel, rich would show each line as an output of its own.
+    return ReportConsole(
+        file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True, force_jupyter=False
+    )

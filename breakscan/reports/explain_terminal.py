@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TextIO, TypeVar
 
 from rich.console import Console
 from rich.text import Text
 
-from breakscan.findings import Origin, Severity, Site, Verdict
+from breakscan.findings import Finding, Origin, Severity, Site, Verdict
 from breakscan.reports.codeframe import INDENT, code_text, paragraph
 from breakscan.reports.console import STYLES, report_console
+from breakscan.reports.explain_made import TABLES, made_lines
+from breakscan.reports.explain_points import by_cause
 from breakscan.reports.explain_words import (
     frame_status,
     headline,
+    hidden_sentence,
     listed,
     outcome_line,
     recompile_sentence,
@@ -23,15 +24,20 @@ from breakscan.reports.explain_words import (
     verdict_sentence,
     why_nothing_compiled,
 )
+from breakscan.reports.price_words import ceiling_sentence, dearest_first, price_in_words
+from breakscan.reports.printable import printable
+from breakscan.reports.rank_words import difference_table, rank_sentences
+from breakscan.reports.site_words import short_path
+from breakscan.reports.source_lines import source_lines
 from breakscan.rulebook.document import Rule
+from breakscan.runtime.compiled import Calls
 from breakscan.runtime.explanation import BreakSite, Caller, Explanation, FrameFate, FrameStatus, Recompile
-from breakscan.source.module import SourceProblem, decode_source
+from breakscan.runtime.ranks import RankReport
 
 T = TypeVar("T")
 
 MOST_HINTS = 2
 WIDEST = 120
-_PACKAGES = re.compile(r".*/(?:(?:site|dist)-packages|lib(?=/python3))/")
 _HEADINGS = {
     Origin.USER: "Graph breaks in your code",
     Origin.LIBRARY: "Graph breaks in libraries",
@@ -44,37 +50,54 @@ _VERDICTS = {
 }
 
 
-def write_explanation(explanation: Explanation, stream: TextIO) -> None:
-    """Writes the report."""
-    _Report(report_console(stream)).write(explanation)
+Hidden = Mapping[tuple[Site, str], Sequence[Finding]]
+"""What ``check`` finds behind a break, by the site and the type of the break."""
+
+
+def write_explanation(
+    explanation: Explanation, stream: TextIO, *, hidden: Hidden | None = None, tables: Iterable[str] = ()
+) -> None:
+    """Writes the report, with the tables that these words of ``explain_made.TABLES`` ask for."""
+    shown = printable(explanation)
+    # The sites of breaks may be written differently now, and their order is the same.
+    behind = {
+        id(new): (hidden or {}).get((old.site, old.gb_type), ())
+        for old, new in zip(explanation.breaks, shown.breaks, strict=True)
+    }
+    _Report(report_console(stream), behind).write(shown, tables)
 
 
 class _Report:
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, behind: Mapping[int, Sequence[Finding]]) -> None:
         self.console = console
+        self.behind = behind
         self.width = min(console.width, WIDEST)
         self.explained: set[str] = set()
         self.advised: set[str] = set()
         self.over_limit: dict[str | None, FrameFate] = {}
         self.last_group: dict[str | None, Sequence[Recompile]] = {}
 
-    def write(self, explanation: Explanation) -> None:
+    def write(self, explanation: Explanation, tables: Iterable[str]) -> None:
         self.console.print(Text("─" * self.width, "dim"))
         self.paragraph(outcome_line(explanation), indent="")
         if explanation.graphs:
             self.paragraph(headline(explanation), indent="", style="bold")
         else:
             self.paragraph(why_nothing_compiled(explanation), indent="", style=STYLES[Severity.ERROR])
+        if ceiling := ceiling_sentence(explanation):
+            self.paragraph(ceiling, indent="")
+        self.ranks(explanation.ranks)
         for origin, heading in _HEADINGS.items():
             sites = [site for site in explanation.breaks if site.origin is origin]
-            self.section(heading, sites, self.break_site)
-        groups = _by_cause(explanation.recompiles)
+            self.section(heading, sorted(sites, key=dearest_first), lambda s: self.break_site(s, explanation.calls))
+        groups = by_cause(explanation.recompiles)
         recompiled = {recompile.function for group in groups for recompile in group}
         self.over_limit = {f.function: f for f in explanation.frames if f.over_limit and f.function in recompiled}
         self.last_group = {recompile.function: group for group in groups for recompile in group}
         told = [f for f in explanation.frames if f.break_site is None and f not in self.over_limit.values()]
         self.section("Not compiled", told, self.frame)
         self.section("Recompiles", groups, self.recompiles)
+        self.made(explanation, tables)
         if explanation.notices:
             self.console.print()
         for notice in explanation.notices:
@@ -88,14 +111,44 @@ class _Report:
         for thing in things:
             write(thing)
 
-    def break_site(self, site: BreakSite) -> None:
+    def ranks(self, report: RankReport | None) -> None:
+        if report is None:
+            return
+        self.console.print()
+        self.console.print(Text("Ranks", "bold underline"))
+        for sentence in rank_sentences(report):
+            self.paragraph(sentence, indent="")
+        if report.differences:
+            self.console.print(difference_table(report))
+
+    def made(self, explanation: Explanation, tables: Iterable[str]) -> None:
+        """What was compiled, a line a topic, and the tables that were asked for."""
+        lines = list(made_lines(explanation))
+        wanted = set(tables)
+        if lines:
+            self.console.print()
+            self.console.print(Text("What was compiled", "bold underline"))
+        for label, sentence in lines:
+            self.paragraph(f"{sentence.rstrip('.')}.", label=f"{label}: ")
+        if lines and not wanted:
+            self.paragraph(f"--show {','.join(TABLES)} lists them.", style="dim")
+        for word, makers in TABLES.items():
+            for table in (make(explanation) for make in makers if word in wanted):
+                if table is not None:
+                    self.console.print(table, soft_wrap=False)
+
+    def break_site(self, site: BreakSite, calls: Sequence[Calls]) -> None:
         word, style = _VERDICTS[site.verdict]
         self.head(site.site, word, style, site.count, site.function, _named(site.rule))
-        self.code(site.site, style)
+        self.code(site.site, style, site.code)
         if not site.rule or site.rule.id not in self.explained:
             self.labelled("Why", site.rule.why if site.rule else site.reason)
         if sentence := verdict_sentence(site):
             self.paragraph(sentence)
+        if site.price and (price := price_in_words(site.price, calls)):
+            self.labelled("Costs", price)
+        if behind := self.behind.get(id(site)):
+            self.paragraph(hidden_sentence(behind))
         if site.origin is not Origin.USER:
             self.way_there(site)
         if site.rule:
@@ -113,13 +166,15 @@ class _Report:
         nearest = next((c for c in reversed(site.stack) if c.function != site.function), None)
         callers = dict.fromkeys(filter(None, [nearest, _last_of_users(site.stack)]))
         if callers:
-            self.paragraph(f"Called from {', from '.join(f'{_short(c.path)}:{c.line}' for c in callers)}.")
+            self.paragraph(f"Called from {', from '.join(f'{short_path(c.path)}:{c.line}' for c in callers)}.")
 
     def frame(self, frame: FrameFate) -> None:
         style = STYLES[Severity.INFO if frame.status is FrameStatus.PASSED_OVER else Severity.ERROR]
         rule = _named(frame.rule)
         self.head(frame.site, frame_status(frame), style, frame.count, frame.function, rule)
         self.labelled("Why", frame.reason)
+        if frame.price and (price := price_in_words(frame.price, ())):
+            self.labelled("Costs", price)
         self.instead(frame.rule, frame.advice)
 
     def recompiles(self, group: Sequence[Recompile]) -> None:
@@ -130,7 +185,7 @@ class _Report:
         self.head(first.site, "recompiled", style, len(group), functions, rule, always_count=True)
         self.paragraph(f"{recompile_sentence(group)}.")
         if first.trigger:
-            self.paragraph(f"Called from {_short(first.trigger.path)}:{first.trigger.line}.")
+            self.paragraph(f"Called from {short_path(first.trigger.path)}:{first.trigger.line}.")
         for function in dict.fromkeys(r.function for r in group):
             if function in self.over_limit and self.last_group[function] is group:
                 self.paragraph(f"{function} is given up: {self.over_limit[function].reason}.")
@@ -154,7 +209,7 @@ class _Report:
         rule: str | None,
         always_count: bool = False,
     ) -> None:
-        text = Text(f"\n{_short(site.path)}:{site.line}:{site.column}", "bold")
+        text = Text(f"\n{short_path(site.path)}:{site.line}:{site.column}", "bold")
         text.append(f"  {word}", f"not bold {style}")
         if count > 1 or always_count:
             text.append(f" {count}×", f"not bold {style}")
@@ -164,8 +219,13 @@ class _Report:
         text.append("  " if text.cell_len + rest.cell_len + 2 <= self.width else f"\n{INDENT}")
         self.console.print(text.append_text(rest) if rest else text)
 
-    def code(self, site: Site, style: str) -> None:
-        text = code_text(_lines(site.path), site, self.width, style, context=False)
+    def code(self, site: Site, style: str, line: str | None) -> None:
+        """Where the file has not the line any more, or is not here, the line alone."""
+        lines = source_lines(site.path)
+        text = code_text(lines, site, self.width, style, context=False)
+        if line is not None and line != "".join(lines[site.line - 1 : site.line]).strip():
+            text = Text(f"{site.line:>6} │ ", "dim").append(line, "not dim")
+            text.truncate(self.width, overflow="ellipsis")
         if text is not None:
             self.console.print(text)
 
@@ -176,28 +236,9 @@ class _Report:
         self.console.print(paragraph(label, sentence, self.width, style=style, indent=indent))
 
 
-def _by_cause(recompiles: Iterable[Recompile]) -> list[list[Recompile]]:
-    groups: dict[int, list[Recompile]] = {}
-    for recompile in recompiles:
-        groups.setdefault(recompile.cause, []).append(recompile)
-    return list(groups.values())
-
-
 def _named(rule: Rule | None) -> str | None:
     return f"{rule.id} {rule.name}" if rule else None
 
 
 def _last_of_users(stack: Sequence[Caller]) -> Caller | None:
     return next((caller for caller in reversed(stack) if caller.origin is Origin.USER), None)
-
-
-def _short(path: str) -> str:
-    """An installed file from its package on: what stands before says nothing of it."""
-    return _PACKAGES.sub("", path)
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        return decode_source(Path(path).read_bytes(), path).split("\n")
-    except (OSError, SourceProblem):
-        return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Sequence
 
-from breakscan.findings import Verdict
+from breakscan.findings import Finding, Verdict
 from breakscan.reports.wording import INSIDE, counted
 from breakscan.runtime.explanation import BreakSite, Explanation, FrameFate, FrameStatus, Recompile
 
@@ -32,18 +32,34 @@ _FOLLOWED_BY = {
 
 def outcome_line(explanation: Explanation) -> str:
     """``train.py finished with exit status 0 · 212 s, 38 s of it compiling · torch 2.13.0, 1 × H200``."""
-    argv = explanation.argv
-    program = f"-m {argv[1]}" if argv[0] == "-m" else argv[0]
-    spent = seconds_in_words(explanation.seconds)
-    if explanation.compile_seconds:
-        spent += f", {seconds_in_words(explanation.compile_seconds)} of it compiling"
-    parts = [f"{program} {ending(explanation.status)}", spent]
+    parts = [_run(explanation), _time_spent(explanation)]
     if explanation.torch:
         parts.append(", ".join(filter(None, [f"torch {explanation.torch}", explanation.device])))
-    return " · ".join(parts)
+    return " · ".join(filter(None, parts))
 
 
-def ending(status: int) -> str:
+def _run(explanation: Explanation) -> str:
+    """``train.py finished with exit status 0``, ``3 ranks, torch trace of logs``."""
+    argv = explanation.argv
+    if explanation.trace is not None:
+        parts = [counted(len(explanation.ranks.ranks), "rank")] if explanation.ranks else []
+        return ", ".join([*parts, f"torch trace of {explanation.trace}"])
+    if not argv:
+        return "In this process"
+    program = f"-m {argv[1]}" if argv[0] == "-m" else argv[0]
+    return f"{program} {ending(explanation.status)}"
+
+
+def _time_spent(explanation: Explanation) -> str:
+    compiling = seconds_in_words(explanation.compile_seconds) if explanation.compile_seconds else ""
+    if explanation.seconds is None:
+        return f"{compiling} compiling" if compiling else ""
+    return seconds_in_words(explanation.seconds) + (f", {compiling} of it compiling" if compiling else "")
+
+
+def ending(status: int | None) -> str:
+    if status is None:
+        return "ended in a way that is not known"
     if status >= 0:
         return f"finished with exit status {status}"
     try:
@@ -83,10 +99,17 @@ def headline(explanation: Explanation) -> str:
 
 def why_nothing_compiled(explanation: Explanation) -> str:
     """Why a run has no graph at all, and what to do about it."""
+    if not explanation.argv and explanation.trace is None and not (explanation.frames or explanation.breaks):
+        return (
+            "Nothing was compiled while this was recorded: nothing compiled was called, or it had been compiled before. "
+            "torch._dynamo.reset() makes it compile again."
+        )
     if not explanation.torch_imported:
         return "Nothing was compiled: the program did not import torch."
     if explanation.disabled_by:
         return f"Nothing was compiled: {explanation.disabled_by} is set, which switches torch.compile off."
+    if explanation.trace is not None and not explanation.frames:
+        return "Nothing was compiled in what the trace holds."
     if not explanation.targets and not explanation.frames:
         if explanation.status:
             return "Nothing was compiled: the program ended before it called torch.compile."
@@ -129,7 +152,7 @@ def frame_status(frame: FrameFate) -> str:
 def recompile_sentence(group: Sequence[Recompile]) -> str:
     """What changed: ``x.shape[0] was 32, then 31``."""
     first = group[0]
-    values = [first.old, *(r.new for r in group if (r.subject, r.site) == (first.subject, first.site))]
+    values = [first.old, *(r.new for r in group if (r.subject, r.function) == (first.subject, first.function))]
     known = [value for value in dict.fromkeys(values) if value is not None]
     if not first.subject:
         return first.guard
@@ -143,6 +166,14 @@ def recompile_sentence(group: Sequence[Recompile]) -> str:
     if first.old.startswith("within "):
         return f"{first.old.removeprefix('within ')} held, then {first.subject} was {', '.join(shown)}{rest}"
     return f"{first.subject} was {known[0]}, then {', '.join(shown)}{rest}"
+
+
+def hidden_sentence(behind: Sequence[Finding]) -> str:
+    """``Behind it, breakscan check sees 3 more (lines 41, 44 and 52).``"""
+    lines = [str(line) for line in sorted({finding.site.line for finding in behind})]
+    where = f"{'line' if len(lines) == 1 else 'lines'} {listed(lines, 'line', 6)}"
+    more = f"{len(behind)} more" if len(behind) > 1 else f"one more, {behind[0].rule} {behind[0].name}"
+    return f"Behind it, breakscan check sees {more} ({where})."
 
 
 def useful_hints(site_hints: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ from rich.text import Text
 from breakscan.findings import CheckResult, Finding, Severity, Site, SourceError
 from breakscan.reports.codeframe import code_text, paragraph
 from breakscan.reports.console import STYLES, report_console
+from breakscan.reports.printable import printable
 from breakscan.reports.wording import Run, behind_sentence, region_words, summary_line, verdict_sentence
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import Library
@@ -24,6 +25,7 @@ def write_full(
 ) -> None:
     """Writes the report.  ``texts`` holds the sources of paths that are not on disk, such as standard input."""
     console = report_console(stream)
+    result = printable(result)
     sources = _Sources(texts or {})
     explained: set[tuple[str, str]] = set()
     folded = _folded(result.findings)

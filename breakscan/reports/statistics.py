@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TextIO
 
 from breakscan.findings import CheckResult
+from breakscan.reports.printable import printable
 from breakscan.reports.wording import Run, summary_line
 
 
@@ -15,6 +16,6 @@ def write_statistics(result: CheckResult, stream: TextIO, run: Run) -> None:
     width = len(str(max(counts.values(), default=0)))
     for (rule, name), count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         stream.write(f"{count:>{width}}  {rule}  {name}\n")
-    for error in result.errors:
+    for error in printable(result.errors):
         stream.write(f"{error.path}:{error.line}:{error.column}: not checked {error.message}\n")
     stream.write(summary_line(result, run) + "\n")

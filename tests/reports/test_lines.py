@@ -73,7 +73,7 @@ def test_github_escapes_what_would_end_a_property_or_the_command() -> None:
     found = replace(EAGER, site=Site("a,b:c%d.py", 1, 1, 1, 2), message="100%\r\nfoo::bar, baz")
     line = github(result(found)).splitlines()[0]
     assert ",file=a%2Cb%3Ac%25d.py,line=1," in line
-    assert line.endswith("::a,b:c%25d.py:1:1: BRK101 100%25%0D%0Afoo::bar, baz")
+    assert line.endswith("::a,b:c%25d.py:1:1: BRK101 100%25␍ foo::bar, baz")
 
 
 def test_github_paths_are_relative_to_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

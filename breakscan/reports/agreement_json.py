@@ -1,0 +1,46 @@
+"""What ``check`` says of the code that a run compiled, as JSON: the key ``agreement`` of the report of ``explain``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from breakscan.agreement import Agreement, Judged
+
+
+def agreement_object(agreement: Agreement) -> dict[str, Any]:
+    """The agreement as plain dictionaries and lists."""
+    return {
+        "torch": agreement.torch,
+        "files": list(agreement.files),
+        "findings": [_judged(one) for one in agreement.judged],
+        "missed": [
+            {
+                "rule": site.rule.id if site.rule else None,
+                "gb_type": site.gb_type,
+                "gb_id": site.gb_id,
+                "site": asdict(site.site),
+                "silenced": silenced,
+            }
+            for silenced, group in ((False, agreement.missed), (True, agreement.silenced))
+            for site in group
+        ],
+        "errors": [asdict(error) for error in agreement.errors],
+    }
+
+
+def _judged(one: Judged) -> dict[str, Any]:
+    finding = one.finding
+    return {
+        "rule": finding.rule,
+        "name": finding.name,
+        "kind": finding.kind.value,
+        "confidence": finding.confidence.value,
+        "condition": finding.condition,
+        "message": finding.message,
+        "site": asdict(finding.site),
+        "function": finding.function,
+        "outcome": one.outcome.value,
+        "by": asdict(one.by) if one.by else None,
+        "traced": one.is_traced,
+    }

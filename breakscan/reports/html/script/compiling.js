@@ -1,0 +1,81 @@
+/** What compiling cost: by function, by phase, and what the caches had. */
+class CompilingView {
+  constructor() {
+    const rows = report.compiles;
+    this.most = Math.max(...rows.map((frame) => frame.seconds + frame.backward_seconds), 1e-9);
+    const backward = rows.some((frame) => frame.backward_seconds);
+    const total = { label: "In all", kind: "num bars", value: (frame) => frame.seconds + frame.backward_seconds, cell: (frame) => [bar((frame.seconds + frame.backward_seconds) / this.most), amount(frame.seconds + frame.backward_seconds)] };
+    this.table = new Table({
+      label: "Compilations",
+      columns: [
+        { label: "Function", kind: "path", value: (frame) => frame.function, cell: compiledPlace },
+        { label: "Compiled as", kind: "mono", value: (frame) => frame.compile_id, cell: (frame) => frame.compile_id },
+        { label: "Began at", kind: "num", value: (frame) => frame.at, cell: (frame) => `${frame.at.toFixed(2)} s` },
+        backward && { label: "Backward", kind: "num", title: "Compiled later, part of what it took in all", value: (frame) => frame.backward_seconds, cell: (frame) => (frame.backward_seconds ? duration(frame.backward_seconds) : "") },
+        total,
+        { label: "Caches", kind: "what", value: (frame) => cacheWords(frame) || null, cell: cacheTags },
+      ],
+      rows,
+      detail: compileDetail,
+      sort: { column: total, down: true },
+      key: (frame) => frame.compile_id,
+    });
+    this.node = el("div", {}, phaseSummary(rows), rows.length ? section("By function", this.table.node) : null, targets());
+  }
+
+  show() {}
+}
+
+/** The longest phases over all functions. */
+function phaseSummary(rows) {
+  const spent = [...totals(rows.flatMap((frame) => Object.entries(frame.phases)))].sort((a, b) => b[1] - a[1]);
+  if (!spent.length) return null;
+  return section("By phase", el("p", { class: "nothing" }, "Phases overlap: the longer ones hold the shorter ones."), phaseBars(spent.slice(0, 12)));
+}
+
+function phaseBars(spent) {
+  const most = spent[0]?.[1] || 1;
+  return el(
+    "table",
+    { class: "list phases", "aria-label": "Phases" },
+    el("tbody", {}, spent.map(([name, seconds]) => el("tr", {}, el("td", { class: "mono" }, name), el("td", { class: "num bars" }, bar(seconds / most), amount(seconds))))),
+  );
+}
+
+function amount(seconds) {
+  return el("span", { class: "amount" }, duration(seconds));
+}
+
+function compileDetail(frame) {
+  const spent = Object.entries(frame.phases).sort((a, b) => b[1] - a[1]);
+  return [
+    facts([
+      ["Failed", frame.failed],
+      ["Started over", frame.restarts.length ? el("ul", {}, frame.restarts.map((why_) => el("li", {}, why_))) : null],
+      ["Caches", frame.caches.length ? el("ul", {}, frame.caches.map((use) => el("li", {}, `${use.cache}: ${use.outcome}${use.reason ? `, ${use.reason}` : ""}`))) : null],
+      ["At", placeLink(site(frame.site))],
+    ]),
+    spent.length ? phaseBars(spent) : null,
+  ];
+}
+
+function cacheWords(frame) {
+  return frame.caches.map((use) => `${use.cache} ${use.outcome}`).join(" ");
+}
+
+function cacheTags(frame) {
+  const failed = frame.failed ? tag("failed", "eager") : null;
+  const uses = totals(frame.caches.map((use) => [`${use.cache} ${use.outcome}`, 1]));
+  return [failed, [...uses].map(([words, times_]) => tag(times_ > 1 ? `${words} ${times_}\u00d7` : words, words.split(" ").pop()))];
+}
+
+/** What torch.compile was asked for. */
+function targets() {
+  if (!report.targets.length) return null;
+  const columns = [
+    { label: "Function or module", kind: "path", value: (target) => target.name, cell: (target) => el("span", { class: "place" }, target.name) },
+    { label: "Asked for at", kind: "path", value: (target) => (target.caller ? placeKey(target.caller) : null), cell: (target) => (target.caller ? callerLink(target.caller) : null) },
+    { label: "", kind: "wide", cell: (target) => (target.attempted ? null : tag("never called", "splits")) },
+  ];
+  return section("What torch.compile was asked for", new Table({ label: "Targets", columns, rows: report.targets }).node);
+}

@@ -1,0 +1,76 @@
+let report = null;
+let page = null;
+
+/** Reads the data of the page, once. */
+function loadReport() {
+  page = JSON.parse(document.getElementById("data").textContent);
+  report = page.explanation;
+  report.breaks.forEach((found, index) => (found.index = index));
+  report.graphs.forEach((graph, index) => (graph.index = index));
+}
+
+/** A site as an object; null for none. */
+function site(packed) {
+  if (!packed) return null;
+  const [path, line, column, endLine, endColumn] = packed;
+  return { path, line, column, endLine, endColumn };
+}
+
+/** An installed file from its package on: what stands before says nothing of it. */
+function shortPath(path) {
+  return page.short[path];
+}
+
+function fileName(path) {
+  return page.paths[path].split("/").pop();
+}
+
+function ruleWords(id) {
+  return id && page.rules[id] ? `${id} ${page.rules[id].name}` : null;
+}
+
+/** What a price comes to over the run, in seconds; null without one. */
+function inAll(price) {
+  return price ? price.passes * price.host_seconds : null;
+}
+
+/** The lines kept of a file: `[first line, lines]` pairs in order. */
+const segmentsOf = remembered((path) =>
+  (page.sources[path] ?? []).map(([first, text]) => [first, text.split("\n")]),
+);
+
+function remembered(compute) {
+  const known = new Map();
+  return (key) => {
+    if (!known.has(key)) known.set(key, compute(key));
+    return known.get(key);
+  };
+}
+
+/** A line's text, or null where the page does not have it. */
+function lineText(path, line) {
+  const found = segmentsOf(path).find(([first, lines]) => line >= first && line < first + lines.length);
+  return found ? found[1][line - found[0]] : null;
+}
+
+/** Recompiles by cause, in order: `{cause, words, recompiles}`. */
+const causesOf = remembered((recompiles) => {
+  const groups = new Map();
+  for (const recompile of recompiles) {
+    if (!groups.has(recompile.cause)) groups.set(recompile.cause, []);
+    groups.get(recompile.cause).push(recompile);
+  }
+  return [...groups].map(([cause, group]) => ({ cause, words: report.causes[cause], recompiles: group }));
+});
+
+/** The frames that the breaks do not explain. */
+function unexplained() {
+  return report.frames.filter((frame) => !frame.break_site);
+}
+
+/** Sums values by key. */
+function totals(pairs) {
+  const sums = new Map();
+  for (const [key, value] of pairs) sums.set(key, (sums.get(key) ?? 0) + value);
+  return sums;
+}

@@ -1,0 +1,56 @@
+"""Foreign text in GitHub's Markdown: shown as it is, whatever it holds.
+
+Punctuation becomes numeric entities, which never mark anything up.  GitHub looks for ``@names``, ``#123`` and
+addresses in what Markdown has made, entities resolved: there a blank of no width keeps them apart.
+"""
+
+from __future__ import annotations
+
+import re
+
+LONGEST_CELL = 300
+
+_MARKS = re.compile(r"[!\"#$&'*<>@\[\\\]^_`{|}~]")
+_STARTS_A_LIST = re.compile(r"[0-9+=-]")
+_NOTHING = "&#8203;"
+_LINKS = re.compile(r"(?<=@)|(?<=#)|(?<=\bGH-)|(?<=:)(?=//)|(?<=\bwww)(?=\.)", re.IGNORECASE)
+_ENDS_CODE = re.compile(r"[`|\\]|^\s|\s$")
+
+
+def prose(text: str) -> str:
+    """The text within a line: nothing in it is markup, and nothing becomes a link."""
+    text = clipped(text.strip())
+    return _NOTHING.join(_MARKS.sub(_entity, part) for part in _LINKS.split(text))
+
+
+def paragraph(text: str) -> str:
+    """The text as a paragraph of its own, which nothing makes a list or a heading."""
+    escaped = prose(text)
+    return _STARTS_A_LIST.sub(_entity, escaped[:1]) + escaped[1:]
+
+
+def code(text: str) -> str:
+    """The text as code; where it holds what a table or a code span would not let through, by HTML."""
+    text = clipped(text)
+    if _ENDS_CODE.search(text) or not text:
+        return f"<code>{prose(text)}</code>"
+    return f"`{text}`"
+
+
+def clipped(text: str, most: int = LONGEST_CELL) -> str:
+    """The text, cut where it is longer than a table stands."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def row(*cells: str) -> str:
+    """A line of a table, of cells in Markdown."""
+    return f"| {' | '.join(cells)} |\n"
+
+
+def table_head(*titles: str) -> str:
+    """The first two lines of a table."""
+    return row(*titles) + row(*["---"] * len(titles))
+
+
+def _entity(found: re.Match[str]) -> str:
+    return f"&#{ord(found[0])};"

@@ -1,0 +1,233 @@
+"""Hand-made explanations, for the tests of the reports of ``explain``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from breakscan.agreement import Agreement, Judged, Outcome
+from breakscan.findings import Confidence, Finding, Kind, Origin, Place, Severity, Site, SourceError, Verdict
+from breakscan.rulebook.library import load_library
+from breakscan.runtime.compiled import (
+    AutogradCapture,
+    CacheUse,
+    Calls,
+    CompiledFrame,
+    CudaGraphSkip,
+    Generated,
+    Graph,
+    GuardLine,
+    Kernel,
+    KernelKind,
+    Price,
+    Run,
+    Specialisation,
+)
+from breakscan.runtime.explanation import (
+    BreakSite,
+    Caller,
+    Explanation,
+    FrameFate,
+    FrameStatus,
+    Recompile,
+    Target,
+)
+from breakscan.runtime.ranks import Difference, RankReport
+
+LIBRARY = load_library()
+ITEM = LIBRARY.get("BRK201")
+SIZE = LIBRARY.get("BRK711")
+LIMIT = LIBRARY.get("BRK717")
+
+SITE = Site("src/model.py", 3, 8, 3, 15)
+CALLER = Caller("train.py", 41, "main", Origin.USER)
+MODEL = Caller("src/model.py", 3, "Block.forward", Origin.USER)
+PRICE = Price(passes=340, host_seconds=0.00123456789, device_seconds=0.0002, waits=True, compile_seconds=0.9)
+
+BREAK = BreakSite(
+    rule=ITEM,
+    gb_type="Unsupported Tensor.item() call with capture_scalar_outputs=False",
+    gb_id="GB0124",
+    reason="Dynamo does not support tracing `Tensor.item()`",
+    hints=("Set torch._dynamo.config.capture_scalar_outputs = True",),
+    advice=ITEM.instead if ITEM else None,
+    site=SITE,
+    function="Block.forward",
+    origin=Origin.USER,
+    place=Place.LOOP,
+    count=3,
+    verdict=Verdict.EAGER,
+    consequence="graph break in loop",
+    given_up=("Block.forward",),
+    compile_ids=("0/0", "r1:0/0"),
+    stack=(CALLER, MODEL),
+    price=PRICE,
+    code="if x.item():",
+)
+IN_LIBRARY = replace(
+    BREAK,
+    rule=None,
+    gb_id=None,
+    gb_type="Data-dependent branching",
+    advice=None,
+    site=Site("/site-packages/lib/attention.py", 88, 1, 88, 9),
+    function="attend",
+    origin=Origin.LIBRARY,
+    place=Place.PLAIN,
+    count=1,
+    verdict=Verdict.SPLITS,
+    consequence=None,
+    given_up=(),
+    stack=(CALLER, MODEL, Caller("/site-packages/lib/attention.py", 88, "attend", Origin.LIBRARY)),
+    price=None,
+    code=None,
+)
+RAISES = replace(BREAK, site=Site("src/model.py", 9, 1, 11, 4), verdict=Verdict.RAISES, count=1, price=None)
+
+RECOMPILE = Recompile(
+    rule=SIZE,
+    function="Block.forward",
+    site=Site("src/model.py", 2, 19, 2, 20),
+    origin=Origin.USER,
+    trigger=CALLER,
+    guard="x.shape[0] == 32",
+    subject="x.shape[0]",
+    old="32",
+    new="31",
+    advice=SIZE.instead if SIZE else None,
+    compile_id="0/1",
+    cause=0,
+)
+FRAME = FrameFate(
+    function="batches",
+    site=Site("src/data.py", 7, 1, 7, 9),
+    origin=Origin.USER,
+    status=FrameStatus.EAGER,
+    rest_only=False,
+    reason="generators are not compiled",
+    rule=None,
+    gb_type=None,
+    gb_id=None,
+    advice=None,
+    break_site=None,
+    over_limit=False,
+    count=2,
+    price=replace(PRICE, device_seconds=None),
+    code="def batches(n):",
+)
+BEHIND_BREAK = replace(
+    FRAME, function="Block.forward", site=SITE, rest_only=True, break_site=SITE, rule=ITEM, gb_type="x", gb_id="GB0124"
+)
+OVER_LIMIT = replace(
+    FRAME, function="Block.forward", rule=LIMIT, reason="it was compiled 8 times", over_limit=True, advice="fewer sizes"
+)
+PASSED_OVER = replace(FRAME, function="empty", status=FrameStatus.PASSED_OVER, reason="no tensor operation", price=None)
+FAILED = replace(FRAME, function="bad", status=FrameStatus.RAISED, reason="the backend raised", price=None)
+
+KERNELS = tuple(
+    Kernel(f"{kind.value}_0", kind, 1, ("aten.sin",), (Site("src/model.py", 4, 1, 4, 20),)) for kind in KernelKind
+)
+GRAPH = Graph(
+    number=0,
+    compile_id="0/0",
+    function="Block.forward",
+    site=SITE,
+    ops=74,
+    devices=("cuda:0 (NVIDIA H200)",),
+    lines=(SITE,),
+    ended_by=SITE,
+    runs=340,
+    seconds=0.1,
+    device_seconds=0.2,
+    compile_seconds=1.5,
+    generated=(
+        Generated("forward", 70, ("f32[8, 16] relu",), KERNELS, 4096, "/tmp/cache/x.py", "x = 1\n" * 1000),
+        Generated("backward", None, (), (), None, None, None),
+    ),
+    split_by_ddp=(40, 34),
+)
+UNTOLD = replace(
+    GRAPH, number=1, site=None, ended_by=None, runs=None, seconds=None, device_seconds=None, compile_seconds=None
+)
+COMPILE = CompiledFrame(
+    compile_id="0/0",
+    function="Block.forward",
+    site=SITE,
+    origin=Origin.USER,
+    rest_only=False,
+    at=1.5,
+    seconds=2.0,
+    backward_seconds=0.5,
+    phases={"entire_frame_compile": 2.0, "inductor_compile": 1.25},
+    guards=(GuardLine("TENSOR_MATCH", "check_tensor(x)", SITE), GuardLine("GRAD_MODE", "on", None)),
+    guard_count=2,
+    guard_microseconds=3.5,
+    caches=(CacheUse("fx_graph", "bypass", "a custom pass"), CacheUse("aotautograd", "miss", None)),
+    restarts=("mutated while tracing",),
+    failed=None,
+)
+
+
+def explanation(**changes: Any) -> Explanation:
+    """One in which every field is filled, changed as told."""
+    values: dict[str, Any] = {
+        "argv": ("train.py", "--epochs", "2"),
+        "status": 0,
+        "seconds": 212.3456789123,
+        "torch": "2.13.0",
+        "python": "3.11.9",
+        "devices": ("cuda:0 (NVIDIA H200)",),
+        "torch_imported": True,
+        "disabled_by": None,
+        "breaks": (BREAK, RAISES, IN_LIBRARY),
+        "recompiles": (RECOMPILE, replace(RECOMPILE, compile_id="0/2", new="30", trigger=None, old=None)),
+        "frames": (FRAME, BEHIND_BREAK, OVER_LIMIT, PASSED_OVER, FAILED),
+        "graphs": (GRAPH, UNTOLD),
+        "targets": (Target("Model.forward", CALLER, True), Target("other", None, False)),
+        "entries": 1,
+        "compile_seconds": 38.12345,
+        "notices": ("this torch lacks something",),
+        "compiles": (COMPILE, replace(COMPILE, compile_id="1/0", failed="RuntimeError", guard_count=None)),
+        "specialisations": (Specialisation("0/0", ("x.size()[0]",), "32", "int() was asked for", SITE, "f"),),
+        "cudagraph_skips": (
+            CudaGraphSkip("an input is mutated", SITE, ("0/0",), 2),
+            CudaGraphSkip("a cpu device", None, (), 1),
+        ),
+        "autograd": (AutogradCapture("!0", 12, ("sizes changed",)),),
+        "calls": (Calls("Model.forward", 340, 4.0, 2.5, 1.0),),
+        "runs": (Run(0, 1.6, 0.0001), Run(1, 1.7, 0.0002)),
+        "ranks": RankReport(
+            2,
+            (0, 1),
+            {0: "finished with exit status 0", 1: "was ended by SIGKILL"},
+            (Difference("graph breaks", SITE, {0: "3", 1: "none"}),),
+        ),
+        "processes": 2,
+        "trace": None,
+        "traced": {"src/model.py": (2, 4)},
+    }
+    return Explanation(**(values | changes))
+
+
+FINDING = Finding(
+    rule="BRK101",
+    name="branch-on-tensor",
+    kind=Kind.GRAPH_BREAK,
+    severity=Severity.ERROR,
+    confidence=Confidence.CONDITIONAL,
+    message="a Python branch on a tensor's value",
+    site=BREAK.site,
+    function=BREAK.function,
+    region=None,
+    gb=("GB0170",),
+    condition="`mask` is given",
+)
+AGREEMENT = Agreement(
+    torch="2.13",
+    files=(BREAK.site.path,),
+    judged=(Judged(FINDING, Outcome.CONFIRMED, BREAK.site, True), Judged(FINDING, Outcome.NOT_TRIGGERED, None, False)),
+    missed=(BREAK,),
+    silenced=(BREAK,),
+    hidden={},
+    errors=(SourceError(BREAK.site.path, 1, 1, "cannot be parsed"),),
+)
