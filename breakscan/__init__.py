@@ -1,3 +1,19 @@
 """breakscan: where torch.compile breaks, recompiles or gives up, why, and what to write instead."""
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from breakscan.api import Recording, Report, explain, record
+
 __version__ = "0.1.0"
+__all__ = ["Recording", "Report", "__version__", "explain", "record"]
+
+
+def __getattr__(name: str) -> "Any":
+    """Loads the Python API when it is asked for: the command line needs none of it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module("breakscan.api"), name)

@@ -11,11 +11,18 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 Decoder = Callable[[Any], Any]
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
 
 def encode(value: Any) -> Any:
     """The JSON form of a value: a dataclass is the list of its fields, a member of an enum its value."""
-    if is_dataclass(value):
-        return [encode(getattr(value, field.name)) for field in fields(value)]
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is tuple or kind is list:
+        return [encode(item) for item in value]
+    if (names := _field_names(kind)) is not None:
+        return [encode(getattr(value, name)) for name in names]
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, (tuple, list)):
@@ -23,6 +30,12 @@ def encode(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: encode(item) for key, item in value.items()}
     return value
+
+
+@cache
+def _field_names(kind: Any) -> tuple[str, ...] | None:
+    """Of a dataclass; None of anything else."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
 
 
 @cache

@@ -20,9 +20,13 @@ LEVELS = {
     "config": 3,
     "analysis": 4,
     "runtime": 4,
-    "reports": 5,
-    "cli": 6,
-    "__main__": 7,
+    "agreement": 5,
+    "reports": 6,
+    "cli": 7,
+    "api": 7,
+    "notebook": 8,
+    "pytest_plugin": 8,
+    "__main__": 8,
 }
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if "inject" not in p.parts and p.name != "__init__.py")
 

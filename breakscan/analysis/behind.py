@@ -66,7 +66,7 @@ def mark_behind(findings: Sequence[Finding], reaches: Iterable[Reach]) -> list[F
     marked = list(findings)
     for numbers in functions.values():
         heads: list[tuple[Reach, str | None]] = []
-        for number in sorted(numbers, key=lambda n: _turn(findings[n].site)):
+        for number in sorted(numbers, key=lambda n: turn(findings[n].site)):
             finding = findings[number]
             # What is found under the same condition does not show without it either.
             under = (reach for reach, condition in heads if condition in (None, finding.condition))
@@ -78,7 +78,7 @@ def mark_behind(findings: Sequence[Finding], reaches: Iterable[Reach]) -> list[F
     return marked
 
 
-def _turn(site: Site) -> tuple[int, int, int, int]:
+def turn(site: Site) -> tuple[int, int, int, int]:
     """Sorts sites as Python comes to them: a call is made when its arguments have been computed."""
     return site.end_line, site.end_column, -site.line, -site.column
 

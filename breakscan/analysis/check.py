@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from breakscan.analysis.behind import Reach, mark_behind
 from breakscan.analysis.cache_fingerprint import open_cache
+from breakscan.analysis.deep_stack import with_deep_stack
 from breakscan.analysis.file_checker import FileChecker
 from breakscan.analysis.merged import Merged
 from breakscan.analysis.results import FileResult
@@ -23,12 +24,14 @@ def check_paths(
     stdin: tuple[str, Path] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     jobs: int | None = None,
+    functions: Mapping[Path, Mapping[str, bool]] | None = None,
 ) -> CheckResult:
     """Checks files, given by their absolute paths, and a text from standard input under the path it goes by.
 
     A file that cannot be read or parsed becomes an error entry; the others are still checked.
     ``on_progress`` is called with how many files are done, and of how many.  ``jobs`` is the number of
-    processes, by default one a core.
+    processes, by default one a core.  ``functions`` names those that the compiler is known to have been in, see
+    :class:`FileChecker`: they alone are checked then, in this process, and no result is kept.
     """
     merged, silenced = Merged(), Merged()
     errors: list[SourceError] = []
@@ -51,7 +54,7 @@ def check_paths(
     if stdin is not None:
         wanted.add(display_path(stdin[1], cwd))
         take(FileChecker(settings).check_file(stdin[1], stdin[0]))
-    cache = open_cache(settings, cwd)
+    cache = open_cache(settings, cwd) if functions is None else None
     anew: list[Path] = []
     for path in files:
         known = cache.get(path) if cache is not None else None
@@ -59,7 +62,8 @@ def check_paths(
             take(known)
         else:
             anew.append(path)
-    for done, result in enumerate(check_files(anew, settings, jobs), len(files) - len(anew) + 1):
+    checked = check_files(anew, settings, jobs) if functions is None else _in_functions(files, settings, functions)
+    for done, result in enumerate(checked, len(files) - len(anew) + 1):
         take(result)
         if on_progress:
             on_progress(done, len(files))
@@ -73,3 +77,12 @@ def check_paths(
         fullgraph=settings.fullgraph,
         warnings=tuple(sorted(warnings, key=lambda e: (e.path, e.line))),
     )
+
+
+def _in_functions(
+    files: Sequence[Path], settings: Settings, functions: Mapping[Path, Mapping[str, bool]]
+) -> Iterator[FileResult]:
+    checker = FileChecker(settings, functions)
+    for path in files:
+        yield with_deep_stack(checker.check_file, path)
+    checker.project.release()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from breakscan.analysis.api import load_api
@@ -15,7 +15,7 @@ from breakscan.analysis.judge import Judge
 from breakscan.analysis.merged import CONFIDENCE_ORDER, Merged
 from breakscan.analysis.program import Program, State
 from breakscan.analysis.project import Project
-from breakscan.analysis.regions import find_entries
+from breakscan.analysis.regions import find_entries, named_entries
 from breakscan.analysis.results import FileResult
 from breakscan.config import Settings, enabled_rules, resolve_target
 from breakscan.findings import Finding, Mode, SourceError
@@ -29,10 +29,12 @@ from breakscan.source.suppressions import Suppressions
 
 
 class FileChecker:
-    """Checks one file after the other under one set of settings."""
+    """Checks one file after the other under one set of settings.  ``functions`` names, by absolute path, those that
+    the compiler is known to have been in: then nothing else counts as compiled."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, functions: Mapping[Path, Mapping[str, bool]] | None = None) -> None:
         self.settings = settings
+        self.functions = functions
         self.library = load_library(settings.rule_folders)
         enabled = enabled_rules(settings, self.library)
         self.rules = RuleIndex(rule for rule in self.library if rule.id in enabled)
@@ -86,8 +88,12 @@ class FileChecker:
         if not _MAY_COMPILE.search(index.module.text):
             return
         program = Program(self.project, index, self.api, self.rules)
-        program.run(find_entries(self.project, index, self.settings.regions))
-        compiled = compiled_functions(program, everything=self.settings.regions == "all")
+        if self.functions is None:
+            entries = find_entries(self.project, index, self.settings.regions)
+        else:
+            entries = named_entries(index, self.functions.get(index.module.path, {}))
+        program.run(entries)
+        compiled = compiled_functions(program, everything=self.functions is None and self.settings.regions == "all")
         for drawn in {info.index for info in compiled}:
             if "_dynamo.config" in drawn.module.text:
                 program.globals_of(drawn)  # a setting made in any file that is imported holds for all

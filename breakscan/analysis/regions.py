@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from breakscan.analysis.index import ClassInfo, FunctionInfo, ModuleIndex, own_nodes, walk
@@ -71,6 +71,17 @@ def find_entries(project: Project, index: ModuleIndex, mode: str) -> list[Entry]
     if mode == "all":
         return _unique([*roots, *_everything(index)])
     return _unique(_forwards(project, index))
+
+
+def named_entries(index: ModuleIndex, compiled: Mapping[str, bool]) -> list[Entry]:
+    """The functions of a file that go by these qualified names, without ``<locals>``; the value tells whether the
+    compiler was handed the function itself, and did not get there from another one."""
+    path = index.module.display
+    return _unique(
+        Entry(info, Region(path, info.node.lineno, "run", info.qualname), info.owner, compiled[name])
+        for info in index.all_functions.values()
+        if (name := info.qualname.replace(".<locals>", "")) in compiled
+    )
 
 
 def _may_compile(index: ModuleIndex) -> bool:

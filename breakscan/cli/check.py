@@ -24,12 +24,13 @@ from breakscan.config import (
     resolve_target,
 )
 from breakscan.findings import CheckResult, Confidence
+from breakscan.reports.printable import visible
 from breakscan.rulebook.library import load_library
 from breakscan.source.files import discover, is_excluded
 from breakscan.source.module import SourceProblem, decode_source
 from breakscan.source.paths import display_path
 
-FORMATS = ("full", "concise", "json", "github")
+FORMATS = ("full", "concise", "json", "github", "sarif")
 STDIN = "-"
 
 
@@ -126,7 +127,7 @@ def check(
     else:
         result = _check_files(where, settings, target, force_exclude, jobs)
     for warning in result.warnings:
-        click.echo(f"warning: {warning.path}:{warning.line}:{warning.column}: {warning.message}", err=True)
+        click.echo(visible(f"warning: {warning.path}:{warning.line}:{warning.column}: {warning.message}"), err=True)
     _report(result, settings, target, format_, statistics, output, texts, time.perf_counter() - started)
     ctx.exit(2 if result.errors else 1 if result.findings and not exit_zero else 0)
 
@@ -214,6 +215,10 @@ def _report(
             from breakscan.reports.json_report import write_json
 
             write_json(result, stream)
+        elif format_ == "sarif":
+            from breakscan.reports.sarif import write_sarif
+
+            write_sarif(result, stream, load_library(settings.rule_folders), texts)
         else:
             from breakscan.reports.github import write_github
 

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import os
-import shutil
+import shlex
 import sys
-import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from breakscan.cli.failures import show_failure
+from breakscan.cli.asking import add_unmet, asked_for, request_options
+from breakscan.cli.failures import FAILED, show_failure
+from breakscan.cli.gating import gate_options, gate_status, read_gates
+from breakscan.cli.locking import lock_options, read_locking
 from breakscan.cli.output import report_stream
+from breakscan.cli.viewing import view_options
 from breakscan.config import installed_torch, load_settings
-from breakscan.reports.explain_formats import FOR_PEOPLE, FORMATS, write_report
+from breakscan.findings import Origin
+from breakscan.reports.explain_formats import FOR_PEOPLE, FORMATS, WITH_AGREEMENT, View, write_report
 from breakscan.rulebook.ledger import version_key
 from breakscan.rulebook.library import Library, load_library
-from breakscan.runtime.launch import LaunchError, Outcome, end_like, run_recorded
+from breakscan.runtime.explanation import Explanation, FrameStatus
+from breakscan.runtime.job import JobError
+from breakscan.runtime.launch import LaunchError, end_like, outliving_termination, run_recorded
 from breakscan.runtime.notices import OLDEST
+from breakscan.runtime.ranks import ranks_in_words
+from breakscan.runtime.requests import Requests
+from breakscan.runtime.session import Session, SessionError, read_run, start_session
+from breakscan.runtime.waiting import MOST_SECONDS, wait_for_ranks
 from breakscan.source.paths import display_path
+from breakscan.source.remembered import remember_source
+
+if TYPE_CHECKING:
+    from breakscan.agreement import Agreement
 
 STDIN = STDOUT = "-"
 
@@ -28,6 +43,7 @@ STDIN = STDOUT = "-"
     context_settings={"allow_interspersed_args": False},
 )
 @click.option("-m", "as_module", is_flag=True, help="PROGRAM is the name of a module, as for python -m.")
+@click.option("-c", "as_code", is_flag=True, help="PROGRAM is code, as for python -c.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="terminal", help="How to report.  [terminal]")
 @click.option(
     "-o",
@@ -35,47 +51,114 @@ STDIN = STDOUT = "-"
     type=click.Path(path_type=str, dir_okay=False),
     help="Write the report to this file (- is standard output).  [standard error]",
 )
+@click.option(
+    "--save",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Keep the recording in this new folder.",
+)
+@click.option("--check", is_flag=True, help="Compare with what breakscan check says of the code that was compiled.")
+@request_options
+@view_options
+@gate_options
+@lock_options
 @click.argument("program")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def explain(as_module: bool, format_: str, output: str | None, program: str, arguments: tuple[str, ...]) -> None:
+def explain(
+    as_module: bool,
+    as_code: bool,
+    format_: str,
+    output: str | None,
+    save: Path | None,
+    check: bool,
+    keep_going: bool,
+    compile_: tuple[str, ...],
+    compile_backend: str,
+    tables: tuple[str, ...],
+    max_breaks: int | None,
+    max_recompiles: int | None,
+    fail_on: tuple[str, ...],
+    lock: Path | None,
+    locked: bool,
+    lock_add: bool,
+    program: str,
+    arguments: tuple[str, ...],
+) -> None:
     """Run PROGRAM with its ARGUMENTS, and show where torch.compile broke, recompiled or gave up.
 
     The program runs as under python, with its own input, output and exit status, which is also the exit status
-    of this command; 2 where the program could not be run.  Options of breakscan stand before PROGRAM.
+    of this command; 2 where the program could not be run, 1 where it is well but a gate or the lock is not met.
+    Options of breakscan stand before PROGRAM.
     """
     if format_ not in FOR_PEOPLE and output is None:
         raise click.UsageError(
             f"--format {format_} needs --output FILE, or --output - for standard output, which your program writes to "
             "as well"
         )
-    if not as_module and program != STDIN and not os.path.exists(program):
-        raise click.UsageError(f"there is no file {program!r}; a module takes -m")
-    _require_torch(as_module, program)
+    if check and format_ not in WITH_AGREEMENT:
+        raise click.UsageError(f"--check goes with --format {' or '.join(WITH_AGREEMENT)}")
+    if as_module and as_code:
+        raise click.UsageError("the program is a module (-m) or code (-c), not both")
+    option = ["-m"] if as_module else ["-c"] if as_code else []
+    if not option and program != STDIN and not os.path.exists(program):
+        raise click.UsageError(f"there is no file {program!r}; a module takes -m, and code -c")
+    _require_torch([*option, program])
     library = load_library(load_settings(Path.cwd()).rule_folders)
     report_path = None if output in (None, STDOUT) else Path(str(output))
     if report_path:
         _require_writable(report_path)
 
-    argv = ["-m", program, *arguments] if as_module else [program, *arguments]
-    folder = Path(tempfile.mkdtemp(prefix="breakscan-"))
+    argv = [*option, program, *arguments]
+    requests = asked_for(argv, keep_going, compile_, compile_backend)
+    if as_code:
+        remember_source("<string>", program)
+    gates = read_gates(library, max_breaks, max_recompiles, fail_on)
+    locking = read_locking(lock, locked, lock_add, argv)
+    session = _start_session(argv, save)
+    requests.write(session.folder)
+    with outliving_termination() as asked_to_end:
+        try:
+            outcome = run_recorded(argv, session.folder)
+        except LaunchError as error:
+            session.discard()
+            raise click.ClickException(str(error)) from error
+        status = 0
+        try:
+            session.end(outcome)
+            if session.reports:
+                wait_for_ranks(session, _say_whom_it_waits_for, asked_to_end)
+                explanation, unmet = _report(session, library, format_, output, requests, check, tables)
+                session.discard()
+                if save is not None:
+                    click.echo(f"breakscan: the recording is in {save}, for breakscan report {save}", err=True)
+                status = unmet or gate_status(gates, explanation)
+                if locking:
+                    status = locking.status(explanation, failed=outcome.status != 0) or status
+        except click.ClickException as error:
+            error.show()
+            status = FAILED
+        except Exception as error:
+            # The exit status stays the program's where it failed: what went wrong is ours.
+            failure = show_failure(error)
+            status = failure if gates or locking else 0
+            click.echo(f"The recording of the run is in {session.root}", err=True)
+        end_like(outcome.status or status)
+
+
+def _start_session(argv: list[str], save: Path | None) -> Session:
     try:
-        outcome = run_recorded(argv, folder)
-    except LaunchError as error:
-        shutil.rmtree(folder, ignore_errors=True)
+        return start_session(argv, save)
+    except (SessionError, JobError) as error:
         raise click.ClickException(str(error)) from error
-    try:
-        _report(folder, argv, outcome, library, format_, output)
-        shutil.rmtree(folder, ignore_errors=True)
-    except Exception as error:
-        # The exit status stays the program's: what went wrong is ours.
-        show_failure(error)
-        click.echo(f"The recording of the run is in {folder}", err=True)
-    end_like(outcome.status)
 
 
-def _require_torch(as_module: bool, program: str) -> None:
+def _say_whom_it_waits_for(ranks: list[int]) -> None:
+    click.echo(f"breakscan: waiting for {ranks_in_words(ranks)} to end, at most {MOST_SECONDS:.0f} s", err=True)
+
+
+def _require_torch(program: list[str]) -> None:
     installed = installed_torch()
-    shown = f"python -m breakscan explain {'-m ' if as_module else ''}{program}"
+    shown = f"python -m breakscan explain {shlex.join(program)}"
     if installed is None:
         raise click.ClickException(
             f"torch is not installed for {sys.executable}. Install it there (pip install 'breakscan[torch]'), or run "
@@ -98,24 +181,38 @@ def _require_writable(path: Path) -> None:
 
 
 def _report(
-    folder: Path, argv: list[str], outcome: Outcome, library: Library, format_: str, output: str | None
-) -> None:
-    from breakscan.runtime.digest import explain as explain_recording
-    from breakscan.runtime.recording import TORCH_IMPORTED, read_recording
+    session: Session,
+    library: Library,
+    format_: str,
+    output: str | None,
+    requests: Requests,
+    check: bool,
+    tables: tuple[str, ...],
+) -> tuple[Explanation, int]:
+    from breakscan.runtime.explained import explain_run
 
-    cwd = os.getcwd()
-    explanation = explain_recording(
-        read_recording(folder),
-        argv=argv,
-        outcome=outcome,
-        rules=library,
-        show=lambda path: display_path(path, cwd),
-        torch_imported=(folder / TORCH_IMPORTED).exists(),
-    )
+    run = read_run(session.root, session.rank.local_ranks if session.rank else None)
+    explanation = explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd))
+    explanation, unmet = add_unmet(explanation, requests, session.folder, say=output is not None)
+    given_up = any(frame.status is FrameStatus.EAGER and frame.origin is Origin.USER for frame in explanation.frames)
+    agreement = _agreement(explanation) if check or given_up else None
+    view = View(agreement, joined=check and agreement is not None, tables=tables)
     if output is None:
-        write_report(format_, explanation, sys.stderr)
-        return
+        write_report(format_, explanation, sys.stderr, view)
+        return explanation, unmet
     with report_stream(None if output == STDOUT else Path(output)) as stream:
-        write_report(format_, explanation, stream)
+        write_report(format_, explanation, stream, view)
     if output != STDOUT:
         click.echo(f"breakscan: the report is in {output}", err=True)
+    return explanation, unmet
+
+
+def _agreement(explanation: Explanation) -> Agreement | None:
+    """None where there is nothing to compare; a failure costs no more than that."""
+    from breakscan.agreement import agree
+
+    try:
+        return agree(explanation, load_settings(Path.cwd())) if explanation.torch else None
+    except Exception as error:
+        show_failure(error)
+        return None

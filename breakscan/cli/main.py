@@ -12,6 +12,8 @@ from breakscan import __version__
 COMMANDS = {
     "check": ("breakscan.cli.check", "Show where torch.compile will break, recompile or give up."),
     "explain": ("breakscan.cli.explain", "Run a program and show where torch.compile did break, why, and its cost."),
+    "diff": ("breakscan.cli.diff", "Show what has changed from one run of explain to another."),
+    "report": ("breakscan.cli.report", "Report what a kept recording or a TORCH_TRACE log tells of a run."),
     "rule": ("breakscan.cli.rule", "Explain a rule: why, what to write instead, and torch's verdicts."),
     "rules": ("breakscan.cli.rules", "List the rules, or replay their examples through the installed torch."),
 }

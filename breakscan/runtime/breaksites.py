@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from breakscan.findings import Origin, Place, Site, Verdict
-from breakscan.runtime.breaktext import frame_skipped, parse_causes, rest_skipped, traceback_frames
+from breakscan.runtime.breaktext import chained, frame_skipped, parse_causes, rest_skipped, traceback_frames
 from breakscan.runtime.explanation import BreakSite
 from breakscan.runtime.lens import Lens, reason_of
 from breakscan.runtime.records import BreakSeen, BreakTraced, Code, CompileStarted, Record, StackFrame
@@ -19,7 +20,30 @@ _NEARNESS = {Origin.USER: 0, Origin.LIBRARY: 1, Origin.FRAMEWORK: 2}
 
 
 def breaks_of(records: Iterable[Record], hooked: bool) -> Iterator[BreakSeen]:
-    """The breaks of one process; from the structured trace alone where the better hook is missing."""
+    """The breaks of one process; from the structured trace alone where the better hook is missing.
+
+    Where Dynamo has found a break, it starts over and ends the graph there.  If that fails, it records another break
+    at the same place: what followed from the first.
+    """
+    found: dict[tuple[str, str, int, int | None], BreakSeen] = {}
+    for number, seen in enumerate(_all_breaks(records, hooked)):
+        outermost = seen.stack[0] if seen.stack else None
+        key = (
+            seen.compile_id or f"#{number}",
+            *((outermost.path, outermost.line, outermost.column) if outermost else ("", number, None)),
+        )
+        first = found.get(key)
+        found[key] = _with_consequence(first, seen) if first and not first.skipped else seen
+    yield from found.values()
+
+
+def _with_consequence(first: BreakSeen, second: BreakSeen) -> BreakSeen:
+    return replace(
+        first, text=chained(first.text, second.text), skipped=is_skipped(second), raised=first.raised or second.raised
+    )
+
+
+def _all_breaks(records: Iterable[Record], hooked: bool) -> Iterator[BreakSeen]:
     codes: dict[str, Code] = {}
     for record in records:
         if isinstance(record, CompileStarted):
@@ -107,7 +131,7 @@ def _site(site: Site, group: Sequence[BreakSeen], started: Mapping[str, CompileS
     above = begun.stack if begun else ()
     origin = _origin(where, above, lens)
     form = lens.sources.form(where.path, where.line, where.column, where.end_column)
-    rule = lens.rule_for(root, form, innermost, origin)
+    rule = lens.rule_for(root, form, where, first.stack[first.stack.index(where) + 1 :] if own else (), origin)
     given_up = [_given_up(seen, lens) for seen in group if is_skipped(seen)]
     return BreakSite(
         rule=rule,
@@ -126,6 +150,7 @@ def _site(site: Site, group: Sequence[BreakSeen], started: Mapping[str, CompileS
         given_up=tuple(dict.fromkeys(given_up)),
         compile_ids=tuple(dict.fromkeys(seen.compile_id for seen in group if seen.compile_id)),
         stack=lens.callers((*above, *first.stack)),
+        code=lens.sources.line(where.path, site.line),
     )
 
 

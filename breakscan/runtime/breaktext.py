@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from breakscan.runtime.records import StackFrame
 from breakscan.runtime.tracebacks import frames_of
 
-_NESTED = re.compile(r"^\*\*\* While handling this graph break, another graph break occurred: \*\*\*$", re.M)
+_WHILE_HANDLED = "*** While handling this graph break, another graph break occurred: ***"
+_NESTED = re.compile(rf"^{re.escape(_WHILE_HANDLED)}$", re.M)
 _ID = re.compile(r"/gb/gb(\d{4})\.html")
 _END = re.compile(r"^(Stack variable source attribution:|User code traceback:|from user code:)", re.M)
 _HEAD = re.compile(r"Graph break in user code at (.+):(\d+)$", re.M)
@@ -37,6 +38,12 @@ def parse_causes(text: str) -> list[Cause]:
     if end := _END.search(text):
         text = text[: end.start()]
     return [_parse_cause(part) for part in _NESTED.split(text)]
+
+
+def chained(cause: str, consequence: str) -> str:
+    """The text of a break from which another followed, as Dynamo itself would put it."""
+    parts = [text[: end.start()] if (end := _END.search(text)) else text for text in (cause, consequence)]
+    return f"\n{_WHILE_HANDLED}\n".join(parts)
 
 
 def frame_skipped(text: str) -> bool:

@@ -20,7 +20,9 @@ class KernelKind(str, Enum):
     EXTERN = "extern"
     """A library's, such as a matrix product."""
     FALLBACK = "fallback"
-    """An operator that Inductor has no kernel for: torch's own eager one."""
+    """An operator that Inductor has no kernel for: torch's own eager one, or one of the program's own."""
+    OTHER = "other"
+    """Generated in another language, such as CUTLASS or Metal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +97,9 @@ class GuardLine:
 
 @dataclass(frozen=True, slots=True)
 class CompiledFrame:
-    """One compilation of a function: when it began, in seconds since the recording did, how long it and its phases
-    took, under which guards it holds, and what checking them takes.
+    """One compilation of a function: when it began, in seconds since the recording did, how long it took, how long its
+    backward, where that was compiled later, and the phases of both, which overlap; under which guards it holds, and
+    what checking them takes.
 
     ``rest_only`` says that it is the part behind a break; ``failed`` what ended it without compiled code.
     """

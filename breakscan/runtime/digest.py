@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from breakscan.rulebook.document import Rule
+from breakscan.runtime.autogradcaptures import autograd_captures
 from breakscan.runtime.breaksites import BreakSites, break_sites, breaks_of
+from breakscan.runtime.compilations import compiled_frames
+from breakscan.runtime.compile_requests import asked_of, unmet_requests
 from breakscan.runtime.compiled import Graph
+from breakscan.runtime.cudagraphskips import cudagraph_skips
 from breakscan.runtime.explanation import Explanation, Target
 from breakscan.runtime.fates import endings_of, frame_fates
+from breakscan.runtime.kernels import with_generated
 from breakscan.runtime.labels import with_unique_ids
 from breakscan.runtime.launch import Outcome
 from breakscan.runtime.lens import Lens
 from breakscan.runtime.naming import Owners, is_compiler_entry
 from breakscan.runtime.notices import notices
+from breakscan.runtime.prices import with_prices
 from breakscan.runtime.recompilecauses import recompiles, recompiles_of
 from breakscan.runtime.records import (
     CompileCalled,
@@ -27,7 +33,9 @@ from breakscan.runtime.records import (
     ProcessStarted,
     Record,
 )
+from breakscan.runtime.setaside import set_aside_notice
 from breakscan.runtime.sourcemap import SourceMap
+from breakscan.runtime.specialisations import specialisations
 
 _UNKNOWN = ProcessStarted(0, 0, (), None, None, 0.0, 0.0, "", "", "", "", None, False)
 
@@ -36,17 +44,19 @@ def explain(
     recording: Sequence[Sequence[Record]],
     *,
     argv: Sequence[str],
-    outcome: Outcome,
+    outcome: Outcome | None,
     rules: Iterable[Rule],
     show: Callable[[str], str],
     torch_imported: bool,
+    texts: Mapping[tuple[str, int], str] | None = None,
 ) -> Explanation:
-    """What the recording of a run comes to.  ``show`` turns a recorded path into the one that reports show."""
+    """What the recording of a run comes to.  ``show`` turns a recorded path into the one that reports show; ``texts``
+    are lines of source by path and number, for files that are not here any more or are others by now."""
     processes = [list(with_unique_ids(records, number)) for number, records in enumerate(recording)]
     everything = [record for records in processes for record in records]
     process = next((r for r in everything if isinstance(r, ProcessStarted)), _UNKNOWN)
     hooked = {r.name for r in everything if isinstance(r, HookInstalled) and r.available}
-    lens = Lens(tuple(rules), SourceMap(show), Owners(process.torch_folder, process.standard_library))
+    lens = Lens(tuple(rules), SourceMap(show, texts or {}), Owners(process.torch_folder, process.standard_library))
     started = {r.compile_id: r for r in everything if isinstance(r, CompileStarted)}
 
     breaks = [list(breaks_of(records, "breaks" in hooked)) for records in processes]
@@ -62,10 +72,10 @@ def explain(
     calls = [r for r in everything if isinstance(r, CompileCalled)]
     targets = {call.code for call in calls}
     fates = frame_fates(endings, graphs, targets, keys, sites, lens)
-    return Explanation(
+    explanation = Explanation(
         argv=tuple(argv),
-        status=outcome.status,
-        seconds=outcome.seconds,
+        status=outcome.status if outcome else None,
+        seconds=outcome.seconds if outcome else None,
         torch=process.torch,
         python=process.python,
         devices=tuple(dict.fromkeys(device for graph in graphs for device in graph.devices)),
@@ -76,12 +86,24 @@ def explain(
             [list(recompiles_of(records, "recompiles" in hooked)) for records in processes], fates, lens
         ),
         frames=fates,
-        graphs=[_graph(number, graph, lens) for number, graph in enumerate(graphs)],
+        graphs=with_generated(
+            [_graph(number, graph, lens) for number, graph in enumerate(graphs)], graphs, everything, lens
+        ),
         targets=_targets(calls, everything, lens),
         entries=sum(record.code in targets for record in started.values()),
         compile_seconds=sum(r.seconds for r in everything if isinstance(r, CompileTimed)),
-        notices=tuple(notices(recording)),
+        notices=(
+            *notices(recording),
+            *unmet_requests(asked_of(everything), everything),
+            *set_aside_notice(everything, keys, started, lens),
+        ),
+        compiles=compiled_frames(processes, lens),
+        specialisations=specialisations(everything, started, lens),
+        cudagraph_skips=cudagraph_skips(everything, lens),
+        autograd=autograd_captures(everything),
+        traced=_traced_lines(graphs, lens),
     )
+    return with_prices(explanation, processes, breaks, endings, keys, lens)
 
 
 def _graphs(records: Iterable[Record], started: dict[str, CompileStarted], hooked: bool) -> list[GraphCompiled]:
@@ -114,6 +136,13 @@ def _graph(number: int, graph: GraphCompiled, lens: Lens) -> Graph:
         generated=(),
         split_by_ddp=(),
     )
+
+
+def _traced_lines(graphs: Iterable[GraphCompiled], lens: Lens) -> dict[str, list[int]]:
+    lines: dict[str, set[int]] = {}
+    for line in (node.line for graph in graphs for node in graph.nodes if node.line is not None):
+        lines.setdefault(line.path, set()).add(line.line)
+    return {lens.sources.show(path): sorted(found) for path, found in lines.items()}
 
 
 def _targets(calls: Iterable[CompileCalled], records: Iterable[Record], lens: Lens) -> list[Target]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 
 from breakscan.findings import Origin, Place, Site, Verdict
@@ -41,7 +41,7 @@ class BreakSite:
 
     ``reason`` is Dynamo's own, in one line; ``consequence`` the type of the break that followed from it, such
     as the loop around it; ``given_up`` the functions that run eager because of it; ``stack`` the way there,
-    outermost first.
+    outermost first; ``code`` the line on which the site begins, without the blanks around it.
     """
 
     rule: Rule | None
@@ -61,6 +61,7 @@ class BreakSite:
     compile_ids: tuple[str, ...]
     stack: tuple[Caller, ...]
     price: Price | None = None
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,8 @@ class FrameStatus(str, Enum):
 @dataclass(frozen=True, slots=True)
 class FrameFate:
     """A function that was to be compiled and is not.  ``rest_only`` says that it is the part behind a break;
-    ``break_site`` is the break that caused it, where one did; ``over_limit`` says that it was recompiled too often."""
+    ``break_site`` is the break that caused it, where one did; ``over_limit`` says that it was recompiled too often;
+    ``code`` is its first line."""
 
     function: str
     site: Site
@@ -112,6 +114,7 @@ class FrameFate:
     over_limit: bool
     count: int
     price: Price | None = None
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +130,13 @@ class Target:
 class Explanation:
     """One run.  ``status`` is the exit status, negative for the signal that ended the program; ``seconds`` its
     wall time, ``compile_seconds`` the part of it spent compiling.  ``entries`` counts the compilations that a
-    call of a compiled function asked for: without breaks, each gives one graph."""
+    call of a compiled function asked for: without breaks, each gives one graph.  ``traced`` holds, by file, the lines
+    that operations of graphs come from.  Of a run that only torch's own trace tells of, ``trace`` names its log,
+    ``argv`` is empty, and ``status`` and ``seconds`` are None."""
 
     argv: tuple[str, ...]
-    status: int
-    seconds: float
+    status: int | None
+    seconds: float | None
     torch: str
     python: str
     devices: tuple[str, ...]
@@ -153,6 +158,8 @@ class Explanation:
     runs: Sequence[Run] = ()
     ranks: RankReport | None = None
     processes: int = 1
+    traced: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    trace: str | None = None
 
     @property
     def device(self) -> str | None:

@@ -14,6 +14,7 @@ from breakscan.runtime.explanation import BreakSite, FrameFate, FrameStatus
 from breakscan.runtime.lens import Lens, reason_of
 from breakscan.runtime.naming import is_resumed
 from breakscan.runtime.records import BreakSeen, Code, FrameEnded, GraphCompiled, Record, StackFrame
+from breakscan.runtime.tracebacks import frames_of
 
 _LIMIT = re.compile(r"exceeding the (\w+) cache size limit \(currently set to (\d+)\)")
 _ORDER = (FrameStatus.RAISED, FrameStatus.EAGER, FrameStatus.PASSED_OVER)
@@ -102,6 +103,7 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], lens
         break_site=None,
         over_limit=False,
         count=1,
+        code=lens.sources.line(frame.frame.path, lens.site_of(frame.frame).line),
     )
     if ending.cause is not None:
         site = sites[keys.key(ending.cause)]
@@ -116,10 +118,11 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], lens
         )
     if frame.error is None:
         return replace(fate, reason=_skip_in_words(frame.text))
+    cause = parse_causes(frame.text)[0]
+    stack = frame.stack or frames_of(frame.text.partition("from user code:")[2])
+    innermost = stack[-1] if stack else StackFrame(frame.frame.path, frame.frame.line, frame.frame.name)
+    rule = lens.rule_for(cause, None, innermost, (), fate.origin)
     if frame.error in ("Unsupported", "UserError"):
-        cause = parse_causes(frame.text)[0]
-        where = StackFrame(frame.frame.path, frame.frame.line, frame.frame.name)
-        rule = lens.rule_for(cause, None, where, fate.origin)
         return replace(
             fate,
             reason=_limit_in_words(frame.text) if frame.limit else reason_of(cause),
@@ -129,6 +132,8 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], lens
             advice=rule.instead if rule else next(iter(cause.hints), None),
             over_limit=frame.limit,
         )
+    if rule is not None:
+        fate = replace(fate, rule=rule, advice=rule.instead)
     if frame.limit:
         return replace(fate, reason="it was recompiled more often than torch allows, which is an error here")
     return replace(fate, reason=_error_in_words(frame))

@@ -28,8 +28,8 @@ _PIECES = {"size": "shape[{}]", "stride": "stride()[{}]", "rank": "dim()"}
 @dataclass(frozen=True, slots=True)
 class Guard:
     """A guard in the user's words.  ``kind`` is one of size, stride, tensor (another property of one), type,
-    identity, presence, global, alias, value, other; ``subject`` the expression that is guarded, ``demand`` what
-    had to hold, ``old`` and ``new`` the value then and now, where the text tells them."""
+    identity, presence, global, backend, alias, value, other; ``subject`` the expression that is guarded, ``demand``
+    what had to hold, ``old`` and ``new`` the value then and now, where the text tells them."""
 
     kind: str
     subject: str
@@ -68,6 +68,8 @@ def read_guard(text: str) -> Guard:
     if found := _GLOBAL.match(text):
         what = ", ".join(found["what"].split())
         return Guard("global", what, f"{what} is unchanged")
+    if text.startswith("BACKEND_MATCH"):
+        return Guard("backend", "the backend", "the backend is the same as before")
     if text.startswith(_DUPLICATE):
         return Guard("alias", "two inputs", "no two inputs are the same tensor")
     return _read_expression(text)
@@ -83,6 +85,7 @@ def readable(source: str) -> str:
     text = re.sub(r"\.__closure__\[\d+\]\.cell_contents", "", text)
     text = re.sub(r"\.size\(\)\[", ".shape[", text)
     text = re.sub(r"___from_numpy\((\w+)\)", r"\1", text)
+    text = re.sub(r"\b__import_(\w+)", lambda found: found[1].replace("_dot_", "."), text)
     return re.sub(r"___stack\d+", BEHIND_BREAK, text)
 
 

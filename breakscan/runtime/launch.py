@@ -13,8 +13,9 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -53,6 +54,7 @@ def run_recorded(arguments: Sequence[str], folder: Path) -> Outcome:
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(INJECTED), *([path] if path else [])]),
         "BREAKSCAN_RECORDING": str(folder),
+        **({} if path is None else {"BREAKSCAN_PYTHONPATH": path}),
     }
     command = [sys.executable, *interpreter_options(sys.orig_argv), *arguments]
     started = time.monotonic()
@@ -61,6 +63,22 @@ def run_recorded(arguments: Sequence[str], folder: Path) -> Outcome:
     else:
         status = _run_on_posix(command, environment)
     return Outcome(status, time.monotonic() - started)
+
+
+@contextlib.contextmanager
+def outliving_termination() -> Iterator[Callable[[], bool]]:
+    """While the block runs, this process does not die of what asks it to end: once the program has ended, whoever
+    asks, as torchrun does when another rank has failed, gets the report first.  Yields whether it was asked."""
+    asked = threading.Event()
+    numbers = [] if sys.platform == "win32" else [signal.SIGTERM, signal.SIGHUP]
+    taken = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, lambda *_: asked.set())
+    try:
+        yield asked.is_set
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def end_like(status: int) -> NoReturn:
@@ -110,6 +128,9 @@ def _run_on_posix(command: list[str], environment: dict[str, str]) -> int:
         if not in_foreground:
             os.setpgid(0, 0)
         _die_with_parent()
+        for number in signals:
+            if callable(signal.getsignal(number)):
+                signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     try:

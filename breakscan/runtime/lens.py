@@ -68,13 +68,18 @@ class Lens:
     def site_of(self, code: Code) -> Site:
         return self.sources.site(code.path, code.line)
 
-    def rule_for(self, cause: Cause, form: str | None, innermost: StackFrame, origin: Origin) -> Rule | None:
-        """The rule that explains a break.  Its ``text`` also meets the file that the break lies in.
+    def rule_for(
+        self, cause: Cause, form: str | None, where: StackFrame, through: Iterable[StackFrame], origin: Origin
+    ) -> Rule | None:
+        """The rule that explains a break at ``where``, which Dynamo met ``through`` further frames.
 
-        Of torch's own code, only a rule about that code has something to say.
+        Its ``text`` also meets their files, and the statement at the site.  Of torch's own code, only a rule about that
+        code has something to say.
         """
         rules = [rule for rule in self.rules if rule.family == FRAMEWORK] if origin is Origin.FRAMEWORK else self.rules
-        text = "\n".join((cause.gb_type, cause.explanation, cause.context, f"in {innermost.path}"))
+        files = dict.fromkeys(f"in {frame.path}" for frame in (where, *through))
+        code = self.sources.code(where.path, where.line, where.column, where.end_column)
+        text = "\n".join((cause.gb_type, cause.explanation, cause.context, *files, code))
         return explaining_rule(rules, gb=cause.gb_id, text=text, form=form)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from breakscan.findings import Origin, Site
 from breakscan.rulebook.document import Rule
@@ -42,8 +43,12 @@ def recompiles_of(records: Iterable[Record], hooked: bool) -> Iterator[Recompile
     for record in records:
         if isinstance(record, RecompileSeen):
             found.append(record)
-        elif isinstance(record, RecompileTraced) and not hooked:
-            reasons[record.compile_id] = record.reasons
+        elif isinstance(record, RecompileTraced):
+            if not hooked:
+                reasons[record.compile_id] = record.reasons
+            elif found and found[-1].compile_id == record.compile_id and not found[-1].guards:
+                # No guard of the function's own: the log knows what else did not fit, such as the backend.
+                found[-1] = replace(found[-1], guards=tuple(map(_traced_guard, record.reasons)))
         elif isinstance(record, CompileStarted) and record.compile_id in reasons:
             guards = tuple(_traced_guard(reason) for reason in reasons.pop(record.compile_id))
             found.append(RecompileSeen(record.compile_id, record.code, guards, record.stack))
@@ -63,7 +68,12 @@ def recompiles(processes: Sequence[Sequence[RecompileSeen]], fates: Sequence[Fra
     """All recompiles in their order, numbered by cause; those of the user's code first."""
     causes = _Causes()
     eager = {fate.function: fate for fate in fates if fate.break_site}
-    found = [_recompile(seen, causes, eager, lens) for process in processes for seen in process]
+    found = []
+    for process in processes:
+        guards = [_guard(seen) for seen in process]
+        times = Counter((seen.frame, guard.subject) for seen, guard in zip(process, guards, strict=True))
+        for seen, guard in zip(process, guards, strict=True):
+            found.append(_recompile(seen, guard, times[seen.frame, guard.subject], causes, eager, lens))
     return sorted(found, key=lambda recompile: recompile.origin is not Origin.USER)
 
 
@@ -85,14 +95,21 @@ class _Causes:
         return self.numbers.setdefault((trigger, self.head[1]), len(self.numbers))
 
 
-def _recompile(seen: RecompileSeen, causes: _Causes, eager: Mapping[str, FrameFate], lens: Lens) -> Recompile:
+def _guard(seen: RecompileSeen) -> Guard:
     failed = closest_guard(seen)
-    guard = read_guard(failed.text) if failed else _NONE_FAILED
+    return read_guard(failed.text) if failed else _NONE_FAILED
+
+
+def _recompile(
+    seen: RecompileSeen, guard: Guard, times: int, causes: _Causes, eager: Mapping[str, FrameFate], lens: Lens
+) -> Recompile:
+    """``times`` is how often the function was compiled again over what the guard is about."""
+    failed = closest_guard(seen)
     trigger = _trigger(seen, lens)
     text = failed.text if failed else ""
     origin = lens.origin(seen.frame.path)
     broken = _given_up_caller(seen, eager, lens) if origin is not Origin.USER else None
-    rule = explaining_rule(lens.rules, gb=None, text=text, guard=text) if text else None
+    rule = explaining_rule(lens.rules, gb=None, text=text, guard=text, times=times) if text else None
     return Recompile(
         rule=rule,
         function=lens.function_of(seen.frame),

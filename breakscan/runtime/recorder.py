@@ -9,22 +9,41 @@ import platform
 import sys
 import sysconfig
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 
+from breakscan.runtime.hooks import cudagraphs, kernels
 from breakscan.runtime.hooks.breaks import break_record, graph_breaks, raised_break_record
-from breakscan.runtime.hooks.facts import code_of
+from breakscan.runtime.hooks.facts import code_of, current_compile_id
 from breakscan.runtime.hooks.frames import FrameOutcome, frame_outcomes, frame_record, is_break, is_recompile_limit
+from breakscan.runtime.hooks.fullgraph import FullgraphAside
 from breakscan.runtime.hooks.graphs import compiled_graphs, graph_record
+from breakscan.runtime.hooks.guards import built_guards, with_lines
+from breakscan.runtime.hooks.late import LateHooks
+from breakscan.runtime.hooks.ranks import RankWatch
 from breakscan.runtime.hooks.recompiles import recompilations, recompile_record
+from breakscan.runtime.hooks.runs import RunMeter, timed_calls
 from breakscan.runtime.hooks.spine import records_of_trace, structured_trace
 from breakscan.runtime.hooks.targets import compile_calls, compile_record, silent_skips, skip_record
 from breakscan.runtime.recording import RecordingWriter
-from breakscan.runtime.records import Code, HookFailed, HookInstalled, ProcessStarted
+from breakscan.runtime.records import (
+    Code,
+    CompileAsked,
+    CompileStarted,
+    CompileTimed,
+    GuardsBuilt,
+    HookFailed,
+    HookInstalled,
+    ProcessStarted,
+    Record,
+)
+from breakscan.runtime.requests import read_requests
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 SWITCHES = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE")
 """Environment variables by which a user switches torch.compile off."""
@@ -33,16 +52,32 @@ SWITCHES = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE")
 class Recorder:
     """Hooks into torch while it is entered, and writes what it sees into a folder.
 
-    Nothing that goes wrong in here reaches the user's program: it becomes a record of its own.
+    Nothing that goes wrong in here reaches the user's program: it becomes a record of its own.  Where it is to keep
+    the program going, ``fullgraph=True`` is set aside.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, keep_going: bool = False) -> None:
         self._writer = RecordingWriter(folder)
+        self._keep_going = keep_going
+        self._fullgraph = FullgraphAside()
         self._hooks = contextlib.ExitStack()
         self._targets: set[Code] = set()
         self._skipped: set[tuple[Code, str]] = set()
         self._failed: set[str] = set()
         self._numbers = itertools.count()
+        self._ranks = RankWatch()
+        self._available: set[str] = set()
+        self._guards: dict[str | None, GuardsBuilt] = {}
+        self._late = LateHooks(
+            {
+                "bytes": (kernels.MODULE, kernels.generated_modules(self._guarded("bytes", self._on_module))),
+                "cudagraphs": (
+                    cudagraphs.MODULE,
+                    cudagraphs.cudagraph_skips(self._guarded("cudagraphs", self._on_cudagraph_skip)),
+                ),
+            }
+        )
+        self._meter = RunMeter(self._guarded("runs", self._writer.write))
 
     def __enter__(self) -> Recorder:
         """``torch._dynamo`` is imported already: a hook must not be what loads it."""
@@ -52,27 +87,45 @@ class Recorder:
             "breaks": graph_breaks(self._guarded("breaks", self._on_break)),
             "recompiles": recompilations(self._guarded("recompiles", self._on_recompile)),
             "frames": frame_outcomes(self._guarded("frames", self._on_frame)),
-            "graphs": compiled_graphs(self._guarded("graphs", self._on_graph)),
+            "graphs": compiled_graphs(self._guarded("graphs", self._on_graph), self._meter),
+            "runs": timed_calls(self._meter, self._guarded("runs", self._meter.write)),
             "targets": compile_calls(self._guarded("targets", self._on_compile)),
             "skips": silent_skips(self._guarded("skips", self._on_skip)),
+            "guards": built_guards(self._guarded("guards", self._on_guards)),
         }
+        if self._keep_going:
+            # The last one is the outermost: what the others see is seen while it is at work.
+            hooks["fullgraph"] = self._fullgraph.installed()
         for name, hook in hooks.items():
             self._guarded(name, self._install)(name, hook)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._hooks.close()
+        self._writer.close()
+
+    def note(self, records: Iterable[Record]) -> None:
+        """Adds records of what hooks do not see."""
+
+        def write() -> None:
+            for record in records:
+                self._writer.write(record)
+
+        self._guarded("recorder", write)()
 
     def _install(self, name: str, hook: contextlib.AbstractContextManager[Any]) -> None:
         available = bool(self._hooks.enter_context(hook))
+        if available:
+            self._available.add(name)
         self._writer.write(HookInstalled(name, available))
 
-    def _guarded(self, name: str, function: Callable[P, None]) -> Callable[P, None]:
-        def call(*args: P.args, **kwargs: P.kwargs) -> None:
+    def _guarded(self, name: str, function: Callable[P, T]) -> Callable[P, T | None]:
+        def call(*args: P.args, **kwargs: P.kwargs) -> T | None:
             try:
-                function(*args, **kwargs)
+                return function(*args, **kwargs)
             except Exception as error:
                 self._report_failure(name, error)
+                return None
 
         return call
 
@@ -84,31 +137,59 @@ class Recorder:
                 self._writer.write(HookFailed(name, f"{type(error).__name__}: {error}"))
 
     def _on_trace(self, _: float, metadata: Any, payload: str | None) -> None:
+        if (rank := self._ranks.news(metadata)) is not None:
+            self._writer.write(rank)
+        for name, hook in self._late.due():
+            self._guarded(name, self._install)(name, hook)
         for record in records_of_trace(metadata, payload):
-            self._writer.write(record)
+            if isinstance(record, CompileStarted | CompileTimed):
+                self._meter.compiled()
+            if isinstance(record, GuardsBuilt) and "guards" in self._available:
+                self._guards[record.compile_id] = record
+            else:
+                self._writer.write(record)
+
+    def _on_guards(self, code: CodeType, output_graph: Any) -> None:
+        """The trace has told of the guards just before."""
+        built = self._guards.pop(current_compile_id(), None)
+        if built is not None:
+            self._writer.write(self._guarded("guards", with_lines)(built, code, output_graph) or built)
+
+    def _on_module(self, graph: Any) -> None:
+        self._writer.write(kernels.bytes_record(graph))
+
+    def _on_cudagraph_skip(self, reason: str) -> None:
+        self._writer.write(cudagraphs.skip_record(reason))
 
     def _on_break(self, translator: Any, reason: str, error: Exception) -> None:
-        self._writer.write(break_record(translator, reason, error))
+        self._writer.write(replace(break_record(translator, reason, error), set_aside=self._fullgraph.would_raise()))
 
     def _on_recompile(self, entries: list[Any], frame: FrameType) -> None:
         self._writer.write(recompile_record(entries, frame))
 
     def _on_frame(self, outcome: FrameOutcome) -> None:
+        self._meter.compiled()
         if outcome.error is None:
             self._on_skip(outcome.code, outcome.skip_reason or "")
             return
         if outcome.raised and is_break(outcome.error) and not is_recompile_limit(outcome.error):
             self._writer.write(raised_break_record(code_of(outcome.code), outcome.error, raised=True))
-        self._writer.write(frame_record(outcome))
+        self._writer.write(replace(frame_record(outcome), set_aside=self._fullgraph.would_raise()))
 
-    def _on_graph(self, output: Any, module: Any, inputs: Any, at: float, seconds: float) -> None:
-        self._writer.write(graph_record(output, module, inputs, next(self._numbers), at, seconds))
+    def _on_graph(self, output: Any, module: Any, inputs: Any, at: float, seconds: float) -> int:
+        self._meter.compiled()
+        number = next(self._numbers)
+        self._writer.write(graph_record(output, module, inputs, number, at, seconds))
+        return number
 
     def _on_compile(self, context: Any, target: Any) -> None:
         record = compile_record(context, target)
         if record.code:
             self._targets.add(record.code)
-        self._writer.write(record)
+        if self._fullgraph.concerns(context):
+            record = replace(record, fullgraph=True)
+        key = self._guarded("runs", self._meter.calls)(context)
+        self._writer.write(record if key is None else replace(record, key=key))
 
     def _on_skip(self, code: CodeType, reason: str) -> None:
         """Dynamo passes over hundreds of frames, rightly: what the user asked to compile is what counts."""
@@ -120,7 +201,10 @@ class Recorder:
 
 def start(folder: str) -> None:
     """Records in this process until it ends."""
-    Recorder(Path(folder)).__enter__()
+    requests = read_requests(Path(folder))
+    recorder = Recorder(Path(folder), keep_going=requests.keep_going)
+    recorder.__enter__()
+    recorder.note(CompileAsked(request.text) for request in requests.compile)
 
 
 def _number(variable: str) -> int | None:

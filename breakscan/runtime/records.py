@@ -66,6 +66,14 @@ class ProcessForked:
 
 
 @dataclass(frozen=True, slots=True)
+class RankSeen:
+    """The process became a rank of a process group that its environment does not name."""
+
+    rank: int
+    world_size: int
+
+
+@dataclass(frozen=True, slots=True)
 class HookInstalled:
     """Whether this torch has what a hook needs."""
 
@@ -95,6 +103,23 @@ class CompileCalled:
     key: int
     backend: str | None
     fullgraph: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CompileAsked:
+    """``--compile`` asks for a name, as ``module:name``."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompileMet:
+    """What became of the name that ``--compile`` asks for: compiled, or not, for a ``problem`` in words.  ``names`` are
+    those that could have been meant."""
+
+    target: str
+    problem: str | None
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +154,8 @@ class CompileTimed:
 class FrameEnded:
     """A frame that did not become compiled code: by an exception, or by a silent skip.
 
-    ``raised`` says that the exception reaches the user, ``limit`` that it is the recompile limit.
+    ``raised`` says that the exception reaches the user, ``limit`` that it is the recompile limit, ``set_aside`` that it
+    would have reached the user, had ``--keep-going`` not set ``fullgraph=True`` aside.
     """
 
     frame: Code
@@ -138,6 +164,7 @@ class FrameEnded:
     stack: tuple[StackFrame, ...]
     raised: bool
     limit: bool
+    set_aside: bool = False
 
 
 # -- breaks ---------------------------------------------------------------------------------------------------
@@ -146,7 +173,8 @@ class FrameEnded:
 @dataclass(frozen=True, slots=True)
 class BreakSeen:
     """A graph break.  ``stack`` is that of the traced code, innermost last; ``frame`` is what was compiled;
-    ``skipped`` says that the frame is given up, ``raised`` that torch.compile raises."""
+    ``skipped`` says that the frame is given up, ``raised`` that torch.compile raises, ``set_aside`` that it would
+    raise, had ``--keep-going`` not set ``fullgraph=True`` aside."""
 
     compile_id: str | None
     frame: Code
@@ -154,6 +182,7 @@ class BreakSeen:
     stack: tuple[StackFrame, ...]
     skipped: bool
     raised: bool
+    set_aside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,33 +228,36 @@ class RecompileTraced:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A guard of a compiled frame: its kind (``TENSOR_MATCH``), what is checked, and the traced line that asked for
-    it, where torch says."""
+    """A guard of a compiled frame: its kind (``TENSOR_MATCH``), what is checked, the line of the program that asked for
+    it, where torch says, and Dynamo's name for what it is about, such as ``L['x']``."""
 
     kind: str
     text: str
     line: StackFrame | None
+    subject: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class GuardsBuilt:
-    """The guards under which a compiled frame holds."""
+    """The guards under which a compiled frame holds.  The structured trace tells neither frame nor lines."""
 
     compile_id: str | None
-    frame: Code
+    frame: Code | None
     guards: tuple[Guard, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeSpecialised:
     """A size that was dynamic became a constant: its symbol, the inputs that it stands for, its value, and the traced
-    stack that needed it."""
+    stack that needed it.  ``asked_by`` names what asked for it in torch: ``guard_int``, ``guard_bool``, ``expect_true``
+    (an operation whose operands must match)."""
 
     compile_id: str
     symbol: str
     sources: tuple[str, ...]
     value: str
     reason: str
+    asked_by: str | None
     stack: tuple[StackFrame, ...]
 
 
@@ -245,7 +277,8 @@ class GraphCompiled:
     """A graph went to the backend and came back: its operations, and the devices of its inputs in words.
 
     ``graph`` numbers the graphs of a process from 0.  ``ended_by`` is the traced stack of the break that ended it;
-    empty where the function ended.  ``seconds`` is what the backend took.
+    empty where the function ended.  ``seconds`` is what the backend took.  ``inputs`` are Dynamo's names for the
+    inputs, such as ``L['x']``; empty where only the structured trace tells of the graph.
     """
 
     compile_id: str | None
@@ -257,6 +290,7 @@ class GraphCompiled:
     ended_by: tuple[StackFrame, ...]
     at: float
     seconds: float
+    inputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,19 +302,49 @@ class GraphTraced:
 
 
 @dataclass(frozen=True, slots=True)
+class CodeLine:
+    """A line that a graph was traced from, and its text at that time: a graph out of a cache was traced earlier."""
+
+    place: StackFrame
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class AutogradNode:
+    """A value of AOTAutograd's graph: its name, its operator (``aten.relu.default``), the number of its line among
+    those of the graph."""
+
+    name: str
+    operator: str | None
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A value that a forward graph keeps for its backward: its name, its type (``f32[8, 16]``), and where it is an
+    input of the graph that Dynamo traced, its number there."""
+
+    name: str
+    type: str
+    input: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class AutogradGraph:
-    """A graph as AOTAutograd made it.  ``phase`` is ``forward``, ``backward`` or ``inference``; ``saved`` are the
-    values that a forward graph keeps for its backward, such as ``f32[8, 16] relu``."""
+    """A graph as AOTAutograd made it.  ``phase`` is ``forward``, ``backward`` or ``inference``."""
 
     compile_id: str
     phase: str
     ops: int
-    saved: tuple[str, ...]
+    saved: tuple[Saved, ...]
+    nodes: tuple[AutogradNode, ...]
+    lines: tuple[CodeLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CodeGenerated:
-    """What Inductor wrote for a graph.  ``phase`` as in :class:`AutogradGraph`, None where torch does not say."""
+    """What Inductor wrote for a graph.  ``phase`` as in :class:`AutogradGraph`, None where torch does not say.  Of very
+    long code, ``code`` leaves parts out, and says so."""
 
     compile_id: str
     phase: str | None
@@ -299,8 +363,8 @@ class BytesMoved:
 
 @dataclass(frozen=True, slots=True)
 class CacheLooked:
-    """A compiler cache was asked: ``cache`` is ``fx_graph`` or ``aotautograd``, ``outcome`` ``hit``, ``miss`` or
-    ``bypass``, and why it was passed by."""
+    """A compiler cache was asked: ``cache`` is ``fx_graph`` or ``aotautograd``, ``outcome`` ``hit``, ``miss``,
+    ``disabled`` or ``bypass``, and why it was passed by."""
 
     compile_id: str
     cache: str
@@ -318,7 +382,8 @@ class CudaGraphSkipped:
 
 @dataclass(frozen=True, slots=True)
 class DdpSplit:
-    """DistributedDataParallel split a graph at its buckets; ``ops`` of each part."""
+    """DistributedDataParallel split a graph at its buckets; ``ops`` of each part.  Torch tells of one part at a
+    time."""
 
     compile_id: str
     ops: tuple[int, ...]
@@ -326,7 +391,8 @@ class DdpSplit:
 
 @dataclass(frozen=True, slots=True)
 class CompiledAutograd:
-    """Compiled autograd captured a backward pass: its id, its operations, and why it was compiled again."""
+    """Compiled autograd captured a backward pass: its id, its operations, and why it was compiled again.  Torch tells
+    of the reasons alone, with no operations."""
 
     compile_id: str
     ops: int
@@ -386,9 +452,12 @@ class RunsTraced:
 Record = (
     ProcessStarted
     | ProcessForked
+    | RankSeen
     | HookInstalled
     | HookFailed
     | CompileCalled
+    | CompileAsked
+    | CompileMet
     | CompileStarted
     | CompileTimed
     | FrameEnded

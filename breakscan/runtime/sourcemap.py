@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from breakscan.findings import Place, Site
-from breakscan.source.module import SourceProblem, decode_source
+from breakscan.source.module import SourceProblem
+from breakscan.source.remembered import source_text
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -19,10 +19,12 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictC
 class SourceMap:
     """Reads each file once.  A file that is gone, or is not Python, is a file of which nothing is known.
 
-    ``show`` turns the recorded path into the one that reports show.
+    ``show`` turns the recorded path into the one that reports show.  ``texts`` are lines as they were, by path and
+    number: a file that has others there now is not the one that ran, and counts as gone.
     """
 
     show: Callable[[str], str]
+    texts: Mapping[tuple[str, int], str] = field(default_factory=dict)
     _files: dict[str, _File | None] = field(default_factory=dict)
 
     def site(
@@ -46,6 +48,23 @@ class SourceMap:
             return Site(self.show(path), line, first, line, max(first, end_column or 0) + 1)
         node = _test_of(node)
         return Site(self.show(path), *file.span(file.operation_around(node) if is_branch else node))
+
+    def has(self, path: str) -> bool:
+        """Whether the file that ran can be read."""
+        return self._file(path) is not None
+
+    def code(self, path: str, line: int, column: int | None = None, end_column: int | None = None) -> str:
+        """The source of the statement around a place, of a compound one its head, and last that of the expression.
+        Empty where it is not known."""
+        file = self._file(path)
+        node = file.node_at(line, column, end_column) if file else None
+        return f"{file.statement(node)}\n{file.text(node)}" if file and node else self.texts.get((path, line), "")
+
+    def line(self, path: str, line: int) -> str | None:
+        """The text of a line, without the blanks around it; None where it is not known."""
+        file = self._file(path)
+        known = self.texts.get((path, line))
+        return file.lines[line - 1].strip() if file and 1 <= line <= len(file.lines) else known
 
     def function(self, path: str, line: int) -> str | None:
         """The qualified name of the function around a line, or None at the top of a module."""
@@ -93,8 +112,13 @@ class SourceMap:
 
     def _file(self, path: str) -> _File | None:
         if path not in self._files:
-            self._files[path] = _read(path)
+            file = _read(path)
+            self._files[path] = file if file and self._is_the_one_that_ran(file, path) else None
         return self._files[path]
+
+    def _is_the_one_that_ran(self, file: _File, path: str) -> bool:
+        known = ((line, text) for (of, line), text in self.texts.items() if of == path)
+        return all(line <= len(file.lines) and file.lines[line - 1].strip() == text for line, text in known)
 
 
 class _File:
@@ -138,6 +162,18 @@ class _File:
         while (parent := self._parents.get(node)) is not None:
             yield parent, node
             node = parent
+
+    def statement(self, node: ast.expr | ast.stmt) -> str:
+        """The source of the statement that a node stands in."""
+        while not isinstance(node, ast.stmt) and (parent := self._parents.get(node)) is not None:
+            node = parent  # type: ignore[assignment]
+        return self.text(node)
+
+    def text(self, node: ast.expr | ast.stmt) -> str:
+        line, column, end_line, end_column = self.span(node)
+        lines = self.lines[line - 1 : end_line]
+        lines[-1] = lines[-1][: end_column - 1]
+        return "\n".join([lines[0][column - 1 :], *lines[1:]])
 
     def operation_around(self, node: ast.expr | ast.stmt) -> ast.expr | ast.stmt:
         """The outermost ``and`` or ``or`` that the node is an operand of, else the node."""
@@ -196,7 +232,7 @@ class _File:
 
 def _read(path: str) -> _File | None:
     try:
-        return _File(decode_source(Path(path).read_bytes(), path))
+        return _File(source_text(path))
     except (OSError, SourceProblem, SyntaxError, ValueError, RecursionError):
         return None
 
@@ -242,11 +278,21 @@ def _test_of(node: ast.expr | ast.stmt) -> ast.expr | ast.stmt:
 
 def _form(file: _File, node: ast.expr | ast.stmt) -> str | None:
     if isinstance(node, ast.If | ast.While | ast.Assert):
-        if isinstance(node.test, ast.BoolOp) and not _has_formatted_message(node):
+        if isinstance(node.test, ast.BoolOp) and not isinstance(node, ast.Assert):
             return _word(node.test)
         return _form_of_test(node)
     if isinstance(node, ast.BoolOp):
         return _word(node)
+    if isinstance(node, ast.IfExp):
+        return "ternary"
+    if isinstance(node, ast.Call) and any(isinstance(a, ast.GeneratorExp) and a.generators[0].ifs for a in node.args):
+        return "filter"  # Dynamo places it at the call that draws from the generator
+    if isinstance(node, ast.Compare) and len(node.ops) > 1:
+        # `a < x < b` asks for the truth of `a < x` first.
+        asserted = next((p for p, child in file.parents(node) if isinstance(p, ast.Assert) and child is p.test), None)
+        return "and" if asserted is None else _form_of_test(asserted)
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+        return "in"
     within: ast.expr | ast.stmt = node
     for parent, child in file.parents(node):
         if isinstance(parent, ast.BoolOp):
@@ -260,8 +306,6 @@ def _form(file: _File, node: ast.expr | ast.stmt) -> str | None:
         within = parent
     if isinstance(within, ast.UnaryOp) and isinstance(within.op, ast.Not):
         return "not"
-    if isinstance(within, ast.Compare) and isinstance(within.ops[0], ast.In | ast.NotIn):
-        return "in"
     return None
 
 

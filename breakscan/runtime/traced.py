@@ -9,14 +9,23 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from breakscan.runtime.generatedcode import phase_of, shortened
+from breakscan.runtime.graphcode import autograd_graph, operation_count
+from breakscan.runtime.guardtree import guards_of_tree
 from breakscan.runtime.records import (
     BreakTraced,
+    CacheLooked,
     Code,
+    CodeGenerated,
+    CompiledAutograd,
     CompileStarted,
     CompileTimed,
+    DdpSplit,
     GraphTraced,
+    GuardsBuilt,
     RecompileTraced,
     Record,
+    ShapeSpecialised,
     StackFrame,
 )
 
@@ -34,6 +43,14 @@ _PHASES = {
     "autotuning": "compile_time_autotune_time_us",
     "garbage collection": "gc_time_us",
 }
+_AUTOGRAD_GRAPHS = {f"aot_{phase}_graph": phase for phase in ("forward", "backward", "inference")}
+_CACHES = {
+    f"{cache}_cache_{outcome}": (cache, outcome)
+    for cache in ("fx_graph", "aotautograd")
+    for outcome in ("hit", "miss", "bypass", "disabled")
+}
+_ASKING = ("expect_true", "guard_int", "guard_bool", "guard_float")
+"""Functions of torch that turn a symbol into a constant, the most telling first."""
 
 
 def trace_records(
@@ -61,8 +78,12 @@ def trace_records(
         yield _timed(compile_id, timed, at, backward=False)
     elif timed := metadata.get("bwd_compilation_metrics"):
         yield _timed(compile_id, timed, at, backward=True)
+    elif specialised := metadata.get("symbolic_shape_specialization"):
+        yield _specialised(compile_id, specialised, file_name)
+    elif artifact := metadata.get("artifact"):
+        yield from _artifact(compile_id, artifact.get("name"), payload or "")
     else:
-        yield from _artifact(compile_id, metadata.get("artifact", {}).get("name"), payload or "")
+        yield from _made(compile_id, metadata, payload or "")
 
 
 def compile_id_of(metadata: Mapping[str, Any]) -> str | None:
@@ -81,6 +102,44 @@ def _artifact(compile_id: str, name: str | None, payload: str) -> Iterator[Recor
         # One reason comes as it is, several as a JSON list.
         reasons = tuple(json.loads(payload)) if payload.startswith("[") else (payload,)
         yield RecompileTraced(compile_id, reasons)
+    elif name == "compiled_autograd_compile_reasons":
+        yield CompiledAutograd(compile_id, 0, tuple(json.loads(payload)))
+    elif looked := _CACHES.get(name or ""):
+        cache, outcome = looked
+        # The payload of a hit or a miss is long, and says nothing more.
+        reason = json.loads(payload).get("cache_bypass_reason") if outcome == "bypass" else None
+        yield CacheLooked(compile_id, cache, outcome, reason)
+
+
+def _made(compile_id: str, metadata: Mapping[str, Any], payload: str) -> Iterator[Record]:
+    """What the compiler made of a frame: guards, graphs, code."""
+    if "dynamo_cpp_guards_str" in metadata:
+        yield GuardsBuilt(compile_id, None, tuple(guards_of_tree(payload)))
+    elif "inductor_output_code" in metadata:
+        written = metadata["inductor_output_code"]
+        path = written.get("file_path") or written.get("filename") or ""
+        yield CodeGenerated(compile_id, phase_of(payload), path, shortened(payload))
+    elif "optimize_ddp_split_child" in metadata:
+        yield DdpSplit(compile_id, (operation_count(payload),))
+    elif "compiled_autograd_graph" in metadata:
+        yield CompiledAutograd(compile_id, operation_count(payload), ())
+    elif phase := next((phase for name, phase in _AUTOGRAD_GRAPHS.items() if name in metadata), None):
+        yield autograd_graph(compile_id, phase, payload)
+
+
+def _specialised(
+    compile_id: str, specialised: Mapping[str, Any], file_name: Callable[[int | str], str]
+) -> ShapeSpecialised:
+    functions = {entry["name"] for entry in specialised.get("stack") or ()}
+    return ShapeSpecialised(
+        compile_id=compile_id,
+        symbol=specialised["symbol"],
+        sources=tuple(specialised.get("sources") or ()),
+        value=specialised["value"],
+        reason=specialised.get("reason") or "",
+        asked_by=next((name for name in _ASKING if name in functions), None),
+        stack=tuple(_frame(entry, file_name) for entry in specialised.get("user_stack") or ()),
+    )
 
 
 def _frame(entry: Mapping[str, Any], file_name: Callable[[int | str], str]) -> StackFrame:
@@ -93,7 +152,7 @@ def _timed(compile_id: str, metrics: Mapping[str, Any], at: float, *, backward: 
     latency = metrics.get("guard_latency_us")
     return CompileTimed(
         compile_id=compile_id,
-        seconds=float(metrics.get("duration_us") or 0) / 1e6,
+        seconds=_seconds(metrics),
         backward=backward,
         ops=None if backward else metrics.get("graph_op_count"),
         at=at,
@@ -103,3 +162,9 @@ def _timed(compile_id: str, metrics: Mapping[str, Any], at: float, *, backward: 
         restarts=tuple(sorted(metrics.get("restart_reasons") or ())),
         failed=failed or None,
     )
+
+
+def _seconds(metrics: Mapping[str, Any]) -> float:
+    """What the whole took.  Before torch 2.7, one of two older numbers tells it."""
+    microseconds = metrics.get("duration_us") or metrics.get("dynamo_cumulative_compile_time_us") or 0
+    return float(microseconds / 1e6 or metrics.get("entire_frame_compile_time_s") or 0)

@@ -61,7 +61,26 @@ def test_github_annotations(breakscan: Run) -> None:
     )
 
 
-@pytest.mark.parametrize("format_", ["full", "concise", "json", "github"])
+def test_sarif(breakscan: Run, folder: Path) -> None:
+    (folder / ".git").mkdir()
+    (run,) = breakscan("check", "--format", "sarif").json["runs"]
+    (found,) = run["results"]
+    place = found["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"] == {"uri": "model.py", "uriBaseId": "%SRCROOT%"}
+    assert place["region"] == {"startLine": 6, "startColumn": 12, "endLine": 6, "endColumn": 19}
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == [found["ruleId"]] == ["BRK101"]
+
+
+def test_a_name_that_would_steer_the_terminal_is_shown(breakscan: Run, folder: Path) -> None:
+    (folder / "a\x1b[31m.py").write_text("import torch  # breakscan: ignore[\n", encoding="utf-8")
+    for format_ in ("full", "concise", "github"):
+        done = breakscan("check", ".", "a\x1b[31mgone.py", "--format", format_)
+        assert "a␛[31mgone.py:1:1" in done.out
+        assert "a␛[31m.py:1:" in done.err
+        assert "\x1b" not in done.out + done.err
+
+
+@pytest.mark.parametrize("format_", ["full", "concise", "json", "github", "sarif"])
 def test_what_cannot_be_parsed_is_status_2_and_the_rest_is_still_checked(
     breakscan: Run, folder: Path, format_: str
 ) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from breakscan.reports.explain_json import explain_object
 from breakscan.rulebook.library import load_library
 from breakscan.runtime.digest import explain
+from breakscan.runtime.explanation import Explanation
 from breakscan.runtime.launch import Outcome
 from breakscan.runtime.records import Record
 
@@ -83,8 +84,12 @@ class Zoo:
 
     def explain(self, keep: Callable[[Record], Record | None] = lambda record: record) -> Any:
         """The report as JSON, of the records that ``keep`` lets through as it returns them."""
+        return explain_object(self.explanation(keep))
+
+    def explanation(self, keep: Callable[[Record], Record | None] = lambda record: record) -> Explanation:
+        """What the records that ``keep`` lets through come to."""
         kept = [[new for record in records if (new := keep(record))] for records in self.recording]
-        explanation = explain(
+        return explain(
             kept,
             argv=["zoo.py"],
             outcome=self.outcome,
@@ -92,7 +97,6 @@ class Zoo:
             show=lambda path: os.path.relpath(path, ZOO.parent) if path.startswith(str(ZOO.parent)) else path,
             torch_imported=True,
         )
-        return explain_object(explanation)
 
     def line(self, mark: str) -> int:
         """The line that carries the comment ``# MARK``."""

@@ -28,7 +28,7 @@ json.dump(
         "main": sys.modules["__main__"].__dict__ is globals(),
         "environment": dict(os.environ),
         "flags": list(sys.flags),
-        "finders": [n for f in sys.meta_path if (n := getattr(f, "__name__", type(f).__name__)) != "_CompilerWatch"],
+        "finders": [n for f in sys.meta_path if (n := getattr(f, "__name__", type(f).__name__)) != "_ImportWatch"],
         "modules": sorted(name for name in sys.modules if name != "sitecustomize"),
         "directory": os.getcwd(),
         "terminal": [os.isatty(stream) for stream in range(3)],
@@ -317,7 +317,7 @@ class TestRefusal:
 def test_json_on_standard_output_follows_the_programs(folder: Folder) -> None:
     folder.write("script.py", "print('hello')\n")
     done = folder.explain("--format", "json", "--output", "-", "script.py")
-    assert done.out.startswith(b'hello\n{\n  "schema": 1,')
+    assert done.out.startswith(b'hello\n{\n  "schema": 2,')
 
 
 def test_what_comes_before_a_break_that_nothing_resumes_behind_is_compiled(folder: Folder) -> None:

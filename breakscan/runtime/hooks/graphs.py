@@ -12,6 +12,7 @@ from typing import Any
 
 from breakscan.runtime.hooks.facts import code_of, current_compile_id, stack_of
 from breakscan.runtime.hooks.patching import wrapped
+from breakscan.runtime.hooks.runs import RunMeter
 from breakscan.runtime.records import GraphCompiled, GraphNode, StackFrame
 from breakscan.runtime.tracebacks import innermost_frame
 
@@ -19,9 +20,11 @@ _OPERATIONS = ("call_function", "call_method", "call_module")
 
 
 @contextmanager
-def compiled_graphs(sink: Callable[[Any, Any, Any, float, float], None]) -> Iterator[bool]:
+def compiled_graphs(
+    sink: Callable[[Any, Any, Any, float, float], int | None], meter: RunMeter | None = None
+) -> Iterator[bool]:
     """Hands each graph that the backend compiled to the sink: its tracer, its module, its example inputs, when the
-    backend began, how many seconds it took.
+    backend began, how many seconds it took.  Where the sink returns a number for it, its runs are timed by ``meter``.
 
     Yields False where this torch has no such hook: nothing is recorded then.
     """
@@ -30,8 +33,13 @@ def compiled_graphs(sink: Callable[[Any, Any, Any, float, float], None]) -> Iter
         def call_user_compiler(self: Any, gm: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
             began = time.perf_counter()
             compiled = original(self, gm, example_inputs, *args, **kwargs)
-            sink(self, gm, example_inputs, began, time.perf_counter() - began)
-            return compiled
+            number = sink(self, gm, example_inputs, began, time.perf_counter() - began)
+            if meter is None or number is None or self.export or getattr(self, "package", None) is not None:
+                # What is exported or stored is the backend's own.
+                return compiled
+            return meter.graph(
+                _as_dynamo_calls_it(compiled), number, bool(_break_behind(self)), _cuda_device(example_inputs)
+            )
 
         return call_user_compiler
 
@@ -52,7 +60,34 @@ def graph_record(output: Any, module: Any, inputs: Any, number: int, at: float, 
         ended_by=_break_behind(output),
         at=at,
         seconds=seconds,
+        inputs=tuple(_input_name(node) for node in module.graph.nodes if node.op == "placeholder"),
     )
+
+
+def _input_name(node: Any) -> str:
+    source = getattr(node, "_dynamo_source", None)
+    return str(node.name if source is None else source.name)
+
+
+def _as_dynamo_calls_it(compiled: Any) -> Any:
+    """What Dynamo finds in what a backend returns: a graph module that was to be generated when it is first called
+    is generated, and what keeps off the compiler is taken off, since Dynamo puts it on."""
+    from torch._dynamo.eval_frame import innermost_fn
+    from torch.fx._lazy_graph_module import _LazyGraphModule
+
+    module = getattr(compiled, "__self__", None)
+    if isinstance(module, _LazyGraphModule) and compiled.__name__ == "_lazy_forward":
+        _LazyGraphModule.force_recompile(module)
+        return module.forward
+    return innermost_fn(compiled)
+
+
+def _cuda_device(inputs: Any) -> Any:
+    """The first CUDA device that an input lies on."""
+    import torch
+
+    devices = (value.device for value in inputs if isinstance(value, torch.Tensor))
+    return next((device for device in devices if device.type == "cuda"), None)
 
 
 def _break_behind(output: Any) -> tuple[StackFrame, ...]:

@@ -1,0 +1,244 @@
+"""Breakscan in Python: ``record`` what the compiler does in this process, ``explain`` one function.
+
+::
+
+    with breakscan.record() as recording:
+        train(model)
+    print(recording.explain())
+
+    report = breakscan.explain(model, batch)
+    assert not report.breaks
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import io
+import os
+import re
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from breakscan.config import load_settings
+from breakscan.reports.explain_formats import FORMATS, write_report
+from breakscan.reports.explain_words import headline, why_nothing_compiled
+from breakscan.rulebook.ledger import version_key
+from breakscan.rulebook.library import Library, load_library
+from breakscan.runtime.cells import ShownPaths
+from breakscan.runtime.compiled import Graph
+from breakscan.runtime.digest import explain as explain_recording
+from breakscan.runtime.explanation import BreakSite, Explanation, FrameFate, Recompile
+from breakscan.runtime.isolation import (
+    compiled_fresh,
+    compiler_as_it_was,
+    program_as_it_was,
+    without_earlier_versions,
+)
+from breakscan.runtime.notices import OLDEST
+from breakscan.runtime.recorder import Recorder
+from breakscan.runtime.recording import read_recording
+from breakscan.runtime.records import Record
+
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+_lock = threading.Lock()
+_active: list[Recording] = []
+"""From the outermost to the innermost; all of one thread."""
+
+
+class Report:
+    """What a recording comes to.  ``explanation`` holds all of it; ``print`` shows what ``breakscan explain`` would
+    show, and so does a notebook."""
+
+    def __init__(self, explanation: Explanation) -> None:
+        self.explanation = explanation
+
+    @property
+    def breaks(self) -> Sequence[BreakSite]:
+        """The sites that broke a graph, each once."""
+        return self.explanation.breaks
+
+    @property
+    def recompiles(self) -> Sequence[Recompile]:
+        """Each time that a function was compiled again."""
+        return self.explanation.recompiles
+
+    @property
+    def frames(self) -> Sequence[FrameFate]:
+        """The functions that were to be compiled and are not."""
+        return self.explanation.frames
+
+    @property
+    def graphs(self) -> Sequence[Graph]:
+        """The graphs that were compiled."""
+        return self.explanation.graphs
+
+    def to_json(self) -> str:
+        """The report as ``breakscan explain --format json`` writes it."""
+        return self._written("json")
+
+    def to_html(self) -> str:
+        """The report as one HTML page that needs nothing else."""
+        return self._written("html")
+
+    def _written(self, format_: str) -> str:
+        stream = io.StringIO()
+        write_report(format_, self.explanation, stream)
+        return stream.getvalue()
+
+    def _repr_html_(self) -> str | None:
+        """For notebooks.  The page brings scripts of its own, which are kept away from the notebook's."""
+        if "html" not in FORMATS:
+            return None
+        page = html.escape(self.to_html(), quote=True)
+        return f'<iframe srcdoc="{page}" sandbox="allow-scripts" style="width: 100%; height: 36em; border: 0"></iframe>'
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """For IPython in a terminal."""
+        printer.text(str(self))
+
+    def __str__(self) -> str:
+        # FORCE_COLOR, which Jupyter's kernels set, speaks of streams.
+        return _STYLE.sub("", self._written("terminal")).rstrip("\n")
+
+    def __repr__(self) -> str:
+        say = headline if self.explanation.graphs else why_nothing_compiled
+        return f"<breakscan report: {say(self.explanation)}>"
+
+
+class Recording:
+    """What the compiler does in this process while the ``with`` block runs, in all of its threads.
+
+    Blocks may nest within a thread; what happens in the inner one is in both.
+    """
+
+    def __init__(self, *, keep_going: bool = False) -> None:
+        self._keep_going = keep_going
+        self._show = ShownPaths(os.getcwd())
+        self._thread = 0
+        self._recorder: Recorder | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._records: list[list[Record]] = []
+        self._began = self._ended = 0.0
+
+    def __enter__(self) -> Recording:
+        _import_compiler()
+        self._thread = threading.get_ident()
+        with _lock:
+            if self in _active or self._began:
+                raise RuntimeError("a recording is made once: call breakscan.record() again")
+            if _active and _active[-1]._thread != self._thread:
+                raise RuntimeError("another thread is recording, and its recording has what this thread does in it too")
+            _active.append(self)
+        self._folder = tempfile.TemporaryDirectory(prefix="breakscan-")
+        self._recorder = Recorder(Path(self._folder.name), keep_going=self._keep_going)
+        self._began = time.perf_counter()
+        self._recorder.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with _lock:
+            if _active[-1] is not self:
+                raise RuntimeError("recordings end in the reverse of the order in which they began")
+            _active.pop()
+        assert self._recorder is not None
+        assert self._folder is not None
+        self._ended = time.perf_counter()
+        self._recorder.__exit__(*error)
+        self._records = read_recording(Path(self._folder.name))
+        self._folder.cleanup()
+
+    def keep(self, chosen: Callable[[Sequence[Record]], list[Record]]) -> None:
+        """Keeps of each process the records that are chosen."""
+        self._records = [chosen(process) for process in self._records]
+
+    def explain(self) -> Report:
+        """What was recorded, or what has been until now.  Raises RuntimeError where recording has not begun."""
+        if not self._began:
+            raise RuntimeError("nothing is recorded yet: with breakscan.record() as recording: …")
+        records = self._records
+        if self._folder is not None and not self._ended:
+            records = read_recording(Path(self._folder.name))
+        explanation = explain_recording(
+            records,
+            argv=(),
+            outcome=None,
+            rules=_library(os.getcwd()),
+            show=self._show,
+            torch_imported=True,
+        )
+        return Report(replace(explanation, seconds=(self._ended or time.perf_counter()) - self._began))
+
+
+def record(*, keep_going: bool = False) -> Recording:
+    """Records what ``torch.compile`` does while a ``with`` block runs.
+
+    What was compiled before the block is not compiled again in it, so record the first call, or call
+    ``torch._dynamo.reset()`` first.  ``keep_going`` sets ``fullgraph=True`` aside in what is given to ``torch.compile``
+    within the block.
+
+    Raises RuntimeError where torch is too old, or where another thread is recording.
+    """
+    return Recording(keep_going=keep_going)
+
+
+def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
+    """Compiles a function or module as if for the first time, calls it once with the arguments, and reports.
+
+    What ``torch.compile`` gave is called as it is; anything else goes through ``torch.compile(function)``.  Random
+    numbers, the buffers and modes of a module, and what Dynamo knew are put back; what else the function changes, its
+    arguments say, stays changed.  An exception of the function is raised; one of the compiler is in the report.
+    """
+    return explain_calls(function, [(args, kwargs)])[0]
+
+
+def explain_calls(
+    function: Callable[..., Any],
+    calls: Sequence[tuple[tuple[Any, ...], dict[str, Any]]],
+    *,
+    backend: str = "inductor",
+    **options: Any,
+) -> tuple[Report, Any]:
+    """As :func:`explain`, of several calls; ``options`` are those of ``torch.compile``.  Returns what the last call
+    gave, too; None where the compiler raised."""
+    _import_compiler()
+    from torch._dynamo.exc import TorchDynamoException
+
+    result = None
+    is_fresh = not is_compiled(function)
+    with program_as_it_was(function), compiler_as_it_was(), record() as recording:
+        compiled = compiled_fresh(function, backend, **options) if is_fresh else function
+        try:
+            for args, kwargs in calls:
+                result = compiled(*args, **kwargs)
+        except TorchDynamoException:
+            result = None
+    if is_fresh:
+        recording.keep(without_earlier_versions)
+    return recording.explain(), result
+
+
+def is_compiled(function: object) -> bool:
+    """Whether ``torch.compile`` gave it, or a module was told to ``compile()``."""
+    if getattr(function, "_compiled_call_impl", None) is not None:
+        return True
+    # A module looks for an attribute among its children: ask the object itself.
+    return "_torchdynamo_orig_callable" in getattr(function, "__dict__", {}) or hasattr(type(function), "dynamo_ctx")
+
+
+def _import_compiler() -> None:
+    import torch
+    import torch._dynamo
+
+    if version_key(str(torch.__version__)) < OLDEST:
+        raise RuntimeError(f"torch {torch.__version__} is too old: breakscan records torch {OLDEST[0]}.{OLDEST[1]} on")
+
+
+@functools.cache
+def _library(folder: str) -> Library:
+    return load_library(load_settings(Path(folder)).rule_folders)

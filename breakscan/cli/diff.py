@@ -1,0 +1,71 @@
+"""``breakscan diff``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from breakscan.cli.output import report_stream
+from breakscan.config import load_settings
+from breakscan.reports.explain_diff import compare, is_report
+from breakscan.reports.explain_diff_formats import WRITERS
+from breakscan.rulebook.library import load_library
+from breakscan.source.paths import display_path
+
+
+@click.command(short_help="Show what has changed from one run of explain to another.")
+@click.argument("before", type=click.Path(path_type=Path, exists=True))
+@click.argument("after", type=click.Path(path_type=Path, exists=True))
+@click.option(
+    "--format", "format_", type=click.Choice(list(WRITERS)), default="terminal", help="How to report.  [terminal]"
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the report to this file.")
+@click.pass_context
+def diff(ctx: click.Context, /, before: Path, after: Path, format_: str, output: Path | None) -> None:
+    """Show what has changed from one run to another.
+
+    BEFORE and AFTER are reports of breakscan explain --format json, or folders that explain --save kept.
+
+    A break is the same where file, function, reason and the text of its line are the same, whatever line that is.
+    Exits with 1 on a new break site, a worse one, more recompiles or a new eager function, else with 0; with 2
+    where a report cannot be read.
+    """
+    reports = read_report(before), read_report(after)
+    try:
+        difference = compare(*reports)
+    except (KeyError, TypeError, ValueError) as error:
+        raise click.ClickException(f"{before} or {after} is damaged: {error!r}") from error
+    with report_stream(output) as stream:
+        WRITERS[format_](difference, stream)
+    ctx.exit(1 if difference.regressions else 0)
+
+
+def read_report(path: Path) -> Any:
+    """The JSON report in a file, or that of a recording.  Raises ClickException, which says what to give instead."""
+    if path.is_dir():
+        return _recorded(path)
+    try:
+        value = json.loads(path.read_bytes())
+    except OSError as error:
+        raise click.ClickException(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise click.ClickException(f"{path} is not JSON: {error}") from error
+    if not is_report(value):
+        raise click.ClickException(f"{path} is not a report of breakscan explain --format json")
+    return value
+
+
+def _recorded(folder: Path) -> Any:
+    from breakscan.reports.explain_json import explain_object
+    from breakscan.runtime.explained import explain_run
+    from breakscan.runtime.session import SessionError, read_run
+
+    try:
+        run = read_run(folder)
+    except SessionError as error:
+        raise click.ClickException(str(error)) from error
+    library = load_library(load_settings(Path.cwd()).rule_folders)
+    return explain_object(explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd)))

@@ -1,0 +1,176 @@
+"""Holds tests to what ``torch.compile`` makes of the code under test.
+
+``assert_compiles`` compiles and calls a function; ``@pytest.mark.fullgraph`` watches what a test compiles by itself;
+``--breakscan-summary`` watches all tests.  Where none of these is used, nothing is watched, and neither torch nor the
+rest of breakscan is imported.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from breakscan.api import Report
+
+_MARK = "fullgraph"
+_SUMMARY = "breakscan_summary"
+_ATTRIBUTE = "breakscan_sites"
+"""Of a test's report: it comes along from a worker of xdist, too."""
+_MOST_TESTS = 3
+
+_sites = pytest.StashKey[list[dict[str, str]]]()
+
+
+def assert_compiles(
+    function: Callable[..., Any],
+    /,
+    *args: Any,
+    breaks: int = 0,
+    recompiles: int = 0,
+    fullgraph: bool = False,
+    backend: str = "eager",
+    then: Sequence[tuple[Any, ...]] = (),
+    **kwargs: Any,
+) -> Any:
+    """Compiles a function or module as if for the first time, calls it, and returns what it gave.
+
+    ``then`` holds the arguments of further calls, the last of which gives the result; ``kwargs`` go to each call.
+    What ``torch.compile`` gave is called as it is: ``backend`` and ``fullgraph`` are its own.
+
+    Fails the test where more than ``breaks`` sites break the graph, where it is compiled again more than
+    ``recompiles`` times, where a function of it is given up for another reason, and where nothing is compiled.
+    """
+    __tracebackhide__ = True
+    report, result = _compiled(function, [(each, kwargs) for each in (args, *then)], backend, fullgraph)
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    _judge(report, breaks, recompiles, f"{name} is not compiled as it should be")
+    return result
+
+
+@pytest.fixture(name="assert_compiles")
+def _assert_compiles(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """breakscan.pytest_plugin.assert_compiles, whose sites come into the summary as well."""
+
+    def assert_compiles_in_test(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        from breakscan.api import record
+
+        with record() as recording:
+            result = assert_compiles(function, *args, **kwargs)
+        _keep(request.node, recording.explain())
+        return result
+
+    return assert_compiles_in_test
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("breakscan").addoption(
+        "--breakscan-summary",
+        action="store_true",
+        dest=_SUMMARY,
+        help="watch what every test compiles with torch.compile, and list the sites that break graphs at the end",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        f"{_MARK}(breaks=0, recompiles=None): fail where what the test compiles with torch.compile breaks the graph, "
+        "is given up, or is compiled again more often, and where nothing is compiled",
+    )
+    if config.getoption(_SUMMARY) and importlib.util.find_spec("torch") is None:
+        raise pytest.UsageError("--breakscan-summary needs torch")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    mark = item.get_closest_marker(_MARK)
+    if mark is None and not item.config.getoption(_SUMMARY):
+        return (yield)
+    from breakscan.api import record
+
+    if mark is not None:
+        import torch._dynamo
+
+        # What an earlier test has compiled would not be compiled again, and so not be seen.
+        torch._dynamo.reset()
+    recording = record()
+    try:
+        with recording:
+            result = yield
+    finally:
+        report = recording.explain()
+        _keep(item, report)
+    if mark is not None:
+        _judge(report, *_allowed(*mark.args, **mark.kwargs), "the test is marked fullgraph")
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    report = yield
+    if call.when == "call" and _sites in item.stash:
+        setattr(report, _ATTRIBUTE, item.stash[_sites])
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    tests: dict[str, list[str]] = {}
+    advice: dict[str, str] = {}
+    watched = False
+    for report in (report for reports in terminalreporter.stats.values() for report in reports):
+        watched = watched or hasattr(report, _ATTRIBUTE)
+        for site in getattr(report, _ATTRIBUTE, ()):
+            tests.setdefault(site["line"], []).append(report.nodeid)
+            advice[site["line"]] = site["instead"]
+    if not watched:
+        return
+    terminalreporter.section("graph breaks of torch.compile")
+    if not tests:
+        terminalreporter.write_line("none in the tests that were watched")
+    told: set[str] = set()
+    for line in sorted(tests):
+        terminalreporter.write_line(line)
+        names = list(dict.fromkeys(tests[line]))
+        rest = f" and {len(names) - _MOST_TESTS} more" if len(names) > _MOST_TESTS else ""
+        terminalreporter.write_line(f"   {', '.join(names[:_MOST_TESTS])}{rest}")
+        if advice[line] and advice[line] not in told:
+            told.add(advice[line])
+            terminalreporter.write_line(f"   Instead: {advice[line].rstrip('.')}.")
+
+
+def _compiled(
+    function: Callable[..., Any],
+    calls: Sequence[tuple[tuple[Any, ...], dict[str, Any]]],
+    backend: str,
+    fullgraph: bool,
+) -> tuple[Report, Any]:
+    from breakscan.api import explain_calls
+
+    __tracebackhide__ = True
+    return explain_calls(function, calls, backend=backend, fullgraph=fullgraph)
+
+
+def _allowed(breaks: int = 0, recompiles: int | None = None) -> tuple[int, int | None]:
+    """The arguments of the marker."""
+    return breaks, recompiles
+
+
+def _judge(report: Report, breaks: int, recompiles: int | None, what: str) -> None:
+    __tracebackhide__ = True
+    from breakscan.reports.objections import objections
+
+    if found := objections(report.explanation, breaks, recompiles):
+        pytest.fail("\n".join([f"{what}:", *found]), pytrace=False)
+
+
+def _keep(item: pytest.Item, report: Report) -> None:
+    """For the summary, with what is there already."""
+    from breakscan.reports.objections import told_sites
+
+    kept = item.stash.setdefault(_sites, [])
+    kept += [site for site in told_sites(report.explanation) if site not in kept]

@@ -1,0 +1,130 @@
+"""The gates of ``explain``: what they count, what they say, and the exit status."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from breakscan.rulebook.library import load_library
+from breakscan.runtime.gates import selectors
+
+Run = Callable[..., Any]
+
+PROGRAM = """import sys
+import torch
+
+
+def splits(x):
+    y = x.sin()
+    print("splits")
+    return y.cos()
+
+
+def loops(x):
+    for _ in range(2):
+        x = x + x.sum().item()
+    return x
+
+
+def generates(x):
+    yield x.sin()
+
+
+def sized(x):
+    return x * 2
+
+
+compiled = [torch.compile(f, backend="eager") for f in (splits, loops, generates, sized)]
+x = torch.ones(3)
+compiled[0](x)
+compiled[1](x)
+list(compiled[2](x))
+for size in (3, 4):
+    compiled[3](torch.ones(size))
+sys.exit(int(sys.argv[1]))
+"""
+
+needs_torch = pytest.mark.torch
+
+
+def said(done: Any) -> list[str]:
+    """The lines behind the report, without columns, which Python 3.10 does not have."""
+    lines = [line.removeprefix("breakscan: ") for line in done.err.splitlines() if line.startswith("breakscan: ")]
+    return [re.sub(r"(py:\d+):\d+", r"\1", line) for line in lines]
+
+
+@needs_torch
+class TestARun:
+    @pytest.fixture(autouse=True)
+    def program(self, folder: Path) -> None:
+        pytest.importorskip("torch")
+        (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
+
+    def test_what_is_not_met_is_told_with_its_places(self, process: Run) -> None:
+        gates = (
+            "--max-breaks",
+            "2",
+            "--max-recompiles",
+            "0",
+            "--fail-on",
+            "BRK401,BRK2xx",
+            "--fail-on",
+            "changing-size",
+        )
+        done = process("explain", *gates, "program.py", "0")
+        assert done.status == 1
+        assert done.out == "splits\n"
+        assert said(done) == [
+            "--max-breaks 2 is not met: 3 break sites at program.py:13, program.py:7, program.py:17",
+            "--max-recompiles 0 is not met: 1 recompile at program.py:21",
+            "--fail-on BRK401 is not met: 1 site at program.py:7",
+            "--fail-on BRK2xx is not met: 1 site at program.py:13",
+            "--fail-on changing-size is not met: 1 site at program.py:21",
+        ]
+
+    def test_what_is_met_is_not_told(self, process: Run) -> None:
+        gates = ("--max-breaks", "3", "--max-recompiles", "1", "--fail-on", "BRK101,BRK9")
+        done = process("explain", *gates, "program.py", "0")
+        assert (done.status, said(done)) == (0, [])
+
+    def test_the_programs_own_status_wins(self, process: Run) -> None:
+        done = process("explain", "--max-breaks", "0", "program.py", "7")
+        assert done.status == 7
+        assert len(said(done)) == 1
+
+    @pytest.mark.parametrize(
+        ("word", "problem"),
+        [
+            ("BRK1010", "no rule is called 'BRK1010': did you mean BRK101?"),
+            ("printt", "no rule is called 'printt': did you mean print?"),
+            ("GB01", "no graph break of PyTorch's is called 'GB01'"),
+        ],
+    )
+    def test_a_word_that_names_nothing_is_told_before_the_program_runs(
+        self, process: Run, word: str, problem: str
+    ) -> None:
+        done = process("explain", "--fail-on", f"BRK101,{word}", "program.py", "0")
+        assert (done.status, done.out) == (2, "")
+        assert f"--fail-on: {problem}" in done.err
+
+    def test_a_run_that_compiles_nothing_meets_no_gate(self, process: Run, folder: Path) -> None:
+        done = process("explain", "--max-breaks", "9", "program.py", "0", env={"TORCH_COMPILE_DISABLE": "1"})
+        assert done.status == 1
+        assert said(done) == ["nothing was compiled, so the gates are not met"]
+
+
+def test_a_family_can_be_written_with_crosses() -> None:
+    library = load_library()
+    (family,), (start,) = selectors(["BRK2xx"], library), selectors(["BRK2"], library)
+    assert family.ids == start.ids
+    assert family.ids is not None
+    assert all(rule.startswith("BRK2") for rule in family.ids)
+
+
+def test_all_names_what_no_rule_explains() -> None:
+    (everything,) = selectors(["all"], load_library())
+    assert everything.names(None, None)

@@ -1,0 +1,169 @@
+"""``breakscan report``: what a kept recording or a log of torch's trace tells."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from breakscan.cli.report import report
+from breakscan.reports.explain_formats import FORMATS
+
+DATA = Path(__file__).parents[1] / "data" / "traces"
+DOCS = Path(__file__).parents[2] / "docs"
+LOG = str(DATA / "program-2.13.log")
+Run = Callable[..., Any]
+
+
+def parsed(done: Any) -> Any:
+    assert done.status == 0, done.err
+    return json.loads(done.out)
+
+
+def test_a_log(breakscan: Run) -> None:
+    done = breakscan("report", LOG)
+    assert (done.status, done.err) == (0, "")
+    line, headline = done.out.splitlines()[1:3]
+    assert line.endswith(f"torch trace of {LOG} · 1.6 s compiling · torch 2.13.0+cpu, cpu")
+    assert headline.startswith("4 sites break the graph 5 times: 7 graphs of 7 operations.")
+    assert '\n     8 │ print("from the helper")\n' in done.out
+    assert "exit status" not in done.out
+
+
+def test_what_a_trace_does_not_tell_is_said_once(breakscan: Run) -> None:
+    done = breakscan("report", str(DATA / "ranks"))
+    assert "".join(done.out.split()).count("atorchtracesaysnothingofgenerators") == 1
+
+
+def test_the_json_follows_its_schema(breakscan: Run) -> None:
+    schema = json.loads((resources.files("breakscan") / "schemas/explain.schema.json").read_text(encoding="utf-8"))
+    for path in (LOG, str(DATA / "ranks")):
+        jsonschema.Draft202012Validator(schema).validate(parsed(breakscan("report", "--format", "json", path)))
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_every_format(breakscan: Run, folder: Path, format_: str) -> None:
+    done = breakscan("report", "--format", format_, "-o", "out", str(DATA / "ranks"))
+    assert (done.status, done.out) == (0, "")
+    assert "ranks.py" in (folder / "out").read_text(encoding="utf-8")
+
+
+def test_ranks_make_one_report(breakscan: Run) -> None:
+    logs = sorted(map(str, (DATA / "ranks").iterdir()))
+    done = breakscan("report", *logs)
+    assert f"2 ranks, torch trace of {logs[0]} and 1 more" in " ".join(done.out.split())
+    assert "graph breaks at" in done.out
+
+
+def test_source_root_finds_the_files(breakscan: Run, folder: Path) -> None:
+    shutil.copy(DATA / "program.py", folder)
+    done = breakscan("report", "--source-root", "/tmp/project=.", LOG)
+    assert '     8 │     print("from the helper")\n       │     ━━━━' in done.out
+    assert "program.py:8:5  splits the graph 2×" in done.out
+
+
+@pytest.mark.parametrize("value", ["/a", "=/b", "/a="])
+def test_a_source_root_of_another_form(breakscan: Run, value: str) -> None:
+    done = breakscan("report", "--source-root", value, LOG)
+    assert done.status == 2
+    assert f"{value!r} is not of the form OLD=NEW" in done.err
+
+
+def test_gates(breakscan: Run) -> None:
+    assert breakscan("report", "--max-breaks", "5", LOG).status == 0
+    done = breakscan("report", "--max-breaks", "4", LOG)
+    assert done.status == 1
+    assert "--max-breaks" in done.err
+    assert breakscan("report", "--fail-on", "BRK401", LOG).status == 1
+
+
+class TestNothingToReport:
+    def test_no_such_path(self, breakscan: Run) -> None:
+        done = breakscan("report", "gone")
+        assert done.status == 2
+        assert "'gone' does not exist" in done.err
+
+    def test_no_path(self, breakscan: Run) -> None:
+        assert breakscan("report").status == 2
+
+    def test_another_file(self, breakscan: Run) -> None:
+        done = breakscan("report", "model.py")
+        assert (done.status, done.out) == (2, "")
+        assert done.err.startswith("Error: model.py is no log of torch's trace: ")
+
+    def test_a_folder_without_logs(self, breakscan: Run, folder: Path) -> None:
+        done = breakscan("report", ".")
+        assert (done.status, done.out) == (2, "")
+        assert done.err.startswith("Error: . holds no log of torch's trace (dedicated_log_torch_trace_*.log, ")
+
+    def test_an_empty_log(self, breakscan: Run, folder: Path) -> None:
+        (folder / "dedicated_log_torch_trace_x.log").touch()
+        for path in (".", "dedicated_log_torch_trace_x.log"):
+            done = breakscan("report", path)
+            assert (done.status, done.out) == (2, "")
+            assert "dedicated_log_torch_trace_x.log: empty, as nothing was compiled" in done.err
+
+    def test_a_log_in_which_nothing_was_compiled(self, breakscan: Run, folder: Path) -> None:
+        (folder / "a.log").write_text('V0401 12:34:56.000000 7 torch/x.py:1] {"str": ["/app/a.py", 0]}\n', "utf-8")
+        done = breakscan("report", "a.log")
+        assert done.status == 0
+        assert "Nothing was compiled in what the trace holds." in done.out
+
+
+def test_damage_is_told(breakscan: Run, folder: Path) -> None:
+    text = Path(LOG).read_bytes()
+    (folder / "cut.log.gz").write_bytes(gzip.compress(text[: len(text) // 2]))
+    done = breakscan("report", "cut.log.gz")
+    assert done.status == 0
+    assert "Note: cut.log.gz ends within the record at line " in done.out
+
+
+def test_it_needs_no_torch(folder: Path) -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None; from breakscan.__main__ import main; "
+        f"sys.exit(main(['report', {LOG!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=folder, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "4 sites break" in done.stdout
+
+
+def test_a_log_is_only_read(breakscan: Run, folder: Path) -> None:
+    before = Path(LOG).read_bytes()
+    breakscan("report", LOG)
+    assert Path(LOG).read_bytes() == before
+    assert sorted(path.name for path in folder.iterdir()) == ["clean.py", "model.py"]
+
+
+@pytest.mark.torch
+def test_a_kept_recording(process: Run, folder: Path) -> None:
+    pytest.importorskip("torch")
+    shutil.copy(DATA / "program.py", folder)
+    done = process("explain", "--save", "run", "-o", "report.txt", "program.py", env={"OMP_NUM_THREADS": "1"})
+    assert done.status == 0
+    again = process("report", "run")
+    assert (again.status, again.err) == (0, "")
+    assert again.out == (folder / "report.txt").read_text(encoding="utf-8")
+    (folder / "src").mkdir()
+    os.rename(folder / "program.py", folder / "src" / "program.py")
+    moved = process("report", "--source-root", f"{folder}={folder / 'src'}", "run")
+    assert "src/program.py:8:5  splits the graph 2×" in moved.out
+    both = process("report", "run", "run")
+    assert both.status == 2
+    assert "one recording makes one report" in both.err
+
+
+def test_the_page_names_every_option() -> None:
+    page = (DOCS / "report.md").read_text(encoding="utf-8")
+    for parameter in report.params:
+        assert not parameter.opts[0].startswith("-") or any(f"`{option}" in page for option in parameter.opts)

@@ -1,0 +1,18 @@
+"""A break in a loop gives the whole function up.
+
+expect: site("here")["verdict"] == "eager" and site("here")["place"] == "loop" and eager("f") and not graphs
+"""
+
+import torch
+
+
+@torch.compile(backend="eager")
+def f(x):
+    for _ in range(2):
+        x = x.sin()
+        print("", end="")  # here
+        x = x.cos()
+    return x
+
+
+f(torch.ones(4))

@@ -1,0 +1,14 @@
+"""Compile time by phase.
+
+expect: any("inductor" in c["phases"] and c["seconds"] > 0 for c in compiles)
+"""
+
+import torch
+
+
+@torch.compile
+def f(x):  # here
+    return x.sin().cos()
+
+
+f(torch.ones(4))

@@ -1,0 +1,17 @@
+"""A backward pass that compiled autograd captured.
+
+expect: autograd and autograd[0]["ops"] > 0
+"""
+
+import torch
+
+torch._dynamo.config.compiled_autograd = True
+
+
+@torch.compile(backend="eager")
+def f(x):
+    x.sin().sum().backward()  # here
+
+
+for _ in range(2):
+    f(torch.ones(4, requires_grad=True))

@@ -1,0 +1,18 @@
+"""--keep-going shows the breaks behind the first.
+
+options: --keep-going
+expect: site("here") and site("second")
+"""
+
+import torch
+
+
+@torch.compile(backend="eager", fullgraph=True)
+def f(x):
+    y = x.sin()
+    print("", end="")  # here
+    y = y.cos()
+    return y + y.sum().item()  # second
+
+
+f(torch.ones(4))
