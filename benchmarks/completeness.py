@@ -114,7 +114,9 @@ def breakscan_json(at: Workplace) -> Said:
 
 
 def breakscan(at: Workplace) -> Said:
-    at.run("-m", "breakscan", "explain", "--show", "all", "--output", "report.txt", *at.behaviour.options, COLUMNS="500")
+    at.run(
+        "-m", "breakscan", "explain", "--show", "all", "--output", "report.txt", *at.behaviour.options, COLUMNS="500"
+    )
     return {"report.txt": (at.folder / "report.txt").read_text(encoding="utf-8")}
 
 
@@ -199,14 +201,18 @@ def table(folder: Path, chosen: Iterable[Behaviour]) -> str:
             row.append(found.value if found else "")
         lines.append(f"| {behaviour.name} | {' | '.join(row)} |")
     for word in Verdict:
-        lines.append(f"| **{word.name.lower().replace('_', ' ')}** | {' | '.join(str(counts[c][word]) for c in COLUMNS)} |")
+        lines.append(
+            f"| **{word.name.lower().replace('_', ' ')}** | {' | '.join(str(counts[c][word]) for c in COLUMNS)} |"
+        )
     return "\n".join(lines)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("only", nargs="*", metavar="BEHAVIOUR")
-    parser.add_argument("--python", default=sys.executable, help="the Python that runs the programs; it needs breakscan")
+    parser.add_argument(
+        "--python", default=sys.executable, help="the Python that runs the programs; it needs breakscan"
+    )
     parser.add_argument("--peers", metavar="FOLDER", help="where tlparse is, unless on the PATH")
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS), metavar="TOOL")
     parser.add_argument("--jobs", type=int, default=1, help="programs at the same time")

@@ -1,5 +1,5 @@
 from __future__ import annotations
-import re
+
 from dataclasses import dataclass
 from enum import Enum
 

@@ -16,7 +16,7 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 def encode(value: Any) -> Any:
     """The JSON form of a value: a dataclass is the list of its fields, a member of an enum its value."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _PLAIN:
         return value
     if kind is tuple or kind is list:

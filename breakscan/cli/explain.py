@@ -13,6 +13,7 @@ import click
 from breakscan.cli.asking import add_unmet, asked_for, request_options
 from breakscan.cli.failures import FAILED, show_failure
 from breakscan.cli.gating import gate_options, gate_status, read_gates
+from breakscan.cli.live_title import live_title
 from breakscan.cli.locking import lock_options, read_locking
 from breakscan.cli.output import report_stream
 from breakscan.cli.viewing import view_options
@@ -118,7 +119,7 @@ def explain(
     requests.write(session.folder)
     with outliving_termination() as asked_to_end:
         try:
-            outcome = run_recorded(argv, session.folder)
+            outcome = run_recorded(argv, session.folder, live_title(session.folder))
         except LaunchError as error:
             session.discard()
             raise click.ClickException(str(error)) from error

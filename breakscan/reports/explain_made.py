@@ -18,6 +18,8 @@ from breakscan.runtime.compiled import CompiledFrame, Generated, Graph, Kernel, 
 from breakscan.runtime.explanation import Explanation
 
 _MOST_NAMED = 3
+_LONG = 2.0
+"""Seconds of compiling from which on it is worth a word."""
 _SLOW_GUARDS = 0.02
 """The part of a call's time from which on checking guards is worth a word."""
 _KINDS = {
@@ -39,7 +41,7 @@ def made_lines(explanation: Explanation) -> Iterator[tuple[str, str]]:
 
 def _compile_time(explanation: Explanation) -> str | None:
     compiles = [c for c in explanation.compiles if c.seconds >= 0.005]
-    if not compiles or explanation.compile_seconds < 0.05:
+    if not compiles or explanation.compile_seconds < _LONG:
         return None
     phases = _longest((name, seconds) for compile_ in compiles for name, seconds in compile_.phases.items())
     functions = _longest((_part(c), c.seconds + c.backward_seconds) for c in compiles)
@@ -92,8 +94,10 @@ def _kernels(explanation: Explanation) -> str | None:
     if not made:
         return None
     counts = Counter(_KINDS[kernel.kind] for kernel in made)
-    words = [f"{n} {one if n == 1 else many}" for (one, many), n in counts.items()]
     fallbacks = [_with_lines(kernel) for kernel in made if kernel.kind is KernelKind.FALLBACK]
+    # What is left to eager operators comes last: their names stand behind it.
+    left = _KINDS[KernelKind.FALLBACK]
+    words = [f"{n} {kind[n > 1]}" for kind, n in sorted(counts.items(), key=lambda item: item[0] == left)]
     named = f" ({listed(fallbacks, 'kernel')})" if fallbacks else ""
     return f"{', '.join(words)}{named}"
 
@@ -107,11 +111,21 @@ def _cudagraphs(explanation: Explanation) -> str | None:
 
 
 def _specialisations(explanation: Explanation) -> str | None:
-    said = [
-        f"{', '.join(s.sources) or 'a size'} became the constant {s.value}{f' at {place(s.site)}' if s.site else ''}"
-        for s in explanation.specialisations
-    ]
-    return listed(said, "size") or None
+    """A line at a time: all the sizes that it holds fixed are mended by one change."""
+    at_line: dict[str, list[str]] = {}
+    for s in explanation.specialisations:
+        where = f" at {place(s.site)}" if s.site else ""
+        at_line.setdefault(where, []).append(f"{', '.join(s.sources) or 'a size'} became constant ({s.value})")
+    said = [f"{sizes[0]}{_as_did(len(sizes) - 1)}{where}" for where, sizes in at_line.items()]
+    return f"{'; '.join(said[:_MOST_NAMED])}{_and_more(len(said) - _MOST_NAMED)}" if said else None
+
+
+def _as_did(others: int) -> str:
+    return f", and so did {counted(others, 'other size')}" if others else ""
+
+
+def _and_more(lines: int) -> str:
+    return f"; and at {counted(lines, 'more line')}" if lines > 0 else ""
 
 
 def _ddp(explanation: Explanation) -> str | None:

@@ -24,7 +24,7 @@ from breakscan.reports.explain_words import (
     verdict_sentence,
     why_nothing_compiled,
 )
-from breakscan.reports.price_words import ceiling_sentence, dearest_first, price_in_words
+from breakscan.reports.price_words import ceiling_sentence, comparable_calls, dearest_first, price_in_words
 from breakscan.reports.printable import printable
 from breakscan.reports.rank_words import difference_table, rank_sentences
 from breakscan.reports.site_words import short_path
@@ -75,7 +75,7 @@ class _Report:
         self.explained: set[str] = set()
         self.advised: set[str] = set()
         self.over_limit: dict[str | None, FrameFate] = {}
-        self.last_group: dict[str | None, Sequence[Recompile]] = {}
+        self.main_group: dict[str | None, Sequence[Recompile]] = {}
 
     def write(self, explanation: Explanation, tables: Iterable[str]) -> None:
         self.console.print(Text("─" * self.width, "dim"))
@@ -87,13 +87,14 @@ class _Report:
         if ceiling := ceiling_sentence(explanation):
             self.paragraph(ceiling, indent="")
         self.ranks(explanation.ranks)
+        calls = comparable_calls(explanation)
         for origin, heading in _HEADINGS.items():
             sites = [site for site in explanation.breaks if site.origin is origin]
-            self.section(heading, sorted(sites, key=dearest_first), lambda s: self.break_site(s, explanation.calls))
+            self.section(heading, sorted(sites, key=dearest_first), lambda s: self.break_site(s, calls))
         groups = by_cause(explanation.recompiles)
         recompiled = {recompile.function for group in groups for recompile in group}
         self.over_limit = {f.function: f for f in explanation.frames if f.over_limit and f.function in recompiled}
-        self.last_group = {recompile.function: group for group in groups for recompile in group}
+        self.main_group = {name: max(groups, key=lambda group: _times(group, name)) for name in self.over_limit}
         told = [f for f in explanation.frames if f.break_site is None and f not in self.over_limit.values()]
         self.section("Not compiled", told, self.frame)
         self.section("Recompiles", groups, self.recompiles)
@@ -184,10 +185,10 @@ class _Report:
         rule = _named(first.rule)
         self.head(first.site, "recompiled", style, len(group), functions, rule, always_count=True)
         self.paragraph(f"{recompile_sentence(group)}.")
-        if first.trigger:
+        if first.trigger and (first.trigger.path, first.trigger.line) != (first.site.path, first.site.line):
             self.paragraph(f"Called from {short_path(first.trigger.path)}:{first.trigger.line}.")
         for function in dict.fromkeys(r.function for r in group):
-            if function in self.over_limit and self.last_group[function] is group:
+            if function in self.over_limit and self.main_group[function] is group:
                 self.paragraph(f"{function} is given up: {self.over_limit[function].reason}.")
         self.instead(first.rule, first.advice)
 
@@ -238,6 +239,10 @@ class _Report:
 
 def _named(rule: Rule | None) -> str | None:
     return f"{rule.id} {rule.name}" if rule else None
+
+
+def _times(group: Sequence[Recompile], function: str | None) -> int:
+    return sum(recompile.function == function for recompile in group)
 
 
 def _last_of_users(stack: Sequence[Caller]) -> Caller | None:

@@ -101,8 +101,8 @@ def why_nothing_compiled(explanation: Explanation) -> str:
     """Why a run has no graph at all, and what to do about it."""
     if not explanation.argv and explanation.trace is None and not (explanation.frames or explanation.breaks):
         return (
-            "Nothing was compiled while this was recorded: nothing compiled was called, or it had been compiled before. "
-            "torch._dynamo.reset() makes it compile again."
+            "Nothing was compiled while this was recorded: nothing compiled was called, or it had been compiled "
+            "before. torch._dynamo.reset() makes it compile again."
         )
     if not explanation.torch_imported:
         return "Nothing was compiled: the program did not import torch."
@@ -158,11 +158,15 @@ def recompile_sentence(group: Sequence[Recompile]) -> str:
         return first.guard
     if first.guard == f"{first.subject} is unchanged":
         return f"{first.subject} changed"
+    if first.guard == f"{first.subject} is still in memory":
+        return f"{first.subject} was freed, and with it the version that was compiled for it"
+    if first.guard == f"{first.subject} is the same object":
+        return f"{first.subject} is another object than before{f' ({first.new})' if first.new else ''}"
     if first.old is None or len(known) < 2:
         now = f", and is {known[0]} now" if known and first.old is None else ""
         return f"a compiled version asks that {first.guard}{now}"
     shown = known[1:_MOST_VALUES]
-    rest = ", …" if len(known) > _MOST_VALUES else ""
+    rest = " and so on" if len(known) > _MOST_VALUES else ""
     if first.old.startswith("within "):
         return f"{first.old.removeprefix('within ')} held, then {first.subject} was {', '.join(shown)}{rest}"
     return f"{first.subject} was {known[0]}, then {', '.join(shown)}{rest}"

@@ -36,12 +36,15 @@ def ceiling_sentence(explanation: Explanation) -> str | None:
     """``Removing all of them could save at most 5.1 of 11.8 ms a call of Model.forward.``; None where there is nothing
     to save.
 
-    Of a function that runs eager it is all that is spent outside graphs, else what is spent behind breaks.
+    Of a function that runs eager, or leads to one, it is all that is spent outside graphs, else what is spent behind
+    breaks.
     """
     eager = {frame.function for frame in explanation.frames if frame.status is FrameStatus.EAGER}
+    given_up = [site for site in explanation.breaks if site.verdict is Verdict.EAGER]
+    leads_there = eager | {caller.function for site in given_up for caller in site.stack}
     found = []
     for call in explanation.calls:
-        saving = call.outside_seconds if call.name in eager else call.gap_seconds
+        saving = call.outside_seconds if call.name in leads_there else call.gap_seconds
         if call.calls and saving > _WORTH_SAYING * call.seconds:
             found.append((saving, call))
     if not found or not (explanation.breaks or eager):
@@ -52,6 +55,16 @@ def ceiling_sentence(explanation: Explanation) -> str | None:
         words = [*words[:_MOST_NAMED], f"less of {counted(rest, 'other function')}"] if rest > 0 else words
     listed = ", and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
     return f"Removing all of them could save at most {listed}."
+
+
+def comparable_calls(explanation: Explanation) -> Sequence[Calls]:
+    """The calls whose time prices may be held against; none where too few were steady.
+
+    A pass counts where nothing was compiled behind its graph, a call only where nothing was compiled in all of it.
+    """
+    priced = sum(in_all(site.price) for site in explanation.breaks if site.price)
+    outside = sum(call.outside_seconds for call in explanation.calls)
+    return explanation.calls if priced <= outside else ()
 
 
 def dearest_first(site: BreakSite) -> tuple[float, int, float]:

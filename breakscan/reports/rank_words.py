@@ -23,7 +23,7 @@ def rank_sentences(report: RankReport) -> Iterator[str]:
     if report.differences:
         alike = "they differ, and a job hangs where ranks wait for each other"
     else:
-        alike = "they compiled and ran alike" if len(report.ranks) > 1 else ""
+        alike = "they compiled alike" if len(report.ranks) > 1 else ""
     yield f"{recorded}{of} recorded{f', {alike}' if alike else ''}."
     for rank, ending in report.endings.items():
         if ending != "finished with exit status 0":

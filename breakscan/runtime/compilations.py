@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from breakscan.runtime.compiled import CacheUse, CompiledFrame, GuardLine
 from breakscan.runtime.guardtext import read_guard, readable
@@ -94,6 +95,7 @@ def _guard_line(guard: Guard, lens: Lens) -> GuardLine:
     return GuardLine(guard.kind, guard_in_words(guard.kind, guard.text), site)
 
 
+@lru_cache(maxsize=1 << 16)
 def guard_in_words(kind: str, text: str) -> str:
     """What has to hold, in the words of the program."""
     if kind in _TEXT_OF_GLOBAL:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from breakscan.findings import Origin
 from breakscan.rulebook.document import Rule
 from breakscan.runtime.autogradcaptures import autograd_captures
 from breakscan.runtime.breaksites import BreakSites, break_sites, breaks_of
@@ -18,7 +19,7 @@ from breakscan.runtime.kernels import with_generated
 from breakscan.runtime.labels import with_unique_ids
 from breakscan.runtime.launch import Outcome
 from breakscan.runtime.lens import Lens
-from breakscan.runtime.naming import Owners, is_compiler_entry
+from breakscan.runtime.naming import Owners, is_compiler_entry, is_ours
 from breakscan.runtime.notices import notices
 from breakscan.runtime.prices import with_prices
 from breakscan.runtime.recompilecauses import recompiles, recompiles_of
@@ -52,11 +53,16 @@ def explain(
 ) -> Explanation:
     """What the recording of a run comes to.  ``show`` turns a recorded path into the one that reports show; ``texts``
     are lines of source by path and number, for files that are not here any more or are others by now."""
-    processes = [list(with_unique_ids(records, number)) for number, records in enumerate(recording)]
+    processes = [
+        [record for record in with_unique_ids(records, number) if not _is_ours(record)]
+        for number, records in enumerate(recording)
+    ]
     everything = [record for records in processes for record in records]
     process = next((r for r in everything if isinstance(r, ProcessStarted)), _UNKNOWN)
     hooked = {r.name for r in everything if isinstance(r, HookInstalled) and r.available}
-    lens = Lens(tuple(rules), SourceMap(show, texts or {}), Owners(process.torch_folder, process.standard_library))
+    owners = Owners(process.torch_folder, process.standard_library)
+    calls = [r for r in everything if isinstance(r, CompileCalled)]
+    lens = Lens(tuple(rules), SourceMap(show, texts or {}), owners, _torchs_modules(calls, owners))
     started = {r.compile_id: r for r in everything if isinstance(r, CompileStarted)}
 
     breaks = [list(breaks_of(records, "breaks" in hooked)) for records in processes]
@@ -69,7 +75,6 @@ def explain(
         for ending in endings_of(records, found, "frames" in hooked)
     ]
     graphs = _graphs(everything, started, "graphs" in hooked)
-    calls = [r for r in everything if isinstance(r, CompileCalled)]
     targets = {call.code for call in calls}
     fates = frame_fates(endings, graphs, targets, keys, sites, lens)
     explanation = Explanation(
@@ -104,6 +109,11 @@ def explain(
         traced=_traced_lines(graphs, lens),
     )
     return with_prices(explanation, processes, breaks, endings, keys, lens)
+
+
+def _is_ours(record: Record) -> bool:
+    """Whether a frame of the recorder's own ended uncompiled: Dynamo meets some where torch works for compiled code."""
+    return isinstance(record, FrameEnded) and is_ours(record.frame.path)
 
 
 def _graphs(records: Iterable[Record], started: dict[str, CompileStarted], hooked: bool) -> list[GraphCompiled]:
@@ -159,5 +169,12 @@ def _targets(calls: Iterable[CompileCalled], records: Iterable[Record], lens: Le
     return targets
 
 
+def _torchs_modules(calls: Iterable[CompileCalled], owners: Owners) -> tuple[str, ...]:
+    """The names of the modules whose ``forward`` is torch's own: Dynamo compiles a wrapper in its place."""
+    own = (call for call in calls if call.code and owners.of(call.code.path) is Origin.FRAMEWORK)
+    return tuple(dict.fromkeys(call.target for call in own if not _is_torchs_own(call)))
+
+
 def _is_torchs_own(call: CompileCalled) -> bool:
-    return any(is_compiler_entry(frame.path) for frame in call.stack)
+    # The last frame is the hook's, which carries the name of torch's file.
+    return any(is_compiler_entry(frame.path) for frame in call.stack[:-1])

@@ -125,6 +125,9 @@ def _notices(run: RecordedRun) -> Iterable[str]:
         shown = ", ".join(map(str, run.earlier))
         times = "once" if len(run.earlier) == 1 else f"{len(run.earlier)} times"
         yield f"the job was started again {times}; this is its last start. The earlier ones are in {shown}"
+    for part in run.parts:
+        if part.cut_by:
+            yield f"not all was recorded, so anything may be missing: {part.folder} took no more ({part.cut_by})"
     part = run.parts[0]
     if part.manifest.rank is None and part.manifest.ended is None:
         if part.running:

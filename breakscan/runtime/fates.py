@@ -17,6 +17,9 @@ from breakscan.runtime.records import BreakSeen, Code, FrameEnded, GraphCompiled
 from breakscan.runtime.tracebacks import frames_of
 
 _LIMIT = re.compile(r"exceeding the (\w+) cache size limit \(currently set to (\d+)\)")
+_WRAPPED = "InternalTorchDynamoError"
+"""Dynamo's own exception, around that of whatever it ran while it traced."""
+_OUTSIDE = "run that code before the compiled call and keep its result, or keep it out with torch.compiler.disable"
 _ORDER = (FrameStatus.RAISED, FrameStatus.EAGER, FrameStatus.PASSED_OVER)
 _NEARNESS = (Origin.USER, Origin.LIBRARY, Origin.FRAMEWORK)
 _SKIPS = {
@@ -136,6 +139,10 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], lens
         fate = replace(fate, rule=rule, advice=rule.instead)
     if frame.limit:
         return replace(fate, reason="it was recompiled more often than torch allows, which is an error here")
+    if frame.error == _WRAPPED and rule is None and stack:
+        where = f"{lens.sources.show(innermost.path).rpartition('/')[2]}:{innermost.line}"
+        reason = f"while Dynamo traced {where}, this was raised: {_error_in_words(frame)}"
+        return replace(fate, reason=reason, advice=_OUTSIDE)
     return replace(fate, reason=_error_in_words(frame))
 
 
@@ -159,4 +166,4 @@ def _error_in_words(frame: FrameEnded) -> str:
         return reason_of(cause)
     lines = [line.strip() for line in frame.text.splitlines() if line.strip()]
     said = " ".join(lines[:2]) if lines and lines[0].endswith(":") else next(iter(lines), "")
-    return f"{frame.error}: {said}"
+    return said if frame.error == _WRAPPED and re.match(r"\w+(?:Error|Exception)\b", said) else f"{frame.error}: {said}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 _TENSOR = re.compile(
     r"tensor '(?P<source>.+?)' (?P<what>size|stride|rank|dtype|device|requires_grad|dispatch key set) mismatch"
-    r"(?: at index (?P<index>\d+))?\. expected (?P<old>.+?)(?:, actual (?P<new>.+))?$"
+    r"(?: at index (?P<index>\d+))?\. expected (?P<old>.+?)(?:, actual (?P<new>.+?))?(?P<fixed>\. Guard failed on .+)?$"
 )
 _CHECKED = re.compile(r"___check_(?P<what>type_id|obj_id)\((?P<source>.+), \d+\)(?:, type=<class '(?P<type>.+?)'>)?")
 _NOT_TENSOR = re.compile(r"expected type of '(?P<source>.+?)' to be a tensor type, '? ?but found (?P<new>.+)$")
@@ -21,14 +21,30 @@ _CONTAINS = re.compile(r"(?P<absent>not )?___dict_contains\((?P<key>[^,]+), (?P<
 _GLOBAL = re.compile(r"GLOBAL_STATE changed: (?P<what>.+)")
 BEHIND_BREAK = "the value computed before the break"
 """What the user calls a value that Dynamo hands from one side of a break to the other."""
+_FREED = re.compile(r"Cache line invalidated because (?P<source>.+) got deallocated$")
+_DTYPES = {
+    "Byte": "uint8",
+    "Char": "int8",
+    "Short": "int16",
+    "Int": "int32",
+    "Long": "int64",
+    "Half": "float16",
+    "Float": "float32",
+    "Double": "float64",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+    "Bool": "bool",
+    "BFloat16": "bfloat16",
+}
+"""The names of C++ for dtypes by those of Python."""
 _DUPLICATE = "Duplicate tensor found where not expected"
 _PIECES = {"size": "shape[{}]", "stride": "stride()[{}]", "rank": "dim()"}
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A guard in the user's words.  ``kind`` is one of size, stride, tensor (another property of one), type,
-    identity, presence, global, backend, alias, value, other; ``subject`` the expression that is guarded, ``demand``
+    """A guard in the user's words.  ``kind`` is one of size, stride, tensor (another property of one), parameter (a
+    property of one that a module holds), type, identity, freed (what a version was compiled for is gone), presence, global, backend, alias, value, other; ``subject`` the expression that is guarded, ``demand``
     what had to hold, ``old`` and ``new`` the value then and now, where the text tells them."""
 
     kind: str
@@ -55,6 +71,7 @@ def read_guard(text: str) -> Guard:
         return _read_tensor(found)
     if found := _NOT_TENSOR.match(text):
         subject, new = readable(found["source"]), _class_name(found["new"])
+        new = new if new == "None" else with_article(new)
         return Guard("type", subject, f"{subject} is a tensor", "a tensor", new)
     if found := _CHECKED.match(text):
         return _read_checked(found)
@@ -70,6 +87,9 @@ def read_guard(text: str) -> Guard:
         return Guard("global", what, f"{what} is unchanged")
     if text.startswith("BACKEND_MATCH"):
         return Guard("backend", "the backend", "the backend is the same as before")
+    if found := _FREED.match(text):
+        subject = readable(found["source"])
+        return Guard("freed", subject, f"{subject} is still in memory")
     if text.startswith(_DUPLICATE):
         return Guard("alias", "two inputs", "no two inputs are the same tensor")
     return _read_expression(text)
@@ -84,9 +104,11 @@ def readable(source: str) -> str:
     text = re.sub(r"\.__dict__\b", "", text)
     text = re.sub(r"\.__closure__\[\d+\]\.cell_contents", "", text)
     text = re.sub(r"\.size\(\)\[", ".shape[", text)
+    text = re.sub(r"dict\.__getitem__\((.+?), list\(dict\.keys\(\1\)\)\[(\d+)\]\)", r"list(\1.values())[\2]", text)
+    text = re.sub(r"list\(dict\.keys\(([^()]+)\)\)", r"list(\1)", text)
     text = re.sub(r"___from_numpy\((\w+)\)", r"\1", text)
     text = re.sub(r"\b__import_(\w+)", lambda found: found[1].replace("_dot_", "."), text)
-    return re.sub(r"___stack\d+", BEHIND_BREAK, text)
+    return re.sub(r"___stack\d+|__resume_frame_values(?:\[\d+\])*", BEHIND_BREAK, text)
 
 
 def with_article(noun: str) -> str:
@@ -119,7 +141,9 @@ def _read_tensor(found: re.Match[str]) -> Guard:
         subject = f"{tensor}.requires_grad"
         return Guard("tensor", subject, f"{subject} is {before}", str(before), str(not before))
     subject = f"{tensor}.{_PIECES.get(what, what.replace(' ', '_')).format(found['index'])}"
-    kind = what if what in ("size", "stride") else "tensor"
+    if what == "dtype":
+        old, new = (_DTYPES.get(name, name) for name in (old, new))
+    kind = "parameter" if found["fixed"] else what if what in ("size", "stride") else "tensor"
     return Guard(kind, subject, f"{subject} == {old}", old, new)
 
 

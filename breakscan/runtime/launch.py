@@ -25,6 +25,8 @@ _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 _PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 _SENT_BY_KERNEL = 0x80
 """``SI_KERNEL``: a terminal sends its signals so."""
+_NOW_AND_THEN = 5.0
+"""Seconds."""
 _SET_PARENT_DEATH_SIGNAL = 1
 """``PR_SET_PDEATHSIG`` of ``prctl``."""
 
@@ -42,10 +44,11 @@ class Outcome:
     seconds: float
 
 
-def run_recorded(arguments: Sequence[str], folder: Path) -> Outcome:
+def run_recorded(arguments: Sequence[str], folder: Path, meanwhile: Callable[[], None] | None = None) -> Outcome:
     """Runs ``python ARGUMENTS`` with the options of this interpreter, recording into ``folder``.
 
-    Standard streams are inherited.  Raises LaunchError where Python's options keep the recorder out.
+    Standard streams are inherited.  ``meanwhile`` is called every few seconds, on Linux.
+    Raises LaunchError where Python's options keep the recorder out.
     """
     if sys.flags.ignore_environment or sys.flags.no_site:
         raise LaunchError("Python's options -E, -I and -S keep the recorder out of your program: run without them")
@@ -61,7 +64,7 @@ def run_recorded(arguments: Sequence[str], folder: Path) -> Outcome:
     if sys.platform == "win32":
         status = _wait_on_windows(command, environment)
     else:
-        status = _run_on_posix(command, environment)
+        status = _run_on_posix(command, environment, meanwhile)
     return Outcome(status, time.monotonic() - started)
 
 
@@ -111,7 +114,7 @@ def interpreter_options(original: Sequence[str]) -> list[str]:
     return options
 
 
-def _run_on_posix(command: list[str], environment: dict[str, str]) -> int:
+def _run_on_posix(command: list[str], environment: dict[str, str], meanwhile: Callable[[], None] | None) -> int:
     """Waits for the program, and hands on every signal that was meant for it and did not reach it.
 
     Where this process stands in the foreground of a terminal, the program shares its process group: Ctrl-C
@@ -137,7 +140,7 @@ def _run_on_posix(command: list[str], environment: dict[str, str]) -> int:
         # Nothing else runs in this process: a function between fork and exec is safe.
         program = subprocess.Popen(command, env=environment, preexec_fn=prepare)
         while program.poll() is None:
-            number, from_kernel = _next_signal({*signals, signal.SIGCHLD})
+            number, from_kernel = _next_signal({*signals, signal.SIGCHLD}, meanwhile)
             if number != signal.SIGCHLD and not (from_kernel and in_foreground):
                 program.send_signal(number)
         return program.returncode
@@ -153,10 +156,14 @@ def _in_foreground() -> bool:
     return False
 
 
-def _next_signal(signals: set[signal.Signals]) -> tuple[int, bool]:
+def _next_signal(signals: set[signal.Signals], meanwhile: Callable[[], None] | None) -> tuple[int, bool]:
     """Waits for a signal.  Tells its number, and whether it came from the terminal rather than a process."""
     if sys.platform == "linux":
-        info = signal.sigwaitinfo(signals)
+        while meanwhile is not None and (info := signal.sigtimedwait(signals, _NOW_AND_THEN)) is None:
+            meanwhile()
+        if meanwhile is None:
+            info = signal.sigwaitinfo(signals)
+        assert info is not None
         return info.si_signo, info.si_code == _SENT_BY_KERNEL
     number = signal.sigwait(signals)
     return number, number in (signal.SIGINT, signal.SIGQUIT)

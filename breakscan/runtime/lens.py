@@ -11,7 +11,7 @@ from breakscan.rulebook.document import Rule
 from breakscan.rulebook.matching import explaining_rule
 from breakscan.runtime.breaktext import Cause
 from breakscan.runtime.explanation import Caller
-from breakscan.runtime.naming import Owners, is_resumed, user_name
+from breakscan.runtime.naming import Owners, is_module_wrapper, is_resumed, user_name
 from breakscan.runtime.records import Code, StackFrame
 from breakscan.runtime.sourcemap import SourceMap
 
@@ -26,11 +26,13 @@ _LONGEST_REASON = 240
 
 @dataclass(frozen=True, slots=True)
 class Lens:
-    """The rules, the sources and the owners of files that one recording is read with."""
+    """The rules, the sources and the owners of files that one recording is read with.  ``modules`` are the names of
+    torch's own modules, such as ``Sequential``, that were to be compiled."""
 
     rules: Sequence[Rule]
     sources: SourceMap
     owners: Owners
+    modules: Sequence[str] = ()
 
     def origin(self, path: str) -> Origin:
         return self.owners.of(path)
@@ -38,12 +40,14 @@ class Lens:
     def function(self, path: str, line: int, name: str) -> str | None:
         """The qualified name of the function at a line, from its source, else from its code object."""
         plain = user_name(name)
+        if is_module_wrapper(path) and self.modules:
+            return self.modules[0] if len(self.modules) == 1 else "a module of torch.nn"
         return self.sources.function(path, line) or (None if plain == "<module>" else plain)
 
     def function_of(self, code: Code) -> str:
         """As :meth:`function`; a lambda or a generator expression is told from the function that it stands in."""
         plain = user_name(code.name)
-        around = self.sources.function(code.path, code.line)
+        around = self.function(code.path, code.line, code.name)
         return f"{around}.{plain}" if around and plain.startswith("<") else around or plain
 
     def part_of(self, code: Code) -> str:
@@ -61,9 +65,13 @@ class Lens:
 
     def callers(self, frames: Iterable[StackFrame]) -> tuple[Caller, ...]:
         """The frames of a stack that are not torch's or the standard library's; all, where there is no other."""
+        return tuple(map(self.caller, self.not_torchs(frames)))
+
+    def not_torchs(self, frames: Iterable[StackFrame]) -> list[StackFrame]:
+        """As :meth:`callers`, as they were recorded."""
         kept = list(frames)
         mine = [f for f in kept if self.origin(f.path) is not Origin.FRAMEWORK and not self.owners.is_standard(f.path)]
-        return tuple(self.caller(frame) for frame in mine or kept)
+        return mine or kept
 
     def site_of(self, code: Code) -> Site:
         return self.sources.site(code.path, code.line)

@@ -10,6 +10,7 @@ from breakscan.findings import Origin
 
 _RESUME = re.compile(r"torch_dynamo_resume_in_(?P<name>.+)_at_\d+$")
 _COMPREHENSION = re.compile(r"__comprehension_(?P<name>.+)_at_\d+$")
+_OURS = PurePath(__file__).parent.parent
 _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 
 
@@ -28,6 +29,16 @@ def is_resumed(name: str) -> bool:
 def is_compiler_entry(path: str) -> bool:
     """Whether the file is the one through which a program calls into compiled code."""
     return path.replace("\\", "/").endswith("torch/_dynamo/eval_frame.py")
+
+
+def is_module_wrapper(path: str) -> bool:
+    """Whether the file is the one whose function Dynamo compiles in place of the ``forward`` of a module of torch's."""
+    return path.replace("\\", "/").endswith("torch/_dynamo/external_utils.py")
+
+
+def is_ours(path: str) -> bool:
+    """Whether the file is breakscan's own."""
+    return PurePath(path).is_relative_to(_OURS)
 
 
 @dataclass(frozen=True, slots=True)

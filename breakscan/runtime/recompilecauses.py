@@ -13,7 +13,7 @@ from breakscan.rulebook.matching import explaining_rule
 from breakscan.runtime.explanation import Caller, FrameFate, Recompile
 from breakscan.runtime.guardtext import BEHIND_BREAK, Guard, read_guard
 from breakscan.runtime.lens import Lens
-from breakscan.runtime.naming import is_compiler_entry
+from breakscan.runtime.naming import is_compiler_entry, is_module_wrapper
 from breakscan.runtime.records import (
     Code,
     CompileStarted,
@@ -22,12 +22,22 @@ from breakscan.runtime.records import (
     RecompileSeen,
     RecompileTraced,
     Record,
+    StackFrame,
 )
 
 _SIZE = re.compile(r"(?P<tensor>.+)\.shape\[(?P<dimension>\d+)\]$")
 _IN_KWARGS = re.compile(r"^kwargs\['(\w+)'\]$")
-_SPREADING = ("size", "stride", "tensor", "type", "global")
+_POSITIONAL = re.compile(r"^args\[\d+\]")
+_ARGUMENTS = re.compile(r"^(?:len\((?:kw)?args\)|(?:not )?'\w+' in kwargs|list\(kwargs\)\[\d+\])$")
+_SPREADING = ("size", "stride", "tensor", "parameter", "type", "global")
 """Kinds of guards that, once one fails, fail in all functions that the changed input runs through."""
+_KEEP_IN_GRAPH = (
+    "as an index, a tensor of one number is compiled in as that number; table.index_select(0, t.reshape(1)) in place of "
+    "table[t] keeps it in the graph"
+)
+_KEEP_SIZE = "keep the size constant, as by padding or drop_last=True"
+_APART = ("0", "1")
+"""Sizes that are compiled apart from all others."""
 
 
 _NONE_FAILED = Guard("other", "", "no guard fails when asked again: two threads may have compiled it at once")
@@ -77,22 +87,47 @@ def recompiles(processes: Sequence[Sequence[RecompileSeen]], fates: Sequence[Fra
     return sorted(found, key=lambda recompile: recompile.origin is not Origin.USER)
 
 
+_Values = tuple[str | None, str | None]
+"""Of a guard: the old value and the new one."""
+
+
+@dataclass(slots=True)
+class _Change:
+    """What one call brought: the recompile that met it first, as a name, and what it recompiled until now."""
+
+    name: str
+    frames: set[Code] = field(default_factory=set)
+    values: set[_Values] = field(default_factory=set)
+
+    def brings(self, frame: Code, guard: Guard, values: _Values, *, is_last: bool) -> bool:
+        """Whether another recompile at the same call is of this change, too.  ``is_last`` says that none lies between."""
+        same = all(values) and values in self.values
+        if guard.kind in _SPREADING:
+            return same or (is_last and frame not in self.frames)
+        # A value is handed on under its name; an attribute is one of its own in each object.
+        return same and "." not in guard.subject.removesuffix(".item()")
+
+
 @dataclass(slots=True)
 class _Causes:
     """Numbers causes.  A change that one call brings recompiles the function, what it calls and what stands behind
-    its breaks, one after the other: they are one cause, that of the first."""
+    its breaks, one after the other: they are one cause, that of the first.  Where others come between, what changed
+    from the same value to the same belongs together."""
 
     numbers: dict[object, int] = field(default_factory=dict)
-    chain: set[Code] = field(default_factory=set)
-    head: tuple[object, str] | None = None
+    changes: dict[object, _Change] = field(default_factory=dict)
+    last: _Change | None = None
 
-    def number(self, frame: Code, guard: Guard, trigger: Caller | None) -> int:
-        call = (trigger, guard.kind)
-        if guard.kind not in _SPREADING or self.head is None or self.head[0] != call or frame in self.chain:
-            self.chain = set()
-            self.head = (call, f"{frame.path}:{frame.line}:{guard.subject}")
-        self.chain.add(frame)
-        return self.numbers.setdefault((trigger, self.head[1]), len(self.numbers))
+    def number(self, frame: Code, guard: Guard, values: _Values, trigger: Caller | None, *, begins_call: bool) -> int:
+        kind = "identity" if guard.kind == "freed" else guard.kind
+        about = (trigger, guard.kind) if guard.kind in _SPREADING else (trigger, guard.kind, guard.subject)
+        change = None if begins_call else self.changes.get(about)
+        if change is None or not change.brings(frame, guard, values, is_last=change is self.last):
+            change = self.changes[about] = _Change(f"{frame.path}:{frame.line}:{kind}:{guard.subject}")
+        self.last = change
+        change.frames.add(frame)
+        change.values.add(values)
+        return self.numbers.setdefault((trigger, change.name), len(self.numbers))
 
 
 def _guard(seen: RecompileSeen) -> Guard:
@@ -107,29 +142,50 @@ def _recompile(
     failed = closest_guard(seen)
     trigger = _trigger(seen, lens)
     text = failed.text if failed else ""
-    origin = lens.origin(seen.frame.path)
+    origin = _origin(seen, lens)
+    new = guard.new or (failed.new if failed else None)
     broken = _given_up_caller(seen, eager, lens) if origin is not Origin.USER else None
-    rule = explaining_rule(lens.rules, gb=None, text=text, guard=text, times=times) if text else None
+    explained = text and not _ARGUMENTS.match(guard.subject)
+    rule = explaining_rule(lens.rules, gb=None, text=text, guard=text, times=times) if explained else None
     return Recompile(
         rule=rule,
         function=lens.function_of(seen.frame),
-        site=_site(seen.frame, failed, guard, lens),
+        site=_site(seen, failed, guard, lens),
         origin=origin,
         trigger=trigger,
         guard=guard.demand,
         subject=guard.subject,
         old=guard.old,
-        new=guard.new or (failed.new if failed else None),
+        new=new,
         advice=broken or _advice(guard, rule, seen.frame, lens),
         compile_id=seen.compile_id or "",
-        cause=causes.number(seen.frame, guard, trigger),
+        cause=causes.number(seen.frame, guard, (guard.old, new), trigger, begins_call=_begins_call(seen, lens)),
     )
+
+
+def _origin(seen: RecompileSeen, lens: Lens) -> Origin:
+    """Whose the function is; one that was made as text, as the methods of dataclasses are, is its caller's."""
+    callers = lens.callers(seen.stack)
+    if seen.frame.path == "<string>" and not lens.sources.line(seen.frame.path, seen.frame.line) and callers:
+        return callers[-1].origin
+    return lens.origin(seen.frame.path)
 
 
 def _trigger(seen: RecompileSeen, lens: Lens) -> Caller | None:
     """The call of compiled code that met the guard: the line above torch's first frame, as a rule the user's."""
+    call = _call(seen, lens)
+    return lens.caller(call) if call else None
+
+
+def _begins_call(seen: RecompileSeen, lens: Lens) -> bool:
+    """Whether the program itself called the function, rather than compiled code."""
+    entry = next((i for i, frame in enumerate(seen.stack) if is_compiler_entry(frame.path)), None)
+    return entry is not None and all(lens.origin(frame.path) is Origin.FRAMEWORK for frame in seen.stack[entry:])
+
+
+def _call(seen: RecompileSeen, lens: Lens) -> StackFrame | None:
     entry = next((i for i, frame in enumerate(seen.stack) if is_compiler_entry(frame.path)), len(seen.stack))
-    return next(iter(reversed(lens.callers(seen.stack[:entry]))), None)
+    return next(reversed(lens.not_torchs(seen.stack[:entry])), None)
 
 
 def _given_up_caller(seen: RecompileSeen, eager: Mapping[str, FrameFate], lens: Lens) -> str | None:
@@ -147,17 +203,26 @@ def _advice(guard: Guard, rule: Rule | None, frame: Code, lens: Lens) -> str | N
     if BEHIND_BREAK in guard.subject:
         where = f"{lens.sources.show(frame.path).rpartition('/')[2]}:{frame.line}"
         return f"remove the break at {where}: what stands behind it is compiled for the values that cross it"
+    if _ARGUMENTS.match(guard.subject):
+        return "pass the same arguments in each call, by the same names and in the same order"
+    if guard.subject.endswith(".item()"):
+        return _KEEP_IN_GRAPH
+    if guard.kind == "parameter":
+        return "convert the model before its first compiled call: what changed is one of its parameters"
     size = _SIZE.match(guard.subject)
-    if size and guard.new in ("0", "1"):
+    if size and (guard.new in _APART or guard.old in _APART):
         return (
             "nothing, if it stays at that: sizes 0 and 1 are compiled apart from all others, with dynamic=True as well"
         )
     if size:
         name = _IN_KWARGS.sub(r"\1", size["tensor"])
+        if _POSITIONAL.match(name):
+            mark = f"torch._dynamo.mark_dynamic(t, {size['dimension']}) before the first call"
+            return f"call {mark}, with t what is passed as {name}, or {_KEEP_SIZE}"
         dynamic = "compile with torch.compile(..., dynamic=True)"
         if lens.sources.parameter(frame.path, frame.line, name) or name != size["tensor"]:
             dynamic = f"call torch._dynamo.mark_dynamic({name}, {size['dimension']}) before the first call"
-        return f"{dynamic}, or keep the size constant, as by padding or drop_last=True"
+        return f"{dynamic}, or {_KEEP_SIZE}"
     return rule.instead if rule else None
 
 
@@ -166,8 +231,12 @@ def _name(guard: Guard) -> str:
     return guard.subject.split(".")[0].split("[")[0]
 
 
-def _site(frame: Code, failed: FailedGuard | None, guard: Guard, lens: Lens) -> Site:
-    """Where the code relies on the guard, as torch says; else the parameter that it is about, else the function."""
+def _site(seen: RecompileSeen, failed: FailedGuard | None, guard: Guard, lens: Lens) -> Site:
+    """Where the code relies on the guard, as torch says; else the parameter that it is about, else the function.  Of a
+    module of torch's it is the call: there is no code of the user's."""
+    frame = seen.frame
+    if is_module_wrapper(frame.path) and (call := _call(seen, lens)):
+        return lens.sources.site(call.path, call.line, call.column, call.end_column)
     if failed and failed.stack:
         where = failed.stack[-1]
         return lens.sources.site(where.path, where.line, where.column, where.end_column)

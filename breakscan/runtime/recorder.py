@@ -11,6 +11,7 @@ import sysconfig
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, ParamSpec, TypeVar
@@ -20,9 +21,10 @@ from breakscan.runtime.hooks.breaks import break_record, graph_breaks, raised_br
 from breakscan.runtime.hooks.facts import code_of, current_compile_id
 from breakscan.runtime.hooks.frames import FrameOutcome, frame_outcomes, frame_record, is_break, is_recompile_limit
 from breakscan.runtime.hooks.fullgraph import FullgraphAside
-from breakscan.runtime.hooks.graphs import compiled_graphs, graph_record
+from breakscan.runtime.hooks.graphs import compiled_graphs, graph_record, metered_graph
 from breakscan.runtime.hooks.guards import built_guards, with_lines
 from breakscan.runtime.hooks.late import LateHooks
+from breakscan.runtime.hooks.patching import untraced
 from breakscan.runtime.hooks.ranks import RankWatch
 from breakscan.runtime.hooks.recompiles import recompilations, recompile_record
 from breakscan.runtime.hooks.runs import RunMeter, timed_calls
@@ -77,7 +79,7 @@ class Recorder:
                 ),
             }
         )
-        self._meter = RunMeter(self._guarded("runs", self._writer.write))
+        self._meter = RunMeter(self._guarded("runs", self._writer.write), partial(self._guarded, "runs"))
 
     def __enter__(self) -> Recorder:
         """``torch._dynamo`` is imported already: a hook must not be what loads it."""
@@ -87,7 +89,7 @@ class Recorder:
             "breaks": graph_breaks(self._guarded("breaks", self._on_break)),
             "recompiles": recompilations(self._guarded("recompiles", self._on_recompile)),
             "frames": frame_outcomes(self._guarded("frames", self._on_frame)),
-            "graphs": compiled_graphs(self._guarded("graphs", self._on_graph), self._meter),
+            "graphs": compiled_graphs(self._guarded("graphs", self._on_graph)),
             "runs": timed_calls(self._meter, self._guarded("runs", self._meter.write)),
             "targets": compile_calls(self._guarded("targets", self._on_compile)),
             "skips": silent_skips(self._guarded("skips", self._on_skip)),
@@ -127,7 +129,7 @@ class Recorder:
                 self._report_failure(name, error)
                 return None
 
-        return call
+        return untraced(call)
 
     def _report_failure(self, name: str, error: Exception) -> None:
         """Once a hook: a hook that fails, fails often."""
@@ -164,7 +166,7 @@ class Recorder:
     def _on_break(self, translator: Any, reason: str, error: Exception) -> None:
         self._writer.write(replace(break_record(translator, reason, error), set_aside=self._fullgraph.would_raise()))
 
-    def _on_recompile(self, entries: list[Any], frame: FrameType) -> None:
+    def _on_recompile(self, entries: Any, frame: FrameType) -> None:
         self._writer.write(recompile_record(entries, frame))
 
     def _on_frame(self, outcome: FrameOutcome) -> None:
@@ -176,11 +178,13 @@ class Recorder:
             self._writer.write(raised_break_record(code_of(outcome.code), outcome.error, raised=True))
         self._writer.write(replace(frame_record(outcome), set_aside=self._fullgraph.would_raise()))
 
-    def _on_graph(self, output: Any, module: Any, inputs: Any, at: float, seconds: float) -> int:
+    def _on_graph(
+        self, output: Any, module: Any, inputs: Any, compiled: Any, at: float, seconds: float
+    ) -> Callable[..., Any] | None:
         self._meter.compiled()
         number = next(self._numbers)
         self._writer.write(graph_record(output, module, inputs, number, at, seconds))
-        return number
+        return metered_graph(output, inputs, compiled, number, self._meter)
 
     def _on_compile(self, context: Any, target: Any) -> None:
         record = compile_record(context, target)

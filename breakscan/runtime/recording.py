@@ -6,6 +6,7 @@ nothing that was recorded is lost.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -19,6 +20,8 @@ from breakscan.runtime.records import BreakSeen, CompileStarted, FrameEnded, Pro
 SUFFIX = ".jsonl"
 TORCH_IMPORTED = "torch-imported"
 """Name of the empty file that says that the program imported torch, whether or not it compiled anything."""
+CUT = "cut-"
+"""Begins the name of the empty file that says that a record could not be written; the number of the error ends it."""
 
 _KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Record)}
 
@@ -37,6 +40,15 @@ class RecordingWriter:
         """Raises OSError where the disk does not take it."""
         if self._closed:
             return
+        try:
+            self._write(record)
+        except OSError as error:
+            # A full disk still takes a name.
+            with contextlib.suppress(OSError):
+                (self._folder / f"{CUT}{error.errno}").touch()
+            raise
+
+    def _write(self, record: Record) -> None:
         pid = os.getpid()
         if pid != self._pid:
             forked = self._pid != -1
@@ -80,6 +92,12 @@ def read_recording(folder: Path) -> list[list[Record]]:
     """
     files = sorted(folder.glob(f"*{SUFFIX}"), key=lambda path: (len(path.stem), path.stem))
     return _in_order([process for path in files for process in _processes(_read_file(path))])
+
+
+def cut_by(folder: Path) -> str | None:
+    """What kept records from being written, in words; None where all were."""
+    numbers = sorted(path.name.removeprefix(CUT) for path in folder.glob(f"{CUT}*"))
+    return ", ".join(os.strerror(int(number)) if number.isdecimal() else number for number in numbers) or None
 
 
 def compiled(process: Sequence[Record]) -> bool:

@@ -22,7 +22,7 @@ from breakscan import __version__
 from breakscan.dataclass_json import decoder
 from breakscan.runtime.job import Rank, is_running, own_rank, shared_folder
 from breakscan.runtime.launch import Outcome
-from breakscan.runtime.recording import SUFFIX, TORCH_IMPORTED, read_recording
+from breakscan.runtime.recording import SUFFIX, TORCH_IMPORTED, cut_by, read_recording
 from breakscan.runtime.records import Record
 
 FORMAT = 1
@@ -93,12 +93,13 @@ class Session:
 @dataclass(frozen=True, slots=True)
 class Part:
     """What was recorded of one rank, or of a program that has no ranks: its processes, those that were started first
-    in front."""
+    in front.  ``cut_by`` is what kept records from being written, where something did."""
 
     folder: Path
     manifest: Manifest
     processes: Sequence[Sequence[Record]]
     torch_imported: bool
+    cut_by: str | None = None
 
     @property
     def running(self) -> bool:
@@ -230,14 +231,25 @@ def _saved(root: Path, rank: Rank | None) -> tuple[Path, Path]:
 
 
 def _write_manifest(folder: Path, manifest: Manifest) -> None:
-    """At once or not at all: someone else can read it at any time."""
-    new = folder / f"{MANIFEST}.new"
-    new.write_text(json.dumps(asdict(manifest), indent=1) + "\n", encoding="utf-8")
-    new.replace(folder / MANIFEST)
+    """At once or not at all: someone else can read it at any time.  Where the disk is full, it takes the place of the
+    one before."""
+    text = json.dumps(asdict(manifest), indent=1) + "\n"
+    path, new = folder / MANIFEST, folder / f"{MANIFEST}.new"
+    try:
+        new.write_text(text, encoding="utf-8")
+        new.replace(path)
+    except OSError:
+        new.unlink(missing_ok=True)
+        if not path.exists():
+            raise
+        with path.open("r+", encoding="utf-8") as file:
+            file.write(text)
+            file.truncate()
 
 
 def _read_part(folder: Path) -> Part:
-    return Part(folder, read_manifest(folder), read_recording(folder), (folder / TORCH_IMPORTED).exists())
+    imported = (folder / TORCH_IMPORTED).exists()
+    return Part(folder, read_manifest(folder), read_recording(folder), imported, cut_by(folder))
 
 
 def _numbered(folder: Path, prefix: str) -> dict[int, Path]:

@@ -22,10 +22,10 @@ def folder(tmp_path: Path) -> Folder:
 def zoo(tmp_path_factory: pytest.TempPathFactory) -> Zoo:
     pytest.importorskip("torch")
     folder = tmp_path_factory.mktemp("recording")
-    before = dict(os.environ)
+    before, wanted = dict(os.environ), environment()
     try:
         os.environ.clear()
-        os.environ.update(environment())
+        os.environ.update(wanted)
         outcome = run_recorded([str(ZOO)], folder)
     finally:
         os.environ.clear()

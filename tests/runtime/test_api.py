@@ -180,11 +180,11 @@ class TestExplain:
         torch.compile(helper, backend="eager")(torch.ones(3))
         torch.compile(given_up, backend="eager")(torch.ones(3))
         for _ in range(2):
+            report, _ = eager(given_up, (torch.ones(3),))
+            assert (len(report.breaks), len(report.graphs)) == (1, 0)
             report, result = eager(breaks, (torch.ones(3),))
             assert (len(report.breaks), len(report.graphs), len(report.recompiles)) == (1, 2, 0)
             assert torch.equal(result, torch.ones(3).sin().cos() + 1)
-            report, _ = eager(given_up, (torch.ones(3),))
-            assert (len(report.breaks), len(report.graphs)) == (1, 0)
 
     def test_sizes_of_other_calls_are_not_known(self) -> None:
         torch.compile(helper, backend="eager")(torch.ones(3))

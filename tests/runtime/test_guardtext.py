@@ -21,7 +21,20 @@ CASES = [
     ),
     (
         "tensor 'L['x']' dtype mismatch. expected Float, actual Double",
-        Guard("tensor", "x.dtype", "x.dtype == Float", "Float", "Double"),
+        Guard("tensor", "x.dtype", "x.dtype == float32", "float32", "float64"),
+    ),
+    (
+        "tensor 'L['self'].weight' dtype mismatch. expected Float, actual BFloat16. Guard failed on a parameter, "
+        "consider using torch._dynamo.config.force_parameter_static_shapes = False to allow dynamism on parameters.",
+        Guard("parameter", "self.weight.dtype", "self.weight.dtype == float32", "float32", "bfloat16"),
+    ),
+    (
+        "Cache line invalidated because L['___stack0'] got deallocated",
+        Guard("freed", "the value computed before the break", "the value computed before the break is still in memory"),
+    ),
+    (
+        "expected type of 'L['n']' to be a tensor type, ' but found <class 'int'>",
+        Guard("type", "n", "n is a tensor", "a tensor", "an int"),
     ),
     (
         "tensor 'L['x']' requires_grad mismatch. expected requires_grad=0",
@@ -97,3 +110,6 @@ def test_the_expression_to_ask_for_is_found(text: str, source: str | None) -> No
 def test_scopes_of_dynamos_are_left_out() -> None:
     assert readable("L['self']._modules['a']._parameters['weight']") == "self.a.weight"
     assert readable("___stack0.size()[1]") == "the value computed before the break.shape[1]"
+    assert readable("L['__resume_frame_values'][2]") == "the value computed before the break"
+    assert readable("dict.__getitem__(L['d'], list(dict.keys(L['d']))[0])") == "list(d.values())[0]"
+    assert readable("list(dict.keys(L['kw']))[0] == 'a'") == "list(kw)[0] == 'a'"

@@ -385,27 +385,30 @@ def test_where_torch_does_not_say_that_a_call_is_over(run: Any) -> None:
     """``fullgraph=True`` raises where nothing was compiled, without telling its hooks."""
     ran = run(
         """import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
-def nothing(x):
-    return 3
+class Mode(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
 
 def f(x):
     y = x.sin()
     torch._dynamo.graph_break()
     return y.cos()
 
-silent = torch.compile(nothing, backend="eager", fullgraph=True)
-for _ in range(2):
-    try:
-        silent(1)
-    except RuntimeError:
-        print("raised")
+silent = torch.compile(lambda x: x.sin(), backend="eager", fullgraph=True)
+try:
+    with Mode():
+        silent(torch.ones(8))
+except RuntimeError:
+    print("raised")
 compiled = torch.compile(f, backend="eager")
 for _ in range(5):
     compiled(torch.ones(8))
 """
     )
-    assert {calls.name: calls.calls for calls in ran.explanation.calls}["f"] == 4
+    assert ran.out == "raised\n"
+    assert [(calls.name, calls.calls) for calls in ran.explanation.calls] == [("f", 4)]
 
 
 def test_results_are_the_same_bit_by_bit(run: Any, tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ IS_WATCHED = "import sys; print(any(type(f).__name__ == '_ImportWatch' for f in 
     [
         ("subprocess.run([sys.executable, '-c', IS_WATCHED])", True),
         ("subprocess.run(f'python -W error -c \"{IS_WATCHED}\" > out; cat out', shell=True)", False),
-        ("subprocess.run(f'python -W error -c \"{IS_WATCHED}\"', shell=True)", True),
+        ("subprocess.run(f'python -W error -c \"{IS_WATCHED}\" 2>&1', shell=True)", True),
         ("subprocess.run(['nice', '-n', '1', 'python', '-c', IS_WATCHED])", True),
         ("subprocess.run(['env', '-i', sys.executable, '-c', IS_WATCHED])", False),
         ("subprocess.run([sys.executable, '-S', '-c', IS_WATCHED])", False),

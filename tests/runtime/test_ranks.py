@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import stat
+import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from programs import Done, Folder
+from programs import Done, Folder, environment
 
 from breakscan.findings import Origin, Site
 from breakscan.rulebook.library import load_library
@@ -20,6 +24,7 @@ from breakscan.runtime.explanation import Explanation, Recompile
 from breakscan.runtime.job import JobError, own_rank, shared_folder
 from breakscan.runtime.ranks import alike, compare, merge, ranks_in_words
 from breakscan.runtime.session import SessionError, read_run, start_session
+from breakscan.runtime.waiting import unfinished_ranks
 
 PROGRAM = """import os, signal, sys, time
 import torch
@@ -159,6 +164,30 @@ if __name__ == "__main__":
         assert report["ranks"]["differences"][0]["by_rank"] == {"0": "never", "1": "once"}
 
 
+@pytest.mark.torch
+@pytest.mark.skipif(sys.platform != "linux", reason="signals")
+def test_who_is_told_to_end_while_waiting_reports_first(folder: Folder) -> None:
+    pytest.importorskip("torch")
+    folder.write("script.py", "print('runs')\n")
+    variables = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "TMPDIR": str(folder.path)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "breakscan", "explain", "script.py"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=folder.path,
+        env=environment() | variables,
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline() == b"breakscan: waiting for rank 1 to end, at most 30 s\n"
+    told = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, b"runs\n")
+    assert time.monotonic() - told < 25
+    assert b"script.py finished with exit status 0" in err
+    assert b"rank 1 left no recording" in b" ".join(err.lower().split())
+
+
 @pytest.fixture
 def job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The environment of rank 1 of 4, on a machine with two of them, and its temporary folder."""
@@ -238,6 +267,19 @@ class TestSharedFolder:
         assert report
         assert (report.world_size, report.ranks) == (4, [3])
         assert report.endings == {2: "left no recording", 3: "is still running"}
+
+    def test_nobody_waits_for_a_rank_that_was_killed(self, job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        other = start_session(["train.py"])
+        monkeypatch.setenv("RANK", "2")
+        monkeypatch.setenv("LOCAL_RANK", "0")
+        session = start_session(["train.py"])
+        assert (session.reports, other.reports) == (True, False)
+        assert unfinished_ranks(session) == [3]
+        with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+            ended.wait()
+        file = other.folder / "run.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), "pid": ended.pid}))
+        assert unfinished_ranks(session) == []
 
 
 SITE = Site("train.py", 4, 1, 4, 9)

@@ -139,7 +139,7 @@ class TestCompile:
     USE = """import torch
 from model import Net, other, step
 x = torch.linspace(0, 1, 5)
-print(step(x).tolist(), Net()(x).tolist(), other(x).tolist(), Net.scale(x).tolist(), Net.scale.__qualname__)
+print(step(x).tolist(), Net()(x).tolist(), other(x).tolist(), Net().scale(x).tolist(), Net.scale.__qualname__)
 """
 
     def test_what_a_module_defines(self, folder: Folder) -> None:
@@ -167,7 +167,7 @@ print(step(x).tolist(), Net()(x).tolist(), other(x).tolist(), Net.scale(x).tolis
         ):
             assert report["notices"].count(said) == 1
             assert done.err.decode().count(said) == 1
-        assert "model:Net compiled" not in " ".join(report["notices"])
+        assert len([notice for notice in report["notices"] if "--compile" in notice]) == 3
 
     def test_a_program_without_torch_is_told_so_and_the_error_stands(self, folder: Folder) -> None:
         folder.write("use.py", "import model\n")
@@ -205,9 +205,8 @@ if __name__ == "__main__":
         assert plain.status == 0
         assert (done.status, done.out) == (0, plain.out)
         # Both are compiled, so the break is met from within Net.forward, and in step alone.
-        (found,) = report["breaks"]
-        assert found["site"]["line"] == 4
-        assert found["count"] == 2
+        assert {found["site"]["line"] for found in report["breaks"]} == {4}
+        assert sum(found["count"] for found in report["breaks"]) == 2
 
     def test_a_name_that_the_script_does_not_bind_is_refused_at_once(self, folder: Folder) -> None:
         folder.write("own.py", "print('runs')\nclass Net: pass\n")

@@ -19,15 +19,26 @@ from breakscan.runtime.records import FrameEnded
 
 @dataclass(frozen=True, slots=True)
 class FrameOutcome:
-    """A frame's code, the exception by which it fell to eager, and the reason of a silent skip.
-
-    ``raised`` says that the exception goes on to the user's code.
-    """
+    """A frame's code, the exception by which it fell to eager, the reason of a silent skip, and what converted it."""
 
     code: CodeType
     error: Exception | None
     skip_reason: str | None
-    raised: bool
+    converter: Any
+
+    @property
+    def raised(self) -> bool:
+        """Whether the exception goes on to the user's code, as ``ConvertFrame.__call__`` and ``fullgraph=True`` decide
+        it."""
+        from torch._dynamo import config
+
+        if self.error is None:
+            return False
+        if getattr(self.converter, "_one_graph", False):
+            return True
+        if getattr(getattr(self.converter, "_box", None), "error_on_graph_break", False):
+            return True
+        return not (is_break(self.error) or config.suppress_errors)
 
 
 FrameSink = Callable[[FrameOutcome], None]
@@ -43,10 +54,10 @@ def frame_outcomes(sink: FrameSink) -> Iterator[bool]:
                 # One more Python frame now stands between Dynamo and the user's.
                 result = original(self, frame, *args, skip=skip + 1, **kwargs)
             except Exception as error:
-                sink(FrameOutcome(frame.f_code, error, None, _reaches_user(self, error)))
+                sink(FrameOutcome(frame.f_code, error, None, self))
                 raise
             if getattr(result, "guarded_code", None) is None:
-                sink(FrameOutcome(frame.f_code, None, getattr(result, "skip_reason", None), False))
+                sink(FrameOutcome(frame.f_code, None, getattr(result, "skip_reason", None), self))
             return result
 
         return call
@@ -79,14 +90,3 @@ def is_break(error: Exception | None) -> bool:
     from torch._dynamo.exc import Unsupported
 
     return isinstance(error, Unsupported)
-
-
-def _reaches_user(convert: Any, error: Exception) -> bool:
-    """As ``ConvertFrame.__call__`` and ``fullgraph=True`` decide it."""
-    from torch._dynamo import config
-
-    if getattr(convert, "_one_graph", False):
-        return True
-    if getattr(getattr(convert, "_box", None), "error_on_graph_break", False):
-        return True
-    return not (is_break(error) or config.suppress_errors)

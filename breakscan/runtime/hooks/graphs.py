@@ -21,10 +21,11 @@ _OPERATIONS = ("call_function", "call_method", "call_module")
 
 @contextmanager
 def compiled_graphs(
-    sink: Callable[[Any, Any, Any, float, float], int | None], meter: RunMeter | None = None
+    sink: Callable[[Any, Any, Any, Any, float, float], Callable[..., Any] | None],
 ) -> Iterator[bool]:
-    """Hands each graph that the backend compiled to the sink: its tracer, its module, its example inputs, when the
-    backend began, how many seconds it took.  Where the sink returns a number for it, its runs are timed by ``meter``.
+    """Hands each graph that the backend compiled to the sink: its tracer, its module, its example inputs, what the
+    backend made of it, when it began, how many seconds it took.  What the sink returns runs in place of the graph,
+    unless that is None.
 
     Yields False where this torch has no such hook: nothing is recorded then.
     """
@@ -33,13 +34,7 @@ def compiled_graphs(
         def call_user_compiler(self: Any, gm: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
             began = time.perf_counter()
             compiled = original(self, gm, example_inputs, *args, **kwargs)
-            number = sink(self, gm, example_inputs, began, time.perf_counter() - began)
-            if meter is None or number is None or self.export or getattr(self, "package", None) is not None:
-                # What is exported or stored is the backend's own.
-                return compiled
-            return meter.graph(
-                _as_dynamo_calls_it(compiled), number, bool(_break_behind(self)), _cuda_device(example_inputs)
-            )
+            return sink(self, gm, example_inputs, compiled, began, time.perf_counter() - began) or compiled
 
         return call_user_compiler
 
@@ -62,6 +57,14 @@ def graph_record(output: Any, module: Any, inputs: Any, number: int, at: float, 
         seconds=seconds,
         inputs=tuple(_input_name(node) for node in module.graph.nodes if node.op == "placeholder"),
     )
+
+
+def metered_graph(output: Any, inputs: Any, compiled: Any, number: int, meter: RunMeter) -> Callable[..., Any] | None:
+    """The compiled graph, its runs timed by ``meter``.  None where it is exported or stored, and has to be what the
+    backend made."""
+    if output.export or getattr(output, "package", None) is not None:
+        return None
+    return meter.graph(_as_dynamo_calls_it(compiled), number, bool(_break_behind(output)), _cuda_device(inputs))
 
 
 def _input_name(node: Any) -> str:

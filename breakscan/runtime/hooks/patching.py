@@ -6,7 +6,18 @@ import pkgutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FunctionType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def untraced(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, kept off the compiler.  Where a compiled function was given up, what it calls is compiled instead,
+    and a hook that is called from there would be as well."""
+    from torch.compiler import disable
+
+    return disable(function)  # type: ignore[no-any-return, no-untyped-call]
 
 
 @contextmanager

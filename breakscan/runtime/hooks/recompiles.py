@@ -26,8 +26,8 @@ _MODULES = ("torch._dynamo.guards", "torch._dynamo.convert_frame")
 
 
 @contextmanager
-def recompilations(sink: Callable[[list[Any], FrameType], None]) -> Iterator[bool]:
-    """Hands the compiled versions that did not fit, newest first, and the frame to the sink.
+def recompilations(sink: Callable[[Any, FrameType], None]) -> Iterator[bool]:
+    """Hands the compiled versions that did not fit, as Dynamo holds them, and the frame to the sink.
 
     Yields False where this torch has no such hook: nothing is recorded then.
     """
@@ -36,7 +36,7 @@ def recompilations(sink: Callable[[list[Any], FrameType], None]) -> Iterator[boo
         def reasons(entries: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
             # With skip_logging, Dynamo only asks; it recompiles nothing.
             if not (kwargs.get("skip_logging") or (len(args) > 1 and args[1])):
-                sink(_entries(entries), frame)
+                sink(entries, frame)
             return original(entries, frame, *args, **kwargs)
 
         return reasons
@@ -45,18 +45,18 @@ def recompilations(sink: Callable[[list[Any], FrameType], None]) -> Iterator[boo
         yield available
 
 
-def recompile_record(entries: list[Any], frame: Any) -> RecompileSeen:
+def recompile_record(entries: Any, frame: Any) -> RecompileSeen:
     """The recompile as the recording keeps it."""
     return RecompileSeen(
         compile_id=current_compile_id(),
         frame=code_of(frame.f_code),
-        guards=tuple(guard for entry in entries if (guard := _failed_guard(entry, frame))),
+        guards=tuple(guard for entry in _entries(entries) if (guard := _failed_guard(entry, frame))),
         stack=stack_above_dynamo(),
     )
 
 
 def _entries(entries: Any) -> list[Any]:
-    """The cache entries: a list since torch 2.13, a linked list before."""
+    """The cache entries, newest first: a list since torch 2.13, a linked list before."""
     if isinstance(entries, list):
         return entries
     found = []

@@ -134,11 +134,18 @@ class _Threads(threading.local):
 class RunMeter:
     """Counts and times what runs in this process, and hands records of it to ``write``.
 
-    ``due`` is the time from which on the end of a call calls :meth:`write_again`.  What ``write`` raises is the
-    caller's to handle.  Counts are not locked: where threads run one graph at once, a run may be lost.
+    ``due`` is the time from which on the end of a call calls ``write_again``.  What is called while the program runs
+    goes through ``guarded``, which keeps what it raises off the program.  Counts are not locked: where threads run one
+    graph at once, a run may be lost.
     """
 
-    def __init__(self, write: Callable[[Record], None]) -> None:
+    def __init__(
+        self,
+        write: Callable[[Record], None],
+        guarded: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function,
+    ) -> None:
+        self.trace = guarded(self._trace)
+        self.write_again = guarded(self._write_again)
         self.to_trace = TRACED_RUNS
         self._states: list[weakref.ref[ThreadState]] = []
         self.threads = _Threads(self._states)
@@ -177,14 +184,14 @@ class RunMeter:
                 state.steady = False
                 state.last = state.device_gap = None
 
-    def trace(self, number: int, began: float, seconds: float) -> None:
+    def _trace(self, number: int, began: float, seconds: float) -> None:
         """Keeps a run for the timeline."""
         self.to_trace -= 1
         self._traced.append((number, began, seconds))
-        if len(self._traced) >= _BATCH or not self.to_trace:
+        if len(self._traced) >= _BATCH or self.to_trace <= 0:
             self._write_traced()
 
-    def write_again(self, now: float) -> None:
+    def _write_again(self, now: float) -> None:
         """Writes less and less often, so that what is on disk is nearly what happened, and writing costs nothing."""
         began = perf_counter()
         self._since = self._since or now
@@ -196,8 +203,7 @@ class RunMeter:
     def write(self) -> None:
         """Writes all that has not been written yet."""
         self.device.read()
-        if self._traced:
-            self._write_traced()
+        self._write_traced()
         for tally in self._tallies():
             for record in tally.records():
                 self._write(record)
@@ -217,8 +223,10 @@ class RunMeter:
 
     def _write_traced(self) -> None:
         traced, self._traced = self._traced, []
-        graphs, starts, seconds = zip(*traced, strict=True)
-        self._write(RunsTraced(graphs, starts, seconds))
+        # Another thread can have been faster.
+        if traced:
+            graphs, starts, seconds = zip(*traced, strict=True)
+            self._write(RunsTraced(graphs, starts, seconds))
 
 
 @contextmanager
@@ -269,7 +277,7 @@ def _timed(compiled: Callable[..., Any], tally: GraphTally, meter: RunMeter) -> 
             state.graph_seconds = before + seconds
             state.ended = ended
             state.last = tally
-        if meter.to_trace:
+        if meter.to_trace > 0:
             meter.trace(tally.number, began, seconds)
         return result
 

@@ -44,8 +44,9 @@ def silent_skips(sink: Callable[[CodeType, str], None]) -> Iterator[bool]:
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def handle_skip(self: Any, result: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
-            if result.guarded_code is None and result.skip_reason is not None:
-                sink(frame.f_code, result.skip_reason)
+            reason = getattr(result, "skip_reason", None)
+            if reason is not None and getattr(result, "guarded_code", None) is None:
+                sink(frame.f_code, reason)
             return original(self, result, frame, *args, **kwargs)
 
         return handle_skip

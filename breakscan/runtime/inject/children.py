@@ -173,6 +173,8 @@ def _simple_command(text: bytes) -> "list[bytes]":
     """The words of a shell command that runs one program; empty for a command that runs more: the others
     would see what is meant for Python."""
     quote = ""
+    # ``2>&1`` runs nothing.
+    text = text.replace(b">&", b">").replace(b"&>", b">")
     for character in text.decode("latin-1"):
         if character in "`$\n" or (not quote and character in ";&|("):
             return []

@@ -12,7 +12,7 @@ dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(4))
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(512, 512) for _ in range(4))
 
     def forward(self, x):
         for layer in self.layers:
@@ -20,6 +20,6 @@ class Net(torch.nn.Module):
         return x
 
 
-model = torch.nn.parallel.DistributedDataParallel(Net(), bucket_cap_mb=0.02)
-torch.compile(model, backend="aot_eager")(torch.ones(2, 64)).sum().backward()
+model = torch.nn.parallel.DistributedDataParallel(Net(), bucket_cap_mb=1)
+torch.compile(model, backend="aot_eager")(torch.ones(2, 512)).sum().backward()
 dist.destroy_process_group()

@@ -5,7 +5,6 @@ expect: any(g["kind"] == "TENSOR_MATCH" for c in compiles for g in c["guards"]) 
 
 import torch
 
-
 scale = 3
 
 

@@ -1,0 +1,35 @@
+"""Shows in the title of the terminal's window how a long run goes: the screen is the program's."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from breakscan.reports.wording import counted
+from breakscan.runtime.tally import Tally
+
+
+def live_title(folder: Path) -> Callable[[], None] | None:
+    """What to call now and then while the program runs; None where there is no terminal that has a title."""
+    if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "linux"):
+        return None
+    tally = Tally(folder)
+
+    def show() -> None:
+        with contextlib.suppress(OSError, ValueError):
+            tally.read()
+            # One write, so that nothing of the program's comes in between.
+            os.write(sys.stderr.fileno(), f"\x1b]2;{title(tally)}\x07".encode())
+
+    return show
+
+
+def title(tally: Tally) -> str:
+    """``breakscan: 12 graphs, 3 breaks, 2 recompiles, 41 s compiling``."""
+    parts = [counted(tally.kinds["GraphCompiled"], "graph"), counted(tally.kinds["BreakSeen"], "break")]
+    if recompiles := tally.kinds["RecompileSeen"]:
+        parts.append(counted(recompiles, "recompile"))
+    return f"breakscan: {', '.join(parts)}, {tally.compile_seconds:.0f} s compiling"
