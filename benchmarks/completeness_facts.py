@@ -1,7 +1,18 @@
+"""What a text has to say to have told a behaviour: the same for every tool, in the words of each of them.
+
+A behaviour is *told* where one file of a tool's output matches all patterns of ``says``, and names the line that it is
+about where there is one.  It is *partly* told where the patterns match but no such line is there, or where the weaker
+``part`` matches: that something of the kind happened.  Patterns are case-sensitive, and ``.`` matches no newline.
+"""
+
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+
+from behaviour import Behaviour
 
 
 class Verdict(str, Enum):
@@ -10,13 +21,96 @@ class Verdict(str, Enum):
     NOT_TOLD = "no"
 
 
+BREAK = r"graph_break_reason_|Graph break in user code|Break Reason \d|torch_dynamo_resume_in|from user code"
+"""That a graph broke, or that torch.compile raised because of it, but not why."""
+RECOMPILE = r"recompile_reasons_|Recompiling function|recompiled \d"
+NO_GRAPH = r"Graph Count: 0|\[Empty graph\] +\[\d"
+GIVEN_UP = r"falling back to eager|runs as plain Python|\[\d+/\d+\]\s+Unsupported\b"
+"""The last is tlparse's table of failures: a break behind which the function goes on is a ``RestartAnalysis`` there."""
+PRINT = r"`print`|BRK401"
+
+
 @dataclass(frozen=True)
 class Fact:
-    pattern: str
+    """``lines`` are the marks of the lines that are to be named, all of them."""
+
+    says: tuple[str, ...]
+    lines: tuple[str, ...] = ("here",)
+    part: str | None = None
 
 
-FACTS = {}
+FACTS = {
+    # What broke, and what came of it.
+    "branch_splits": Fact((r"[Dd]ata-dependent branching|generic_jump|branch-on-tensor",), part=BREAK),
+    "break_in_loop": Fact((PRINT, GIVEN_UP), part=rf"{BREAK}|{NO_GRAPH}"),
+    "break_in_try": Fact((PRINT, GIVEN_UP), part=rf"{BREAK}|{NO_GRAPH}"),
+    "disabled_function": Fact((r"torch\.compiler\.disable",), part=BREAK),
+    "dynamic_shape": Fact((r"Dynamic shape operator|nonzero.default|BRK301",), part=BREAK),
+    "framework_break": Fact((r"Graph breaks inside torch",), (), part=BREAK),
+    "fullgraph_raises": Fact((PRINT,), part=BREAK),
+    "hidden_break": Fact((PRINT, GIVEN_UP), part=rf"{BREAK}|{NO_GRAPH}"),
+    "item_waits": Fact((r"Tensor\.item\(\)|\.item\(\)|tensor-item",), part=BREAK),
+    "keep_going": Fact((PRINT,), ("here", "second"), part=BREAK),
+    "killed": Fact((PRINT,), part=BREAK),
+    "rest_runs_eager": Fact((PRINT, GIVEN_UP), ("second",), part=BREAK),
+    "spawned_child": Fact((PRINT,), part=BREAK),
+    "unsupported_with": Fact(
+        (r"[Uu]nsupported context manager|unsupported-with|BRK4\d\d .*with", GIVEN_UP), part=rf"{BREAK}|{NO_GRAPH}"
+    ),
+    # Once: not as one entry for each compilation that met it.
+    "print_three_calls_deep": Fact((PRINT, r"1 site breaks the graph 3 times|splits the graph 3×"), part=BREAK),
+    # What a break costs.
+    "gap_is_priced": Fact((r"[12]\d(\.\d+)? ms a pass",), part=BREAK),
+    # What was not compiled, and why.
+    "backend_fails_silently": Fact((r"no such kernel",)),
+    "backend_raises": Fact((r"no such kernel",), ()),
+    "ddp_over_sequential": Fact((r"Nothing was compiled|not one graph|Graph Count: 0",), ()),
+    "generator": Fact((r"[Gg]enerators? (cannot|function|is not)|trace generator",), part=NO_GRAPH),
+    "never_called": Fact((r"never called",), ()),
+    "nothing_to_compile": Fact((r"nothing to compile|Graph Count: 0|[Nn]o ops traced|no tensor",), ()),
+    "recompile_limit": Fact((r"recompile.?limit",), ()),
+    "switched_off": Fact((r"TORCH_COMPILE_DISABLE",), (), part=NO_GRAPH),
+    # What was compiled again, and at which call.
+    "cascade": Fact((r"from 1 cause",), part=RECOMPILE),
+    "changed_dtype": Fact((r"Float\b.*Double\b|float32.*float64",), part=RECOMPILE),
+    "counter_attribute": Fact((r"self\.steps",), part=RECOMPILE),
+    "grad_mode": Fact((r"grad_mode",), part=RECOMPILE),
+    "size_change": Fact((r"expected 4, actual 5|was 4, then 5",), part=RECOMPILE),
+    "text_argument": Fact((r"'a'.*'b'",), (), part=RECOMPILE),
+    # What the compiler made.
+    "cache_hit": Fact((r"fx_graph_cache_hit|fx_graph( \d miss,)? 1 hit",), ()),
+    "cache_miss": Fact((r"fx_graph_cache_miss|fx_graph 1 miss",), ()),
+    "compile_phases": Fact(
+        (r"[Ii]nductor[^\n]{0,160}?\d+\.\d+|inductor \d+ (ms|s)",), (), part=r"_compile\.compile_inner"
+    ),
+    "compiled_autograd": Fact((r"compiled_autograd\.ops|compiled_autograd_graph_|[Cc]ompiled autograd: \d",), ()),
+    "ddp_buckets": Fact((r"DDP buckets: |optimize_ddp_split|DDPOptimizer intentional graph-break",), ()),
+    "graphs_and_runs": Fact((r"\bf +2 +7 +\d",), part=r"sin\(\);|Graph Count: 1"),
+    "guards": Fact((r"TENSOR_MATCH", r"scale"), part=r"TENSOR_MATCH|cpp_guards_str_"),
+    "kernels": Fact(
+        (r"extern_kernels\.mm", r"cpp_fused_add_sin", r"aten\.linalg_qr\.default"), (), part=r"inductor_output_code_"
+    ),
+    "saved_for_backward": Fact((r"saved for backward\b|SavedForBackwards",), (), part=r"aot_forward_graph_"),
+    "specialised_size": Fact((r"[Ss]peciali[sz]ed?\b.*\b6\b|== 6",)),
+}
 
 
-def judge(*a):
-    return Verdict.NOT_TOLD
+def judge(behaviour: Behaviour, files: Sequence[str]) -> Verdict:
+    """What the files of a tool's output tell of a behaviour."""
+    fact = FACTS[behaviour.name]
+    saying = [text for text in files if all(re.search(pattern, text) for pattern in fact.says)]
+    if any(all(_names(text, behaviour, mark) for mark in fact.lines) for text in saying):
+        return Verdict.TOLD
+    partly = saying or (fact.part and any(re.search(fact.part, text) for text in files))
+    return Verdict.PARTLY if partly else Verdict.NOT_TOLD
+
+
+def _names(text: str, behaviour: Behaviour, mark: str) -> bool:
+    """Whether a text names the marked line; for a function, any line from its first decorator on will do."""
+    last = behaviour.line(mark)
+    lines = behaviour.path.read_text(encoding="utf-8").splitlines()
+    first = last
+    while lines[last - 1].startswith("def ") and lines[first - 2].startswith("@"):
+        first -= 1
+    numbers = "|".join(str(number) for number in range(first, last + 1))
+    return bool(re.search(rf"\b{behaviour.path.stem}\.py(:|\\?\",? line |,? line )({numbers})\b", text))

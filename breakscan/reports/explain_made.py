@@ -111,12 +111,16 @@ def _cudagraphs(explanation: Explanation) -> str | None:
 
 
 def _specialisations(explanation: Explanation) -> str | None:
-    """A line at a time: all the sizes that it holds fixed are mended by one change."""
+    """A line at a time: all the sizes that it holds fixed are mended by one change.  What was compiled again over such
+    a size is told with the recompiles."""
+    told = {recompile.subject for recompile in explanation.recompiles}
     at_line: dict[str, list[str]] = {}
     for s in explanation.specialisations:
+        if not told.isdisjoint(s.sources):
+            continue
         where = f" at {place(s.site)}" if s.site else ""
         at_line.setdefault(where, []).append(f"{', '.join(s.sources) or 'a size'} became constant ({s.value})")
-    said = [f"{sizes[0]}{_as_did(len(sizes) - 1)}{where}" for where, sizes in at_line.items()]
+    said = [f"{sizes[0]}{_as_did(len(set(sizes)) - 1)}{where}" for where, sizes in at_line.items()]
     return f"{'; '.join(said[:_MOST_NAMED])}{_and_more(len(said) - _MOST_NAMED)}" if said else None
 
 

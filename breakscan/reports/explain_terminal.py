@@ -215,7 +215,8 @@ class _Report:
         if count > 1 or always_count:
             text.append(f" {count}×", f"not bold {style}")
         rest = Text(rule or "", "bold")
-        rest.append("  " if rule and function else "")
+        between = "  " if len(INDENT) + rest.cell_len + len(f"  in {function}") <= self.width else f"\n{INDENT}"
+        rest.append(between if rule and function else "")
         rest.append(f"in {function}" if function else "", "not bold dim")
         text.append("  " if text.cell_len + rest.cell_len + 2 <= self.width else f"\n{INDENT}")
         self.console.print(text.append_text(rest) if rest else text)

@@ -176,5 +176,6 @@ def _torchs_modules(calls: Iterable[CompileCalled], owners: Owners) -> tuple[str
 
 
 def _is_torchs_own(call: CompileCalled) -> bool:
-    # The last frame is the hook's, which carries the name of torch's file.
-    return any(is_compiler_entry(frame.path) for frame in call.stack[:-1])
+    """Whether torch asked, for the wrapper around a module.  The file alone does not tell: the hook's frames carry its
+    name as well."""
+    return any(is_compiler_entry(frame.path) and frame.name == "_initialize" for frame in call.stack)

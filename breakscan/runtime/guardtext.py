@@ -44,8 +44,9 @@ _PIECES = {"size": "shape[{}]", "stride": "stride()[{}]", "rank": "dim()"}
 @dataclass(frozen=True, slots=True)
 class Guard:
     """A guard in the user's words.  ``kind`` is one of size, stride, tensor (another property of one), parameter (a
-    property of one that a module holds), type, identity, freed (what a version was compiled for is gone), presence, global, backend, alias, value, other; ``subject`` the expression that is guarded, ``demand``
-    what had to hold, ``old`` and ``new`` the value then and now, where the text tells them."""
+    property of one that a module holds), type, identity, freed (what a version was compiled for is gone), presence,
+    global, backend, alias, value, other; ``subject`` the expression that is guarded, ``demand`` what had to hold,
+    ``old`` and ``new`` the value then and now, where the text tells them."""
 
     kind: str
     subject: str

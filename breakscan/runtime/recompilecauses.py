@@ -32,8 +32,8 @@ _ARGUMENTS = re.compile(r"^(?:len\((?:kw)?args\)|(?:not )?'\w+' in kwargs|list\(
 _SPREADING = ("size", "stride", "tensor", "parameter", "type", "global")
 """Kinds of guards that, once one fails, fail in all functions that the changed input runs through."""
 _KEEP_IN_GRAPH = (
-    "as an index, a tensor of one number is compiled in as that number; table.index_select(0, t.reshape(1)) in place of "
-    "table[t] keeps it in the graph"
+    "as an index, a tensor of one number is compiled in as that number; table.index_select(0, t.reshape(1)) in place "
+    "of table[t] keeps it in the graph"
 )
 _KEEP_SIZE = "keep the size constant, as by padding or drop_last=True"
 _APART = ("0", "1")
@@ -100,7 +100,7 @@ class _Change:
     values: set[_Values] = field(default_factory=set)
 
     def brings(self, frame: Code, guard: Guard, values: _Values, *, is_last: bool) -> bool:
-        """Whether another recompile at the same call is of this change, too.  ``is_last`` says that none lies between."""
+        """Whether another recompile at the same call is of this change; ``is_last`` says that none lies between."""
         same = all(values) and values in self.values
         if guard.kind in _SPREADING:
             return same or (is_last and frame not in self.frames)
@@ -164,11 +164,15 @@ def _recompile(
 
 
 def _origin(seen: RecompileSeen, lens: Lens) -> Origin:
-    """Whose the function is; one that was made as text, as the methods of dataclasses are, is its caller's."""
-    callers = lens.callers(seen.stack)
-    if seen.frame.path == "<string>" and not lens.sources.line(seen.frame.path, seen.frame.line) and callers:
-        return callers[-1].origin
-    return lens.origin(seen.frame.path)
+    caller = _caller_of_generated(seen, lens)
+    return lens.origin(caller.path if caller else seen.frame.path)
+
+
+def _caller_of_generated(seen: RecompileSeen, lens: Lens) -> StackFrame | None:
+    """Who called a function that was made as text and has no file, as the methods of dataclasses are."""
+    if seen.frame.path != "<string>" or lens.sources.line(seen.frame.path, seen.frame.line) is not None:
+        return None
+    return next(reversed(lens.not_torchs(seen.stack)), None)
 
 
 def _trigger(seen: RecompileSeen, lens: Lens) -> Caller | None:
@@ -233,9 +237,10 @@ def _name(guard: Guard) -> str:
 
 def _site(seen: RecompileSeen, failed: FailedGuard | None, guard: Guard, lens: Lens) -> Site:
     """Where the code relies on the guard, as torch says; else the parameter that it is about, else the function.  Of a
-    module of torch's it is the call: there is no code of the user's."""
+    module of torch's and of a generated function it is the call: there is no code of the user's."""
     frame = seen.frame
-    if is_module_wrapper(frame.path) and (call := _call(seen, lens)):
+    call = _call(seen, lens) if is_module_wrapper(frame.path) else _caller_of_generated(seen, lens)
+    if call:
         return lens.sources.site(call.path, call.line, call.column, call.end_column)
     if failed and failed.stack:
         where = failed.stack[-1]

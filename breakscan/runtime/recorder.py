@@ -24,6 +24,7 @@ from breakscan.runtime.hooks.fullgraph import FullgraphAside
 from breakscan.runtime.hooks.graphs import compiled_graphs, graph_record, metered_graph
 from breakscan.runtime.hooks.guards import built_guards, with_lines
 from breakscan.runtime.hooks.late import LateHooks
+from breakscan.runtime.hooks.own_code import own_code_skipped
 from breakscan.runtime.hooks.patching import untraced
 from breakscan.runtime.hooks.ranks import RankWatch
 from breakscan.runtime.hooks.recompiles import recompilations, recompile_record
@@ -100,6 +101,7 @@ class Recorder:
             hooks["fullgraph"] = self._fullgraph.installed()
         for name, hook in hooks.items():
             self._guarded(name, self._install)(name, hook)
+        self._guarded("recorder", lambda: self._hooks.enter_context(own_code_skipped()))()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import Folder
 
+import breakscan
 from breakscan.runtime.recording import read_recording
-from breakscan.runtime.records import BreakSeen, HookFailed, HookInstalled, Record
+from breakscan.runtime.records import BreakSeen, CompileStarted, FrameEnded, HookFailed, HookInstalled, Record
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -160,3 +162,21 @@ def test_nothing_is_kept_alive(recorder: Any) -> None:
     del tensor
     gc.collect()
     assert gone() is None
+
+
+def test_dynamo_does_not_try_to_compile_the_recorder(folder: Folder) -> None:
+    """Where torch compiles a backward in the midst of compiled code, functions of ours are called there."""
+    folder.write(
+        "program.py",
+        "import sys, torch\n"
+        f"sys.path.append({str(Path(breakscan.__file__).parent.parent)!r})\n"
+        "import ast\nfrom breakscan.analysis.index import walk\n\n\n"
+        "@torch.compiler.disable(recursive=False)\ndef between(x):\n    return x + len(list(walk(ast.Pass())))\n\n\n"
+        "@torch.compile(backend='eager')\ndef step(x):\n    return between(x.sin()).cos()\n\n\n"
+        "step(torch.ones(3))\n",
+    )
+    folder.explain("--save", "kept", "program.py")
+    records = [record for records in read_recording(folder.path / "kept") for record in records]
+    assert [record.code.name for record in records if isinstance(record, CompileStarted)]
+    given_up = [record.frame.name for record in records if isinstance(record, FrameEnded)]
+    assert "walk" not in given_up

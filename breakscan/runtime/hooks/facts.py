@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from enum import Enum
@@ -13,7 +14,8 @@ from typing import Any
 from breakscan.runtime.guardtext import with_article
 from breakscan.runtime.records import Code, StackFrame
 
-_OURS = str(Path(__file__).parent.parent.parent)
+OURS = str(Path(__file__).parent.parent.parent) + os.sep
+"""The folder of breakscan's own code."""
 
 LONGEST = 80
 """Characters of a value that a report shows."""
@@ -40,7 +42,7 @@ def calling_stack(frame: FrameType | None) -> tuple[StackFrame, ...]:
     """The stack that ends in ``frame``, outermost first, without frames of ours."""
     frames: list[StackFrame] = []
     while frame is not None:
-        if not frame.f_code.co_filename.startswith(_OURS):
+        if not frame.f_code.co_filename.startswith(OURS):
             frames.append(StackFrame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
         frame = frame.f_back
     return tuple(reversed(frames))

@@ -13,7 +13,7 @@ from types import CodeType
 from typing import Any
 
 from breakscan.runtime.hooks.facts import code_of, stack_of
-from breakscan.runtime.hooks.patching import wrapped
+from breakscan.runtime.hooks.patching import leave_no_trace, wrapped
 from breakscan.runtime.records import FrameEnded
 
 
@@ -55,6 +55,7 @@ def frame_outcomes(sink: FrameSink) -> Iterator[bool]:
                 result = original(self, frame, *args, skip=skip + 1, **kwargs)
             except Exception as error:
                 sink(FrameOutcome(frame.f_code, error, None, self))
+                leave_no_trace(error)
                 raise
             if getattr(result, "guarded_code", None) is None:
                 sink(FrameOutcome(frame.f_code, None, getattr(result, "skip_reason", None), self))

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from breakscan.runtime.hooks.facts import code_of, current_compile_id, stack_of
-from breakscan.runtime.hooks.patching import wrapped
+from breakscan.runtime.hooks.patching import leave_no_trace, wrapped
 from breakscan.runtime.hooks.runs import RunMeter
 from breakscan.runtime.records import GraphCompiled, GraphNode, StackFrame
 from breakscan.runtime.tracebacks import innermost_frame
@@ -33,7 +33,11 @@ def compiled_graphs(
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def call_user_compiler(self: Any, gm: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
             began = time.perf_counter()
-            compiled = original(self, gm, example_inputs, *args, **kwargs)
+            try:
+                compiled = original(self, gm, example_inputs, *args, **kwargs)
+            except Exception as error:
+                leave_no_trace(error)
+                raise
             return sink(self, gm, example_inputs, compiled, began, time.perf_counter() - began) or compiled
 
         return call_user_compiler

@@ -13,7 +13,7 @@ from types import CodeType
 from typing import Any
 
 from breakscan.runtime.hooks.facts import code_of, stack_of
-from breakscan.runtime.hooks.patching import wrapped
+from breakscan.runtime.hooks.patching import leave_no_trace, wrapped
 from breakscan.runtime.records import GuardsBuilt, StackFrame
 
 
@@ -26,7 +26,11 @@ def built_guards(sink: Callable[[CodeType, Any], None]) -> Iterator[bool]:
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def init(self: Any, f_code: Any, output_graph: Any, *args: Any, **kwargs: Any) -> None:
-            original(self, f_code, output_graph, *args, **kwargs)
+            try:
+                original(self, f_code, output_graph, *args, **kwargs)
+            except Exception as error:
+                leave_no_trace(error)
+                raise
             sink(f_code, output_graph)
 
         return init

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from breakscan.runtime.hooks.facts import current_compile_id
-from breakscan.runtime.hooks.patching import wrapped
+from breakscan.runtime.hooks.patching import leave_no_trace, wrapped
 from breakscan.runtime.records import BytesMoved
 
 MODULE = "torch._inductor.graph"
@@ -26,7 +26,11 @@ def generated_modules(sink: Callable[[Any], None]) -> Iterator[bool]:
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def compile_to_module(self: Any, *args: Any, **kwargs: Any) -> Any:
-            module = original(self, *args, **kwargs)
+            try:
+                module = original(self, *args, **kwargs)
+            except Exception as error:
+                leave_no_trace(error)
+                raise
             sink(self)
             return module
 

@@ -20,6 +20,12 @@ def untraced(function: Callable[P, T]) -> Callable[P, T]:
     return disable(function)  # type: ignore[no-any-return, no-untyped-call]
 
 
+def leave_no_trace(error: BaseException) -> None:
+    """Takes the frame that handles an exception, and raises it again, out of its traceback: torch prints it, to the
+    user, where a backend fails.  Python 3.10 puts it back."""
+    error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+
+
 @contextmanager
 def wrapped(owners: Sequence[str], name: str, wrap: Callable[[Any], Callable[..., Any]]) -> Iterator[bool]:
     """Replaces ``name`` in each owner by ``wrap(original)``.  An owner is a module, ``package.module``, or a class in

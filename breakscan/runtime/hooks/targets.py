@@ -13,7 +13,7 @@ from types import CodeType
 from typing import Any
 
 from breakscan.runtime.hooks.facts import calling_stack, code_of
-from breakscan.runtime.hooks.patching import wrapped
+from breakscan.runtime.hooks.patching import leave_no_trace, wrapped
 from breakscan.runtime.records import Code, CompileCalled, FrameEnded
 
 
@@ -27,7 +27,11 @@ def compile_calls(sink: Callable[[Any, Any], None]) -> Iterator[bool]:
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(self: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
             sink(self, fn)
-            return original(self, fn, *args, **kwargs)
+            try:
+                return original(self, fn, *args, **kwargs)
+            except Exception as error:
+                leave_no_trace(error)
+                raise
 
         return call
 

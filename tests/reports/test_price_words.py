@@ -1,0 +1,43 @@
+"""What breaks cost, in words that add up."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+from explain_results import BREAK, PRICE, explanation
+
+from breakscan.findings import Verdict
+from breakscan.reports.explain_terminal import write_explanation
+from breakscan.reports.price_words import ceiling_sentence
+from breakscan.runtime.compiled import Calls
+
+STACK = BREAK.stack
+OUTER = STACK[0].function or ""
+
+
+def report(price: float, verdict: Verdict = Verdict.SPLITS) -> str:
+    """Ten calls of 10 ms each, of which 6 ms lie outside graphs, 1 ms behind breaks."""
+    site = replace(BREAK, verdict=verdict, price=replace(PRICE, passes=10, host_seconds=price))
+    told = explanation(breaks=[site], frames=[], calls=(Calls(OUTER, 10, 0.1, 0.04, 0.01),))
+    stream = io.StringIO()
+    write_explanation(told, stream)
+    return " ".join(stream.getvalue().split())
+
+
+def test_a_share_of_the_time_in_calls_is_told() -> None:
+    assert "10 passes, 10% of the time in calls" in report(0.001)
+
+
+def test_no_share_where_passes_took_longer_than_the_steady_calls() -> None:
+    assert "7.0 ms a pass" in report(0.007)
+    assert "of the time in calls" not in report(0.007)
+
+
+def test_what_leads_to_a_function_that_runs_eager_can_save_all_outside_graphs() -> None:
+    assert "at most 1.0 of 10.0 ms" in report(0.001)
+    assert "at most 6.0 of 10.0 ms" in report(0.001, Verdict.EAGER)
+
+
+def test_there_is_no_ceiling_without_breaks() -> None:
+    assert ceiling_sentence(explanation(breaks=[], frames=[])) is None

@@ -1,0 +1,290 @@
+"""Which recompiles one change caused, and what is said of it, on small forms of what real programs do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from programs import Folder, Zoo
+
+import breakscan
+from breakscan.runtime.records import FrameEnded, Record
+
+pytestmark = pytest.mark.torch
+
+
+def report_of(folder: Folder, text: str) -> Any:
+    folder.write("script.py", f"import torch\n{text}")
+    done, report = folder.explain_json("script.py")
+    assert done.status == 0, done.err.decode()
+    return report
+
+
+def told(folder: Folder, text: str) -> str:
+    """The terminal report, on one line."""
+    folder.write("script.py", f"import torch\n{text}")
+    return " ".join(folder.explain("script.py").report.split())
+
+
+def test_what_comes_between_does_not_divide_a_cause(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+class Net(torch.nn.Module):
+    steps = 0
+
+    def forward(self, x):
+        self.steps += 1
+        y = x.sin()
+        print("break")
+        return y.cos()
+
+net = Net()
+net.steps = 0
+
+@torch.compile(backend="eager")
+def step(x):
+    y = x + 1
+    y.sum().item()
+    return net(y).exp()
+
+for size in (4, 4, 5):
+    step(torch.ones(size))
+""",
+    )
+    sizes = [r for r in report["recompiles"] if (r["old"], r["new"]) == ("4", "5")]
+    counted = [r for r in report["recompiles"] if r["subject"] == "self.steps"]
+    assert len(sizes) > 2
+    assert counted
+    assert len({r["cause"] for r in sizes}) == 1
+    assert not {r["cause"] for r in counted} & {r["cause"] for r in sizes}
+
+
+def test_another_call_is_another_cause(folder: Folder) -> None:
+    """What an inner function met before its caller did is no part of what the caller met later."""
+    report = report_of(
+        folder,
+        """
+def inner(x):
+    return x.cos()
+
+def between(x, n):
+    for _ in range(1):
+        torch._dynamo.graph_break()
+        inner(torch.ones(n))
+    return x
+
+@torch.compile(backend="eager")
+def f(x, n):
+    return between(x.sin(), n)
+
+for size, n in ((4, torch.tensor(7)), (4, torch.tensor(8)), (5, torch.tensor(8))):
+    f(torch.ones(size), n)
+""",
+    )
+    sizes = {r["function"]: r["cause"] for r in report["recompiles"] if ".shape" in r["subject"]}
+    assert sizes["inner"] != sizes["f"]
+
+
+def test_generated_code_is_its_callers(folder: Folder) -> None:
+    """The methods of dataclasses have no file, and all share one code."""
+    report = report_of(
+        folder,
+        """
+from dataclasses import dataclass
+
+@dataclass
+class A:
+    x: torch.Tensor
+
+    def __post_init__(self):
+        self.x = self.x + 1
+
+@dataclass
+class B(A):
+    pass
+
+def inner(x):
+    return x.cos()
+
+@torch.compile(backend="eager")
+def f(x):
+    y = x.sin()
+    for _ in range(1):
+        torch._dynamo.graph_break()
+        inner(y), A(y), B(y)  # here
+    return y
+
+f(torch.ones(4))
+f(torch.ones(5))
+""",
+    )
+    made = [r["site"]["line"] for r in report["recompiles"] if r["function"] == "__init__"]
+    assert made == [24, 24]
+    assert len({r["cause"] for r in report["recompiles"]}) == 1
+
+
+def test_a_module_of_torchs_is_called_by_its_name(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+net = torch.compile(torch.nn.Sequential(torch.nn.Linear(3, 3)), backend="eager")
+net(torch.ones(4, 3))
+net(torch.ones(5, 3))  # here
+""",
+    )
+    (recompile,) = report["recompiles"]
+    assert recompile["function"] == "Sequential"
+    assert recompile["site"] == recompile["site"] | {"path": "script.py", "line": 5}
+    assert "mark_dynamic(t, 0)" in recompile["advice"]
+    assert "args[0]" in recompile["advice"]
+
+
+def test_other_keyword_arguments_are_no_growing_container(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+@torch.compile(backend="eager")
+def f(**kwargs):
+    return sum(kwargs.values())
+
+f(a=torch.ones(3))
+f(a=torch.ones(3), b=torch.ones(3))
+""",
+    )
+    (recompile,) = report["recompiles"]
+    assert recompile["subject"] == "len(kwargs)"
+    assert recompile["rule"] is None
+    assert "the same arguments" in recompile["advice"]
+
+
+def test_a_parameter_that_changed_is_not_an_input(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        return x.sin() * self.weight
+
+net = Net()
+compiled = torch.compile(net, backend="eager")
+compiled(torch.ones(3))
+net.to(torch.bfloat16)
+compiled(torch.ones(3))
+""",
+    )
+    (recompile,) = report["recompiles"]
+    assert (recompile["subject"], recompile["old"], recompile["new"]) == ("self.weight.dtype", "float32", "bfloat16")
+    assert "convert the model" in recompile["advice"]
+
+
+@pytest.mark.parametrize("sizes", [(1, 2), (2, 1)])
+def test_a_size_of_one_is_compiled_apart(folder: Folder, sizes: tuple[int, int]) -> None:
+    report = report_of(
+        folder,
+        f"""
+@torch.compile(backend="eager")
+def f(x):
+    return x.sin()
+
+for size in {sizes}:
+    f(torch.ones(size, 3))
+""",
+    )
+    (recompile,) = report["recompiles"]
+    assert recompile["advice"].startswith("nothing")
+
+
+def test_a_tensor_as_an_index_is_told(folder: Folder) -> None:
+    text = """
+@torch.compile(backend="eager")
+def f(x, t):
+    return x * TABLE
+
+table = torch.arange(10.0)
+for t in (3, 4, 5):
+    f(torch.ones(2), torch.tensor(t))
+"""
+    report = report_of(folder, text.replace("TABLE", "table[t]"))
+    assert [r["subject"] for r in report["recompiles"]] == ["t.item()"] * 2
+    assert "index_select" in report["recompiles"][0]["advice"]
+    assert not report_of(folder, text.replace("TABLE", "table.index_select(0, t.reshape(1))"))["recompiles"]
+
+
+def test_a_value_that_was_freed_is_told_in_words(folder: Folder) -> None:
+    text = told(
+        folder,
+        """
+seen = []
+
+@torch.compile(backend="eager")
+def f(x):
+    seen.append(x.mean().item())
+    return x.sin()
+
+for _ in range(3):
+    f(torch.ones(3))
+""",
+    )
+    assert "Cache line" not in text
+    assert "asks that" not in text
+
+
+def test_a_function_of_torchs_that_is_called_all_is_no_builtin(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+@torch.compile(backend="eager")
+def f(x):
+    if torch.all((x >= 0) * (x <= 1)):
+        return x.sin()
+    return x.cos()
+
+f(torch.ones(3))
+""",
+    )
+    assert [b["rule"] for b in report["breaks"]] == ["BRK101"]
+
+
+def test_what_raises_while_it_is_traced_is_told_with_its_line(folder: Folder) -> None:
+    text = """
+from importlib.metadata import PackageNotFoundError, version
+
+def check():
+    try:
+        version("no-such-package")  # here
+    except PackageNotFoundError:
+        return False
+    return True
+
+def f(x):
+    return x.sin() if HAS else x.cos()
+
+HAS = False
+try:
+    torch.compile(lambda x: f(x) if check() else x.cos(), backend="eager")(torch.ones(3))
+except Exception:
+    pass
+"""
+    report = report_of(folder, text)
+    (frame,) = [f for f in report["frames"] if f["status"] == "raised"]
+    assert "script.py:7" in frame["reason"]
+    assert "PackageNotFoundError" in frame["reason"]
+    assert "torch.compiler.disable" in frame["advice"]
+
+
+def test_the_recorders_own_frames_are_left_out(zoo: Zoo, report: Any) -> None:
+    """Dynamo meets the recorder's functions where torch works for compiled code."""
+
+    def as_ours(record: Record) -> Record:
+        if isinstance(record, FrameEnded):
+            return replace(record, frame=replace(record.frame, path=breakscan.__file__))
+        return record
+
+    assert report["frames"]
+    assert not zoo.explain(as_ours)["frames"]
