@@ -138,6 +138,9 @@ def explain(
         except click.ClickException as error:
             error.show()
             status = FAILED
+        except SessionError as error:
+            click.ClickException(f"there is nothing to report: {error}").show()
+            status = FAILED
         except Exception as error:
             # The exit status stays the program's where it failed: what went wrong is ours.
             failure = show_failure(error)

@@ -83,7 +83,11 @@ class _LoaderOfBuiltin:
 
 
 def _note_torch(folder: str) -> None:
-    os.close(os.open(os.path.join(folder, "torch-imported"), os.O_CREAT | os.O_WRONLY, 0o600))
+    try:
+        os.close(os.open(os.path.join(folder, "torch-imported"), os.O_CREAT | os.O_WRONLY, 0o600))
+    except OSError:
+        # The program deleted the folder, or filled the disk.
+        return
 
 
 def _start_recorder(folder: str) -> None:

@@ -1,5 +1,6 @@
 """Compile time by phase.
 
+env: TORCHINDUCTOR_CACHE_DIR=.
 expect: any("inductor" in c["phases"] and c["seconds"] > 0 for c in compiles)
 """
 
