@@ -60,8 +60,8 @@ def digest(main):
 
 def seal():
     main = sys.modules["__main__"]
-    if os.path.basename(getattr(main, "__file__", "")) == "__main__.py":
-        # breakscan itself.
+    if os.path.basename(getattr(main, "__file__", "")) != "program.py":
+        # breakscan itself, or a worker of the compiler's.
         return
     print("results", digest(main))
     for name, state in (("torch", "get_rng_state"), ("random", "getstate"), ("numpy.random", "get_state")):
@@ -86,7 +86,7 @@ x, y = torch.randn(64, 8), torch.randn(64, 1)
 losses = []
 
 
-@torch.compile(backend="BACKEND")
+@torch.compile(backend="aot_eager")
 def step(x, y):
     loss = nn.functional.mse_loss(model(x), y)
     if loss > 100:
@@ -103,6 +103,21 @@ for size in (16, 16, 24, 64):
     scheduler.step()
     losses.append(loss.item())
     print(size, loss.item())
+"""
+
+INDUCTOR = """import torch
+
+weight = torch.randn(8, 8, requires_grad=True)
+
+
+@torch.compile
+def f(x):
+    return torch.nn.functional.dropout((x @ weight).relu(), 0.5).sum() * torch.rand(())
+
+
+losses = [f(torch.randn(4, 8)) for _ in range(3)]
+sum(losses).backward()
+print(losses)
 """
 
 RANDOM = """import random
@@ -374,8 +389,8 @@ print(torch._dynamo.explain(lambda x: x.sin() if x.sum() > 0 else x)(torch.ones(
 """
 
 PROGRAMS = {
-    "training": (TRAINING.replace("BACKEND", "aot_eager"), (), {}),
-    "inductor": (TRAINING.replace("BACKEND", "inductor"), (), {}),
+    "training": (TRAINING, (), {}),
+    "inductor": (INDUCTOR, (), {}),
     "random": (RANDOM, (), {}),
     "warnings": (WARNINGS, (), {}),
     "logs": (WARNINGS, (), {"TORCH_LOGS": "graph_breaks,recompiles,graph_code"}),

@@ -5,6 +5,7 @@ expect: [u["outcome"] for c in compiles for u in c["caches"] if u["cache"] == "f
 """
 
 import torch
+import torch._functorch.config
 
 torch._functorch.config.enable_autograd_cache = False
 
