@@ -53,14 +53,14 @@ def digest(main):
 
     if torch:
         # Dynamo puts names of its own there.
-        own = set(re.findall(r"\w+", open(main.__file__).read()))
+        own = set(re.findall(r"\w+", open(sys.argv[0]).read()))
         add({name: value for name, value in vars(main).items() if name in own and not name.startswith("__")})
     return seen.hexdigest()
 
 
 def seal():
     main = sys.modules["__main__"]
-    if os.path.basename(getattr(main, "__file__", "")) != "program.py":
+    if os.path.basename(sys.argv[0]) != "program.py":
         # breakscan itself, or a worker of the compiler's.
         return
     print("results", digest(main))
