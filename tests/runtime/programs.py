@@ -66,7 +66,9 @@ class Folder:
 
 
 def environment() -> dict[str, str]:
-    dropped = ("COLUMNS", "FORCE_COLOR", "PYTHONPATH", "TORCH_LOGS", "TORCH_COMPILE_JOB_ID")
+    # pytest prints whole failures in its summary where these two are set.
+    dropped = {"CI", "BUILD_NUMBER"}
+    dropped |= {"COLUMNS", "FORCE_COLOR", "PYTHONPATH", "TORCH_LOGS", "TORCH_COMPILE_JOB_ID"}
     return {
         **{k: v for k, v in os.environ.items() if k not in dropped},
         "OMP_NUM_THREADS": "1",

@@ -45,10 +45,16 @@ class App {
   button({ id, label, count }) {
     return el(
       "button",
-      { id: `tab-${id}`, type: "button", role: "tab", "aria-controls": `panel-${id}`, on: { click: () => (location.hash = id) } },
+      { id: `tab-${id}`, type: "button", role: "tab", "aria-controls": `panel-${id}`, on: { click: () => this.go(id) } },
       label,
       count ? el("b", {}, number(count)) : null,
     );
+  }
+
+  /** At once: what is pressed next must meet the new tab, and a changed hash is told of only later. */
+  go(id) {
+    history.pushState(null, "", `#${id}`);
+    this.route();
   }
 
   route() {
@@ -85,7 +91,7 @@ class App {
     event.preventDefault();
     const next = this.tabs[(at + step + this.tabs.length) % this.tabs.length];
     this.buttons.get(next.id).focus();
-    location.hash = next.id;
+    this.go(next.id);
   }
 
   /** A slash goes to the search field. */
