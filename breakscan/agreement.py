@@ -31,8 +31,8 @@ from breakscan.findings import (
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.ledger import version_key
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.explanation import BreakSite, Explanation, FrameFate, FrameStatus
-from breakscan.runtime.sitematch import given_up_alone
+from breakscan.runtime.digest.explanation import BreakSite, Explanation, FrameFate, FrameStatus
+from breakscan.runtime.judging.sitematch import given_up_alone
 from breakscan.source.module import SourceModule, SourceProblem, decode_source, parse_module
 from breakscan.source.paths import Patterns
 from breakscan.source.per_file_ignores import PerFileIgnores

@@ -26,21 +26,21 @@ from pathlib import Path
 from typing import Any
 
 from breakscan.config import load_settings
-from breakscan.reports.explain_formats import FORMATS, write_report
+from breakscan.reports.explain_formats import write_report
 from breakscan.reports.explain_words import headline, why_nothing_compiled
 from breakscan.rulebook.ledger import version_key
 from breakscan.rulebook.library import Library, load_library
 from breakscan.runtime.cells import ShownPaths
-from breakscan.runtime.compiled import Graph
-from breakscan.runtime.digest import explain as explain_recording
-from breakscan.runtime.explanation import BreakSite, Explanation, FrameFate, Recompile
+from breakscan.runtime.digest.compiled import Graph
+from breakscan.runtime.digest.explain_processes import explain_processes
+from breakscan.runtime.digest.explanation import BreakSite, Explanation, FrameFate, Recompile
+from breakscan.runtime.digest.notices import OLDEST
 from breakscan.runtime.isolation import (
     compiled_fresh,
     compiler_as_it_was,
     program_as_it_was,
     without_earlier_versions,
 )
-from breakscan.runtime.notices import OLDEST
 from breakscan.runtime.recorder import Recorder
 from breakscan.runtime.recording import read_recording
 from breakscan.runtime.records import Record
@@ -91,10 +91,8 @@ class Report:
         write_report(format_, self.explanation, stream)
         return stream.getvalue()
 
-    def _repr_html_(self) -> str | None:
+    def _repr_html_(self) -> str:
         """For notebooks.  The page brings scripts of its own, which are kept away from the notebook's."""
-        if "html" not in FORMATS:
-            return None
         page = html.escape(self.to_html(), quote=True)
         return f'<iframe srcdoc="{page}" sandbox="allow-scripts" style="width: 100%; height: 36em; border: 0"></iframe>'
 
@@ -134,8 +132,8 @@ class Recording:
                 raise RuntimeError("a recording is made once: call breakscan.record() again")
             if _active and _active[-1]._thread != self._thread:
                 raise RuntimeError("another thread is recording, and its recording has what this thread does in it too")
+            self._folder = tempfile.TemporaryDirectory(prefix="breakscan-")
             _active.append(self)
-        self._folder = tempfile.TemporaryDirectory(prefix="breakscan-")
         self._recorder = Recorder(Path(self._folder.name), keep_going=self._keep_going)
         self._began = time.perf_counter()
         self._recorder.__enter__()
@@ -164,7 +162,7 @@ class Recording:
         records = self._records
         if self._folder is not None and not self._ended:
             records = read_recording(Path(self._folder.name))
-        explanation = explain_recording(
+        explanation = explain_processes(
             records,
             argv=(),
             outcome=None,
@@ -202,17 +200,17 @@ def explain_calls(
     calls: Sequence[tuple[tuple[Any, ...], dict[str, Any]]],
     *,
     backend: str = "inductor",
-    **options: Any,
+    fullgraph: bool = False,
 ) -> tuple[Report, Any]:
-    """As :func:`explain`, of several calls; ``options`` are those of ``torch.compile``.  Returns what the last call
-    gave, too; None where the compiler raised."""
+    """As :func:`explain`, of several calls, with these options of ``torch.compile``.  Returns what the last call gave,
+    too; None where the compiler raised."""
     _import_compiler()
     from torch._dynamo.exc import TorchDynamoException
 
     result = None
     is_fresh = not is_compiled(function)
     with program_as_it_was(function), compiler_as_it_was(), record() as recording:
-        compiled = compiled_fresh(function, backend, **options) if is_fresh else function
+        compiled = compiled_fresh(function, backend, fullgraph=fullgraph) if is_fresh else function
         try:
             for args, kwargs in calls:
                 result = compiled(*args, **kwargs)

@@ -16,7 +16,7 @@ from breakscan.rulebook.library import load_library
 from breakscan.source.paths import display_path
 
 
-@click.command(short_help="Show what has changed from one run of explain to another.")
+@click.command()
 @click.argument("before", type=click.Path(path_type=Path, exists=True))
 @click.argument("after", type=click.Path(path_type=Path, exists=True))
 @click.option(
@@ -60,7 +60,7 @@ def read_report(path: Path) -> Any:
 
 def _recorded(folder: Path) -> Any:
     from breakscan.reports.explain_json import explain_object
-    from breakscan.runtime.explained import explain_run
+    from breakscan.runtime.digest.explain_run import explain_run
     from breakscan.runtime.session import SessionError, read_run
 
     try:

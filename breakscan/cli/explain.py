@@ -6,43 +6,36 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from breakscan.cli.asking import add_unmet, asked_for, request_options
+from breakscan.cli.check_option import check_option, require_room, view_of
 from breakscan.cli.failures import FAILED, show_failure
-from breakscan.cli.gating import gate_options, gate_status, read_gates
+from breakscan.cli.gate_options import gate_options, gate_status, read_gates
 from breakscan.cli.live_title import live_title
-from breakscan.cli.locking import lock_options, read_locking
+from breakscan.cli.lock_options import lock_options, read_locking
 from breakscan.cli.output import report_stream
-from breakscan.cli.viewing import view_options
+from breakscan.cli.request_options import add_unmet, asked_for, request_options
+from breakscan.cli.show_option import require_terminal, show_option
 from breakscan.config import installed_torch, load_settings
-from breakscan.findings import Origin
-from breakscan.reports.explain_formats import FOR_PEOPLE, FORMATS, WITH_AGREEMENT, View, write_report
+from breakscan.reports.explain_formats import FOR_PEOPLE, FORMATS, write_report
 from breakscan.rulebook.ledger import version_key
 from breakscan.rulebook.library import Library, load_library
-from breakscan.runtime.explanation import Explanation, FrameStatus
+from breakscan.runtime.digest.explanation import Explanation
+from breakscan.runtime.digest.notices import OLDEST
+from breakscan.runtime.digest.ranks import ranks_in_words
 from breakscan.runtime.job import JobError
 from breakscan.runtime.launch import LaunchError, end_like, outliving_termination, run_recorded
-from breakscan.runtime.notices import OLDEST
-from breakscan.runtime.ranks import ranks_in_words
-from breakscan.runtime.requests import Requests
+from breakscan.runtime.requests_file import Requests
 from breakscan.runtime.session import Session, SessionError, read_run, start_session
 from breakscan.runtime.waiting import MOST_SECONDS, wait_for_ranks
 from breakscan.source.paths import display_path
 from breakscan.source.remembered import remember_source
 
-if TYPE_CHECKING:
-    from breakscan.agreement import Agreement
-
 STDIN = STDOUT = "-"
 
 
-@click.command(
-    short_help="Run a program and show where torch.compile did break, why, and its cost.",
-    context_settings={"allow_interspersed_args": False},
-)
+@click.command(context_settings={"allow_interspersed_args": False})
 @click.option("-m", "as_module", is_flag=True, help="PROGRAM is the name of a module, as for python -m.")
 @click.option("-c", "as_code", is_flag=True, help="PROGRAM is code, as for python -c.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="terminal", help="How to report.  [terminal]")
@@ -58,9 +51,9 @@ STDIN = STDOUT = "-"
     metavar="FOLDER",
     help="Keep the recording in this new folder.",
 )
-@click.option("--check", is_flag=True, help="Compare with what breakscan check says of the code that was compiled.")
+@check_option
 @request_options
-@view_options
+@show_option
 @gate_options
 @lock_options
 @click.argument("program")
@@ -96,8 +89,8 @@ def explain(
             f"--format {format_} needs --output FILE, or --output - for standard output, which your program writes to "
             "as well"
         )
-    if check and format_ not in WITH_AGREEMENT:
-        raise click.UsageError(f"--check goes with --format {' or '.join(WITH_AGREEMENT)}")
+    require_room(check, format_)
+    require_terminal(tables, format_)
     if as_module and as_code:
         raise click.UsageError("the program is a module (-m) or code (-c), not both")
     option = ["-m"] if as_module else ["-c"] if as_code else []
@@ -193,14 +186,12 @@ def _report(
     check: bool,
     tables: tuple[str, ...],
 ) -> tuple[Explanation, int]:
-    from breakscan.runtime.explained import explain_run
+    from breakscan.runtime.digest.explain_run import explain_run
 
     run = read_run(session.root, session.rank.local_ranks if session.rank else None)
     explanation = explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd))
     explanation, unmet = add_unmet(explanation, requests, session.folder, say=output is not None)
-    given_up = any(frame.status is FrameStatus.EAGER and frame.origin is Origin.USER for frame in explanation.frames)
-    agreement = _agreement(explanation) if check or given_up else None
-    view = View(agreement, joined=check and agreement is not None, tables=tables)
+    view = view_of(explanation, format_, check, tables)
     if output is None:
         write_report(format_, explanation, sys.stderr, view)
         return explanation, unmet
@@ -209,14 +200,3 @@ def _report(
     if output != STDOUT:
         click.echo(f"breakscan: the report is in {output}", err=True)
     return explanation, unmet
-
-
-def _agreement(explanation: Explanation) -> Agreement | None:
-    """None where there is nothing to compare; a failure costs no more than that."""
-    from breakscan.agreement import agree
-
-    try:
-        return agree(explanation, load_settings(Path.cwd())) if explanation.torch else None
-    except Exception as error:
-        show_failure(error)
-        return None

@@ -76,7 +76,7 @@ def replay(ctx: click.Context, /, rules: tuple[str, ...], write: bool, output: P
 
 
 def _demand_torch() -> None:
-    from breakscan.runtime.notices import OLDEST
+    from breakscan.runtime.digest.notices import OLDEST
 
     version = installed_torch()
     if version is None:

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import click
 
-from breakscan.cli.gating import gate_options, gate_status, read_gates
+from breakscan.cli.check_option import check_option, require_room, view_of
+from breakscan.cli.gate_options import gate_options, gate_status, read_gates
 from breakscan.cli.output import report_stream
-from breakscan.cli.viewing import view_options
+from breakscan.cli.show_option import require_terminal, show_option
 from breakscan.config import load_settings
-from breakscan.reports.explain_formats import FORMATS, View, write_report
+from breakscan.reports.explain_formats import FORMATS, write_report
 from breakscan.rulebook.library import Library, load_library
-from breakscan.runtime.explanation import Explanation
-from breakscan.runtime.relocation import Relocation, relocated, shown_path
+from breakscan.runtime.digest.explanation import Explanation
+from breakscan.runtime.digest.relocation import Relocation, relocated, shown_path
 
 STDOUT = "-"
 _MANIFESTS = ("run.json", "rank-*/run.json", "restart-*/rank-*/run.json")
@@ -31,7 +32,7 @@ def _source_roots(_: click.Context, __: click.Parameter, values: Iterable[str]) 
     return Relocation(roots)
 
 
-@click.command(short_help="Report what a kept recording or a TORCH_TRACE log tells of a run.")
+@click.command()
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="terminal", help="How to report.  [terminal]")
 @click.option(
     "-o",
@@ -47,13 +48,15 @@ def _source_roots(_: click.Context, __: click.Parameter, values: Iterable[str]) 
     callback=_source_roots,
     help="The files that were below OLD when the program ran are below NEW here.",
 )
-@view_options
+@check_option
+@show_option
 @gate_options
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 def report(
     format_: str,
     output: str | None,
     relocation: Relocation,
+    check: bool,
     tables: tuple[str, ...],
     max_breaks: int | None,
     max_recompiles: int | None,
@@ -66,18 +69,21 @@ def report(
     folder of such logs; the logs of several ranks make one report.  The exit status is 1 where a gate is not met, 2
     where there is nothing to report.
     """
+    require_room(check, format_)
+    require_terminal(tables, format_)
     library = load_library(load_settings(Path.cwd()).rule_folders)
     gates = read_gates(library, max_breaks, max_recompiles, fail_on)
     explanation = _explained(paths, library, relocation)
+    view = view_of(explanation, format_, check, tables)
     with report_stream(None if output in (None, STDOUT) else Path(str(output))) as stream:
-        write_report(format_, explanation, stream, View(tables=tables))
+        write_report(format_, explanation, stream, view)
     return gate_status(gates, explanation)
 
 
 def _explained(paths: Sequence[Path], library: Library, relocation: Relocation) -> Explanation:
-    from breakscan.runtime.explained import explain_run
+    from breakscan.runtime.digest.explain_logs import TraceError, explain_logs
+    from breakscan.runtime.digest.explain_run import explain_run
     from breakscan.runtime.session import SessionError, read_run
-    from breakscan.runtime.tracelog.explain import TraceError, explain_logs
 
     try:
         if not any(_is_recording(path) for path in paths):

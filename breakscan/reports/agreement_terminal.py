@@ -12,7 +12,7 @@ from breakscan.findings import Confidence, Finding, Site
 from breakscan.reports.codeframe import INDENT, paragraph
 from breakscan.reports.console import report_console
 from breakscan.reports.printable import printable
-from breakscan.reports.site_words import short_path
+from breakscan.reports.site_words import rule_words, short_path
 from breakscan.reports.wording import counted
 
 WIDEST = 120
@@ -89,4 +89,4 @@ def _place(site: Site) -> str:
 
 
 def _kind(site: Missed) -> str:
-    return f"{site.rule.id} {site.rule.name}" if site.rule else f"{site.gb_id or ''} {site.gb_type}".strip()
+    return rule_words(site.rule) or f"{site.gb_id or ''} {site.gb_type}".strip()

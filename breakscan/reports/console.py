@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, TextIO, cast
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from breakscan.findings import Severity
 from breakscan.reports.workflow import inert
@@ -34,6 +34,16 @@ class ReportConsole(Console):
 
     def on_broken_pipe(self) -> None:
         raise  # rich calls this where it has caught the BrokenPipeError
+
+
+def print_page(page: RenderableType, console: Console, width: int | None = None) -> None:
+    """Prints tables and the like, which rich fills with blanks up to the width: those only on a terminal."""
+    if console.is_terminal:
+        console.print(page, width=width, soft_wrap=False)
+        return
+    with console.capture() as captured:
+        console.print(page, width=width, soft_wrap=False)
+    console.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
 def report_console(stream: TextIO) -> Console:

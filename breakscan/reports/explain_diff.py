@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from breakscan.findings import Verdict
-from breakscan.runtime.sitematch import SEVERITIES, KnownBreak, matched, merged, portable_path
+from breakscan.runtime.judging.sitematch import SEVERITIES, KnownBreak, matched, merged, portable_path
 
 _NUMBERS = {
     "break_sites": "break sites",
@@ -70,10 +70,6 @@ class Change:
     @property
     def is_worse(self) -> bool:
         return SEVERITIES.index(self.after.verdict) > SEVERITIES.index(self.before.verdict)
-
-    @property
-    def is_milder(self) -> bool:
-        return SEVERITIES.index(self.after.verdict) < SEVERITIES.index(self.before.verdict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TextIO
+from textwrap import wrap
+from typing import Any, TextIO
 
 from rich.text import Text
 
@@ -15,9 +16,10 @@ from breakscan.reports.console import STYLES, report_console
 from breakscan.reports.explain_diff import Cause, Change, Counted, Difference, EagerFunction
 from breakscan.reports.printable import visible
 from breakscan.reports.site_words import VERDICT_STYLES, VERDICT_WORDS, short_path
-from breakscan.runtime.sitematch import KnownBreak
+from breakscan.runtime.judging.sitematch import KnownBreak
 
 SCHEMA = 1
+_WHOLE_WORDS: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 
 def write_terminal(difference: Difference, stream: TextIO) -> None:
@@ -36,7 +38,8 @@ def write_terminal(difference: Difference, stream: TextIO) -> None:
     for heading, style, entries in _sections(difference):
         console.print(Text(f"\n{heading}", "bold underline"))
         for head, details in entries:
-            console.print(Text(visible(head), style))
+            lines = wrap(visible(head), console.width, subsequent_indent=INDENT, **_WHOLE_WORDS)
+            console.print(Text("\n".join(lines), style))
             for detail in details:
                 console.print(Text(INDENT + visible(detail), "dim"))
     console.print()

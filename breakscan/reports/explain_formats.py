@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
-from breakscan.runtime.explanation import Explanation
+from breakscan.runtime.digest.explanation import Explanation
 
 if TYPE_CHECKING:
     from breakscan.agreement import Agreement
@@ -32,7 +32,7 @@ FOR_PEOPLE = ("terminal", "github")
 @dataclass(frozen=True, slots=True)
 class View:
     """What a report shows beyond the explanation: what ``check`` says of the code that was compiled, all of it where
-    it is ``joined``, else what breaks hide; and the tables of ``explain_made.TABLES``."""
+    it is ``joined``, else what breaks hide; and the tables of ``explain_tables.LISTINGS``."""
 
     agreement: Agreement | None = None
     joined: bool = False

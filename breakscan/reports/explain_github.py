@@ -12,7 +12,7 @@ from breakscan.reports.explain_words import headline, outcome_line, why_nothing_
 from breakscan.reports.printable import printable
 from breakscan.reports.wording import counted
 from breakscan.reports.workflow import LEVELS, MOST_SHOWN, annotation, checkout_path, command, inert
-from breakscan.runtime.explanation import Explanation
+from breakscan.runtime.digest.explanation import Explanation
 
 
 def write_explain_github(explanation: Explanation, stream: TextIO) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from breakscan import __version__
 from breakscan.rulebook.document import Rule
-from breakscan.runtime.compiled import Calls, Generated
-from breakscan.runtime.explanation import Explanation
+from breakscan.runtime.digest.compiled import Calls, Generated
+from breakscan.runtime.digest.explanation import Explanation
 
 if TYPE_CHECKING:
     from breakscan.agreement import Agreement
@@ -51,7 +51,7 @@ def write_explain_json(explanation: Explanation, stream: TextIO, agreement: Agre
 
 def explain_object(explanation: Explanation) -> dict[str, Any]:
     """The explanation as plain dictionaries and lists, but for the text of generated code: see
-    :attr:`~breakscan.runtime.compiled.Generated.path`."""
+    :attr:`~breakscan.runtime.digest.compiled.Generated.path`."""
     return {
         "schema": SCHEMA,
         "tool": {"name": "breakscan", "version": __version__},

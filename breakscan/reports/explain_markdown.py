@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from breakscan.findings import Origin, Site, Verdict
-from breakscan.reports.explain_points import by_cause, users_line
+from breakscan.reports.explain_points import by_cause, frames_told_alone, users_line
 from breakscan.reports.explain_words import (
     frame_status,
     headline,
@@ -25,9 +25,9 @@ from breakscan.reports.rank_words import rank_sentences
 from breakscan.reports.site_words import VERDICT_WORDS, short_path
 from breakscan.reports.wording import counted
 from breakscan.rulebook.document import Rule
-from breakscan.runtime.compiled import Price
-from breakscan.runtime.explanation import BreakSite, Explanation, FrameFate, Recompile
-from breakscan.runtime.ranks import alike
+from breakscan.runtime.digest.compiled import Price
+from breakscan.runtime.digest.explanation import BreakSite, Explanation, FrameFate, Recompile
+from breakscan.runtime.digest.ranks import alike
 
 MARK = "<!-- breakscan explain -->"
 """The first line: by it, a job finds the comment that it wrote before."""
@@ -84,13 +84,10 @@ def _sections(explanation: Explanation) -> Iterator[_Section]:
     mine = [site for site in breaks if site.origin is Origin.USER]
     others = [site for site in breaks if site.origin is not Origin.USER]
     yield _Section(table_head(*titles), [_break(site, said) for site in mine])
-    groups = by_cause(explanation.recompiles)
-    recompiled = {recompile.function for group in groups for recompile in group}
-    yield _Section(
-        table_head("recompiled", "what changed", "where", "instead"), [_recompiles(group, said) for group in groups]
-    )
-    frames = [f for f in explanation.frames if f.break_site is None and not (f.over_limit and f.function in recompiled)]
-    yield _Section(table_head("not compiled", "where", "why", "instead"), [_frame(frame, said) for frame in frames])
+    recompiled = [_recompiles(group, said) for group in by_cause(explanation.recompiles)]
+    yield _Section(table_head("recompiled", "what changed", "where", "instead"), recompiled)
+    frames = [_frame(frame, said) for frame in frames_told_alone(explanation)]
+    yield _Section(table_head("not compiled", "where", "why", "instead"), frames)
     if explanation.ranks:
         yield _Section("", [f"- {paragraph(sentence)}\n" for sentence in rank_sentences(explanation.ranks)])
         yield _Section(
@@ -133,8 +130,8 @@ def _costs(explanation: Explanation) -> Iterator[_Section]:
             row(
                 code(("the rest of " if frame.rest_only else "") + frame.function),
                 code(frame.compile_id),
-                seconds_in_words(frame.seconds),
-                seconds_in_words(frame.backward_seconds) if frame.backward_seconds else "",
+                duration(frame.seconds),
+                duration(frame.backward_seconds) if frame.backward_seconds else "",
                 "" if frame.guard_count is None else str(frame.guard_count),
             )
             for frame in slowest
@@ -160,22 +157,29 @@ def _costs(explanation: Explanation) -> Iterator[_Section]:
 
 
 class _Said:
-    """What a rule says, once: it says the same at each of its sites."""
+    """What a rule says, once: its reason is the same at each of its sites, and so is its advice at most of them."""
 
     def __init__(self) -> None:
-        self._rules: set[str] = set()
+        self._explained: set[str] = set()
+        self._advised: dict[str, str] = {}
 
     def why(self, rule: Rule | None, reason: str) -> str:
         if rule is None:
             return prose(reason)
         name = f"{rule.id} {prose(rule.name)}"
-        return name if rule.id in self._rules else f"{name}: {prose(rule.why)}"
+        if rule.id in self._explained:
+            return name
+        self._explained.add(rule.id)
+        return f"{name}: {prose(rule.why)}"
 
     def instead(self, rule: Rule | None, advice: str | None) -> str:
-        told = rule is not None and rule.id in self._rules
+        if not advice:
+            return ""
+        if rule and self._advised.get(rule.id) == advice:
+            return _AS_ABOVE
         if rule:
-            self._rules.add(rule.id)
-        return (_AS_ABOVE if told else prose(advice)) if advice else ""
+            self._advised[rule.id] = advice
+        return prose(advice)
 
 
 def _break(site: BreakSite, said: _Said) -> str:

@@ -10,9 +10,10 @@ from breakscan.findings import Origin, Severity, Site, Verdict
 from breakscan.reports.explain_words import listed, recompile_sentence, useful_hints, verdict_sentence
 from breakscan.reports.price_words import dearest_first
 from breakscan.reports.site_words import short_path
+from breakscan.reports.wording import sentence
 from breakscan.rulebook.document import Rule
-from breakscan.runtime.explanation import BreakSite, Caller, Explanation, FrameFate, FrameStatus, Recompile
-from breakscan.runtime.ranks import alike
+from breakscan.runtime.digest.explanation import BreakSite, Caller, Explanation, FrameFate, FrameStatus, Recompile
+from breakscan.runtime.digest.ranks import alike
 
 _SEVERITIES = {Verdict.RAISES: Severity.ERROR, Verdict.EAGER: Severity.ERROR, Verdict.SPLITS: Severity.WARNING}
 _OWNERS = tuple(Origin)
@@ -56,13 +57,9 @@ def points(explanation: Explanation) -> Iterator[Point]:
     code come first, and there the dearest."""
     by_owner = sorted(explanation.breaks, key=lambda site: (_OWNERS.index(site.origin), dearest_first(site)))
     yield from map(_break, by_owner)
-    groups = by_cause(explanation.recompiles)
-    recompiled = {recompile.function for group in groups for recompile in group}
-    over_limit = {f.function: f for f in explanation.frames if f.over_limit and f.function in recompiled}
-    for frame in explanation.frames:
-        if frame.break_site is None and frame.function not in over_limit:
-            yield _frame(frame)
-    for group in groups:
+    yield from map(_frame, frames_told_alone(explanation))
+    over_limit = {frame.function: frame for frame in frames_over_limit(explanation)}
+    for group in by_cause(explanation.recompiles):
         given_up = [over_limit[r.function] for r in group if r.function is not None and r.function in over_limit]
         yield _recompile(group, given_up)
     for difference in explanation.ranks.differences if explanation.ranks else ():
@@ -82,11 +79,23 @@ def points(explanation: Explanation) -> Iterator[Point]:
 
 
 def by_cause(recompiles: Iterable[Recompile]) -> list[list[Recompile]]:
-    """The recompiles that one change caused, together."""
+    """The recompiles that one change caused, together; the changes that caused most come first."""
     groups: dict[int, list[Recompile]] = {}
     for recompile in recompiles:
         groups.setdefault(recompile.cause, []).append(recompile)
-    return list(groups.values())
+    return sorted(groups.values(), key=len, reverse=True)
+
+
+def frames_told_alone(explanation: Explanation) -> list[FrameFate]:
+    """The functions that are not compiled, but for those that a break or their recompiles tell of."""
+    over_limit = frames_over_limit(explanation)
+    return [frame for frame in explanation.frames if frame.break_site is None and frame not in over_limit]
+
+
+def frames_over_limit(explanation: Explanation) -> list[FrameFate]:
+    """The functions that were given up because they were compiled too often, and that have recompiles to tell so."""
+    recompiled = {recompile.function for recompile in explanation.recompiles}
+    return [frame for frame in explanation.frames if frame.over_limit and frame.function in recompiled]
 
 
 def users_line(stack: Iterable[Caller]) -> Caller | None:
@@ -194,5 +203,4 @@ def _line_of(caller: Caller) -> Site:
 
 
 def _sentences(*parts: str | None) -> str:
-    kept = [part.strip().rstrip(". ") for part in parts if part and part.strip()]
-    return " ".join(f"{part}." for part in kept)
+    return " ".join(sentence(part) for part in parts if part and part.strip())

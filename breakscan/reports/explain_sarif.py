@@ -9,7 +9,7 @@ from breakscan.reports.explain_points import Point, points
 from breakscan.reports.printable import printable
 from breakscan.reports.sarif import SarifRun, checkout_root, rule_descriptor
 from breakscan.reports.site_words import short_path
-from breakscan.runtime.explanation import Caller, Explanation
+from breakscan.runtime.digest.explanation import Caller, Explanation
 
 _KINDS = {
     "graph-break": "torch.compile broke the graph",

@@ -8,11 +8,12 @@ from typing import TextIO, TypeVar
 from rich.console import Console
 from rich.text import Text
 
-from breakscan.findings import Finding, Origin, Severity, Site, Verdict
+from breakscan.findings import Finding, Origin, Severity, Site
 from breakscan.reports.codeframe import INDENT, code_text, paragraph
-from breakscan.reports.console import STYLES, report_console
-from breakscan.reports.explain_made import TABLES, made_lines
-from breakscan.reports.explain_points import by_cause
+from breakscan.reports.console import STYLES, print_page, report_console
+from breakscan.reports.explain_made import made_lines
+from breakscan.reports.explain_points import by_cause, frames_over_limit, frames_told_alone
+from breakscan.reports.explain_tables import LISTINGS
 from breakscan.reports.explain_words import (
     frame_status,
     headline,
@@ -27,12 +28,20 @@ from breakscan.reports.explain_words import (
 from breakscan.reports.price_words import ceiling_sentence, comparable_calls, dearest_first, price_in_words
 from breakscan.reports.printable import printable
 from breakscan.reports.rank_words import difference_table, rank_sentences
-from breakscan.reports.site_words import short_path
+from breakscan.reports.site_words import VERDICT_STYLES, VERDICT_WORDS, rule_words, short_path
 from breakscan.reports.source_lines import source_lines
+from breakscan.reports.wording import FIX_HINT
 from breakscan.rulebook.document import Rule
-from breakscan.runtime.compiled import Calls
-from breakscan.runtime.explanation import BreakSite, Caller, Explanation, FrameFate, FrameStatus, Recompile
-from breakscan.runtime.ranks import RankReport
+from breakscan.runtime.digest.compiled import Calls
+from breakscan.runtime.digest.explanation import (
+    BreakSite,
+    Caller,
+    Explanation,
+    FrameFate,
+    FrameStatus,
+    RankReport,
+    Recompile,
+)
 
 T = TypeVar("T")
 
@@ -43,12 +52,6 @@ _HEADINGS = {
     Origin.LIBRARY: "Graph breaks in libraries",
     Origin.FRAMEWORK: "Graph breaks inside torch",
 }
-_VERDICTS = {
-    Verdict.RAISES: ("raises", STYLES[Severity.ERROR]),
-    Verdict.EAGER: ("runs eager", STYLES[Severity.ERROR]),
-    Verdict.SPLITS: ("splits the graph", STYLES[Severity.WARNING]),
-}
-
 
 Hidden = Mapping[tuple[Site, str], Sequence[Finding]]
 """What ``check`` finds behind a break, by the site and the type of the break."""
@@ -57,7 +60,7 @@ Hidden = Mapping[tuple[Site, str], Sequence[Finding]]
 def write_explanation(
     explanation: Explanation, stream: TextIO, *, hidden: Hidden | None = None, tables: Iterable[str] = ()
 ) -> None:
-    """Writes the report, with the tables that these words of ``explain_made.TABLES`` ask for."""
+    """Writes the report, with the tables that these words of ``explain_tables.LISTINGS`` ask for."""
     shown = printable(explanation)
     # The sites of breaks may be written differently now, and their order is the same.
     behind = {
@@ -91,12 +94,11 @@ class _Report:
         for origin, heading in _HEADINGS.items():
             sites = [site for site in explanation.breaks if site.origin is origin]
             self.section(heading, sorted(sites, key=dearest_first), lambda s: self.break_site(s, calls))
+        self.fix_hint(explanation)
         groups = by_cause(explanation.recompiles)
-        recompiled = {recompile.function for group in groups for recompile in group}
-        self.over_limit = {f.function: f for f in explanation.frames if f.over_limit and f.function in recompiled}
+        self.over_limit = {frame.function: frame for frame in frames_over_limit(explanation)}
         self.main_group = {name: max(groups, key=lambda group: _times(group, name)) for name in self.over_limit}
-        told = [f for f in explanation.frames if f.break_site is None and f not in self.over_limit.values()]
-        self.section("Not compiled", told, self.frame)
+        self.section("Not compiled", frames_told_alone(explanation), self.frame)
         self.section("Recompiles", groups, self.recompiles)
         self.made(explanation, tables)
         if explanation.notices:
@@ -120,7 +122,8 @@ class _Report:
         for sentence in rank_sentences(report):
             self.paragraph(sentence, indent="")
         if report.differences:
-            self.console.print(difference_table(report))
+            self.console.print()
+            print_page(difference_table(report), self.console, self.width)
 
     def made(self, explanation: Explanation, tables: Iterable[str]) -> None:
         """What was compiled, a line a topic, and the tables that were asked for."""
@@ -131,16 +134,21 @@ class _Report:
             self.console.print(Text("What was compiled", "bold underline"))
         for label, sentence in lines:
             self.paragraph(f"{sentence.rstrip('.')}.", label=f"{label}: ")
-        if lines and not wanted:
-            self.paragraph(f"--show {','.join(TABLES)} lists them.", style="dim")
-        for word, makers in TABLES.items():
-            for table in (make(explanation) for make in makers if word in wanted):
-                if table is not None:
-                    self.console.print(table, soft_wrap=False)
+        there = [word for word, listing in LISTINGS.items() if listing.is_there(explanation)]
+        if lines and there and not wanted:
+            self.paragraph(f"--show {','.join(there)} lists what there is.", style="dim")
+        for word, listing in LISTINGS.items():
+            if word in wanted and word in there:
+                for page in (make(explanation) for make in listing.makers):
+                    if page is not None:
+                        print_page(page, self.console, self.width)
+            elif word in wanted:
+                self.console.print()
+                self.paragraph(f"No {word} were recorded.", indent="")
 
     def break_site(self, site: BreakSite, calls: Sequence[Calls]) -> None:
-        word, style = _VERDICTS[site.verdict]
-        self.head(site.site, word, style, site.count, site.function, _named(site.rule))
+        word, style = VERDICT_WORDS[site.verdict], VERDICT_STYLES[site.verdict]
+        self.head(site.site, word, style, site.count, site.function, rule_words(site.rule))
         self.code(site.site, style, site.code)
         if not site.rule or site.rule.id not in self.explained:
             self.labelled("Why", site.rule.why if site.rule else site.reason)
@@ -171,8 +179,7 @@ class _Report:
 
     def frame(self, frame: FrameFate) -> None:
         style = STYLES[Severity.INFO if frame.status is FrameStatus.PASSED_OVER else Severity.ERROR]
-        rule = _named(frame.rule)
-        self.head(frame.site, frame_status(frame), style, frame.count, frame.function, rule)
+        self.head(frame.site, frame_status(frame), style, frame.count, frame.function, rule_words(frame.rule))
         self.labelled("Why", frame.reason)
         if frame.price and (price := price_in_words(frame.price, ())):
             self.labelled("Costs", price)
@@ -182,7 +189,7 @@ class _Report:
         first = group[0]
         style = STYLES[Severity.WARNING]
         functions = listed([r.function or "a function" for r in group], "function")
-        rule = _named(first.rule)
+        rule = rule_words(first.rule)
         self.head(first.site, "recompiled", style, len(group), functions, rule, always_count=True)
         self.paragraph(f"{recompile_sentence(group)}.")
         if first.trigger and (first.trigger.path, first.trigger.line) != (first.site.path, first.site.line):
@@ -191,6 +198,13 @@ class _Report:
             if function in self.over_limit and self.main_group[function] is group:
                 self.paragraph(f"{function} is given up: {self.over_limit[function].reason}.")
         self.instead(first.rule, first.advice)
+
+    def fix_hint(self, explanation: Explanation) -> None:
+        """Where to get the rewrites, if a rule of a break in the user's own code has any."""
+        sites = [site for site in explanation.breaks if site.origin is Origin.USER]
+        if any(site.rule and site.rule.rewrites for site in sites):
+            self.console.print()
+            self.paragraph(FIX_HINT, indent="", style="dim")
 
     def instead(self, rule: Rule | None, advice: str | None) -> None:
         """What to do, once a report: a rule is named at each of its sites, and says the same at each."""
@@ -207,19 +221,26 @@ class _Report:
         style: str,
         count: int,
         function: str | None,
-        rule: str | None,
+        rule: str,
         always_count: bool = False,
     ) -> None:
         text = Text(f"\n{short_path(site.path)}:{site.line}:{site.column}", "bold")
         text.append(f"  {word}", f"not bold {style}")
         if count > 1 or always_count:
             text.append(f" {count}×", f"not bold {style}")
-        rest = Text(rule or "", "bold")
-        between = "  " if len(INDENT) + rest.cell_len + len(f"  in {function}") <= self.width else f"\n{INDENT}"
-        rest.append(between if rule and function else "")
-        rest.append(f"in {function}" if function else "", "not bold dim")
-        text.append("  " if text.cell_len + rest.cell_len + 2 <= self.width else f"\n{INDENT}")
-        self.console.print(text.append_text(rest) if rest else text)
+        inside = f"in {function}" if function else ""
+        rest = Text("  ".join(filter(None, (rule, inside))), "not bold dim")
+        rest.stylize("not dim bold", 0, len(rule))
+        if text.cell_len + rest.cell_len + 2 <= self.width:
+            self.console.print(text.append("  " if rest else "").append_text(rest))
+            return
+        self.console.print(text)
+        if len(INDENT) + rest.cell_len <= self.width:
+            self.console.print(Text(INDENT).append_text(rest))
+            return
+        for part, look in ((rule, "bold"), (inside, "dim")):
+            if part:
+                self.paragraph(part, style=look)
 
     def code(self, site: Site, style: str, line: str | None) -> None:
         """Where the file has not the line any more, or is not here, the line alone."""
@@ -236,10 +257,6 @@ class _Report:
 
     def paragraph(self, sentence: str, indent: str = INDENT, style: str = "", label: str = "") -> None:
         self.console.print(paragraph(label, sentence, self.width, style=style, indent=indent))
-
-
-def _named(rule: Rule | None) -> str | None:
-    return f"{rule.id} {rule.name}" if rule else None
 
 
 def _times(group: Sequence[Recompile], function: str | None) -> int:

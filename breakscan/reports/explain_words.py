@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from breakscan.findings import Finding, Verdict
 from breakscan.reports.wording import INSIDE, counted
-from breakscan.runtime.explanation import BreakSite, Explanation, FrameFate, FrameStatus, Recompile
+from breakscan.runtime.digest.explanation import BreakSite, Explanation, FrameFate, FrameStatus, Recompile
 
 _MOST_VALUES = 5
 
@@ -70,7 +70,12 @@ def ending(status: int | None) -> str:
 
 
 def seconds_in_words(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    """``41 ms``, ``3.2 s``, ``90 s``, ``25 min``, ``3.4 h``."""
+    if seconds < 0.1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 600:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def headline(explanation: Explanation) -> str:
@@ -128,7 +133,10 @@ def why_nothing_compiled(explanation: Explanation) -> str:
 def verdict_sentence(site: BreakSite) -> str | None:
     """What the break does beyond splitting the graph, or None."""
     if site.verdict is Verdict.RAISES:
-        return "torch.compile raises here: with fullgraph=True, nothing may break the graph."
+        return (
+            "torch.compile raises here: with fullgraph=True, nothing may break the graph. "
+            "breakscan explain --keep-going shows what else does."
+        )
     if site.verdict is not Verdict.EAGER:
         return None
     reason = _FOLLOWED_BY.get(site.consequence or "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TextIO
 
 from rich.cells import cell_len
@@ -14,10 +13,10 @@ from breakscan.findings import CheckResult, Finding, Severity, Site, SourceError
 from breakscan.reports.codeframe import code_text, paragraph
 from breakscan.reports.console import STYLES, report_console
 from breakscan.reports.printable import printable
-from breakscan.reports.wording import Run, behind_sentence, region_words, summary_line, verdict_sentence
+from breakscan.reports.source_lines import source_lines
+from breakscan.reports.wording import FIX_HINT, Run, behind_sentence, region_words, summary_line, verdict_sentence
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import Library
-from breakscan.source.module import SourceProblem, decode_source
 
 
 def write_full(
@@ -43,6 +42,8 @@ def write_full(
     console.print(summary_line(result, run))
     if result.findings:
         console.print(f"'breakscan rule {result.findings[0].rule}' says more of a rule, with examples that compile.")
+        if any((rule := library.get(finding.rule)) and rule.rewrites for finding in result.findings):
+            console.print(FIX_HINT)
 
 
 def _folded(findings: Iterable[Finding]) -> dict[Site, list[Finding]]:
@@ -64,16 +65,9 @@ class _Sources:
 
     def lines(self, path: str) -> list[str]:
         if path != self._path:
-            self._path, self._lines = path, self._read(path).split("\n")
+            self._path = path
+            self._lines = self._texts[path].split("\n") if path in self._texts else source_lines(path)
         return self._lines
-
-    def _read(self, path: str) -> str:
-        if path in self._texts:
-            return self._texts[path]
-        try:
-            return decode_source(Path(path).read_bytes(), path)
-        except (OSError, SourceProblem):
-            return ""
 
 
 def _finding(

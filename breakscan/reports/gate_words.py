@@ -8,9 +8,9 @@ from breakscan.findings import Site
 from breakscan.reports.printable import visible
 from breakscan.reports.site_words import VERDICT_WORDS, short_path
 from breakscan.reports.wording import counted
-from breakscan.runtime.gates import Unmet
-from breakscan.runtime.lockfile import Judgement
-from breakscan.runtime.sitematch import KnownBreak
+from breakscan.runtime.judging.gates import Unmet
+from breakscan.runtime.judging.lockfile import Judgement
+from breakscan.runtime.judging.sitematch import KnownBreak
 
 MOST_PLACES = 5
 

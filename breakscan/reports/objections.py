@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from breakscan.findings import Origin, Verdict
+from breakscan.reports.explain_points import by_cause
 from breakscan.reports.explain_words import recompile_sentence
 from breakscan.reports.printable import visible
-from breakscan.reports.site_words import VERDICT_WORDS, short_path
+from breakscan.reports.site_words import VERDICT_WORDS, rule_words, short_path
 from breakscan.reports.source_lines import source_lines
-from breakscan.reports.wording import counted
-from breakscan.runtime.explanation import BreakSite, Explanation, FrameFate, FrameStatus, Recompile
+from breakscan.reports.wording import counted, sentence
+from breakscan.runtime.digest.explanation import BreakSite, Explanation, FrameFate, FrameStatus, Recompile
 
 INDENT = "   "
 
@@ -33,10 +34,10 @@ def objections(explanation: Explanation, breaks: int, recompiles: int | None) ->
     if recompiles is not None and len(again) > recompiles:
         allowed = f", {recompiles} allowed" if recompiles else ""
         found.append(f"{counted(len(again), 'recompile')}{allowed}:")
-        found += map(_recompiles, _by_cause(again))
+        found += map(_recompiles, by_cause(again))
     if not found and not explanation.graphs:
         reasons = [f"{frame.function}: {frame.reason}" for frame in explanation.frames]
-        found.append(_block("Nothing was compiled.", *map(_sentence, reasons)))
+        found.append(_block("Nothing was compiled.", *map(sentence, reasons)))
     return found
 
 
@@ -59,8 +60,8 @@ def _break(site: BreakSite) -> str:
     return _block(
         _head(site),
         _line(site.site.path, site.site.line),
-        f"Why: {_sentence(site.rule.why if site.rule else site.reason)}",
-        f"Instead: {_sentence(site.advice)}" if site.advice else "",
+        f"Why: {sentence(site.rule.why if site.rule else site.reason)}",
+        f"Instead: {sentence(site.advice)}" if site.advice else "",
     )
 
 
@@ -68,7 +69,7 @@ def _head(site: BreakSite) -> str:
     return _joined(
         f"{short_path(site.site.path)}:{site.site.line}:{site.site.column}",
         VERDICT_WORDS[site.verdict],
-        f"{site.rule.id} {site.rule.name}" if site.rule else site.gb_type,
+        rule_words(site.rule) or site.gb_type,
         f"in {site.function}" if site.function else "",
     )
 
@@ -77,35 +78,23 @@ def _frame(frame: FrameFate) -> str:
     status = "fails to compile" if frame.status is FrameStatus.RAISED else "runs eager"
     return _block(
         _joined(f"{short_path(frame.site.path)}:{frame.site.line}", f"{frame.function} {status}"),
-        f"Why: {_sentence(frame.reason)}",
-        f"Instead: {_sentence(frame.advice)}" if frame.advice else "",
+        f"Why: {sentence(frame.reason)}",
+        f"Instead: {sentence(frame.advice)}" if frame.advice else "",
     )
 
 
 def _recompiles(group: Sequence[Recompile]) -> str:
     first = group[0]
-    rule = f"{first.rule.id} {first.rule.name}" if first.rule else ""
     trigger = f"Called from {short_path(first.trigger.path)}:{first.trigger.line}." if first.trigger else ""
     return _block(
-        _joined(f"{short_path(first.site.path)}:{first.site.line}:{first.site.column}", rule),
-        f"{recompile_sentence(group)}. {trigger}",
-        f"Instead: {_sentence(first.advice)}" if first.advice else "",
+        _joined(f"{short_path(first.site.path)}:{first.site.line}:{first.site.column}", rule_words(first.rule)),
+        f"{sentence(recompile_sentence(group))} {trigger}",
+        f"Instead: {sentence(first.advice)}" if first.advice else "",
     )
-
-
-def _by_cause(recompiles: Iterable[Recompile]) -> list[list[Recompile]]:
-    groups: dict[int, list[Recompile]] = {}
-    for recompile in recompiles:
-        groups.setdefault(recompile.cause, []).append(recompile)
-    return list(groups.values())
 
 
 def _joined(*parts: str) -> str:
     return "  ".join(part for part in parts if part)
-
-
-def _sentence(text: str | None) -> str:
-    return f"{(text or '').strip().rstrip('. ')}."
 
 
 def _line(path: str, line: int) -> str:

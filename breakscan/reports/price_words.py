@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from breakscan.findings import Verdict
 from breakscan.reports.wording import counted
-from breakscan.runtime.compiled import Calls, Price
-from breakscan.runtime.explanation import BreakSite, Explanation, FrameStatus
+from breakscan.runtime.digest.compiled import Calls, Price
+from breakscan.runtime.digest.explanation import BreakSite, Explanation, FrameStatus
 
 _MOST_NAMED = 3
 _WORST_FIRST = (Verdict.RAISES, Verdict.EAGER, Verdict.SPLITS)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from breakscan.reports.site_words import short_path
 from breakscan.reports.wording import counted
-from breakscan.runtime.ranks import RankReport
+from breakscan.runtime.digest.explanation import RankReport
 
 _MOST_RANKS = 8
 """Of a table's columns; what stands behind them is said by rank in JSON."""
@@ -34,7 +34,7 @@ def difference_table(report: RankReport) -> Table:
     """What each rank did, side by side, where they differ."""
     ranks = sorted({rank for difference in report.differences for rank in difference.by_rank})
     shown = ranks[:_MOST_RANKS]
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column(Text("what"), overflow="fold")
     for rank in shown:
         table.add_column(Text(f"rank {rank}"), overflow="fold")

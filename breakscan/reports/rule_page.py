@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.markdown import Markdown
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from breakscan.findings import Kind, Mode, Place, Verdict
-from breakscan.reports.console import report_console
+from breakscan.repair.registry import described
+from breakscan.reports.console import print_page, report_console
 from breakscan.rulebook.document import FAMILIES, Rule
 from breakscan.rulebook.ledger import Ledger
 
@@ -41,18 +42,18 @@ def write_rule(rule: Rule, ledgers: Sequence[Ledger], stream: TextIO) -> None:
         Markdown(rule.body, code_theme="ansi_dark"),
         Text(),
         _verdicts(rule, ledgers),
+        *_rewrites(rule),
     ]
-    _print(Group(*parts), console, width)
+    print_page(Group(*parts), console, width)
 
 
-def _print(page: RenderableType, console: Console, width: int) -> None:
-    """Prints a page; elsewhere than on a terminal without the blanks that rich fills lines with."""
-    if console.is_terminal:
-        console.print(page, width=width, soft_wrap=False)
-        return
-    with console.capture() as captured:
-        console.print(page, width=width, soft_wrap=False)
-    console.file.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+def _rewrites(rule: Rule) -> list[RenderableType]:
+    if not rule.rewrites:
+        return []
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for one in rule.rewrites:
+        table.add_row(one, Markdown(described(one)))
+    return [Text(), Text("What 'breakscan fix' tries, in this order", "bold"), Padding(table, (0, 0, 0, 2))]
 
 
 def _verdicts(rule: Rule, ledgers: Sequence[Ledger]) -> RenderableType:
@@ -101,7 +102,7 @@ def write_rules(rules: Iterable[Rule], ledger: Ledger | None, torch: str, stream
             table.add_row(Text(f"{family}xx", "bold"), Text(FAMILIES[family], "bold"))
         cells = [_verdict(ledger, rule, Place.PLAIN), _verdict(ledger, rule, Place.LOOP)] if ledger else []
         table.add_row(rule.id, rule.name, rule.summary, *cells)
-    _print(table, console, console.width)
+    print_page(table, console)
 
 
 def _verdict(ledger: Ledger, rule: Rule, place: Place) -> Text:

@@ -15,7 +15,7 @@ from breakscan import __version__
 from breakscan.findings import CheckResult, Finding, Severity, Site, SourceError
 from breakscan.reports.printable import printable
 from breakscan.reports.source_lines import source_lines
-from breakscan.reports.wording import one_line, region_words, verdict_sentence
+from breakscan.reports.wording import one_line, region_words, sentence, verdict_sentence
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import Library
 
@@ -129,8 +129,8 @@ def rule_descriptor(rule: Rule) -> dict[str, Any]:
         "id": rule.id,
         "name": rule.name,
         "shortDescription": {"text": rule.summary},
-        "fullDescription": {"text": _sentence(rule.why)},
-        "help": {"text": f"Why: {_sentence(rule.why)}\nInstead: {_sentence(rule.instead)}", "markdown": rule.body},
+        "fullDescription": {"text": sentence(rule.why)},
+        "help": {"text": f"Why: {sentence(rule.why)}\nInstead: {sentence(rule.instead)}", "markdown": rule.body},
         "defaultConfiguration": {"level": LEVELS[rule.severity]},
         "properties": {"tags": ["torch.compile", rule.kind.value]},
     }
@@ -168,7 +168,7 @@ def write_sarif(result: CheckResult, stream: TextIO, library: Library, texts: Ma
 
 def _message(finding: Finding, torch: str) -> str:
     words = [one_line(finding), verdict_sentence(finding, torch), region_words(finding)]
-    return " ".join(_sentence(word[:1].upper() + word[1:]) for word in words if word)
+    return " ".join(sentence(word[:1].upper() + word[1:]) for word in words if word)
 
 
 def _related(finding: Finding) -> list[tuple[Site, str]]:
@@ -188,7 +188,3 @@ def _site(problem: SourceError) -> Site:
 def _file_uri(path: str) -> str:
     path = path.replace(os.sep, "/")
     return f"file://{quote(path)}" if path.startswith("/") else f"file:///{quote(path, safe='/:')}"
-
-
-def _sentence(text: str) -> str:
-    return f"{text.strip().rstrip('. ')}."

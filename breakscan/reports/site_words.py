@@ -6,6 +6,7 @@ import re
 
 from breakscan.findings import Severity, Verdict
 from breakscan.reports.console import STYLES
+from breakscan.rulebook.document import Rule
 
 VERDICT_WORDS = {Verdict.RAISES: "raises", Verdict.EAGER: "runs eager", Verdict.SPLITS: "splits the graph"}
 VERDICT_STYLES = {
@@ -14,6 +15,11 @@ VERDICT_STYLES = {
     Verdict.SPLITS: STYLES[Severity.WARNING],
 }
 _PACKAGES = re.compile(r"(?:.*/)?(?:(?:site|dist)-packages|lib(?=/python3))/")
+
+
+def rule_words(rule: Rule | None) -> str:
+    """``BRK101 branch-on-tensor``; nothing without a rule."""
+    return f"{rule.id} {rule.name}" if rule else ""
 
 
 def short_path(path: str) -> str:

@@ -21,9 +21,17 @@ class Run:
     ledger: str
 
 
+FIX_HINT = "'breakscan fix' shows a diff of those that it can rewrite."
+
+
 def counted(number: int, one: str, many: str | None = None) -> str:
     """``1 file``, ``2 files``."""
     return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def sentence(text: str) -> str:
+    """The text with one full stop behind it."""
+    return f"{text.strip().rstrip('. ')}."
 
 
 def verdict_sentence(finding: Finding, torch: str) -> str | None:

@@ -43,15 +43,14 @@ class FreshNamedBackend:
         return self._backend(graph, inputs)
 
 
-def compiled_fresh(function: Callable[..., Any], backend: str, **options: Any) -> Callable[..., Any]:
-    """``torch.compile(function, backend=backend, **options)``, of which nothing is compiled yet."""
+def compiled_fresh(function: Callable[..., Any], backend: str, *, fullgraph: bool) -> Callable[..., Any]:
+    """``torch.compile(function, backend=backend, fullgraph=fullgraph)``, of which nothing is compiled yet."""
     import torch
 
-    if _isolates():
-        # What was compiled before does not count towards the recompile limit.
-        options["isolate_recompiles"] = True
+    # What was compiled before does not count towards the recompile limit.
+    isolation: dict[str, Any] = {"isolate_recompiles": True} if _isolates() else {}
     fresh = FreshBackend() if backend == "inductor" else FreshNamedBackend(backend)
-    compiled: Callable[..., Any] = torch.compile(function, backend=fresh, **options)
+    compiled: Callable[..., Any] = torch.compile(function, backend=fresh, fullgraph=fullgraph, **isolation)
     return compiled
 
 
@@ -123,7 +122,11 @@ def program_as_it_was(function: Callable[..., Any]) -> Iterator[None]:
     numpy_state = numpy.random.get_state() if numpy else None
     devices = range(cuda.device_count()) if cuda.is_initialized() else ()
     modules = list(function.modules()) if isinstance(function, torch.nn.Module) else []
-    buffers = [(buffer, buffer.detach().clone()) for module in modules for buffer in module.buffers(recurse=False)]
+    buffers = [
+        (module, name, buffer, buffer.detach().clone())
+        for module in modules
+        for name, buffer in module.named_buffers(recurse=False)
+    ]
     modes = [(module, module.training) for module in modules]
     grad = torch.is_grad_enabled()
     with torch.random.fork_rng(devices=devices):
@@ -137,9 +140,11 @@ def program_as_it_was(function: Callable[..., Any]) -> Iterator[None]:
             for module, mode in modes:
                 module.training = mode
             with torch.no_grad():
-                for buffer, value in buffers:
+                for module, name, buffer, value in buffers:
                     if not torch.equal(buffer, value):
                         buffer.copy_(value)
+                    if getattr(module, name, None) is not buffer:
+                        setattr(module, name, buffer)
 
 
 def _isolates() -> bool:

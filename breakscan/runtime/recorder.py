@@ -16,7 +16,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, ParamSpec, TypeVar
 
-from breakscan.runtime.hooks import cudagraphs, kernels
+from breakscan.runtime.hooks import bytes_moved, cudagraphs
 from breakscan.runtime.hooks.breaks import break_record, graph_breaks, raised_break_record
 from breakscan.runtime.hooks.facts import code_of, current_compile_id
 from breakscan.runtime.hooks.frames import FrameOutcome, frame_outcomes, frame_record, is_break, is_recompile_limit
@@ -43,7 +43,7 @@ from breakscan.runtime.records import (
     ProcessStarted,
     Record,
 )
-from breakscan.runtime.requests import read_requests
+from breakscan.runtime.requests_file import read_requests
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -73,7 +73,7 @@ class Recorder:
         self._guards: dict[str | None, GuardsBuilt] = {}
         self._late = LateHooks(
             {
-                "bytes": (kernels.MODULE, kernels.generated_modules(self._guarded("bytes", self._on_module))),
+                "bytes": (bytes_moved.MODULE, bytes_moved.generated_modules(self._guarded("bytes", self._on_module))),
                 "cudagraphs": (
                     cudagraphs.MODULE,
                     cudagraphs.cudagraph_skips(self._guarded("cudagraphs", self._on_cudagraph_skip)),
@@ -160,7 +160,7 @@ class Recorder:
             self._writer.write(self._guarded("guards", with_lines)(built, code, output_graph) or built)
 
     def _on_module(self, graph: Any) -> None:
-        self._writer.write(kernels.bytes_record(graph))
+        self._writer.write(bytes_moved.bytes_record(graph))
 
     def _on_cudagraph_skip(self, reason: str) -> None:
         self._writer.write(cudagraphs.skip_record(reason))

@@ -7,6 +7,7 @@ nothing that was recorded is lost.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import math
 import os
@@ -74,7 +75,10 @@ class RecordingWriter:
 
     def _append(self, record: Record) -> None:
         line = json.dumps([type(record).__name__, encode(record)], separators=(",", ":"))
-        os.write(self._file, line.encode() + b"\n")
+        data = line.encode() + b"\n"
+        if os.write(self._file, data) < len(data):
+            # What is left of a full disk took a part.
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _identity(file: int) -> tuple[int, int] | None:

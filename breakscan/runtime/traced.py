@@ -9,9 +9,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from breakscan.runtime.generatedcode import phase_of, shortened
-from breakscan.runtime.graphcode import autograd_graph, operation_count
-from breakscan.runtime.guardtree import guards_of_tree
 from breakscan.runtime.records import (
     BreakTraced,
     CacheLooked,
@@ -28,6 +25,9 @@ from breakscan.runtime.records import (
     ShapeSpecialised,
     StackFrame,
 )
+from breakscan.runtime.texts.generatedcode import phase_of, shortened
+from breakscan.runtime.texts.graphcode import autograd_graph, operation_count
+from breakscan.runtime.texts.guardtree import guards_of_tree
 
 Stack = tuple[StackFrame, ...]
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import breakscan as package
+from breakscan.cli.main import COMMANDS
 
 Run = Callable[..., Any]
 
@@ -22,11 +23,11 @@ def test_version(breakscan: Run, option: str) -> None:
 def test_help_lists_the_commands(breakscan: Run, option: str) -> None:
     done = breakscan(option)
     assert done.status == 0
-    for command in ("check", "explain", "rule", "rules"):
+    for command in COMMANDS:
         assert f"\n  {command} " in done.out
 
 
-@pytest.mark.parametrize("command", ["check", "rule", "rules"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(breakscan: Run, command: str) -> None:
     done = breakscan(command, "-h")
     assert done.status == 0

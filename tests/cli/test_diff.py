@@ -160,6 +160,14 @@ def test_people_are_told_where(diff: Run) -> None:
     )
 
 
+def test_long_lines_are_broken_at_the_width(diff: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    long = broken("a", function="_use_grad_for_differentiable._use_grad", path="torch/optim/optimizer.py")
+    done = diff(report([long]), report(), "--format", "terminal")
+    head = "torch/optim/optimizer.py:5  splits the graph  BRK401  in\n   _use_grad_for_differentiable._use_grad\n   a\n"
+    assert f"\nGone graph breaks\n{head}" in done.out
+
+
 def test_markdown_shows_code_as_code(diff: Run) -> None:
     done = diff(report(), report([broken("x = `a``b` | <b>\x1b[31m")]), "--format", "markdown")
     assert "  - ```x = `a``b` | <b>␛[31m```\n" in done.out

@@ -72,6 +72,23 @@ def test_source_root_finds_the_files(breakscan: Run, folder: Path) -> None:
     assert "program.py:8:5  splits the graph 2×" in done.out
 
 
+def test_beside_check(breakscan: Run, folder: Path) -> None:
+    shutil.copy(DATA / "program.py", folder)
+    done = breakscan("report", "--check", "--source-root", "/tmp/project=.", LOG)
+    assert done.status == 0
+    assert "Beside breakscan check\nIn what was compiled, check has " in done.out
+    assert "Behind it, breakscan check sees" not in breakscan("report", "--source-root", "/tmp/project=.", LOG).out
+    told = parsed(breakscan("report", "--check", "--format", "json", "--source-root", "/tmp/project=.", LOG))
+    assert {finding["outcome"] for finding in told["agreement"]["findings"]} >= {"confirmed"}
+
+
+@pytest.mark.parametrize("options", [("--check", "--format", "html"), ("--show", "all", "--format", "markdown")])
+def test_what_a_format_cannot_show_is_refused(breakscan: Run, options: tuple[str, ...]) -> None:
+    done = breakscan("report", *options, LOG)
+    assert (done.status, done.out) == (2, "")
+    assert f"{options[0]} goes with --format terminal" in done.err
+
+
 @pytest.mark.parametrize("value", ["/a", "=/b", "/a="])
 def test_a_source_root_of_another_form(breakscan: Run, value: str) -> None:
     done = breakscan("report", "--source-root", value, LOG)
@@ -161,6 +178,33 @@ def test_a_kept_recording(process: Run, folder: Path) -> None:
     both = process("report", "run", "run")
     assert both.status == 2
     assert "one recording makes one report" in both.err
+
+
+HIDES = """import torch
+
+
+@torch.compile(backend="eager")
+def f(x):
+    for _ in range(2):
+        if x.sum() > 0:
+            x = x + 1
+    return x * x.max().item()
+
+
+f(torch.ones(3))
+"""
+
+
+@pytest.mark.torch
+def test_a_kept_recording_tells_what_a_break_hides(process: Run, folder: Path) -> None:
+    pytest.importorskip("torch")
+    (folder / "hides.py").write_text(HIDES, encoding="utf-8")
+    first = process("explain", "--save", "run", "-o", "-", "hides.py", env={"OMP_NUM_THREADS": "1"})
+    again = process("report", "run")
+    assert "Behind it, breakscan check sees one more, BRK201 tensor-item (line 9)." in again.out
+    assert again.out == first.out
+    beside = process("report", "--check", "run")
+    assert "hides.py:7 gives f up, and hides line 9 BRK201" in beside.out
 
 
 def test_the_page_names_every_option() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from breakscan.agreement import Agreement, Judged, Outcome
 from breakscan.findings import Confidence, Finding, Kind, Origin, Place, Severity, Site, SourceError, Verdict
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.compiled import (
+from breakscan.runtime.digest.compiled import (
     AutogradCapture,
     CacheUse,
     Calls,
@@ -23,16 +23,17 @@ from breakscan.runtime.compiled import (
     Run,
     Specialisation,
 )
-from breakscan.runtime.explanation import (
+from breakscan.runtime.digest.explanation import (
     BreakSite,
     Caller,
+    Difference,
     Explanation,
     FrameFate,
     FrameStatus,
+    RankReport,
     Recompile,
     Target,
 )
-from breakscan.runtime.ranks import Difference, RankReport
 
 LIBRARY = load_library()
 ITEM = LIBRARY.get("BRK201")

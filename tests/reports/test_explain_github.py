@@ -10,7 +10,7 @@ import explain_results as made
 import pytest
 
 from breakscan.reports.explain_github import write_explain_github
-from breakscan.runtime.explanation import Explanation
+from breakscan.runtime.digest.explanation import Explanation
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import pytest
 
 from breakscan.reports.explain_markdown import LIMIT, write_explain_markdown
 from breakscan.reports.markdown_text import code, paragraph, prose
-from breakscan.runtime.explanation import Explanation
+from breakscan.runtime.digest.explanation import Explanation
 
 
 def written(told: Explanation) -> str:
@@ -58,6 +58,17 @@ def test_recompiles_say_what_changed() -> None:
     assert row[0] == "2× `Block.forward`"
     assert row[1] == "x.shape&#91;0&#93; was 32, then 31, 30 (BRK711 changing-size)"
     assert row[2] == "`src/model.py:2`<br>from `train.py:41`"
+
+
+def test_other_advice_of_the_same_rule_is_not_said_to_stand_above() -> None:
+    others = [replace(made.RECOMPILE, advice=advice, cause=n) for n, advice in enumerate(("a", "a", "b", "a"))]
+    rows = rows_of(written(made.explanation(breaks=(), recompiles=others)), "recompiled")
+    assert [row[3] for row in rows] == ["a", "as above", "b", "a"]
+
+
+def test_short_compilations_have_a_time() -> None:
+    text = written(made.explanation(compiles=(replace(made.COMPILE, seconds=0.0042, backward_seconds=0.0),)))
+    assert "| `Block.forward` | `0/0` | 4.2 ms |  | 2 |" in text
 
 
 def test_a_clean_run_is_two_lines() -> None:

@@ -38,6 +38,7 @@ def test_a_finding_shows_where_what_why_and_what_instead(monkeypatch: pytest.Mon
 
         1 error in 41 files (0.4 s) · torch 2.13, default mode
         'breakscan rule BRK101' says more of a rule, with examples that compile.
+        'breakscan fix' shows a diff of those that it can rewrite.
     """  # noqa: E501
     assert written(result(EAGER)) == textwrap.dedent(expected)
 

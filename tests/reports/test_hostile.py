@@ -22,8 +22,8 @@ from sarif_validity import validate_sarif
 import breakscan
 from breakscan.reports.concise import write_concise
 from breakscan.reports.explain_formats import View, write_report
-from breakscan.reports.explain_made import TABLES
 from breakscan.reports.explain_markdown import LIMIT, MARK
+from breakscan.reports.explain_tables import LISTINGS
 from breakscan.reports.full import write_full
 from breakscan.reports.github import write_github
 from breakscan.reports.printable import LONGEST, visible
@@ -48,7 +48,7 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def explained(format_: str, strings: list[str], stream: io.StringIO | None = None) -> str:
     stream = stream or io.StringIO()
-    write_report(format_, poisoned(made.explanation(), strings), stream, View(tables=tuple(TABLES)))
+    write_report(format_, poisoned(made.explanation(), strings), stream, View(tables=tuple(LISTINGS)))
     return stream.getvalue()
 
 

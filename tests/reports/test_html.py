@@ -26,9 +26,8 @@ from breakscan.reports.explain_words import headline
 from breakscan.reports.html import island as island_of
 from breakscan.reports.html import sources
 from breakscan.reports.html.write import write_html
-from breakscan.runtime.compiled import Generated, GuardLine, Kernel, KernelKind, Price, Run
-from breakscan.runtime.explanation import Explanation
-from breakscan.runtime.ranks import Difference, RankReport
+from breakscan.runtime.digest.compiled import Generated, GuardLine, Kernel, KernelKind, Price, Run
+from breakscan.runtime.digest.explanation import Difference, Explanation, RankReport
 
 MODEL = """\
 class Block(nn.Module):

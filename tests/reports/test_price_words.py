@@ -10,7 +10,7 @@ from explain_results import BREAK, PRICE, explanation
 from breakscan.findings import Verdict
 from breakscan.reports.explain_terminal import write_explanation
 from breakscan.reports.price_words import ceiling_sentence
-from breakscan.runtime.compiled import Calls
+from breakscan.runtime.digest.compiled import Calls
 
 STACK = BREAK.stack
 OUTER = STACK[0].function or ""

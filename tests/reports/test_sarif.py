@@ -16,7 +16,7 @@ from sarif_validity import validate_sarif
 from breakscan.findings import CheckResult, Severity
 from breakscan.reports.explain_sarif import write_explain_sarif
 from breakscan.reports.sarif import write_sarif
-from breakscan.runtime.explanation import Explanation
+from breakscan.runtime.digest.explanation import Explanation
 
 
 @pytest.fixture(autouse=True)

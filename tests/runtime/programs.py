@@ -13,8 +13,8 @@ from typing import Any
 
 from breakscan.reports.explain_json import explain_object
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.digest import explain
-from breakscan.runtime.explanation import Explanation
+from breakscan.runtime.digest.explain_processes import explain_processes
+from breakscan.runtime.digest.explanation import Explanation
 from breakscan.runtime.launch import Outcome
 from breakscan.runtime.records import Record
 
@@ -91,7 +91,7 @@ class Zoo:
     def explanation(self, keep: Callable[[Record], Record | None] = lambda record: record) -> Explanation:
         """What the records that ``keep`` lets through come to."""
         kept = [[new for record in records if (new := keep(record))] for records in self.recording]
-        return explain(
+        return explain_processes(
             kept,
             argv=["zoo.py"],
             outcome=self.outcome,

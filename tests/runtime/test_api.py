@@ -47,8 +47,8 @@ def _fresh() -> Iterator[None]:
     torch._dynamo.reset()
 
 
-def eager(function, *calls, **options):  # type: ignore[no-untyped-def]
-    return explain_calls(function, [(call, {}) for call in calls], backend="eager", **options)
+def eager(function, *calls):  # type: ignore[no-untyped-def]
+    return explain_calls(function, [(call, {}) for call in calls], backend="eager")
 
 
 def graphs_made_by(function, *args) -> int:  # type: ignore[no-untyped-def]
@@ -257,6 +257,23 @@ class TestExplain:
         assert net.norm.training
         assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
         assert "_compiled_call_impl" not in net.__dict__ or net._compiled_call_impl is None
+
+    def test_a_buffer_that_is_replaced_is_put_back(self) -> None:
+        class Counter(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.register_buffer("calls", torch.zeros(1))
+
+            def forward(self, x):  # type: ignore[no-untyped-def]
+                self.calls = self.calls + 1
+                return x + self.calls
+
+        net = Counter()
+        calls = net.calls
+        eager(net, (torch.ones(3),))
+        assert net.calls is calls
+        assert net.calls.item() == 0
+        assert list(net.state_dict()) == ["calls"]
 
     def test_what_was_compiled_is_called_as_it_is(self) -> None:
         report = breakscan.explain(torch.compile(breaks, backend="eager", fullgraph=True), torch.ones(3))

@@ -183,6 +183,47 @@ compiled(torch.ones(3))
     assert "convert the model" in recompile["advice"]
 
 
+def test_blocks_of_which_the_first_gets_data_are_not_to_be_detached(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+blocks = torch.nn.ModuleList(torch.nn.Linear(3, 3) for _ in range(3))
+step = torch.compile(lambda block, x: block(x).sin(), backend="eager")
+x = torch.ones(2, 3)
+for block in blocks:
+    x = step(block, x)
+""",
+    )
+    (recompile,) = [found for found in report["recompiles"] if found["subject"] == "x.requires_grad"]
+    assert recompile["rule"] == "BRK723"
+    assert recompile["advice"].startswith("nothing, if it stays at that")
+    assert recompile["advice"].endswith("where no gradient is to flow back through x")
+
+
+def test_a_parameter_that_was_frozen_is_not_to_be_detached(folder: Folder) -> None:
+    text = told(
+        folder,
+        """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        return x * self.weight
+
+
+net = Net()
+step = torch.compile(net, backend="eager")
+step(torch.ones(3))
+net.weight.requires_grad_(False)
+step(torch.ones(3))
+""",
+    )
+    assert "self.weight.requires_grad was True, then False." in text
+    assert "Instead: freeze and unfreeze parameters before the first compiled call" in text
+
+
 @pytest.mark.parametrize("sizes", [(1, 2), (2, 1)])
 def test_a_size_of_one_is_compiled_apart(folder: Folder, sizes: tuple[int, int]) -> None:
     report = report_of(
@@ -276,6 +317,31 @@ except Exception:
     assert "script.py:7" in frame["reason"]
     assert "PackageNotFoundError" in frame["reason"]
     assert "torch.compiler.disable" in frame["advice"]
+
+
+def test_a_failure_that_is_suppressed_is_not_one_that_is_raised(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+def fail(graph, inputs):
+    raise RuntimeError("no backend")
+
+
+@torch.compile(backend=fail)
+def f(x):
+    return x + 1
+
+
+try:
+    f(torch.ones(3))
+except Exception:
+    torch._dynamo.config.suppress_errors = True
+for _ in range(2):
+    torch._dynamo.reset()
+    f(torch.ones(3))
+""",
+    )
+    assert [(frame["status"], frame["count"]) for frame in report["frames"]] == [("raised", 1), ("eager", 2)]
 
 
 def test_the_recorders_own_frames_are_left_out(zoo: Zoo, report: Any) -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from programs import Done, Folder, environment
 
+import breakscan
+
 pytestmark = [pytest.mark.torch, pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")]
 pytest.importorskip("torch")
 
@@ -77,6 +79,27 @@ def test_a_module_sees_what_it_sees_under_python(folder: Folder) -> None:
     plain = folder.python("-m", "package.look", "--help")
     assert plain.status == 0
     assert_same(plain, folder.explain("-m", "package.look", "--help"))
+
+
+def test_the_import_path_keeps_its_order(folder: Folder) -> None:
+    """Also where breakscan lies in the midst of it, as in ``site-packages``."""
+    folder.write("program.py", "import sys, torch._dynamo\nprint(sys.path)\n")
+    env = {"PYTHONPATH": os.pathsep.join([str(Path(breakscan.__file__).parent.parent), str(folder.path / "behind")])}
+    plain = folder.python("program.py", env=env)
+    assert plain.status == 0
+    assert_same(plain, folder.explain("program.py", env=env))
+
+
+def test_finders_that_know_no_specs_stay_in_place(folder: Folder) -> None:
+    """As older versions of ``six`` have them."""
+    folder.write(
+        "program.py",
+        "import sys\n\n\nclass Finder:\n    def find_module(self, name, path=None):\n        return None\n\n\n"
+        "sys.meta_path.insert(0, Finder())\nimport torch._dynamo\nprint(torch.ones(2))\n",
+    )
+    plain = folder.python("program.py")
+    assert plain.status == 0
+    assert_same(plain, folder.explain("program.py"))
 
 
 def test_the_users_environment_is_put_back(folder: Folder) -> None:

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 from programs import Zoo
 
+from breakscan.runtime.digest.notices import notices
 from breakscan.runtime.records import (
     BreakSeen,
     CompileStarted,
@@ -242,3 +243,8 @@ class TestWithoutAHook:
             return HookFailed("graphs", "KeyError: 'gone'") if isinstance(record, CompileStarted) else record
 
         assert [notice for notice in zoo.explain(fail)["notices"] if "KeyError: 'gone'" in notice]
+
+
+def test_a_hook_of_another_breakscan_is_named() -> None:
+    (notice,) = notices([[HookInstalled("memory", False)]])
+    assert notice == "this torch lacks what breakscan hooks into for memory: something is missing"

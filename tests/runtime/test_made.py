@@ -14,15 +14,16 @@ import pytest
 from programs import environment
 
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.compilations import guard_in_words
-from breakscan.runtime.compiled import Generated, Kernel, KernelKind
-from breakscan.runtime.digest import explain
-from breakscan.runtime.explanation import Explanation
-from breakscan.runtime.generatedcode import LONGEST, kernel_calls, phase_of, shortened
-from breakscan.runtime.guardtree import guards_of_tree
+from breakscan.runtime.digest.compilations import guard_in_words
+from breakscan.runtime.digest.compiled import Generated, Kernel, KernelKind
+from breakscan.runtime.digest.explain_processes import explain_processes
+from breakscan.runtime.digest.explanation import Explanation
+from breakscan.runtime.digest.kernelcalls import kernel_calls
 from breakscan.runtime.launch import run_recorded
 from breakscan.runtime.recording import read_recording
 from breakscan.runtime.records import Record
+from breakscan.runtime.texts.generatedcode import LONGEST, phase_of, shortened
+from breakscan.runtime.texts.guardtree import guards_of_tree
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")
@@ -179,7 +180,7 @@ def explained(tmp_path_factory: pytest.TempPathFactory) -> Explain:
             os.environ.clear()
             os.environ.update(before)
         assert outcome.status == 0
-        return explain(
+        return explain_processes(
             read_recording(recording),
             argv=["program.py"],
             outcome=outcome,
@@ -344,7 +345,9 @@ def test_the_trace_alone_tells_guards_without_lines(
     with recorder.Recorder(tmp_path):
         torch.compile(lambda x: x + 1, backend="eager")(torch.ones(3))
     importlib.import_module("torch._dynamo").reset()
-    explanation = explain(read_recording(tmp_path), argv=[], outcome=None, rules=[], show=str, torch_imported=True)
+    explanation = explain_processes(
+        read_recording(tmp_path), argv=[], outcome=None, rules=[], show=str, torch_imported=True
+    )
     (compiled,) = explanation.compiles
     assert [guard.site for guard in compiled.guards if guard.kind == "TENSOR_MATCH"] == [None]
     assert any("the lines that asked for guards are missing" in notice for notice in explanation.notices)

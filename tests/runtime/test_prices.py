@@ -16,8 +16,8 @@ from programs import environment
 
 from breakscan.findings import Verdict
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.digest import explain
-from breakscan.runtime.explanation import BreakSite, Explanation, FrameStatus
+from breakscan.runtime.digest.explain_processes import explain_processes
+from breakscan.runtime.digest.explanation import BreakSite, Explanation, FrameStatus
 from breakscan.runtime.launch import INJECTED, Outcome
 from breakscan.runtime.recording import read_recording
 from breakscan.runtime.records import CallsRan, GapRan, GraphRan, HookFailed, Record, RunsTraced
@@ -92,7 +92,7 @@ def run(tmp_path: Path) -> Any:
         out, err = program.communicate(timeout=120)
         records = read_recording(recording)
         assert not [r for process in records for r in process if isinstance(r, HookFailed)]
-        explanation = explain(
+        explanation = explain_processes(
             records,
             argv=["script.py"],
             outcome=Outcome(program.returncode, 1.0),
@@ -472,3 +472,14 @@ for _ in range(5):
     assert [(calls.name, calls.calls) for calls in ran.explanation.calls] == [("Linear.forward", 14)]
     assert ran.last(CallsRan).keys() == {0, 1, 2}
     assert ran.last(GapRan)
+
+
+def test_another_thread_may_end_a_gap_before_its_call_does() -> None:
+    from breakscan.runtime.hooks.runs import GraphTally, RunMeter
+
+    meter = RunMeter(lambda record: None)
+    state = meter.threads.state
+    state.device_gap = (GraphTally(0, True), None, None)
+    meter.compiled()
+    meter.device.close_gap(state, None)
+    assert state.device_gap is None

@@ -18,11 +18,11 @@ from programs import Done, Folder, environment
 
 from breakscan.findings import Origin, Site
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.compiled import CompiledFrame, Graph, Run
-from breakscan.runtime.explained import explain_run
-from breakscan.runtime.explanation import Explanation, Recompile
-from breakscan.runtime.job import JobError, own_rank, shared_folder
-from breakscan.runtime.ranks import alike, compare, merge, ranks_in_words
+from breakscan.runtime.digest.compiled import CompiledFrame, Graph, Run
+from breakscan.runtime.digest.explain_run import explain_run
+from breakscan.runtime.digest.explanation import Explanation, Recompile
+from breakscan.runtime.digest.ranks import alike, compare, merge, ranks_in_words
+from breakscan.runtime.job import JobError, is_running, own_rank, shared_folder
 from breakscan.runtime.session import SessionError, read_run, start_session
 from breakscan.runtime.waiting import unfinished_ranks
 
@@ -75,6 +75,15 @@ def torchrun(folder: Folder, *arguments: str) -> Done:
     )
 
 
+def test_nobody_is_asked_whether_it_runs_where_that_would_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Windows, signal 0 is Ctrl-C."""
+    asked: list[int] = []
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(os, "kill", lambda pid, number: asked.append(pid))
+    assert is_running(1)
+    assert not asked
+
+
 class TestTorchrun:
     pytestmark = distributed
 
@@ -110,6 +119,13 @@ class TestTorchrun:
             },
         }
         assert explanation.ranks.endings == dict.fromkeys([0, 1], "finished with exit status 0")
+
+    @pytest.mark.parametrize(("option", "status"), [("--max-breaks=0", 1), ("--max-breaks=1", 0)])
+    def test_gates_judge_what_any_rank_did(self, folder: Folder, option: str, status: int) -> None:
+        """Only rank 1 breaks a graph, and rank 0 reports."""
+        done = torchrun(folder, "-m", "breakscan", "explain", option, "program.py", "differ")
+        assert done.status == status
+        assert done.err.decode().count("--max-breaks 0 is not met: 1 break site at program.py:11:9") == status
 
     @pytest.mark.parametrize(
         ("how", "ending"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,26 @@ def test_a_full_disk_never_reaches_the_program(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(RecordingWriter, "write", full)
     with Recorder(tmp_path):
         assert len(program()) == 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no limit on the size of files")
+def test_a_record_of_which_a_part_was_written_is_told(tmp_path: Path) -> None:
+    import resource
+
+    from breakscan.runtime.recording import RecordingWriter, cut_by
+
+    writer = RecordingWriter(tmp_path)
+    writer.write(HookInstalled("first", True))
+    written = sum(path.stat().st_size for path in tmp_path.iterdir())
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (written + 5, before[1]))
+    try:
+        with pytest.raises(OSError, match="No space left"):
+            writer.write(HookInstalled("second", True))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert cut_by(tmp_path) == "No space left on device"
+    assert records(tmp_path) == [HookInstalled("first", True)]
 
 
 def test_nothing_is_kept_alive(recorder: Any) -> None:

@@ -23,9 +23,9 @@ from programs import Folder
 from breakscan.reports.explain_json import explain_object
 from breakscan.reports.explain_terminal import write_explanation
 from breakscan.rulebook.library import load_library
+from breakscan.runtime.digest.explain_logs import explain_logs
+from breakscan.runtime.digest.relocation import Relocation, shown_path
 from breakscan.runtime.records import BreakSeen, CompileStarted, CompileTimed, FrameEnded, GraphCompiled, RecompileSeen
-from breakscan.runtime.relocation import Relocation, shown_path
-from breakscan.runtime.tracelog.explain import explain_logs
 from breakscan.runtime.tracelog.graphtext import devices_of, nodes_of
 from breakscan.runtime.tracelog.lines import LogRecord, read_log
 from breakscan.runtime.tracelog.read import Trace, logs_in, read_trace
@@ -123,6 +123,7 @@ class TestALogOfEachTorch:
         assert found == {
             ("strict", 30, "raised", False),
             ("refused", 35, "raised", False),
+            ("refused", 35, "eager", False),
             ("in_loop", 16, "eager", False),
             ("by_flag", 26, "eager", True),
         }
@@ -257,6 +258,13 @@ class TestProcesses:
             assert {made.code.path for made in kinds(trace, CompileStarted)} == {"/app/model.py"}
             assert [process.parent for process in trace.processes] == [None, 7]
             assert not trace.problems
+
+    def test_ranks_that_were_forked_off_a_process_tell_what_they_compiled(self, tmp_path: Path) -> None:
+        for number, text in enumerate([name() + compiled(rank=0), compiled(1, pid=8, second=5.0, rank=1)]):
+            (tmp_path / f"dedicated_log_torch_trace_{number}.log").write_text(text, encoding="utf-8")
+        report = explained(logs_in(tmp_path))
+        assert report["ranks"]["ranks"] == [0, 1]
+        assert not report["ranks"]["differences"]
 
     def test_a_number_that_nothing_explains(self, tmp_path: Path) -> None:
         trace = read(tmp_path, compiled(file=5))

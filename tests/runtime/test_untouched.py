@@ -413,10 +413,12 @@ PROGRAMS = {
 
 
 def steady(text: bytes) -> str:
-    """Without what differs from run to run: times, process ids, addresses, names that torch makes unique."""
+    """Without what differs from run to run: times, process ids, addresses, names that torch makes unique, and the
+    blanks that it puts behind them."""
     shown = text.decode()
     shown = re.sub(r"\b([VIWE])\d{4} \d\d:\d\d:\d\d\.\d+ \d+ ", r"\1 ", shown)
     shown = re.sub(r"0x[0-9a-f]{6,}|\b\d{10,13}\.\d+", "0x", shown)
+    shown = re.sub(r" +# ", "  # ", shown)
     shown = re.sub(r"(compiled_fn_\d+)_[0-9a-f_]+", r"\1", shown)
     return re.sub(r"\b(\w+_dynamo_\w+|___?check_obj_id\([^)]*|___?check_type_id\([^)]*)\d{9,}", r"\1", shown)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from breakscan import __version__
 from breakscan.findings import Site
+from breakscan.reports.explain_points import by_cause
 from breakscan.reports.explain_words import (
     frame_status,
     headline,
@@ -29,8 +30,8 @@ from breakscan.reports.html.sources import SourceStore
 from breakscan.reports.price_words import ceiling_sentence
 from breakscan.reports.site_words import short_path
 from breakscan.rulebook.document import Rule
-from breakscan.runtime.compiled import CompiledFrame, Generated, Graph, GuardLine, Run
-from breakscan.runtime.explanation import BreakSite, Caller, Explanation, FrameFate, Recompile
+from breakscan.runtime.digest.compiled import CompiledFrame, Generated, Graph, GuardLine, Run
+from breakscan.runtime.digest.explanation import BreakSite, Caller, Explanation, FrameFate, Recompile
 
 MOST_CODE = 4_000_000
 """Characters of generated code in all of a report."""
@@ -120,10 +121,7 @@ def _frame(plain: _Plain, frame: FrameFate) -> dict[str, Any]:
 
 def _causes(recompiles: Sequence[Recompile]) -> dict[int, str]:
     """What changed, in words, by the number of the cause."""
-    groups: dict[int, list[Recompile]] = {}
-    for recompile in recompiles:
-        groups.setdefault(recompile.cause, []).append(recompile)
-    return {cause: recompile_sentence(group) for cause, group in groups.items()}
+    return {group[0].cause: recompile_sentence(group) for group in by_cause(recompiles)}
 
 
 def _with_room_for_code(graphs: Iterable[Graph]) -> list[Graph]:

@@ -6,10 +6,12 @@ import html
 from collections.abc import Iterable, Sequence
 
 from breakscan.findings import Site
+from breakscan.reports.explain_points import by_cause
 from breakscan.reports.explain_words import frame_status, recompile_sentence, verdict_sentence
 from breakscan.reports.printable import visible
-from breakscan.rulebook.document import Rule
-from breakscan.runtime.explanation import BreakSite, Explanation, FrameFate, Recompile
+from breakscan.reports.site_words import VERDICT_WORDS, rule_words
+from breakscan.reports.wording import sentence
+from breakscan.runtime.digest.explanation import BreakSite, Explanation, FrameFate, Recompile
 
 MOST_ROWS = 300
 """Of each table: enough for a reader without scripts, and soon parsed for the others."""
@@ -17,16 +19,14 @@ MOST_ROWS = 300
 
 def static_report(explanation: Explanation) -> str:
     """The tables, as HTML in ASCII."""
-    causes: dict[int, list[Recompile]] = {}
-    for recompile in explanation.recompiles:
-        causes.setdefault(recompile.cause, []).append(recompile)
+    causes = by_cause(explanation.recompiles)
     told = [frame for frame in explanation.frames if frame.break_site is None]
     notices = "".join(f"<li>{escaped(notice)}" for notice in explanation.notices)
     return "\n".join(
         (
             _table("Graph breaks", [_break(site) for site in explanation.breaks[:MOST_ROWS]], len(explanation.breaks)),
             _table("Not compiled", [_frame(frame) for frame in told[:MOST_ROWS]], len(told)),
-            _table("Recompiles", [_cause(group) for group in list(causes.values())[:MOST_ROWS]], len(causes)),
+            _table("Recompiles", [_cause(group) for group in causes[:MOST_ROWS]], len(causes)),
             f"<h2>Notes</h2><ul>{notices}</ul>" if notices else "",
         )
     )
@@ -47,17 +47,18 @@ def _table(heading: str, rows: Sequence[Sequence[str]], total: int) -> str:
 
 def _break(site: BreakSite) -> tuple[str, ...]:
     why = _sentences([site.rule.why if site.rule else site.reason, verdict_sentence(site)])
-    return _where(site.site, site.function), f"{site.verdict.value} {_named(site.rule)}", why, site.advice or ""
+    what = f"{VERDICT_WORDS[site.verdict]} {rule_words(site.rule)}"
+    return _where(site.site, site.function), what, why, site.advice or ""
 
 
 def _frame(frame: FrameFate) -> tuple[str, ...]:
-    what = f"{frame_status(frame)} {_named(frame.rule)}"
+    what = f"{frame_status(frame)} {rule_words(frame.rule)}"
     return _where(frame.site, frame.function), what, _sentences([frame.reason]), frame.advice or ""
 
 
 def _cause(group: Sequence[Recompile]) -> tuple[str, ...]:
     first = group[0]
-    what = f"recompiled {len(group)}× {_named(first.rule)}"
+    what = f"recompiled {len(group)}× {rule_words(first.rule)}"
     return _where(first.site, first.function), what, _sentences([recompile_sentence(group)]), first.advice or ""
 
 
@@ -65,9 +66,5 @@ def _where(site: Site, function: str | None) -> str:
     return f"{site.path}:{site.line}:{site.column}{f' in {function}' if function else ''}"
 
 
-def _named(rule: Rule | None) -> str:
-    return f"{rule.id} {rule.name}" if rule else ""
-
-
 def _sentences(said: Iterable[str | None]) -> str:
-    return " ".join(f"{sentence.strip().rstrip('. ')}." for sentence in said if sentence)
+    return " ".join(sentence(text) for text in said if text)

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from breakscan.reports.html.island import island
 from breakscan.reports.html.without_scripts import escaped, static_report
-from breakscan.runtime.explanation import Explanation
+from breakscan.runtime.digest.explanation import Explanation
 
 _SCRIPTS = (
     "dom",

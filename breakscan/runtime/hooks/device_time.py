@@ -59,8 +59,10 @@ class DeviceTime:
 
     def close_gap(self, state: ThreadState, last: GraphTally | None) -> None:
         """The call is over, and with it the gap behind its last graph."""
-        _, device, _ = state.device_gap
-        self._end_gap(state, last, self._now(device))
+        # Another thread, in which something is compiled, may end the gap meanwhile.
+        gap = state.device_gap
+        if gap is not None:
+            self._end_gap(state, last, self._now(gap[1]))
 
     def read(self) -> None:
         """Adds up what the device is done with."""
@@ -112,11 +114,11 @@ class DeviceTime:
             return False
 
     def _end_gap(self, state: ThreadState, last: GraphTally | None, now: Any) -> None:
-        if state.device_gap is None:
+        gap, state.device_gap = state.device_gap, None
+        if gap is None:
             return
         tally: GraphTally
-        tally, _, ended = state.device_gap
-        state.device_gap = None
+        tally, _, ended = gap
         # Between them, a graph may have run on another device.
         if now is not None and last is tally:
             self._pending.append((tally, True, ended, now))

@@ -11,8 +11,8 @@ from traceback import FrameSummary
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
-from breakscan.runtime.guardtext import with_article
 from breakscan.runtime.records import Code, StackFrame
+from breakscan.runtime.texts.guardtext import with_article
 
 OURS = str(Path(__file__).parent.parent.parent) + os.sep
 """The folder of breakscan's own code."""

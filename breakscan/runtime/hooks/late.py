@@ -24,8 +24,10 @@ class LateHooks:
         if not self._waiting:
             return
         for name in [name for name, (module, _) in self._waiting.items() if _is_loaded(module)]:
-            _, hook = self._waiting.pop(name)
-            yield name, hook
+            # Two threads may ask at once.
+            waiting = self._waiting.pop(name, None)
+            if waiting is not None:
+                yield name, waiting[1]
 
 
 def _is_loaded(module: str) -> bool:

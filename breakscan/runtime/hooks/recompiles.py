@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from breakscan.runtime.guardtext import subject_source
 from breakscan.runtime.hooks.facts import (
     code_of,
     current_compile_id,
@@ -20,6 +19,7 @@ from breakscan.runtime.hooks.facts import (
 )
 from breakscan.runtime.hooks.patching import wrapped
 from breakscan.runtime.records import FailedGuard, RecompileSeen
+from breakscan.runtime.texts.guardtext import subject_source
 
 _MODULES = ("torch._dynamo.guards", "torch._dynamo.convert_frame")
 """The second imports the function by its name."""

@@ -83,7 +83,8 @@ class Compiler:
         try:
             owner, name = _owner(namespace, request.path)
             return callable(getattr(owner, name))
-        except AttributeError:
+        except Exception:
+            # An attribute can be computed, and fail in a way of the program's own as long as it is not ready.
             return False
 
     def _compile(self, path: "Sequence[str]", namespace: "Any", shown: str) -> "tuple[str | None, list[str]]":
@@ -115,7 +116,10 @@ class Compiler:
             setattr(owner, name, torch.compile(value, backend=self.backend))
 
     def _record(self, target: str, problem: "str | None", names: "list[str]") -> None:
-        sys.path.append(self.library)
+        # Where it is there already, it keeps its place among the others.
+        is_added = self.library not in sys.path
+        if is_added:
+            sys.path.append(self.library)
         try:
             from pathlib import Path
 
@@ -126,7 +130,8 @@ class Compiler:
         except Exception as error:
             sys.stderr.write(f"breakscan: --compile {target} is not recorded: {type(error).__name__}: {error}\n")
         finally:
-            sys.path.remove(self.library)
+            if is_added:
+                sys.path.remove(self.library)
 
 
 class _ScriptWatch:

@@ -35,12 +35,16 @@ class _ImportWatch:
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
         if name not in self.before and name not in self.behind:
             return None
+        spec: Any = None
         for finder in sys.meta_path:
-            spec: Any = None if finder is self else finder.find_spec(name, path, target)
+            # Finders of the old kind have no such method: Python asks them, if we find nothing.
+            if finder is not self and hasattr(finder, "find_spec"):
+                spec = finder.find_spec(name, path, target)
             if spec is not None:
                 break
-        else:
-            return None
+        if spec is None or spec.loader is None:
+            # Not there, or a folder without a file of its own, in which nothing is executed.
+            return spec
         if isinstance(spec.loader, type):
             spec.loader = _LoaderOfBuiltin(spec.loader, self)
         else:
@@ -91,7 +95,10 @@ def _note_torch(folder: str) -> None:
 
 
 def _start_recorder(folder: str) -> None:
-    sys.path.append(_LIBRARY)
+    # Where it is there already, it keeps its place among the others.
+    is_added = _LIBRARY not in sys.path
+    if is_added:
+        sys.path.append(_LIBRARY)
     try:
         from breakscan.runtime.recorder import start
 
@@ -99,7 +106,8 @@ def _start_recorder(folder: str) -> None:
     except Exception as error:
         sys.stderr.write(f"breakscan: nothing is recorded: {type(error).__name__}: {error}\n")
     finally:
-        sys.path.remove(_LIBRARY)
+        if is_added:
+            sys.path.remove(_LIBRARY)
 
 
 def _neighbour(name: str) -> "Any":
@@ -130,7 +138,7 @@ def _restore_environment() -> None:
 def _run_hidden_sitecustomize() -> None:
     """Ours hides the one that this Python has otherwise."""
     for finder in sys.meta_path:
-        spec = finder.find_spec("sitecustomize", None)
+        spec: Any = finder.find_spec("sitecustomize", None) if hasattr(finder, "find_spec") else None
         if spec is not None and spec.loader is not None:
             module = type(sys)("sitecustomize")
             module.__spec__, module.__loader__, module.__file__ = spec, spec.loader, spec.origin

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from breakscan.dataclass_json import decoder, encode
-from breakscan.runtime.breaktext import frame_skipped, traceback_frames
-from breakscan.runtime.naming import user_name
 from breakscan.runtime.records import (
     BreakSeen,
     BreakTraced,
@@ -29,7 +27,9 @@ from breakscan.runtime.records import (
     Record,
     StackFrame,
 )
-from breakscan.runtime.tracebacks import frames_of
+from breakscan.runtime.texts.breaktext import frame_skipped, traceback_frames
+from breakscan.runtime.texts.dynamo_names import user_name
+from breakscan.runtime.texts.tracebacks import frames_of
 from breakscan.runtime.traced import compile_id_of, trace_records
 from breakscan.runtime.tracelog.graphtext import devices_of, nodes_of
 from breakscan.runtime.tracelog.lines import LogRecord

@@ -7,9 +7,9 @@ import builtins
 import re
 from collections.abc import Iterator, Sequence
 
-from breakscan.runtime.guardtext import read_guard
 from breakscan.runtime.records import CompileStarted, FailedGuard, RecompileSeen, RecompileTraced, Record
-from breakscan.runtime.tracebacks import frames_of
+from breakscan.runtime.texts.guardtext import read_guard
+from breakscan.runtime.texts.tracebacks import frames_of
 
 _REASON = re.compile(r"(?P<id>!?\d+(?:/\d+)+): (?P<text>.*)", re.S)
 _SCOPES = {"L", "G"}

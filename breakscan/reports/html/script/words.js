@@ -34,10 +34,6 @@ function bytes(count) {
   return power ? `${digits(count / 1000 ** power)} ${units[power]}` : `${count} B`;
 }
 
-function percent(part) {
-  return part > 0 && part < 0.01 ? "< 1%" : `${Math.round(part * 100)}%`;
-}
-
 function sentence(text) {
   return text ? `${text.trim().replace(/[. ]+$/, "")}.` : null;
 }

@@ -1,0 +1,54 @@
+"""The option ``--check`` of ``explain`` and ``report``: a run beside what ``breakscan check`` says of its code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from breakscan.cli.failures import show_failure
+from breakscan.config import load_settings
+from breakscan.findings import Origin
+from breakscan.reports.explain_formats import WITH_AGREEMENT, View
+from breakscan.runtime.digest.explanation import Explanation, FrameStatus
+
+if TYPE_CHECKING:
+    from breakscan.agreement import Agreement
+
+
+def check_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the option, as ``check``, to a command."""
+    return click.option(
+        "--check", is_flag=True, help="Compare with what breakscan check says of the code that was compiled."
+    )(command)
+
+
+def require_room(check: bool, format_: str) -> None:
+    """Raises UsageError where the comparison is asked for in a format that cannot show it."""
+    if check and format_ not in WITH_AGREEMENT:
+        raise click.UsageError(f"--check goes with --format {' or '.join(WITH_AGREEMENT)}")
+
+
+def view_of(explanation: Explanation, format_: str, check: bool, tables: tuple[str, ...]) -> View:
+    """What a report in this format is to show: all of the comparison where it is asked for, else what the first break
+    of a function that is given up hides.
+
+    Of a trace only what is asked for: its files may be others by now.
+    """
+    given_up = any(frame.status is FrameStatus.EAGER and frame.origin is Origin.USER for frame in explanation.frames)
+    has_hidden = format_ == "terminal" and given_up and explanation.trace is None
+    agreement = _agreement(explanation) if check or has_hidden else None
+    return View(agreement, joined=check and agreement is not None, tables=tables)
+
+
+def _agreement(explanation: Explanation) -> Agreement | None:
+    """None where there is nothing to compare; a failure is told, and costs no more than that."""
+    from breakscan.agreement import agree
+
+    try:
+        return agree(explanation, load_settings(Path.cwd())) if explanation.torch else None
+    except Exception as error:
+        show_failure(error)
+        return None

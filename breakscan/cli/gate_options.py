@@ -1,0 +1,67 @@
+"""The options by which a run passes or fails: ``--max-breaks``, ``--max-recompiles``, ``--fail-on``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+
+from breakscan.rulebook.library import Library
+from breakscan.runtime.digest.explanation import Explanation
+from breakscan.runtime.judging.gates import Gates, nothing_compiled, selectors, unmet
+
+NOT_MET = 1
+
+
+def gate_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options ``max_breaks``, ``max_recompiles`` and ``fail_on`` to a command."""
+    for option in (
+        click.option(
+            "--fail-on",
+            metavar="LIST",
+            multiple=True,
+            help="Exit with 1 on any of these: rules (BRK101, BRK2, a name), PyTorch's ids (GB0170), ALL.",
+        ),
+        click.option(
+            "--max-recompiles",
+            type=click.IntRange(min=0),
+            metavar="N",
+            help="Exit with 1 where more than N recompiles happened.",
+        ),
+        click.option(
+            "--max-breaks",
+            type=click.IntRange(min=0),
+            metavar="N",
+            help="Exit with 1 where more than N sites break the graph, torch's own aside.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def read_gates(library: Library, max_breaks: int | None, max_recompiles: int | None, fail_on: Iterable[str]) -> Gates:
+    """The gates that the options ask for.  Raises UsageError for a word that names nothing."""
+    words = [word.strip() for value in fail_on for word in value.split(",") if word.strip()]
+    try:
+        return Gates(max_breaks, max_recompiles, selectors(words, library))
+    except ValueError as error:
+        raise click.UsageError(f"--fail-on: {error}") from error
+
+
+def gate_status(gates: Gates, explanation: Explanation) -> int:
+    """The exit status that the gates ask for; says on standard error what is not met.
+
+    A run in which nothing was compiled meets no gate: it says nothing of the program.
+    """
+    if not gates:
+        return 0
+    if nothing_compiled(explanation):
+        click.echo("breakscan: nothing was compiled, so the gates are not met", err=True)
+        return NOT_MET
+    from breakscan.reports.gate_words import unmet_sentence
+
+    found = unmet(gates, explanation)
+    for gate in found:
+        click.echo(f"breakscan: {unmet_sentence(gate)}", err=True)
+    return NOT_MET if found else 0

@@ -1,0 +1,68 @@
+"""What ``explain`` is asked to change about a run: ``--keep-going`` and ``--compile``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from breakscan.runtime.compile_option import RequestError, compile_request
+from breakscan.runtime.digest.explanation import Explanation
+from breakscan.runtime.digest.unmet_requests import unmet_requests
+from breakscan.runtime.requests_file import BACKEND, Requests
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+UNMET = 2
+"""The exit status where ``--compile`` names what is not there, and the program itself ended well."""
+
+
+def request_options(command: F) -> F:
+    """Adds the options to a command."""
+    for option in (
+        click.option(
+            "--compile-backend",
+            default=BACKEND,
+            metavar="NAME",
+            help="The backend of --compile; eager runs its graphs as they are.  [inductor]",
+        ),
+        click.option(
+            "--compile",
+            "compile_",
+            multiple=True,
+            metavar="MODULE:NAME",
+            help="Compile this function, class (its forward) or module once it is defined; :NAME is the script's.",
+        ),
+        click.option(
+            "--keep-going", is_flag=True, help="Set fullgraph=True aside, and show the breaks behind the first."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def asked_for(argv: Sequence[str], keep_going: bool, compile_: Sequence[str], backend: str) -> Requests:
+    """The options as they were given, for a program run as ``python ARGV``."""
+    try:
+        return Requests(keep_going, tuple(compile_request(text, argv) for text in compile_), backend)
+    except RequestError as error:
+        raise click.UsageError(f"--compile: {error}") from error
+
+
+def add_unmet(explanation: Explanation, requests: Requests, folder: Path, say: bool) -> tuple[Explanation, int]:
+    """The explanation with a notice for each ``--compile`` that compiled nothing, and the exit status for that.  With
+    ``say``, standard error tells of it, too."""
+    from breakscan.runtime.recording import read_recording
+
+    if not requests.compile:
+        return explanation, 0
+    records = (record for process in read_recording(folder) for record in process)
+    unmet = list(unmet_requests((request.text for request in requests.compile), records))
+    for sentence in unmet if say else ():
+        click.echo(f"breakscan: {sentence}", err=True)
+    # Where the compiler was loaded, the recording tells of them already.
+    notices = tuple(dict.fromkeys([*explanation.notices, *unmet]))
+    return replace(explanation, notices=notices), UNMET if unmet else 0

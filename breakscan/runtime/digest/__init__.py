@@ -1,0 +1,1 @@
+"""Turns a recording into an explanation, which is what reports show."""

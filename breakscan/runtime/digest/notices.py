@@ -1,0 +1,72 @@
+"""What the reader of a report must know of the recording itself: what it lacks, and what colours it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from breakscan.rulebook.ledger import version_key
+from breakscan.runtime.recording import compiled
+from breakscan.runtime.records import HookFailed, HookInstalled, ProcessStarted, Record
+
+OLDEST = (2, 11)
+NEWEST = (2, 15)
+
+_WITHOUT = {
+    "trace": "compile times are missing",
+    "breaks": "breaks are read from its log: without columns, and without those that its log leaves out",
+    "recompiles": "recompiles are read from its log: without the new value of what changed",
+    "frames": "functions given up without a graph break, and errors under fullgraph=True, are missing",
+    "graphs": "operations and devices of graphs are missing, and what breaks cost",
+    "runs": "what calls of compiled code cost is missing",
+    "targets": "what torch.compile was called for is missing",
+    "fullgraph": "--keep-going could not set fullgraph=True aside",
+    "skips": "compiled functions that the compiler passes over in silence may be missing",
+    "guards": "the lines that asked for guards are missing",
+    "bytes": "what kernels read and write is missing",
+    "cudagraphs": "why graphs do not run as CUDA graphs is missing",
+}
+
+
+def notices(processes: Sequence[Sequence[Record]]) -> Iterator[str]:
+    """In plain words, each once."""
+    started = next((r for records in processes for r in records if isinstance(r, ProcessStarted)), None)
+    if started:
+        yield from version_notice(started.torch)
+    if started and started.profile_kept:
+        yield "TORCH_COMPILE_JOB_ID is set: torch remembers sizes of earlier runs, so a first run recompiles more often"
+    for record in (r for records in processes for r in records):
+        if isinstance(record, HookInstalled) and not record.available:
+            version = f"torch {started.torch}" if started else "this torch"
+            yield f"{version} lacks what breakscan hooks into for {record.name}: {_missing_without(record.name)}"
+        elif isinstance(record, HookFailed):
+            yield f"breakscan's hook for {record.name} failed, so {_missing_without(record.name)} ({record.error})"
+    yield from _of_processes(processes)
+
+
+def _missing_without(hook: str) -> str:
+    """The recording can be that of another breakscan, with other hooks."""
+    return _WITHOUT.get(hook, "something is missing")
+
+
+def _of_processes(processes: Sequence[Sequence[Record]]) -> Iterator[str]:
+    kinds = Counter(_kind(process) for process in processes if compiled(process))
+    if (count := sum(kinds.values())) > 1:
+        named = ", ".join(f"{number} × {kind}" if number > 1 else kind for kind, number in kinds.most_common())
+        yield f"{count} processes compiled, each for itself, and are counted together: {named}"
+
+
+def _kind(process: Sequence[Record]) -> str:
+    first = process[0]
+    if not isinstance(first, ProcessStarted):
+        return "forked"
+    return Path(first.argv[0]).name if first.argv and first.argv[0] else "python"
+
+
+def version_notice(torch: str) -> Iterator[str]:
+    """What to know where breakscan was not tried with this torch; nothing where the version is not known."""
+    if torch and not OLDEST <= version_key(torch) <= NEWEST:
+        age = "older" if version_key(torch) < OLDEST else "newer"
+        known = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
+        yield f"torch {torch} is {age} than those breakscan was tried with ({known}): something may be missing"

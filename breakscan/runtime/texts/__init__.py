@@ -1,0 +1,1 @@
+"""Reads what torch writes as text: breaks, guards, graphs, generated code, tracebacks, names."""

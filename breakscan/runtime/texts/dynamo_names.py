@@ -1,0 +1,30 @@
+"""Names that Dynamo makes, and the files of torch through which a program comes to compiled code."""
+
+from __future__ import annotations
+
+import re
+
+_RESUME = re.compile(r"torch_dynamo_resume_in_(?P<name>.+)_at_\d+$")
+_COMPREHENSION = re.compile(r"__comprehension_(?P<name>.+)_at_\d+$")
+
+
+def user_name(name: str) -> str:
+    """The name of the function in the user's file that a code object of Dynamo's stands for."""
+    while found := _RESUME.match(name) or _COMPREHENSION.match(name):
+        name = found["name"]
+    return name
+
+
+def is_resumed(name: str) -> bool:
+    """Whether the name is that of the rest of a function, behind a break."""
+    return _RESUME.match(name) is not None
+
+
+def is_compiler_entry(path: str) -> bool:
+    """Whether the file is the one through which a program calls into compiled code."""
+    return path.replace("\\", "/").endswith("torch/_dynamo/eval_frame.py")
+
+
+def is_module_wrapper(path: str) -> bool:
+    """Whether the file is the one whose function Dynamo compiles in place of the ``forward`` of a module of torch's."""
+    return path.replace("\\", "/").endswith("torch/_dynamo/external_utils.py")

@@ -1,0 +1,42 @@
+"""What the Python that Inductor generates says of itself in its first lines, and how a recording keeps it short
+(torch 2.11 to 2.15)."""
+
+from __future__ import annotations
+
+import re
+
+LONGEST = 400_000
+"""Characters of the code for one graph that a recording keeps."""
+
+_HEAD = re.compile(r"^# AOT ID: \['(?P<number>\d+)_(?P<phase>forward|backward|inference)'\]", re.M)
+_BODY = re.compile(r"(r?''')(.*?)'''", re.S)
+
+
+def phase_of(code: str) -> str | None:
+    found = _HEAD.search(code)
+    return found["phase"] if found else None
+
+
+def number_of(code: str) -> int:
+    """The number by which graphs of one compile are in order."""
+    found = _HEAD.search(code)
+    return int(found["number"]) if found else 0
+
+
+def shortened(code: str) -> str:
+    """The code, of which a recording keeps no more than :data:`LONGEST` characters.  The sources of kernels are left
+    out first, the longest first; without them the code still says which kernels are called."""
+    excess = len(code) - LONGEST
+    if excess <= 0:
+        return code
+    for length in sorted((len(found[2]) for found in _BODY.finditer(code)), reverse=True):
+        if excess > 0:
+            shortest, excess = length, excess - length
+    code = _BODY.sub(lambda found: _left_out(found) if len(found[2]) >= shortest else found[0], code)
+    if len(code) > LONGEST:
+        code = f"{code[:LONGEST]}\n# {len(code) - LONGEST:,} characters are left out of the recording\n"
+    return code
+
+
+def _left_out(found: re.Match[str]) -> str:
+    return f"{found[1]}\n{len(found[2]):,} characters are left out of the recording\n'''"

@@ -1,0 +1,206 @@
+"""Reads the text that Dynamo gives for a guard that failed: what it is about, and what it demanded.
+
+The forms are those of ``GuardManager.check_verbose`` on torch 2.11 to 2.15: a Python expression with a
+comment behind it, or a sentence about a tensor, a type, a key or the global state.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+_TENSOR = re.compile(
+    r"tensor '(?P<source>.+?)' (?P<what>size|stride|rank|dtype|device|requires_grad|dispatch key set) mismatch"
+    r"(?: at index (?P<index>\d+))?\. expected (?P<old>.+?)(?:, actual (?P<new>.+?))?(?P<fixed>\. Guard failed on .+)?$"
+)
+_CHECKED = re.compile(r"___check_(?P<what>type_id|obj_id)\((?P<source>.+), \d+\)(?:, type=<class '(?P<type>.+?)'>)?")
+_NOT_TENSOR = re.compile(r"expected type of '(?P<source>.+?)' to be a tensor type, '? ?but found (?P<new>.+)$")
+_MISSING_KEY = re.compile(r"KeyError on (?P<source>.+)\[(?P<key>'[^']*'|\d+)\]$")
+_CONTAINS = re.compile(r"(?P<absent>not )?___dict_contains\((?P<key>[^,]+), (?P<source>.+)\)$")
+_GLOBAL = re.compile(r"GLOBAL_STATE changed: (?P<what>.+)")
+BEHIND_BREAK = "the value computed before the break"
+"""What the user calls a value that Dynamo hands from one side of a break to the other."""
+_FREED = re.compile(r"Cache line invalidated because (?P<source>.+) got deallocated$")
+_DTYPES = {
+    "Byte": "uint8",
+    "Char": "int8",
+    "Short": "int16",
+    "Int": "int32",
+    "Long": "int64",
+    "Half": "float16",
+    "Float": "float32",
+    "Double": "float64",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+    "Bool": "bool",
+    "BFloat16": "bfloat16",
+}
+"""The names of C++ for dtypes by those of Python."""
+_NONE_FAILS = "Unexpected recompilation:"
+_DUPLICATE = "Duplicate tensor found where not expected"
+_PIECES = {"size": "shape[{}]", "stride": "stride()[{}]", "rank": "dim()"}
+
+
+@dataclass(frozen=True, slots=True)
+class GuardInWords:
+    """A guard in the user's words.  ``kind`` is one of size, stride, tensor (another property of one), parameter (a
+    property of one that a module holds), type, identity, freed (what a version was compiled for is gone), presence,
+    global, backend, alias, value, other; ``subject`` the expression that is guarded, ``demand`` what had to hold,
+    ``old`` and ``new`` the value then and now, where the text tells them."""
+
+    kind: str
+    subject: str
+    demand: str
+    old: str | None = None
+    new: str | None = None
+
+
+NONE_FAILED = GuardInWords("other", "", "no guard fails when asked again: two threads may have compiled it at once")
+"""What stands for the guard where all of a version hold by the time that torch looks for the one that failed."""
+
+
+def subject_source(text: str) -> str | None:
+    """The expression whose value now is to be asked for, as Python source over ``L`` and ``G``; None where the
+    text tells the value itself, or where there is none."""
+    text = _first_line(text)
+    if found := _CHECKED.match(text):
+        return found["source"]
+    side = _guarded_side(text)
+    return None if side is None else ast.unparse(side)
+
+
+def read_guard(text: str) -> GuardInWords:
+    """The guard that the text tells of."""
+    text = _first_line(text)
+    if found := _TENSOR.match(text):
+        return _read_tensor(found)
+    if found := _NOT_TENSOR.match(text):
+        subject, new = readable(found["source"]), _class_name(found["new"])
+        new = new if new == "None" else with_article(new)
+        return GuardInWords("type", subject, f"{subject} is a tensor", "a tensor", new)
+    if found := _CHECKED.match(text):
+        return _read_checked(found)
+    if found := _MISSING_KEY.match(text):
+        subject = readable(found["source"])
+        return GuardInWords("presence", f"{found['key']} in {subject}", f"{found['key']} in {subject}", "True", "False")
+    if found := _CONTAINS.match(_code(text)):
+        subject = f"{found['key']} in {readable(found['source'])}"
+        old, new = ("False", "True") if found["absent"] else ("True", "False")
+        return GuardInWords("presence", subject, f"{'not ' if found['absent'] else ''}{subject}", old, new)
+    if found := _GLOBAL.match(text):
+        what = ", ".join(found["what"].split())
+        return GuardInWords("global", what, f"{what} is unchanged")
+    if text.startswith("BACKEND_MATCH"):
+        return GuardInWords("backend", "the backend", "the backend is the same as before")
+    if found := _FREED.match(text):
+        subject = readable(found["source"])
+        return GuardInWords("freed", subject, f"{subject} is still in memory")
+    if text.startswith(_NONE_FAILS):
+        return NONE_FAILED
+    if text.startswith(_DUPLICATE):
+        return GuardInWords("alias", "two inputs", "no two inputs are the same tensor")
+    return _read_expression(text)
+
+
+def readable(source: str) -> str:
+    """An expression over Dynamo's scopes as the user would write it: ``self.linear.weight`` for
+    ``L['self']._modules['linear']._parameters['weight']``."""
+    text = re.sub(r"\b[LG]\['([^']+)'\]", r"\1", source)
+    text = re.sub(r"\._(?:modules|parameters|buffers)\['([^']+)'\]", r".\1", text)
+    text = re.sub(r"\.__dict__\['([^']+)'\]", r".\1", text)
+    text = re.sub(r"\.__dict__\b", "", text)
+    text = re.sub(r"\.__closure__\[\d+\]\.cell_contents", "", text)
+    text = re.sub(r"\.size\(\)\[", ".shape[", text)
+    text = re.sub(r"dict\.__getitem__\((.+?), list\(dict\.keys\(\1\)\)\[(\d+)\]\)", r"list(\1.values())[\2]", text)
+    text = re.sub(r"list\(dict\.keys\(([^()]+)\)\)", r"list(\1)", text)
+    text = re.sub(r"___from_numpy\((\w+)\)", r"\1", text)
+    text = re.sub(r"\b__builtins_dict___\d+\['(\w+)'\]", r"\1", text)
+    text = re.sub(r"\b__import_(\w+)", lambda found: found[1].replace("_dot_", "."), text)
+    return re.sub(r"___stack\d+|__resume_frame_values(?:\[\d+\])*", BEHIND_BREAK, text)
+
+
+def with_article(noun: str) -> str:
+    """``a Linear``, ``an Embedding``."""
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+
+
+def _first_line(text: str) -> str:
+    return text.splitlines()[0].strip() if text.strip() else ""
+
+
+def _code(text: str) -> str:
+    """The text without the comment behind it, where it is Python."""
+    try:
+        return ast.unparse(ast.parse(text, mode="eval"))
+    except SyntaxError:
+        return re.split(r"\s{2,}#", text)[0].strip()
+
+
+def _class_name(text: str) -> str:
+    found = re.match(r"<class '(?:\w+\.)*(\w+)'>", text)
+    return {"NoneType": "None"}.get(found[1], found[1]) if found else text
+
+
+def _read_tensor(found: re.Match[str]) -> GuardInWords:
+    what, tensor = found["what"], readable(found["source"])
+    old, new = found["old"], found["new"]
+    if what == "requires_grad":
+        before = old.endswith("=1")
+        subject = f"{tensor}.requires_grad"
+        kind = "parameter" if found["fixed"] else "tensor"
+        return GuardInWords(kind, subject, f"{subject} is {before}", str(before), str(not before))
+    subject = f"{tensor}.{_PIECES.get(what, what.replace(' ', '_')).format(found['index'])}"
+    if what == "dtype":
+        old, new = (_DTYPES.get(name, name) for name in (old, new))
+    kind = "parameter" if found["fixed"] else what if what in ("size", "stride") else "tensor"
+    return GuardInWords(kind, subject, f"{subject} == {old}", old, new)
+
+
+def _read_checked(found: re.Match[str]) -> GuardInWords:
+    subject = readable(found["source"])
+    if found["what"] == "type_id":
+        name = (found["type"] or "").rsplit(".", 1)[-1]
+        demand = f"{subject} is {with_article(name)}" if name else f"{subject} is of the same type"
+        return GuardInWords("type", subject, demand, with_article(name) if name else None)
+    subject = subject.removesuffix(".__code__")
+    return GuardInWords("identity", subject, f"{subject} is the same object", "another object")
+
+
+def _guarded_side(text: str) -> ast.expr | None:
+    """The side of a comparison that reads a value of the program; the whole of another expression."""
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        return next((side for side in sides if _reads_scope(side)), None)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        node = node.operand
+    return node if _reads_scope(node) and not isinstance(node, ast.BoolOp) else None
+
+
+def _reads_scope(node: ast.expr) -> bool:
+    return any(isinstance(n, ast.Name) and n.id in ("L", "G") for n in ast.walk(node))
+
+
+def _read_expression(text: str) -> GuardInWords:
+    code = _code(text)
+    demand = readable(code)
+    side = _guarded_side(text)
+    if side is None:
+        return GuardInWords("other", demand, demand)
+    subject = readable(ast.unparse(side))
+    node = ast.parse(text, mode="eval").body
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Is):
+        other = node.comparators[0]
+        if _reads_scope(other):
+            return GuardInWords("alias", f"{subject} and {readable(ast.unparse(other))}", demand)
+        return GuardInWords("value", subject, demand, ast.unparse(other))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return GuardInWords("value", subject, f"{subject} is empty or false", "empty or false")
+    kind = "size" if re.search(r"\.size\(\)|\.shape\[", code) else "value"
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq):
+        return GuardInWords(kind, subject, demand, readable(ast.unparse(node.comparators[0])))
+    return GuardInWords(kind, subject, demand, f"within {demand}" if isinstance(node, ast.Compare) else None)

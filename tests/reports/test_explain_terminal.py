@@ -1,0 +1,181 @@
+"""The report of ``explain`` that people read, by explanations made by hand."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from explain_results import (
+    BREAK,
+    COMPILE,
+    FRAME,
+    GRAPH,
+    IN_LIBRARY,
+    RAISES,
+    RECOMPILE,
+    explanation,
+)
+
+from breakscan.findings import Site
+from breakscan.reports.explain_tables import LISTINGS, MOST_GUARDS, MOST_LINES
+from breakscan.reports.explain_terminal import write_explanation
+from breakscan.reports.explain_words import seconds_in_words
+from breakscan.runtime.digest.compiled import CompiledFrame, GuardLine
+
+CALLS = explanation().calls[0]
+LONG = "container.AugmentationSequentialOperations.transform_all_of_them_one_after_the_other_and_then_back_again"
+
+
+def written(*tables: str, **changes: Any) -> str:
+    stream = io.StringIO()
+    write_explanation(explanation(**changes), stream, tables=tables)
+    return stream.getvalue()
+
+
+def guards(line: int, count: int) -> list[GuardLine]:
+    return [
+        GuardLine("EQUALS_MATCH", f"n{line}_{number} == 1", Site("m.py", line, 1, line, 2)) for number in range(count)
+    ]
+
+
+def compiled(id_: str, *guards_: GuardLine, **changes: Any) -> CompiledFrame:
+    return replace(COMPILE, compile_id=id_, guards=guards_, guard_count=None, guard_microseconds=None, **changes)
+
+
+def listed(*compiles: CompiledFrame) -> str:
+    return written("guards", compiles=compiles, notices=()).partition("\nGuards\n")[2]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_line_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    changes = {
+        "breaks": (replace(BREAK, function=LONG), replace(IN_LIBRARY, function=LONG), RAISES),
+        "recompiles": [replace(RECOMPILE, function=f"{LONG}{n}") for n in range(4)],
+        "frames": (replace(FRAME, function=LONG),),
+        "graphs": (replace(GRAPH, function=LONG),),
+        "compiles": (replace(COMPILE, function=LONG, failed="the backend raised " * 30),),
+    }
+    for tables in ((), tuple(LISTINGS)):
+        lines = written(*tables, **changes).splitlines()
+        # A name, or a path, that is longer than the line is left whole, for it to be found and clicked.
+        assert [line for line in lines if len(line) > width and LONG not in line] == []
+        assert [line for line in lines if line != line.rstrip()] == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.0412, "41 ms"), (0.1, "0.1 s"), (9.94, "9.9 s"), (59.6, "60 s"), (1490, "25 min"), (12_240, "3.4 h")],
+)
+def test_seconds(seconds: float, words: str) -> None:
+    assert seconds_in_words(seconds) == words
+
+
+def test_many_functions_are_broken_over_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    names = ["AugmentationSequential.__call__", "ImageModuleMixIn._call_converted", "third"]
+    report = written(recompiles=[replace(RECOMPILE, function=name) for name in names])
+    assert "\n   in AugmentationSequential.__call__,\n   ImageModuleMixIn._call_converted and third\n" in report
+
+
+def test_the_change_that_recompiled_most_comes_first() -> None:
+    few, many = replace(RECOMPILE, cause=0), replace(RECOMPILE, cause=1, site=Site("src/model.py", 8, 1, 8, 9))
+    report = written(recompiles=(few, many, many))
+    assert report.index("model.py:8:1  recompiled 2×") < report.index("model.py:2:19  recompiled 1×")
+
+
+def test_what_raises_under_fullgraph_says_how_to_see_the_rest() -> None:
+    assert "breakscan explain --keep-going shows what else does." in " ".join(written(breaks=(RAISES,)).split())
+    assert "--keep-going" not in written(breaks=(BREAK,))
+
+
+@pytest.mark.parametrize(("microseconds", "is_told"), [(1.0, False), (50.0, True), (4100.0, False)])
+def test_guards_that_cost_are_told(microseconds: float, is_told: bool) -> None:
+    """A call takes 100 us here: less than 2% of it is no news, and more than all of it was measured wrongly."""
+    calls = (replace(CALLS, calls=10, seconds=0.001, graph_seconds=0.0005, gap_seconds=0.0),)
+    report = written(calls=calls, compiles=(replace(COMPILE, guard_microseconds=microseconds),))
+    assert ("Guards: Block.forward checks 2 guards at each call" in report) == is_told
+
+
+def test_caches_are_counted_in_words() -> None:
+    miss, hit = COMPILE.caches[1], replace(COMPILE.caches[1], outcome="hit")
+    report = written(compiles=(replace(COMPILE, caches=(miss, hit)), replace(COMPILE, caches=(miss, hit))))
+    assert "Caches: aotautograd 2 misses, 2 hits." in report
+
+
+def test_a_single_phase_is_not_told_beside_the_whole() -> None:
+    assert "phases, which overlap" in written()
+    assert "phases" not in written(compiles=(replace(COMPILE, phases={"dynamo": 2.0}),))
+
+
+class TestListings:
+    @pytest.mark.parametrize("word", LISTINGS)
+    def test_what_there_is_none_of_is_said(self, word: str) -> None:
+        empty: dict[str, Sequence[Any]] = {"graphs": (), "compiles": ()}
+        assert f"No {word} were recorded.\n" in written(word, **empty)
+
+    def test_only_what_there_is_is_offered(self) -> None:
+        assert "--show graphs,kernels,guards,compiles lists what there is." in written()
+        bare = replace(GRAPH, generated=())
+        assert "--show graphs,compiles lists what" in written(graphs=(bare,), compiles=(replace(COMPILE, guards=()),))
+
+    def test_columns_that_no_row_fills_are_left_out(self) -> None:
+        assert "backward" in written("compiles").partition("Compilations")[2].splitlines()[1]
+        bare = replace(COMPILE, backward_seconds=0.0, caches=(), restarts=())
+        head = written("compiles", compiles=(bare,)).partition("Compilations")[2].splitlines()[1]
+        assert head.split() == ["compile", "function", "at", "took", "phases"]
+
+    def test_a_failed_compilation_takes_a_line_or_two(self) -> None:
+        failed = "Unsupported: no such thing\n  Explanation: " + "words " * 200
+        report = written("compiles", compiles=(replace(COMPILE, failed=failed),))
+        assert "Unsupported" in report
+        assert "Explanation" not in report
+
+
+def test_the_lines_of_a_kernel_name_each_file_once() -> None:
+    sites = [Site(path, line, 1, line, 2) for path, line in (("a.py", 4), ("b.py", 7), ("a.py", 2), ("a.py", 4))]
+    kernel = replace(GRAPH.generated[0].kernels[0], lines=tuple(sites))
+    graph = replace(GRAPH, generated=(replace(GRAPH.generated[0], kernels=(kernel,)),))
+    assert "  a.py:4, 2; b.py:7\n" in written("kernels", graphs=(graph,))
+
+
+class TestGuards:
+    def test_by_line(self) -> None:
+        without_line = GuardLine("GRAD_MODE", "the grad mode is as it was", None)
+        report = listed(compiled("0/0", without_line, *guards(3, 1), *guards(9, 2)))
+        assert report.splitlines() == [
+            "",
+            "0/0  Block.forward  4 guards",
+            "   m.py:9",
+            "      n9_0 == 1",
+            "      n9_1 == 1",
+            "   m.py:3",
+            "      n3_0 == 1",
+            "   asked for by no line",
+            "      the grad mode is as it was",
+        ]
+
+    def test_of_a_function_that_was_compiled_again_only_what_is_new(self) -> None:
+        first, again = compiled("0/0", *guards(3, 4)), compiled("0/1", *guards(3, 3), *guards(5, 1))
+        report = listed(first, compiled("1/0", *guards(3, 4), site=Site("m.py", 1, 1, 1, 2)), again)
+        assert report.count("n3_0 == 1") == 2
+        assert report.endswith("\n0/1  Block.forward  4 guards; 1 guard that 0/0 has not\n   m.py:5\n      n5_0 == 1\n")
+
+    def test_what_no_line_asks_for_is_told_once(self) -> None:
+        mode = GuardLine("GRAD_MODE", "the grad mode is as it was", None)
+        other = replace(COMPILE.site, line=90)
+        assert listed(compiled("0/0", mode), compiled("1/0", mode, *guards(1, 1), site=other)).count("grad mode") == 1
+
+    def test_guards_without_a_text_are_left_out(self) -> None:
+        assert listed(compiled("0/0", *guards(3, 1), GuardLine("NO_TENSOR_ALIASING", "", None))).count("\n") == 4
+
+    def test_long_lists_are_cut_and_say_so(self) -> None:
+        many = [guard for line in range(MOST_LINES + 3) for guard in guards(line + 1, MOST_GUARDS + 2)]
+        report = listed(compiled("0/0", *many))
+        assert report.count("      and 2 more\n") == MOST_LINES
+        assert f"   and {3 * (MOST_GUARDS + 2)} more at 3 other lines\n" in report
+        assert report.endswith("\n--format html and --format json tell all guards.\n")
+        assert "--format" not in listed(compiled("0/0", *guards(1, MOST_GUARDS)))
