@@ -45,6 +45,8 @@ def evaluate(frame: Frame, node: ast.expr | None) -> Value:
         value = handler(frame, node)
         if value.sort is Sort.TENSOR and value.sure is not Sure.POSSIBLE:
             frame.saw_tensor = True
+        if frame.notes is not None and not frame.silent:
+            frame.notes.value(node, value)
         return value
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.expr):

@@ -13,6 +13,7 @@ from breakscan.analysis.compile_calls import compile_events
 from breakscan.analysis.index import FunctionInfo, ModuleIndex
 from breakscan.analysis.judge import Judge
 from breakscan.analysis.merged import CONFIDENCE_ORDER, Merged
+from breakscan.analysis.noting import Notes
 from breakscan.analysis.program import Program, State
 from breakscan.analysis.project import Project
 from breakscan.analysis.regions import find_entries, named_entries
@@ -30,11 +31,20 @@ from breakscan.source.suppressions import Suppressions
 
 class FileChecker:
     """Checks one file after the other under one set of settings.  ``functions`` names, by absolute path, those that
-    the compiler is known to have been in: then nothing else counts as compiled."""
+    the compiler is known to have been in: then nothing else counts as compiled.  ``texts`` are read in place of what
+    lies on disk, by absolute path, and ``notes`` keeps what is found out on the way."""
 
-    def __init__(self, settings: Settings, functions: Mapping[Path, Mapping[str, bool]] | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        functions: Mapping[Path, Mapping[str, bool]] | None = None,
+        *,
+        texts: Mapping[Path, str] | None = None,
+        notes: Notes | None = None,
+    ) -> None:
         self.settings = settings
         self.functions = functions
+        self.notes = notes
         self.library = load_library(settings.rule_folders)
         enabled = enabled_rules(settings, self.library)
         self.rules = RuleIndex(rule for rule in self.library if rule.id in enabled)
@@ -44,7 +54,7 @@ class FileChecker:
         self.api = load_api(target.ledger)
         self.per_file = PerFileIgnores(settings)
         self.shown = frozenset(CONFIDENCE_ORDER[: CONFIDENCE_ORDER.index(settings.confidence) + 1])
-        self.project = Project(settings.root)
+        self.project = Project(settings.root, texts)
 
     def check_file(self, path: Path, text: str | None = None) -> FileResult:
         """The findings of what a file, or a text that goes by its path, hands to the compiler."""
@@ -87,7 +97,7 @@ class FileChecker:
     def _findings(self, index: ModuleIndex) -> Iterator[tuple[ModuleIndex, Finding]]:
         if not _MAY_COMPILE.search(index.module.text):
             return
-        program = Program(self.project, index, self.api, self.rules)
+        program = Program(self.project, index, self.api, self.rules, notes=self.notes)
         if self.functions is None:
             entries = find_entries(self.project, index, self.settings.regions)
         else:

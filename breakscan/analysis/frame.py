@@ -70,6 +70,8 @@ class Frame:
         self.names = names
         self.parameters = frozenset(names)
         """The names that it starts with."""
+        self.notes = program.notes.of(self.index) if program.notes is not None else None
+        """Where what is found out is kept, if it is."""
         self.returned: list[Value] = []
         self.events: dict[EventKey, Event] = {}
         self.silent = False

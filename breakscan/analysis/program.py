@@ -17,6 +17,7 @@ from breakscan.analysis.expressions import evaluate
 from breakscan.analysis.frame import EventKey, Frame
 from breakscan.analysis.index import BUILTINS, ClassInfo, FunctionInfo, ModuleIndex, own_nodes, walk
 from breakscan.analysis.lending import Lender, Loan, is_untied
+from breakscan.analysis.noting import Notes
 from breakscan.analysis.parameters import parameter_values
 from breakscan.analysis.project import Drawn, GlobalName, Project
 from breakscan.analysis.regions import Entry, is_untraced
@@ -95,10 +96,17 @@ class Program:
     apply = staticmethod(apply)
 
     def __init__(
-        self, project: Project, index: ModuleIndex, api: TorchApi, rules: RuleIndex, lender: Lender | None = None
+        self,
+        project: Project,
+        index: ModuleIndex,
+        api: TorchApi,
+        rules: RuleIndex,
+        lender: Lender | None = None,
+        notes: Notes | None = None,
     ) -> None:
         self.project = project
-        self._lender = lender or Lender(project, lambda other, same: Program(project, other, api, rules, same))
+        self.notes = notes
+        self._lender = lender or Lender(project, lambda other, same: Program(project, other, api, rules, same, notes))
         self.closures: list[dict[str, Value]] = []
         """The names of frames that inner functions keep hold of."""
         self._lent: list[tuple[Loan, Region | None]] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,11 +54,12 @@ class Project:
     """Loads and resolves for one file after the other; ``depends`` tells what the one at hand drew in.
 
     ``root`` is the folder of the configuration: absolute imports are looked for in the folder of the outermost
-    package, and in those between it and ``root``.
+    package, and in those between it and ``root``.  ``texts`` stand for files that are to be read as if changed.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, texts: Mapping[Path, str] | None = None) -> None:
         self.root = str(root)
+        self._texts = texts or {}
         self.depends: dict[str, str] = {}
         """The digest of every file that was read, by absolute path; empty where a file was looked for in vain."""
         self._kept: OrderedDict[str, tuple[ModuleIndex, str]] = OrderedDict()
@@ -129,6 +130,7 @@ class Project:
     def _read(self, path: Path, text: str | None) -> tuple[ModuleIndex, str]:
         display = display_path(path, Path.cwd())
         digest = ""
+        text = self._texts.get(path) if text is None else text
         if text is None:
             data = read_source(path, display)
             digest = self._digests.learn(str(path), data)

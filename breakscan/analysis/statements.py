@@ -58,6 +58,8 @@ def run_body(frame: Frame, body: list[ast.stmt]) -> bool:
 
 def run_statement(frame: Frame, node: ast.stmt) -> bool:
     """Runs one statement.  Returns whether control goes on behind it."""
+    if frame.notes is not None and not frame.silent:
+        frame.notes.statement(node, frame.names)
     match node:
         case ast.Expr():
             if not frame.silent or _sets_up(frame, node.value):

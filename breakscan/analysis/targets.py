@@ -25,6 +25,8 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
     """Assigns to a target: a name, an attribute, a subscript, or a pattern of them."""
     if isinstance(target, ast.Name):
         frame.names[target.id] = value
+        if frame.notes is not None and not frame.silent:
+            frame.notes.value(target, value)
     elif isinstance(target, ast.Tuple | ast.List):
         _unpack(frame, target.elts, value)
     elif isinstance(target, ast.Starred):

@@ -14,16 +14,9 @@ import click
 
 from breakscan.cli.output import report_stream
 from breakscan.cli.progress import ProgressBar
-from breakscan.config import (
-    REGIONS,
-    Settings,
-    Target,
-    enabled_rules,
-    find_config,
-    load_settings,
-    resolve_target,
-)
-from breakscan.findings import CheckResult, Confidence
+from breakscan.cli.selection_options import selection_options, settings_for
+from breakscan.config import Settings, Target, enabled_rules, resolve_target
+from breakscan.findings import CheckResult
 from breakscan.reports.printable import visible
 from breakscan.rulebook.library import load_library
 from breakscan.source.files import discover, is_excluded
@@ -34,47 +27,12 @@ FORMATS = ("full", "concise", "json", "github", "sarif")
 STDIN = "-"
 
 
-def _words(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The words between the commas of an option that may be given several times; None where it was not."""
-    words = tuple(word.strip() for value in values for word in value.split(",") if word.strip())
-    if values and not words:
-        raise click.BadParameter("needs at least one word", param=parameter)
-    return words or None
-
-
-@click.command(short_help="Show where torch.compile will break, recompile or give up.")
+@click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=str))
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="full", help="How to report.  [full]")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the report to this file.")
-@click.option(
-    "--select",
-    metavar="LIST",
-    multiple=True,
-    callback=_words,
-    help="Only these rules: ids, starts of ids (BRK1), names, ALL.",
-)
-@click.option("--ignore", metavar="LIST", multiple=True, callback=_words, help="Not these rules.")
-@click.option(
-    "--exclude",
-    metavar="LIST",
-    multiple=True,
-    callback=_words,
-    help="Leave out files that match these .gitignore patterns.",
-)
-@click.option("--force-exclude", is_flag=True, help="Apply excludes to the given PATHS, too (for pre-commit).")
-@click.option("--target-torch", metavar="VERSION", help="The torch version to check for.  [the installed one]")
-@click.option("--fullgraph/--no-fullgraph", default=None, help="Check for torch.compile(fullgraph=True).")
-@click.option("--regions", type=click.Choice(REGIONS), help="Which code counts as compiled.  [auto]")
-@click.option(
-    "--confidence",
-    type=click.Choice([c.value for c in Confidence]),
-    help="Show findings that are at least this sure.  [conditional]",
-)
-@click.option("--config", type=click.Path(path_type=Path), help="Use the [tool.breakscan] of this file.")
+@selection_options
 @click.option("--stdin-filename", metavar="NAME", help="The name of the file that comes in on standard input (-).")
-@click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes to use.  [one per core]")
-@click.option("--cache-dir", type=click.Path(path_type=Path), metavar="PATH", help="Keep results in this folder.")
-@click.option("--no-cache", is_flag=True, help="Check every file anew, and keep no results.")
 @click.option("--statistics", is_flag=True, help="Count the findings of each rule instead of listing them.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even where something was found.")
 @click.option("--show-settings", is_flag=True, help="Print the settings that PATHS would be checked with, and stop.")
@@ -111,7 +69,7 @@ def check(
 
     started = time.perf_counter()
     where = [stdin_filename or STDIN] if from_stdin else list(paths)
-    settings = _settings(where, config, options)
+    settings = settings_for(where, config, options)
     target = resolve_target(settings)
     if show_settings:
         from breakscan.cli.show_settings import settings_lines
@@ -130,26 +88,6 @@ def check(
         click.echo(visible(f"warning: {warning.path}:{warning.line}:{warning.column}: {warning.message}"), err=True)
     _report(result, settings, target, format_, statistics, output, texts, time.perf_counter() - started)
     ctx.exit(2 if result.errors else 1 if result.findings and not exit_zero else 0)
-
-
-def _settings(where: Sequence[str], config: Path | None, options: dict[str, Any]) -> Settings:
-    """The settings for paths: those of the folder that holds them all, else those of the working directory."""
-    overrides = {
-        "target_torch": options["target_torch"],
-        "fullgraph": options["fullgraph"],
-        "regions": options["regions"],
-        "confidence": Confidence(options["confidence"]) if options["confidence"] else None,
-        "no_cache": options["no_cache"] or None,
-        **{name: options[name] for name in ("select", "ignore", "exclude", "cache_dir")},
-    }
-    folders = [path if os.path.isdir(path) else os.path.dirname(path) for path in map(os.path.abspath, where)]
-    try:
-        start = Path(os.path.commonpath(folders))
-    except ValueError:  # on several drives
-        start = Path.cwd()
-    if config is None and find_config(start) is None:
-        start = Path.cwd()
-    return load_settings(start, config, **overrides)
 
 
 def _check_files(

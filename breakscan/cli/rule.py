@@ -12,7 +12,7 @@ from breakscan.config import load_settings
 from breakscan.rulebook.library import load_library
 
 
-@click.command(short_help="Explain a rule.")
+@click.command()
 @click.argument("rule", metavar="RULE")
 @click.option(
     "--format", "format_", type=click.Choice(("text", "json")), default="text", help="How to show it.  [text]"

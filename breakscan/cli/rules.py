@@ -16,7 +16,7 @@ from breakscan.rulebook.ledger import Ledger, load_ledger
 from breakscan.rulebook.library import load_library
 
 
-@click.group(invoke_without_command=True, short_help="List the rules.")
+@click.group(invoke_without_command=True)
 @click.option("--family", type=click.IntRange(min(FAMILIES), max(FAMILIES)), help="Only this family: 1 for BRK1xx, …")
 @click.option("--torch", metavar="VERSION", help="Only rules that this torch version does not compile.")
 @click.option("--format", "format_", type=click.Choice(("table", "json")), default="table", help="[table]")

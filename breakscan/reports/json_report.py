@@ -26,7 +26,7 @@ def check_object(result: CheckResult) -> dict[str, Any]:
         "schema": SCHEMA,
         "tool": {"name": "breakscan", "version": __version__},
         "target": {"torch": result.torch, "fullgraph": result.fullgraph},
-        "findings": [_finding(finding) for finding in result.findings],
+        "findings": [finding_object(finding) for finding in result.findings],
         "errors": [asdict(error) for error in result.errors],
         "summary": {
             "files": result.files,
@@ -36,7 +36,8 @@ def check_object(result: CheckResult) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def finding_object(finding: Finding) -> dict[str, Any]:
+    """A finding as a dictionary of plain values."""
     return {
         "rule": finding.rule,
         "name": finding.name,

@@ -12,7 +12,9 @@ import pytest
 
 import breakscan as package
 from breakscan.cli.check import check
+from breakscan.cli.fix import fix
 from breakscan.config import Settings, load_settings
+from breakscan.repair.registry import described, rewrite_ids
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -67,14 +69,14 @@ def test_every_option_that_a_page_names_exists() -> None:
         assert named <= known
 
 
-@pytest.mark.parametrize("command", ["check", "explain"])
+@pytest.mark.parametrize("command", ["check", "fix", "explain"])
 def test_every_key_of_the_json_is_described(command: str) -> None:
     schema = json.loads((Path(package.__file__).parent / "schemas" / f"{command}.schema.json").read_text("utf-8"))
     section = (
         page("json.md").partition(f"\n## {command}\n")[2].partition("\n## ")[0] + page("json.md").partition("##")[0]
     )
     keys = {key for table in _tables(schema) for key in table}
-    assert len(keys) > 20
+    assert len(keys) > 15
     assert not {key for key in keys if f"`{key}`" not in section} - {"path", "line", "column", "end_line"}
 
 
@@ -90,5 +92,17 @@ def _tables(schema: object) -> list[dict[str, object]]:
 
 
 def test_the_hook_of_the_page_is_the_hook_of_the_repository() -> None:
-    assert "- id: breakscan-check\n" in page("check.md")
-    assert "- id: breakscan-check\n" in (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
+    for command in ("check", "fix"):
+        assert f"- id: breakscan-{command}\n" in page(f"{command}.md")
+        assert f"- id: breakscan-{command}\n" in (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
+
+
+def test_the_page_of_fix_lists_every_rewrite() -> None:
+    rows = dict(re.findall(r"^\| `([a-z0-9-]+)` \| (.+) \|$", page("fix.md"), re.MULTILINE))
+    told = {one: described(one).replace("``", "`").replace("|", "\\|") for one in rewrite_ids()}
+    assert rows == told
+
+
+def test_every_option_of_the_page_of_fix_exists() -> None:
+    known = {option for parameter in fix.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    assert set(re.findall(r"`(?:breakscan fix [^`]*?)?(--[a-z-]+)", page("fix.md"))) <= known

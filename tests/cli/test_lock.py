@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from breakscan.findings import Verdict
-from breakscan.runtime.lockfile import Lock, LockError, lock_text, read_lock, write_lock
-from breakscan.runtime.sitematch import KnownBreak, matched
+from breakscan.runtime.judging.lockfile import Lock, LockError, lock_text, read_lock, write_lock
+from breakscan.runtime.judging.sitematch import KnownBreak, matched
 
 Run = Callable[..., Any]
 

@@ -18,7 +18,7 @@ import pytest
 from breakscan.findings import Kind
 from breakscan.rulebook.document import Example, Rule
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.digest import explain
+from breakscan.runtime.digest.explain_processes import explain_processes
 from breakscan.runtime.launch import Outcome
 from breakscan.runtime.recorder import Recorder
 from breakscan.runtime.recording import read_recording
@@ -78,7 +78,7 @@ def rules_recorded(example: Example, folder: Path) -> set[str]:
     finally:
         logging.disable(disabled)
         del sys.modules[module.__name__]
-    explanation = explain(
+    explanation = explain_processes(
         read_recording(folder),
         argv=["example.py"],
         outcome=Outcome(0, 1.0),

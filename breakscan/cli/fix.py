@@ -1,0 +1,91 @@
+"""``breakscan fix``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from breakscan.cli.output import report_stream
+from breakscan.cli.progress import ProgressBar
+from breakscan.cli.selection_options import selection_options, settings_for, words
+from breakscan.findings import SourceError
+from breakscan.rulebook.document import nearest
+from breakscan.source.files import discover
+
+FORMATS = ("diff", "json")
+
+
+@click.command(short_help="Rewrite what breaks the graph, as a diff or in the files.")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=str))
+@click.option("--write", is_flag=True, help="Change the files.  [only print the diff]")
+@click.option("--unsafe", is_flag=True, help="Rewrite, too, where something else than speed changes; it is said what.")
+@click.option(
+    "--rewrite", "ids", metavar="LIST", multiple=True, callback=words, help="Only these rewrites, by their ids."
+)
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="diff", help="How to report.  [diff]")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the diff or report to this file.")
+@selection_options
+@click.pass_context
+def fix(
+    ctx: click.Context,
+    /,
+    paths: tuple[str, ...],
+    write: bool,
+    unsafe: bool,
+    ids: tuple[str, ...] | None,
+    format_: str,
+    output: Path | None,
+    config: Path | None,
+    force_exclude: bool,
+    jobs: int | None,
+    **options: Any,
+) -> None:
+    """Rewrite what breaks the graph, recompiles or is given up in the Python files below PATHS.
+
+    Prints a diff on standard output, for git apply, and on standard error what becomes of each finding.  A rewrite
+    is safe where values, dtypes, side effects and exceptions stay as they are; the others need --unsafe.  Nothing is
+    imported or run.
+
+    Exits with 0 where nothing is to be rewritten, or all was written; 1 where something would be; and 2 where some
+    of the work could not be done.
+    """
+    from breakscan.repair.plan import Wanted
+    from breakscan.repair.registry import rewrite_ids
+    from breakscan.repair.repair import Progress, repair_paths
+
+    for one in ids or ():
+        if one not in rewrite_ids():
+            message = f"there is no rewrite {one!r}{nearest(one, rewrite_ids())}"
+            raise click.BadParameter(message, param_hint="--rewrite")
+    paths = paths or (".",)
+    settings = settings_for(paths, config, options)
+    discovery = discover(paths, settings, force_exclude=force_exclude)
+    if not discovery.files and not discovery.errors and not force_exclude:
+        click.echo(f"warning: no Python files in {', '.join(paths)}", err=True)
+    wanted = Wanted(unsafe, frozenset(ids) if ids else None)
+    with ProgressBar("Checking") as checking, ProgressBar("Rewriting") as rewriting:
+        progress = Progress(checking, rewriting)
+        repair = repair_paths(discovery.files, settings, wanted, progress, jobs=jobs, errors=discovery.errors)
+    unwritten: tuple[SourceError, ...] = ()
+    if write:
+        from breakscan.repair.write import write_repairs
+
+        unwritten = write_repairs(repair.files)
+    with report_stream(output) as stream:
+        if format_ == "json":
+            from breakscan.reports.fix_json import write_fix_json
+
+            write_fix_json(repair, stream, written=write, unwritten=unwritten)
+        else:
+            from breakscan.reports.fix_diff import write_diff
+            from breakscan.reports.fix_terminal import write_notes
+
+            if not write:
+                write_diff(repair.files, stream)
+            stream.flush()
+            write_notes(repair, sys.stderr, written=write, unwritten=unwritten)
+    changes = any(file.changed for file in repair.files)
+    ctx.exit(2 if repair.errors or unwritten else 1 if changes and not write else 0)

@@ -1,0 +1,56 @@
+"""What the static half knows of the expressions of a file, in words that rewrites can use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Span = tuple[int, int, int, int]
+"""Line and column, end line and end column, as in :class:`breakscan.findings.Site`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What is known of one value, over all calls that were seen.
+
+    ``kind`` is ``tensor``, ``number`` (a Python number that was read out of a tensor), ``shape`` (a ``torch.Size`` or
+    a number of one), ``constant`` (a Python value that no tensor decides), ``none``, ``module``, ``drawn`` (a random
+    Python number), ``instance``, ``class``, ``function``, ``namespace``, ``container`` or ``unknown``.  ``certain``
+    tells that no assumption was needed, ``optional`` that it is this only under some condition.  ``dtype`` is
+    ``float``, ``int``, ``bool`` or None where unknown, ``zero_dim`` tells whether a tensor has no dimension (None:
+    unknown), ``name`` is the dotted name of what was imported.  ``literal`` is the value of a constant where it is
+    known, ``elements`` those of a tuple or list of known length.
+    """
+
+    kind: str = "unknown"
+    certain: bool = False
+    dtype: str | None = None
+    zero_dim: bool | None = None
+    parameter: bool = False
+    maybe_none: bool = False
+    optional: bool = False
+    name: str | None = None
+    literal: str | int | float | None = None
+    elements: tuple[Fact, ...] | None = None
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.kind == "tensor" and not self.maybe_none
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a Python number for sure, wherever it comes from."""
+        return self.kind in ("number", "drawn") or (
+            isinstance(self.literal, int | float) and not isinstance(self.literal, bool)
+        )
+
+
+UNKNOWN = Fact()
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What is known in one file: of expressions by their spans, and of the names that a compound statement meets."""
+
+    values: Mapping[Span, Fact] = field(default_factory=dict)
+    names: Mapping[Span, Mapping[str, Fact]] = field(default_factory=dict)

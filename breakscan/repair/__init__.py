@@ -1,0 +1,1 @@
+"""Turns findings into edits, edits into texts, and texts into files."""

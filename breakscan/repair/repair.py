@@ -1,0 +1,95 @@
+"""The pipeline of ``fix``: the findings of many files → the repair of each."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from breakscan.analysis.check import check_paths
+from breakscan.config import Settings
+from breakscan.findings import CheckResult, SourceError
+from breakscan.repair.plan import Wanted, repair_file
+from breakscan.repair.result import FileRepair, Repair
+
+FEWEST_FILES = 4
+"""Below this, starting processes costs more than it saves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What is called with how many files are done, and of how many, while they are checked and then repaired."""
+
+    checked: Callable[[int, int], None] | None = None
+    repaired: Callable[[int, int], None] | None = None
+
+
+def repair_paths(
+    files: Sequence[Path],
+    settings: Settings,
+    wanted: Wanted,
+    progress: Progress | None = None,
+    *,
+    jobs: int | None = None,
+    errors: Sequence[SourceError] = (),
+) -> Repair:
+    """Plans the repair of files, given by their absolute paths.  Writes nothing.
+
+    ``jobs`` is the number of processes, by default one a core; ``errors`` are those that are known already.
+    """
+    progress = progress or Progress()
+    found = check_paths(files, settings, on_progress=progress.checked, jobs=jobs)
+    roots = _roots(found)
+    tasks = [(path, tuple(sorted(of))) for path, of in sorted(roots.items())]
+    repairs: list[FileRepair] = []
+    for done, repair in enumerate(_repairs(tasks, settings, wanted, jobs), 1):
+        repairs.append(repair)
+        if progress.repaired:
+            progress.repaired(done, len(tasks))
+    all_errors = {*errors, *found.errors, *(error for repair in repairs for error in repair.errors)}
+    ordered = sorted(all_errors, key=lambda error: (error.path, error.line))
+    return Repair(tuple(repairs), tuple(ordered), found.files, found.torch, found.fullgraph)
+
+
+def _roots(found: CheckResult) -> dict[Path, set[Path]]:
+    """The files to repair, each with those from which the compiler gets there."""
+    roots: dict[Path, set[Path]] = {}
+    for finding in found.findings:
+        of = roots.setdefault(Path(os.path.abspath(finding.site.path)), set())
+        if finding.region is not None:
+            of.add(Path(os.path.abspath(finding.region.path)))
+    return roots
+
+
+def _repairs(
+    tasks: Sequence[tuple[Path, tuple[Path, ...]]], settings: Settings, wanted: Wanted, jobs: int | None
+) -> Iterator[FileRepair]:
+    work = partial(_repair, settings=settings, wanted=wanted)
+    workers = min(jobs or os.cpu_count() or 1, len(tasks))
+    if workers <= 1 or len(tasks) < FEWEST_FILES:
+        yield from map(work, tasks)
+        return
+    pool = ProcessPoolExecutor(workers, initializer=_start, initargs=(str(Path.cwd()),))
+    try:
+        yield from pool.map(work, tasks)
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    pool.shutdown()
+
+
+def _start(folder: str) -> None:
+    os.chdir(folder)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
+
+
+def _repair(task: tuple[Path, tuple[Path, ...]], settings: Settings, wanted: Wanted) -> FileRepair:
+    path, roots = task
+    return repair_file(path, roots, settings, wanted)

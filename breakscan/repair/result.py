@@ -1,0 +1,62 @@
+"""What ``fix`` comes to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from breakscan.findings import Finding, SourceError
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A finding that a rewrite mended; ``difference`` says what is no longer as it was, None where nothing is, and
+    ``remains`` is the condition, as code, under which alone it still breaks, None where it never does."""
+
+    finding: Finding
+    rewrite: str
+    difference: str | None
+    remains: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A finding that stays, with the reason of each rewrite that was tried."""
+
+    finding: Finding
+    reasons: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileRepair:
+    """The repair of one file.  Sites are those of ``before``, the text of ``data``; ``path`` is absolute.
+
+    ``held`` are findings that only an unsafe rewrite would mend, where those were not asked for; ``without`` those
+    of rules that offer no rewrite.
+    """
+
+    path: Path
+    display: str
+    data: bytes
+    before: str
+    after: str
+    applied: tuple[Applied, ...] = ()
+    held: tuple[Applied, ...] = ()
+    refused: tuple[Refused, ...] = ()
+    without: tuple[Finding, ...] = ()
+    errors: tuple[SourceError, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        return self.before != self.after
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """The repairs of all files that hold findings, in the order of their paths.  ``files`` were checked."""
+
+    files: tuple[FileRepair, ...]
+    errors: tuple[SourceError, ...]
+    checked: int
+    torch: str
+    fullgraph: bool

@@ -1,0 +1,1 @@
+"""One file a rewrite; rules name them in ``[rewrite] ids``."""

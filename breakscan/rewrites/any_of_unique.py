@@ -1,0 +1,153 @@
+"""``torch.any(torch.unique(t) > n)`` → ``torch.any(t > n)``.
+
+What holds for any, or for all, of the different values holds for any, or all, of the values.  The largest and the
+smallest are the same too.  Values that are kept for the message of an error are found where it is raised.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees import build
+from breakscan.trees.edit import Declined, Edit, Replacement
+from breakscan.trees.masked import ELEMENTWISE, is_scalar
+from breakscan.trees.names import written
+from breakscan.trees.origins import is_bound_once, is_read, origin
+from breakscan.trees.purity import called
+from breakscan.trees.spot import Spot
+
+_INDIFFERENT = frozenset({"all", "amax", "amin", "any", "max", "min"})
+_INDIFFERENT_FUNCTIONS = frozenset(f"torch.{name}" for name in _INDIFFERENT)
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The test of all values."""
+    node = spot.node
+    if not isinstance(node, cst.Call):
+        raise Declined("it is no call")
+    tensor = _tensor(spot, node)
+    if _is_indifferent(spot, node):
+        return Edit({node: build.operand(tensor)})
+    assignment = spot.parent(node) or node
+    if not m.matches(assignment, m.Assign([m.AssignTarget(m.Name())])):
+        raise Declined(f"`{spot.code(_above(spot, node))}` needs the different values as such")
+    return _named(spot, cst.ensure_type(assignment, cst.Assign), tensor)
+
+
+def _tensor(spot: Spot, node: cst.Call) -> cst.BaseExpression:
+    function, method = called(spot, node)
+    harmless = m.Arg(keyword=m.Name("dim"), value=m.Name("None")) | m.Arg(keyword=m.Name("sorted"))
+    given = [arg for arg in node.args if not m.matches(arg, harmless)]
+    if method == "unique" and isinstance(node.func, cst.Attribute) and not given:
+        return node.func.value
+    if function == "torch.unique" and len(given) == 1 and given[0].keyword is None:
+        return given[0].value
+    raise Declined("it is asked for more than the different values")
+
+
+def _above(spot: Spot, node: cst.CSTNode) -> cst.CSTNode:
+    above = spot.parent(node)
+    while above is not None and not isinstance(above, cst.BaseExpression | cst.BaseSmallStatement):
+        above = spot.parent(above)
+    return above or node
+
+
+def _is_indifferent(spot: Spot, node: cst.BaseExpression) -> bool:
+    """Whether the expression around a value gives the same for repeated elements in any order."""
+    values, text = node, spot.code(node)
+    while True:
+        above = _above(spot, values)
+        if isinstance(above, cst.Attribute) and isinstance(call := spot.parent(above), cst.Call):
+            if above.attr.value in _INDIFFERENT and call.func is above:
+                return not call.args and _is_each(spot, values, text)
+            above = call
+        if isinstance(above, cst.Call):
+            function, _ = called(spot, above)
+            if function in _INDIFFERENT_FUNCTIONS:
+                return len(above.args) == 1 and _is_each(spot, values, text)
+        elif not isinstance(above, cst.Comparison | cst.BinaryOperation | cst.UnaryOperation):
+            return False
+        values = above
+
+
+def _is_each(spot: Spot, node: cst.BaseExpression, text: str) -> bool:
+    """Whether an expression is computed from each element of a value alone."""
+    if spot.code(node) == text or is_scalar(spot, node):
+        return True
+    if isinstance(node, cst.UnaryOperation):
+        operands = [node.expression]
+    elif isinstance(node, cst.BinaryOperation) and not isinstance(node.operator, cst.MatrixMultiply):
+        operands = [node.left, node.right]
+    elif isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
+        operands = [node.left, node.comparisons[0].comparator]
+    elif isinstance(node, cst.Call):
+        function, method = called(spot, node)
+        if (method or function or "").rpartition(".")[2] not in ELEMENTWISE:
+            return False
+        operands = [arg.value for arg in node.args]
+        operands += [node.func.value] if method is not None and isinstance(node.func, cst.Attribute) else []
+    else:
+        return False
+    return all(_is_each(spot, one, text) for one in operands)
+
+
+def _named(spot: Spot, assignment: cst.Assign, tensor: cst.BaseExpression) -> Edit:
+    """The tests of a name that holds the values; the assignment goes to where an error is raised, or goes."""
+    name = cst.ensure_type(assignment.targets[0].target, cst.Name)
+    line = spot.line(assignment)
+    if not isinstance(tensor, cst.Name):
+        raise Declined("the tensor has no name, and would be computed several times")
+    if not is_bound_once(spot, name.value):
+        raise Declined(f"`{name.value}` may hold another value where it is used")
+    changes: dict[cst.CSTNode, Replacement] = {}
+    for one in m.findall(spot.function, m.Name(name.value)):
+        if not isinstance(one, cst.Name) or one is name or not is_read(spot, one):
+            continue
+        error = spot.enclosing(cst.Raise, one)
+        if error is not None:
+            raised = spot.line(error)
+            changes[raised] = [cst.SimpleStatementLine([assignment.deep_clone()]), raised]
+        elif _is_indifferent(spot, one):
+            changes[one] = build.copied(tensor)
+        else:
+            raise Declined(f"`{spot.code(_above(spot, one))}` needs the different values as such")
+    if _may_change(spot, tensor, line):
+        raise Declined(f"`{tensor.value}` may be another tensor where it is tested")
+    behind = spot.behind(line)
+    if not changes or not behind:
+        raise Declined(f"`{name.value}` is not used")
+    # The comment above the assignment is about the test, and stays there.
+    following = behind[0]
+    inner = {node: new for node, new in changes.items() if _is_within(spot, node, following)}
+    moved = following.visit(_Changes(inner))
+    assert isinstance(moved, cst.BaseStatement)
+    rest = {node: new for node, new in changes.items() if node not in inner}
+    return Edit({line: None, following: build.with_leading_lines(moved, line), **rest})
+
+
+class _Changes(cst.CSTTransformer):
+    def __init__(self, changes: dict[cst.CSTNode, Replacement]) -> None:
+        super().__init__()
+        self.changes = changes
+
+    def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> cst.CSTNode:  # type: ignore[override]
+        new = self.changes.get(original_node)
+        if new is None or isinstance(new, cst.CSTNode):
+            return new or updated_node
+        return cst.FlattenSentinel(new)  # type: ignore[return-value]
+
+
+def _is_within(spot: Spot, node: cst.CSTNode, statement: cst.CSTNode) -> bool:
+    return node is statement or any(one is statement for one in spot.around(node))
+
+
+def _may_change(spot: Spot, tensor: cst.Name, line: cst.SimpleStatementLine) -> bool:
+    """Whether a tensor is bound anew, or written to in place, behind a line."""
+    this = m.Name(tensor.value)
+    stores = m.AssignTarget(m.Subscript(value=this)) | m.AugAssign(m.Subscript(value=this) | this)
+    methods = m.Call(func=m.Attribute(value=this, attr=m.Name(m.MatchRegex(r".*[^_]_$"))))
+    if m.findall(spot.function, stores | methods):
+        return True
+    rebound = any(tensor.value in written(one) for one in spot.behind(line))
+    return rebound or origin(spot, tensor).anchor is tensor

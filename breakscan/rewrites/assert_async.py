@@ -1,0 +1,128 @@
+"""``if bad: raise E(message)`` → ``torch._assert_async(~bad, "message")`` where it is compiled.
+
+Plain Python takes the old branch, with its exception and its message.  Compiled code checks inside of the graph and
+does not wait for the outcome: a failure there is a RuntimeError with a constant text on the CPU, and on CUDA a
+device-side assert that a later call reports.  What Python decides of the test goes on deciding it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees.build import call, copied
+from breakscan.trees.check_block import block_of, breaking
+from breakscan.trees.checks import When, check_of
+from breakscan.trees.compiling import compiling, indentation
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.guards import guard_of
+from breakscan.trees.left_out import why_missed
+from breakscan.trees.messages import constant_text
+from breakscan.trees.spot import Spot
+
+_WIDTH = 120
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The check as an assertion in the graph, in front of the old one."""
+    guard = guard_of(spot)
+    if guard.orelse is not None:
+        raise Declined("the check has an `else` branch")
+    *before, last = guard.body.body
+    raised = _raised(last)
+    if raised is None or not all(_is_assignment(one) for one in before):
+        raise Declined("more happens behind the test than that an exception is raised")
+    if (reason := why_missed(spot, guard.test)) is not None:
+        raise Declined(f"compiled code would not run the test as it stands, and {reason}")
+    block: Sequence[cst.CSTNode] = [guard] if _is_elif(spot, guard) else block_of(spot, guard)
+    if (culprit := breaking(spot, block[:-1])) is not None:
+        raise Declined(f"what the check needs comes from `{culprit}`, which breaks the graph itself")
+    check = check_of(spot, guard.test, negated=True)
+    text = _message(spot, raised, before)
+    asserted = call(spot.imported("torch._assert_async"), check.tensor, *([] if text is None else [text]))
+    body = _conditional(spot, check.when, asserted, text, indentation(spot, guard) + 4)
+    old = guard.deep_clone().with_changes(leading_lines=())
+    made = cst.If(
+        compiling(spot), cst.IndentedBlock(body), old, leading_lines=[one.deep_clone() for one in guard.leading_lines]
+    )
+    return Edit(
+        {guard: made},
+        "in compiled code a failure is a RuntimeError with a constant text, on CUDA a device-side assert",
+    )
+
+
+def _conditional(
+    spot: Spot, conditions: Sequence[When], asserted: cst.Call, text: cst.BaseExpression | None, indent: int
+) -> list[cst.BaseStatement]:
+    """The assertion under what Python decides: an ``if`` where nothing is wrong without it, else a check of its own."""
+    if not conditions:
+        return [cst.SimpleStatementLine([cst.Expr(_folded(spot, asserted, indent))])]
+    first, *others = conditions
+    if first.otherwise:
+        inner = _conditional(spot, others, asserted, text, indent + 4)
+        return [cst.If(copied(first.test), cst.IndentedBlock(inner))]
+    said = [] if text is None else [cst.Lambda(cst.Parameters(), text.deep_clone(), lpar=(), rpar=())]
+    checked = call(spot.imported("torch._check"), first.test, *said)
+    line = cst.SimpleStatementLine([cst.Expr(_folded(spot, checked, indent))])
+    return [line, *_conditional(spot, others, asserted, text, indent)]
+
+
+def _is_elif(spot: Spot, guard: cst.If) -> bool:
+    return isinstance(spot.parent(guard), cst.If)
+
+
+def _raised(statement: cst.CSTNode) -> cst.Raise | None:
+    if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
+        small = statement.body[0]
+        return small if isinstance(small, cst.Raise) else None
+    return None
+
+
+def _is_assignment(statement: cst.CSTNode) -> bool:
+    assigned = m.SimpleStatementLine(body=[m.Assign(targets=[m.AssignTarget(m.Name())])])
+    return m.matches(statement, assigned)
+
+
+def _message(spot: Spot, raised: cst.Raise, before: Sequence[cst.CSTNode]) -> cst.BaseExpression | None:
+    """The constant text of what is raised, also where a line before it gave it a name."""
+    made = raised.exc
+    if not isinstance(made, cst.Call) or not made.args or made.args[0].keyword is not None or made.args[0].star:
+        return None
+    message = made.args[0].value
+    for one in before:
+        assigned = cst.ensure_type(cst.ensure_type(one, cst.SimpleStatementLine).body[0], cst.Assign)
+        if isinstance(message, cst.Name) and m.matches(assigned.targets[0].target, m.Name(message.value)):
+            message = assigned.value
+    return constant_text(spot, message)
+
+
+def _folded(spot: Spot, asserted: cst.Call, indent: int) -> cst.Call:
+    """The call on one line where it fits, else an argument a line."""
+    code = spot.tree.module.code_for_node(asserted)
+    if "\n" not in code and indent + len(code) <= _WIDTH:
+        return asserted
+
+    def newline(inner: bool) -> cst.ParenthesizedWhitespace:
+        return cst.ParenthesizedWhitespace(
+            cst.TrailingWhitespace(), [], indent=True, last_line=cst.SimpleWhitespace("    " if inner else "")
+        )
+
+    args = []
+    for position, one in enumerate(asserted.args):
+        is_last = position == len(asserted.args) - 1
+        value = _piecewise(spot, one.value, newline) if is_last and len(asserted.args) > 1 else copied(one.value)
+        args.append(cst.Arg(value, comma=cst.Comma(whitespace_after=newline(not is_last))))
+    return asserted.with_changes(whitespace_before_args=newline(True), args=args)
+
+
+def _piecewise(
+    spot: Spot, text: cst.BaseExpression, newline: Callable[[bool], cst.ParenthesizedWhitespace]
+) -> cst.BaseExpression:
+    """The pieces of a text, one a line."""
+    if isinstance(text, cst.Lambda):
+        return text.with_changes(body=_piecewise(spot, text.body, newline))
+    if isinstance(text, cst.ConcatenatedString):
+        return text.with_changes(whitespace_between=newline(True), right=_piecewise(spot, text.right, newline))
+    return text

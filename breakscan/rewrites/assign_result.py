@@ -1,0 +1,46 @@
+"""``torch.compile(step)`` alone on a line → ``step = torch.compile(step)``.
+
+For a module, the name then holds a wrapper: the keys of its state dict begin with ``_orig_mod.``.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees.build import assignment
+from breakscan.trees.definitions import is_function
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.names import read, written
+from breakscan.trees.spot import Spot
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The result, bound to the name of what is compiled."""
+    line = spot.line()
+    statement = line.body[0]
+    if not isinstance(statement, cst.Expr) or not isinstance(statement.value, cst.Call) or not statement.value.args:
+        raise Declined("the result has a name, which is not used")
+    target = statement.value.args[0].value
+    if not isinstance(target, cst.Name | cst.Attribute):
+        raise Declined(f"`{spot.code(target)}` cannot be assigned to")
+    if isinstance(target, cst.Name):
+        _bound_here(spot, target.value)
+        if any(isinstance(one, cst.For | cst.While) for one in spot.around()):
+            raise Declined("in a loop the name is bound anew in each round")
+    made = assignment(target, statement.value.deep_clone()).body[0]
+    plain = is_function(spot, target)
+    return Edit({statement: made}, None if plain else "the keys of the state dict of a module begin with `_orig_mod.`")
+
+
+def _bound_here(spot: Spot, name: str) -> None:
+    """Declines where the name belongs to another scope, or is not used behind the line."""
+    for one in spot.around():
+        if isinstance(one, cst.FunctionDef):
+            if name not in written(one):
+                raise Declined(f"`{name}` is no variable of this function")
+            if name not in read(spot.behind(spot.statement())) or m.findall(one, m.Global() | m.Nonlocal()):
+                raise Declined(f"`{name}` is not used behind the line in this function")
+            return
+        if isinstance(one, cst.ClassDef):
+            raise Declined("the line stands in the body of a class")

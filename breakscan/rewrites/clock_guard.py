@@ -1,0 +1,82 @@
+"""``start = time.time()`` … ``print(time.time() - start)`` → the same under ``if not torch.compiler.is_compiling():``.
+
+For times that are only printed or logged.  In compiled code they would say when the calls were traced or launched.
+"""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees.compiling import guarded
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.names import read, written
+from breakscan.trees.spot import Spot
+
+DIFFERENCE = "in compiled code no time is taken and reported"
+_REPORTS = re.compile(r"(self\.)?(print|(_?log(ger|ging)?|writer)\.\w+)", re.IGNORECASE)
+
+_CLOCK = re.compile(r"\b(time|time_ns|perf_counter|perf_counter_ns|monotonic|process_time|now|default_timer)\(\)")
+
+
+def rewrite(spot: Spot) -> Edit:
+    """Every statement that takes, computes with or reports the time, under a test."""
+    first = spot.line()
+    lines = [first]
+    queue = [first]
+    while queue:
+        line = queue.pop()
+        new: list[cst.SimpleStatementLine] = []
+        if m.matches(line.body[0], m.Assign([m.AssignTarget(m.Name())])):
+            new = _uses(spot, written(line)[0])
+        elif not _reports(spot, line):
+            raise Declined(_why_not(spot, line))
+        new = [one for one in (*new, *_taken(spot, line)) if one not in lines]
+        lines += new
+        queue += new
+    if not any(_reports(spot, line) for line in lines):
+        raise Declined("the time is not reported: take it around the compiled call")
+    for name in {name for line in lines for name in written(line)}:
+        if any(line not in lines for line in _uses(spot, name, bindings=True)):
+            raise Declined(f"`{name}` is bound to something else too")
+    return Edit({line: guarded(spot, [line]) for line in lines}, DIFFERENCE)
+
+
+def _uses(spot: Spot, name: str, bindings: bool = False) -> list[cst.SimpleStatementLine]:
+    """The lines of the function that read a name, or that bind it."""
+    found: list[cst.SimpleStatementLine] = []
+    for one in m.findall(spot.function.body, m.Name(name)):
+        statement = spot.statement(one)
+        if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+            raise Declined(f"`{name}` decides which code runs")
+        if statement not in found and (bindings or name in read(statement)):
+            found.append(statement)
+    return found
+
+
+def _taken(spot: Spot, line: cst.SimpleStatementLine) -> list[cst.SimpleStatementLine]:
+    """The lines of the function in which a line's times were taken."""
+    names = set(read(line))
+    return [
+        statement
+        for one in m.findall(spot.function.body, m.SimpleStatementLine([m.Assign([m.AssignTarget(m.Name())])]))
+        for statement in [cst.ensure_type(one, cst.SimpleStatementLine)]
+        if names & set(written(statement)) and _CLOCK.search(spot.code(statement))
+    ]
+
+
+def _reports(spot: Spot, line: cst.SimpleStatementLine) -> bool:
+    statement = line.body[0]
+    return (
+        isinstance(statement, cst.Expr)
+        and isinstance(statement.value, cst.Call)
+        and _REPORTS.fullmatch(spot.code(statement.value.func)) is not None
+    )
+
+
+def _why_not(spot: Spot, line: cst.SimpleStatementLine) -> str:
+    if "sleep" in spot.code(line):
+        return "a pause belongs around the compiled call"
+    return "the time is computed with or given back: take it around the compiled call and pass it in"

@@ -1,0 +1,32 @@
+"""``copy.deepcopy(tensor)`` → ``tensor.detach().clone()``.
+
+A deep copy of a leaf of autograd is a leaf that requires a gradient as the original does, with storage of its own; of
+a tensor that is no leaf there is no deep copy, Python raises.  Integers and booleans never require a gradient: there
+``clone`` alone is the same.  Strides may become those of a dense tensor.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.trees.build import method
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.spot import Spot
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The copy of a tensor by the tensor's own method."""
+    node = spot.node
+    if not isinstance(node, cst.Call) or len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
+        raise Declined("the copy is not made of one argument")
+    copied = node.args[0].value
+    fact = spot.fact(copied)
+    if fact.kind == "module":
+        raise Declined("a module is copied: copy it once, before the compiled call")
+    if not fact.is_tensor or not fact.certain:
+        # What is copied deeply is as often a list of tensors, which has no `clone`.
+        raise Declined(f"`{spot.code(copied)}` is not known to be a tensor")
+    if fact.dtype in ("int", "bool") and fact.certain:
+        return Edit({node: method(copied, "clone")})
+    difference = "the copy of a tensor that requires a gradient does not require one"
+    return Edit({node: method(method(copied, "detach"), "clone")}, difference)

@@ -1,0 +1,135 @@
+"""``if tensor: x = costly(a)`` → ``x = torch.cond(tensor, lambda: costly(a), lambda: x.clone())``.
+
+Only one side runs, in the graph.  Both are traced: they must give tensors of the same shapes and dtypes, change
+nothing, and return no input as it is, hence the `clone`.  It is never safe, for what a module does inside is not seen.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.trees.branches import Side, branch_of, read_side
+from breakscan.trees.build import call, copied, joined_and, method
+from breakscan.trees.choice import Chooser, Value
+from breakscan.trees.costs import what_costs
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.layout import fitted
+from breakscan.trees.purity import why_not_pure
+from breakscan.trees.spot import Spot
+from breakscan.trees.truth import Truth, truth
+
+_DIFFERENCE = "both sides must give the same shape, dtype and strides, and may change nothing"
+_VIEWS = frozenset(
+    {
+        *("bfloat16", "contiguous", "detach", "double", "flatten", "float", "half", "ravel", "reshape", "squeeze"),
+        *("to", "type_as", "unflatten", "unsqueeze", "view", "view_as"),
+    }
+)
+"""Functions and methods that may give back what they get, or a view of it."""
+_STRIDED = frozenset(
+    {
+        *("broadcast_to", "chunk", "diagonal", "expand", "movedim", "narrow", "permute", "select", "split", "swapaxes"),
+        *("t", "transpose", "unbind"),
+    }
+)
+"""Those that give a view of other strides than a fresh tensor has."""
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The branch whose test stands at the site, as an operation of the graph."""
+    node = branch_of(spot)
+    return _of_statement(spot, node) if isinstance(node, cst.If) else _of_expression(spot, node)
+
+
+def _of_expression(spot: Spot, node: cst.IfExp) -> Edit:
+    tested = truth(spot, node.test)
+    if tested.static:
+        raise Declined(f"`{spot.code(tested.static[0])}` is no tensor")
+    chooser = Chooser(spot)
+    made = _conditional(spot, tested, chooser.value(node.body, {}), chooser.value(node.orelse, {}))
+    return Edit({node: made}, _difference(tested, chooser))
+
+
+def _of_statement(spot: Spot, node: cst.If) -> Edit:
+    tested = truth(spot, node.test)
+    if isinstance(spot.parent(node), cst.If) or isinstance(node.orelse, cst.If):
+        raise Declined("it is one of more than two branches")
+    if not isinstance(node.body, cst.IndentedBlock):
+        raise Declined("a side stands on the line of its test")
+    chooser = Chooser(spot)
+    yes = read_side(node.body.body, spot)
+    no = None
+    if node.orelse is not None:
+        if not isinstance(node.orelse.body, cst.IndentedBlock):
+            raise Declined("a side stands on the line of its test")
+        if tested.static:
+            raise Declined(f"`{spot.code(tested.static[0])}` is no tensor, and there is another side")
+        no = read_side(node.orelse.body.body, spot)
+    small: cst.BaseSmallStatement
+    if any(side is not None and side.messages for side in (yes, no)):
+        raise Declined("a side of `torch.cond` may do nothing but compute, and one gives a message")
+    if yes.returned is not None and not yes.assigned and no is not None and no.returned is not None and not no.assigned:
+        made = _conditional(spot, tested, chooser.value(yes.returned, {}), chooser.value(no.returned, {}))
+        small = cst.Return(made)
+    else:
+        name = _only_name(yes)
+        if no is not None and _only_name(no) != name:
+            raise Declined("the sides assign different names")
+        old = chooser.old(name, spot.names_before(node).get(name)) if no is None else _assigned(chooser, no)
+        made = _conditional(spot, tested, _assigned(chooser, yes), old)
+        small = cst.Assign([cst.AssignTarget(cst.Name(name))], made)
+    indent = spot.tree.span(node)[1] - 1 + (len(spot.tree.module.default_indent) if tested.static else 0)
+    line = fitted(cst.SimpleStatementLine([small]), spot, indent)
+    comments = [*yes.comments, *(no.comments if no is not None else ())]
+    if (header := node.body.header.comment) is not None:
+        comments.insert(0, cst.EmptyLine(comment=header))
+    above = [one.deep_clone() for one in node.leading_lines]
+    inside = [one.deep_clone() for one in comments]
+    if tested.static:
+        block = cst.IndentedBlock([line.with_changes(leading_lines=inside)])
+        made_if = cst.If(joined_and(tested.static), block, leading_lines=above)
+        return Edit({node: made_if}, _difference(tested, chooser))
+    return Edit({node: [line.with_changes(leading_lines=[*above, *inside])]}, _difference(tested, chooser))
+
+
+def _only_name(side: Side) -> str:
+    if len(side.assigned) != 1 or side.returned is not None or side.messages:
+        raise Declined("a side does more than assign one name")
+    return side.assigned[0].name
+
+
+def _assigned(chooser: Chooser, side: Side) -> Value:
+    one = side.assigned[0]
+    if one.operator is not None:
+        raise Declined(f"`{one.name}` is changed in place")
+    return chooser.value(one.value, {})
+
+
+def _conditional(spot: Spot, tested: Truth, yes: Value, no: Value) -> cst.BaseExpression:
+    sources = [value.source for value in (yes, no) if value.source is not None]
+    if not any(what_costs(spot, source) for source in sources):
+        raise Declined("no side is costly, so there is nothing to gain from `torch.cond`")
+    for source in sources:
+        if (reason := why_not_pure(spot, source, modules=True)) is not None:
+            raise Declined(f"a side of `torch.cond` may do nothing but compute, and {reason}")
+    sides = (no, yes) if tested.opposite else (yes, no)
+    functions = [cst.Lambda(cst.Parameters(), _own(spot, side)) for side in sides]
+    return call(spot.imported("torch.cond"), tested.tensor, *functions)
+
+
+def _own(spot: Spot, value: Value) -> cst.BaseExpression:
+    """Code for a value that shares no memory with what it is made of."""
+    made = value.made
+    if isinstance(made, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison):
+        return copied(made)
+    if isinstance(made, cst.Call):
+        name = (spot.dotted(made.func) or spot.method(made) or "").rpartition(".")[2]
+        if name in _STRIDED:
+            raise Declined(f"`{spot.code(made)}` may have other strides than the other side")
+        if name not in _VIEWS:
+            return copied(made)
+    return method(made, "clone")
+
+
+def _difference(tested: Truth, chooser: Chooser) -> str:
+    return "; ".join([_DIFFERENCE, *tested.doubts, *chooser.doubts][:2])

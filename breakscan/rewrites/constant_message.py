@@ -1,0 +1,71 @@
+"""``assert test, f"got {x}"`` → ``assert test, "got x"``, which the graph can hold.
+
+Compiled code then checks inside of the graph: a failure is a RuntimeError with the text.  In the text, each value is
+replaced by its code.  The message of ``torch._check`` becomes a lambda that gives the constant text.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.trees.assertions import asserted_test
+from breakscan.trees.edit import Declined, Edit, Replacement
+from breakscan.trees.messages import constant_text
+from breakscan.trees.spot import Spot
+
+_DIFFERENCE = (
+    "the message shows no values, and in compiled code a failure is a RuntimeError, on CUDA a device-side assert"
+)
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The message as a literal, and the test as one tensor where it is none yet."""
+    if isinstance(spot.node, cst.Call) and spot.finding.rule == "BRK430":
+        return _of_check(spot, spot.node)
+    node = spot.enclosing(cst.Assert)
+    if node is None or node.msg is None:
+        raise Declined("the site is not in an assert with a message")
+    text = constant_text(spot, node.msg)
+    if text is None:
+        raise Declined(f"`{spot.code(node.msg)}` is no text whose literal parts are known")
+    replace: dict[cst.CSTNode, Replacement] = {node.msg: _laid_out(text, node.msg)}
+    test = asserted_test(spot, node.test)
+    if test is not None:
+        replace[node.test] = test
+    return Edit(replace, _DIFFERENCE)
+
+
+def _of_check(spot: Spot, node: cst.Call) -> Edit:
+    if (spot.dotted(node.func) or "").endswith("_check_is_size"):
+        raise Declined("the second argument of `torch._check_is_size` is no message")
+    given = next((one for at, one in enumerate(node.args) if _is_message(at, one)), None)
+    if given is None:
+        raise Declined("the message is not among the arguments")
+    said = given.value
+    made = said.body if isinstance(said, cst.Lambda) else said
+    text = constant_text(spot, made)
+    if text is None:
+        raise Declined(f"`{spot.code(said)}` is no text whose literal parts are known")
+    new = cst.Lambda(cst.Parameters(), _laid_out(text, made), whitespace_after_lambda=cst.SimpleWhitespace(""))
+    changed = isinstance(made, cst.SimpleString | cst.ConcatenatedString) and not _has_fields(made)
+    # A text in the function's place raises a TypeError as soon as the check fails.
+    return Edit({said: new}, "a failing check shows its message" if changed else "the message shows no values")
+
+
+def _is_message(position: int, arg: cst.Arg) -> bool:
+    return arg.keyword.value == "message" if arg.keyword is not None else position == 1 and not arg.star
+
+
+def _has_fields(node: cst.BaseExpression) -> bool:
+    if isinstance(node, cst.ConcatenatedString):
+        return _has_fields(node.left) or _has_fields(node.right)
+    return isinstance(node, cst.FormattedString)
+
+
+def _laid_out(text: cst.BaseExpression, like: cst.BaseExpression) -> cst.BaseExpression:
+    """The text in the parentheses of what it replaces, where it takes several lines."""
+    if isinstance(text, cst.ConcatenatedString | cst.BinaryOperation):
+        return text.with_changes(
+            lpar=[one.deep_clone() for one in like.lpar], rpar=[one.deep_clone() for one in like.rpar]
+        )
+    return text

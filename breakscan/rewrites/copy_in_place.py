@@ -1,0 +1,30 @@
+"""``y.data = new`` → ``y.data.copy_(new)``.
+
+The assignment puts another storage under the tensor, the copy writes into the one that it has.  Autograd sees neither.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees.build import method
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.spot import Spot
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The new values, copied into the tensor."""
+    statement = spot.line().body[0]
+    if not m.matches(statement, m.Assign([m.AssignTarget(m.Attribute(attr=m.Name("data")))])):
+        raise Declined("the assignment binds more than `.data`")
+    assign = cst.ensure_type(statement, cst.Assign)
+    data = assign.targets[0].target
+    tensor = cst.ensure_type(data, cst.Attribute).value
+    if not spot.fact(assign.value).is_tensor:
+        raise Declined(f"`{spot.code(assign.value)}` is not known to be a tensor")
+    old, new = spot.fact(tensor).dtype, spot.fact(assign.value).dtype
+    if old is not None and new is not None and old != new:
+        raise Declined("the new values have another dtype")
+    made = cst.Expr(method(data, "copy_", assign.value))
+    return Edit({statement: made}, "the tensor keeps its shape, dtype and memory: the new values are copied in")

@@ -1,0 +1,23 @@
+"""``torch._dynamo.graph_break()`` → nothing.
+
+In eager Python the call does nothing, so nothing but the break goes with it.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.spot import Spot
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The statement that asks for a break, deleted; ``pass`` where it stands alone in a block."""
+    line = spot.line()
+    statement = line.body[0]
+    if not isinstance(statement, cst.Expr) or statement.value is not spot.node:
+        raise Declined("the call is not a statement of its own")
+    body, _ = spot.siblings(line)
+    if len(body) > 1:
+        return Edit({line: None})
+    return Edit({statement: cst.Pass()})

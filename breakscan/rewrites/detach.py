@@ -1,0 +1,30 @@
+"""``y.requires_grad = False`` → ``y = y.detach()``.
+
+For a tensor that the function made.  Where it is no leaf of autograd and requires a gradient, the assignment raises.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees.build import assignment, method, with_leading_lines
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.names import written
+from breakscan.trees.spot import Spot
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The name, bound to a tensor that shares the memory and requires no gradient."""
+    line = spot.line()
+    statement = line.body[0]
+    target = m.AssignTarget(m.Attribute(attr=m.Name("requires_grad")))
+    if not m.matches(statement, m.Assign([target], m.Name("False"))):
+        raise Declined("only `requires_grad = False` has a counterpart in the graph, `detach()`")
+    tensor = cst.ensure_type(cst.ensure_type(statement, cst.Assign).targets[0].target, cst.Attribute).value
+    if not isinstance(tensor, cst.Name) or tensor.value not in written(spot.function.body):
+        raise Declined(f"`{spot.code(tensor)}` is known outside of the function: set it before the compiled call")
+    if any(isinstance(one, cst.For | cst.While) for one in spot.around(line)):
+        raise Declined("in a loop it is mostly parameters that are frozen: set it before the compiled call")
+    made = assignment(tensor, method(tensor, "detach")).with_changes(trailing_whitespace=line.trailing_whitespace)
+    return Edit({line: with_leading_lines(made, line)}, "other names of the same tensor keep requiring a gradient")

@@ -1,0 +1,299 @@
+"""A loop, ``try`` or ``with`` that breaks → a helper under ``torch.compiler.disable``.
+
+Dynamo cannot resume behind a break in such a statement: it gives the whole function up, and nothing of it is
+compiled.  Moved into a function of its own that Dynamo is told to leave alone, the statement costs one clean split:
+what stands before it and behind it is compiled.  The statement itself ran as plain Python before and does so now, on
+the same objects, so values, side effects and exceptions stay; only tracebacks and profiles show one frame more.
+
+``recursive=False`` where the statement calls other Python code, which is then compiled by itself as it was before.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.findings import Confidence, Place, Verdict
+from breakscan.trees.build import statements
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.flow import flow, loaded, stored
+from breakscan.trees.spot import Spot, Statement
+
+RESUMABLE = frozenset(
+    {
+        *("torch.no_grad", "torch.enable_grad", "torch.set_grad_enabled", "torch.inference_mode", "torch.autocast"),
+        *("torch.amp.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast", "contextlib.nullcontext"),
+        *("torch.profiler.record_function", "torch.autograd.profiler.record_function", "torch.profiler.profile"),
+        *("torch.nn.attention.sdpa_kernel", "torch.autograd.grad_mode.no_grad"),
+        "torch.autograd.graph.disable_saved_tensors_hooks",
+    }
+)
+"""Context managers that Dynamo enters again behind a break."""
+SEES_ITS_FRAME = frozenset({"super", "locals", "vars", "dir", "eval", "exec", "__class__", "inspect", "_getframe"})
+OTHER_PYTHON = ("torch.nn.", "torch.utils.checkpoint")
+"""What belongs to torch and yet calls Python code of others, or is handed it."""
+TRACES_NOTHING = frozenset(
+    {
+        *("abs", "bool", "enumerate", "float", "int", "isinstance", "len", "list", "max", "min", "print", "range"),
+        *("reversed", "tuple", "zip"),
+    }
+)
+"""Builtins that call no other Python code."""
+LINE_LENGTH = 120
+MOST_NAMES = 8
+"""A helper with more parameters would be harder to read than the loop."""
+WORDS: tuple[tuple[type[cst.CSTNode] | tuple[type[cst.CSTNode], ...], str], ...] = (
+    ((cst.For, cst.While), "loop"),
+    ((cst.Try, cst.TryStar), "attempt"),
+    (cst.With, "block"),
+    (cst.SimpleStatementLine, "step"),
+)
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The outermost statement that keeps Dynamo from resuming, as a call of a helper that holds it."""
+    _worth_it(spot)
+    function = spot.function
+    classes = _classes_around(spot, function)
+    part = _part(spot, function)
+    what = next(word for kind, word in WORDS if isinstance(part, kind))
+    _movable(spot, function, part, bool(classes), what)
+    parsed, path = _parsed(spot, function, part)
+    moved = flow(parsed, path)
+    if moved.unbound:
+        raise Declined(f"`{moved.unbound[0]}` may have no value before or behind the {what}")
+    _closures(parsed, path[-1][0][path[-1][1]], moved.bound_behind, what)
+    if not _computes_outside(spot, function, part):
+        raise Declined(f"nothing is computed with tensors outside of the {what}: there is nothing to compile around it")
+    if len(moved.needs) > MOST_NAMES:
+        raise Declined(f"the {what} needs {len(moved.needs)} names from around it")
+    name = _name(spot, function, part, classes, what)
+    given = ", ".join(moved.needs)
+    results = ", ".join(moved.gives)
+    body: list[cst.BaseStatement] = [part.deep_clone().with_changes(leading_lines=())]
+    if results:
+        body += statements(f"return {results}")
+    decorator = spot.code(spot.imported("torch.compiler.disable"))
+    if _calls_python(spot, part):
+        decorator += "(recursive=False)"
+    (header,) = statements(f"@{decorator}\n{_wrapped(f'def {name}', given, 4)}: ...\n")
+    helper = cst.ensure_type(header, cst.FunctionDef).with_changes(body=cst.IndentedBlock(body))
+    target = f"{results} = " if results else ""
+    (made,) = statements(_wrapped(target + name, given, spot.tree.span(part)[1] - 1))
+    lines = [line.deep_clone() for line in part.leading_lines]
+    return Edit({part: made.with_changes(leading_lines=lines)}, above=[_with_blank_lines(helper)])
+
+
+def _wrapped(head: str, arguments: str, more: int) -> str:
+    """``head(arguments)``, over three lines where it is too long for one, with ``more`` columns beside it."""
+    if len(head) + len(arguments) + more + 2 > LINE_LENGTH:
+        return f"{head}(\n    {arguments}\n)"
+    return f"{head}({arguments})"
+
+
+def _with_blank_lines(helper: cst.FunctionDef) -> cst.FunctionDef:
+    return helper.with_changes(leading_lines=[cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)])
+
+
+def _worth_it(spot: Spot) -> None:
+    finding = spot.finding
+    if spot.fullgraph:
+        raise Declined("with fullgraph=True nothing may be left to Python")
+    if finding.verdict is not Verdict.EAGER:
+        raise Declined("the break does not keep the rest of the function from being compiled")
+    if finding.via is not None:
+        raise Declined(f"it is the call in `{finding.via}` that stands in a loop, `try` or `with`")
+    if finding.confidence in (Confidence.CONDITIONAL, Confidence.POSSIBLE):
+        raise Declined("it breaks in some calls only, and a helper would split the graph in all of them")
+
+
+def _classes_around(spot: Spot, function: cst.FunctionDef) -> list[str]:
+    names: list[str] = []
+    for one in spot.around(function):
+        if isinstance(one, cst.FunctionDef | cst.Lambda):
+            raise Declined("the function lies in another function")
+        if isinstance(one, cst.ClassDef):
+            names.insert(0, one.name.value)
+    return names
+
+
+def _part(spot: Spot, function: cst.FunctionDef) -> Statement:
+    found: Statement | None = None
+    for one in (spot.node, *spot.around()):
+        if one is function:
+            break
+        if isinstance(one, cst.For | cst.While | cst.Try | cst.TryStar) or (
+            isinstance(one, cst.With) and not all(_resumes(spot, item.item) for item in one.items)
+        ):
+            found = one
+    if found is None:
+        found = spot.line()
+        if spot.finding.place is not Place.PLAIN or m.matches(found, m.SimpleStatementLine([m.Return()])):
+            raise Declined("no statement around the site can be moved")
+    return found
+
+
+def _resumes(spot: Spot, context: cst.BaseExpression) -> bool:
+    return isinstance(context, cst.Call) and spot.dotted(context.func) in RESUMABLE
+
+
+def _movable(spot: Spot, function: cst.FunctionDef, part: Statement, in_class: bool, what: str) -> None:
+    if function.asynchronous is not None or m.findall(function, m.Yield() | m.Await()):
+        raise Declined("the function is a generator or asynchronous")
+    if m.findall(function, m.Global() | m.Nonlocal() | m.Del(target=m.Name() | m.Tuple())):
+        raise Declined("the function uses `global`, `nonlocal` or `del`")
+    if any(_own_return(spot, part, one) for one in m.findall(part, m.Return())):
+        raise Declined(f"a `return` stands in the {what}")
+    for one in m.findall(part, m.Name()):
+        name = cst.ensure_type(one, cst.Name).value
+        if name in SEES_ITS_FRAME:
+            raise Declined(f"`{name}` depends on the function that it stands in")
+        if name == "stacklevel":
+            raise Declined("`stacklevel` counts the functions that are being called")
+        if in_class and name.startswith("__") and not name.endswith("__"):
+            raise Declined(f"`{name}` means another name outside of its class")
+    if not any(
+        name.evaluated_name.split(".")[0] == "torch" if isinstance(small, cst.Import) else _from_torch(small)
+        for line in spot.tree.module.body
+        if isinstance(line, cst.SimpleStatementLine)
+        for small in line.body
+        if isinstance(small, cst.Import | cst.ImportFrom)
+        for name in (small.names if isinstance(small, cst.Import) else [cst.ImportAlias(cst.Name("_"))])
+    ):
+        raise Declined("torch is not imported at the top of the file")
+
+
+def _from_torch(node: cst.Import | cst.ImportFrom) -> bool:
+    return isinstance(node, cst.ImportFrom) and m.matches(
+        node, m.ImportFrom(relative=[], module=m.Name("torch") | m.Attribute(value=m.Name("torch")))
+    )
+
+
+def _own_return(spot: Spot, part: Statement, node: cst.CSTNode) -> bool:
+    for one in spot.around(node):
+        if isinstance(one, cst.FunctionDef):
+            return False
+        if one is part:
+            return True
+    return False
+
+
+def _parsed(
+    spot: Spot, function: cst.FunctionDef, part: Statement
+) -> tuple[ast.FunctionDef, list[tuple[Sequence[ast.stmt], int]]]:
+    """The function as `ast` has it, and the blocks on the way to the part."""
+    line = spot.tree.span(function)[0]
+    module = ast.parse(spot.tree.module.code)
+    found = next(one for one in ast.walk(module) if isinstance(one, ast.FunctionDef) and one.lineno == line)
+    path = _path(found.body, spot.tree.span(part)[0])
+    if path is None:
+        raise Declined("the statement lies in a `match`")
+    return found, path
+
+
+def _path(block: Sequence[ast.stmt], line: int) -> list[tuple[Sequence[ast.stmt], int]] | None:
+    for position, one in enumerate(block):
+        if one.lineno == line:
+            return [(block, position)]
+        if one.lineno < line <= (one.end_lineno or line) and isinstance(one, ast.If | ast.With):
+            for inner in (one.body, one.orelse) if isinstance(one, ast.If) else (one.body,):
+                if (below := _path(inner, line)) is not None:
+                    return [(block, position), *below]
+    return None
+
+
+def _closures(function: ast.FunctionDef, part: ast.stmt, bound_behind: frozenset[str], what: str) -> None:
+    """Declines where a function would see a variable of its surroundings no longer, or too long."""
+    inside = set(ast.walk(part))
+    bound_inside = stored(part)
+    for one in ast.walk(function):
+        if one is not function and isinstance(one, ast.Lambda | ast.FunctionDef | ast.GeneratorExp):
+            changed = bound_behind if one in inside else bound_inside
+            if shared := [name for name in loaded(one) if name in changed]:
+                raise Declined(f"a function shares the variable `{shared[0]}` with the {what}")
+
+
+def _computes_outside(spot: Spot, function: cst.FunctionDef, part: Statement) -> bool:
+    return any(
+        spot.fact(node).is_tensor or (isinstance(node, cst.Call) and spot.fact(node.func).kind == "module")
+        for node in _expressions(function.body, part)
+    )
+
+
+def _expressions(node: cst.CSTNode, part: Statement) -> Iterator[cst.CSTNode]:
+    for child in node.children:
+        if child is not part:
+            if isinstance(child, cst.Call | cst.BinaryOperation | cst.UnaryOperation | cst.Subscript):
+                yield child
+            yield from _expressions(child, part)
+
+
+def _calls_python(spot: Spot, part: Statement) -> bool:
+    """Whether code outside of torch may run in a part, which Dynamo would compile by itself."""
+    return any(not _is_plain(spot, cst.ensure_type(one, cst.Call)) for one in m.findall(part, m.Call()))
+
+
+def _is_plain(spot: Spot, node: cst.Call) -> bool:
+    name = spot.dotted(node.func) or ""
+    if name.startswith("torch."):
+        return name.startswith("torch.nn.functional.") or not name.startswith(OTHER_PYTHON)
+    builtin = isinstance(node.func, cst.Name) and node.func.value in TRACES_NOTHING
+    return builtin or spot.method(node) is not None
+
+
+def _name(spot: Spot, function: cst.FunctionDef, part: Statement, classes: list[str], what: str) -> str:
+    """``_forward_loop``, with its class where another function has that name, and a number where it has several."""
+    own = function.name.value
+    alike = [one for one in m.findall(spot.tree.module, m.FunctionDef()) if _named(one, own)]
+    if len([one for one in alike if _class_of(spot, one) == classes]) > 1:
+        raise Declined(f"several functions are named `{own}`")
+    kinds = next(kind for kind, word in WORDS if word == what)
+    several = list(_compound(function.body, kinds))
+    if what == "step":
+        several = [one for one in several if _called(one) == _called(part)]
+    words = [*([_snake(one) for one in classes] if len(alike) > 1 else []), own.strip("_")]
+    words.append((_called(part) or what) if what == "step" else what)
+    if len(several) > 1 and part in several:
+        words.append(str(several.index(part) + 1))
+    taken = {cst.ensure_type(one, cst.Name).value for one in m.findall(spot.tree.module, m.Name())}
+    name = "_" + "_".join(words)
+    if name in taken:
+        raise Declined(f"the name `{name}` is taken")
+    return name
+
+
+def _called(part: cst.CSTNode) -> str:
+    """The last name of the first function that a statement calls: ``lstm`` of ``out, _ = self.lstm(x)``."""
+    for one in m.findall(part, m.Call()):
+        func = cst.ensure_type(one, cst.Call).func
+        if isinstance(name := func.attr if isinstance(func, cst.Attribute) else func, cst.Name):
+            return name.value.strip("_")
+    return ""
+
+
+def _named(node: cst.CSTNode, name: str) -> bool:
+    return isinstance(node, cst.FunctionDef) and node.name.value == name
+
+
+def _class_of(spot: Spot, function: cst.CSTNode) -> list[str]:
+    return [one.name.value for one in spot.around(function) if isinstance(one, cst.ClassDef)][::-1]
+
+
+def _snake(name: str) -> str:
+    made = "".join(
+        f"_{letter.lower()}" if i and letter.isupper() and not name[i - 1].isupper() else letter.lower()
+        for i, letter in enumerate(name)
+    )
+    return made.strip("_")
+
+
+def _compound(node: cst.CSTNode, kinds: type[cst.CSTNode] | tuple[type[cst.CSTNode], ...]) -> Iterator[cst.CSTNode]:
+    """The statements of some kinds, without those that lie in one another."""
+    for child in node.children:
+        if isinstance(child, kinds):
+            yield child
+        else:
+            yield from _compound(child, kinds)

@@ -1,0 +1,42 @@
+"""``torch.zeros(n, requires_grad=True)`` → ``torch.zeros(n)``.
+
+For a tensor that stays in the function, and whose gradient nobody there asks for.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.spot import Spot
+
+_ASKS = frozenset({"backward", "grad", "register_hook", "retain_grad", "requires_grad", "is_leaf"})
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The call without the flag."""
+    node = spot.node
+    if not isinstance(node, cst.Call):
+        raise Declined("the tensor is not created by a call")
+    kept = [arg for arg in node.args if arg.keyword is None or arg.keyword.value != "requires_grad"]
+    if len(kept) == len(node.args) or any(arg.star for arg in node.args):
+        raise Declined("`requires_grad` is not among the arguments by its name")
+    for one in m.findall(spot.function.body, m.Attribute()):
+        if cst.ensure_type(one, cst.Attribute).attr.value in _ASKS:
+            raise Declined("the function asks for a gradient itself: torch.func.grad computes it in the graph")
+    statement = spot.line().body[0]
+    if isinstance(statement, cst.Assign) and statement.value is node:
+        target = statement.targets[0].target
+        if not isinstance(target, cst.Name) or len(statement.targets) > 1:
+            raise Declined(f"`{spot.code(target)}` outlives the call: make it a parameter, in `__init__`")
+        if m.findall(spot.function.body, m.Return(value=m.Name(target.value))):
+            raise Declined("the tensor is returned: create it before the compiled call")
+    elif isinstance(statement, cst.Return) and statement.value is node:
+        raise Declined("the tensor is returned: create it before the compiled call")
+    arguments = [arg.deep_clone() for arg in kept]
+    if node.args[-1] is not kept[-1]:
+        arguments[-1] = arguments[-1].with_changes(comma=node.args[-1].comma)
+        arguments[-1] = arguments[-1].with_changes(whitespace_after_arg=node.args[-1].whitespace_after_arg)
+    made = node.deep_clone().with_changes(args=arguments)
+    return Edit({node: made}, "what is computed from the tensor does not require a gradient on its account")

@@ -1,0 +1,65 @@
+"""``torch.equal(a, b)``, ``torch.allclose(a, b)``, ``v in t`` → ``(a == b).all()`` and the like.
+
+The comparison stays in the graph; its outcome is a tensor, not a Python bool.  ``torch.equal`` is False for different
+shapes, so a comparison of the shapes goes in front.  In an assert, a failure is a RuntimeError in compiled code.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.trees.assertions import asserted_test
+from breakscan.trees.build import operand_of_and
+from breakscan.trees.checks import check_of
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.spot import Spot
+
+_DIFFERENCE = "the outcome is a tensor, not a Python bool"
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The comparison, element by element and reduced."""
+    assertion = spot.enclosing(cst.Assert)
+    if assertion is not None:
+        test = asserted_test(spot, assertion.test)
+        if test is None:
+            raise Declined("the test is one tensor already")
+        return Edit(
+            {assertion.test: test}, "in compiled code a failure is a RuntimeError, on CUDA a device-side assert"
+        )
+    node = spot.node
+    if not isinstance(node, cst.Call | cst.Comparison):
+        raise Declined("no comparison stands at the site")
+    value: cst.BaseExpression = node
+    if _is_not(spot.parent(node)):
+        value = cst.ensure_type(spot.parent(node), cst.UnaryOperation)
+    above = spot.parent(value)
+    if isinstance(above, cst.If | cst.While | cst.IfExp | cst.CompIf | cst.BooleanOperation) or _is_not(above):
+        raise Declined("Python asks for the truth of the outcome, which breaks the graph as well")
+    if isinstance(above, cst.Arg) and _is_python(spot, spot.parent(above)):
+        raise Declined("the outcome is used as a Python value")
+    if isinstance(above, cst.Expr):
+        raise Declined("the outcome is not used")
+    check = check_of(spot, value)
+    made = check.tensor
+    for when in reversed(check.when):
+        if when.otherwise:
+            raise Declined("where the shapes differ, Python alone decides")
+        made = cst.BooleanOperation(operand_of_and(when.test), cst.And(), made)
+    made = made.with_changes(
+        lpar=[one.deep_clone() for one in value.lpar], rpar=[one.deep_clone() for one in value.rpar]
+    )
+    if isinstance(made, cst.BooleanOperation) and not isinstance(
+        above, cst.Assign | cst.Return | cst.Arg | cst.Element
+    ):
+        made = made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    difference = _DIFFERENCE if check.certain else f"{_DIFFERENCE}, and both sides must be tensors"
+    return Edit({value: made}, difference)
+
+
+def _is_not(node: cst.CSTNode | None) -> bool:
+    return isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not)
+
+
+def _is_python(spot: Spot, node: cst.CSTNode | None) -> bool:
+    return isinstance(node, cst.Call) and spot.dotted(node.func) in ("bool", "int", "float", "any", "all")

@@ -1,0 +1,108 @@
+"""``class`` inside a function → the same class at module level, above it.
+
+Where its body uses no variable of the function, each call would define the same class.  Safe for methods and
+attributes that cannot be changed: only the identity and the qualified name of the class are others.
+"""
+
+from __future__ import annotations
+
+import builtins
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.names import read, written
+from breakscan.trees.spot import Spot
+
+ONCE = "the class, with its attributes, is made once and not at each call"
+_BASES = frozenset(
+    {
+        *("object", "Exception", "ValueError", "RuntimeError", "TypeError", "NamedTuple", "typing.NamedTuple", "Enum"),
+        *("enum.Enum", "IntEnum", "enum.IntEnum", "torch.nn.Module", "Protocol", "typing.Protocol"),
+    }
+)
+_DECORATORS = frozenset({"dataclass", "dataclasses.dataclass"})
+_CONSTANT = m.Integer() | m.Float() | m.SimpleString() | m.Name("True") | m.Name("False") | m.Name("None")
+_FIXED = m.SimpleStatementLine(
+    [
+        m.Pass()
+        | m.Expr(m.SimpleString() | m.Ellipsis())
+        | m.Assign(value=_CONSTANT)
+        | m.AnnAssign(value=_CONSTANT)
+        | m.AnnAssign(value=None)
+    ]
+)
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The class in front of the function."""
+    node = spot.node
+    if not isinstance(node, cst.ClassDef):
+        raise Declined("the class is not defined by a `class` statement")
+    name = node.name.value
+    functions = [one for one in spot.around() if isinstance(one, cst.FunctionDef)]
+    local = {bound for one in functions for bound in _bound(one, node)} - {name}
+    used = [one for one in read(node) if one in local]
+    if used:
+        raise Declined(f"its body uses `{used[0]}`, a variable of the function")
+    inside = set(spot.around())
+    if any(name in written(one) for one in spot.tree.module.body if one not in inside) or name in _bound(
+        functions[0], node
+    ):
+        raise Declined(f"the name `{name}` is bound elsewhere too")
+    _defined_above(spot, node)
+    body, _ = spot.siblings(node)
+    leading = [cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)]
+    leading += [line.deep_clone() for line in node.leading_lines if line.comment is not None]
+    moved = node.deep_clone().with_changes(leading_lines=leading)
+    replace: dict[cst.CSTNode, cst.CSTNode | None] = {node: None if len(body) > 1 else _pass()}
+    return Edit(replace, None if _fixed(spot, node) else ONCE, above=[moved])
+
+
+def _pass() -> cst.SimpleStatementLine:
+    return cst.SimpleStatementLine([cst.Pass()])
+
+
+def _bound(function: cst.FunctionDef, without: cst.ClassDef) -> list[str]:
+    """What a function binds, the names inside of the class not counted."""
+    emptied = function.deep_replace(without, _pass())
+    return written(emptied if isinstance(emptied, cst.CSTNode) else function)
+
+
+def _defined_above(spot: Spot, node: cst.ClassDef) -> None:
+    """Declines where the class, when it is made, uses a name that the file binds only behind it."""
+    above: set[str] = set(dir(builtins))
+    for one in spot.tree.module.body:
+        if one in list(spot.around(node)):
+            break
+        above |= set(written(one))
+    heads = [*node.decorators, *node.bases, *node.keywords]
+    for statement in node.body.body:
+        if isinstance(statement, cst.FunctionDef):
+            heads += [*statement.decorators, statement.params, *([statement.returns] if statement.returns else [])]
+        else:
+            heads.append(statement)
+    own = set(written(node))
+    for name in read(heads):
+        if name not in above and name not in own:
+            raise Declined(f"`{name}` is not defined above the function")
+
+
+def _fixed(spot: Spot, node: cst.ClassDef) -> bool:
+    """Whether the class is the same at each call, with nothing in it that could be changed."""
+    if node.keywords or any(_name(spot, base.value) not in _BASES for base in node.bases):
+        return False
+    if any(_name(spot, one.decorator) not in _DECORATORS for one in node.decorators):
+        return False
+    for statement in node.body.body:
+        if isinstance(statement, cst.FunctionDef):
+            if statement.decorators or any(one.default is not None for one in statement.params.params):
+                return False
+        elif not m.matches(statement, _FIXED):
+            return False
+    return True
+
+
+def _name(spot: Spot, node: cst.BaseExpression) -> str:
+    return spot.dotted(node) or spot.code(node.func if isinstance(node, cst.Call) else node)

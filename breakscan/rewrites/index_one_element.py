@@ -1,0 +1,74 @@
+"""``x[t]`` → ``x[t[None]].squeeze(0)``, and ``x[t] = v`` → ``x[t[None]] = v``, with a 0-d integer tensor ``t``.
+
+An index with a dimension is looked up in the graph, where a 0-d one is read into Python first.  The elements are the
+same, negative indices too.  The result is a copy and no longer a view, so it is safe only where nothing can tell; and
+an index out of range is an IndexError on the CPU as before, but stops the kernel on a GPU.  With a 0-d bool tensor
+``x[t] = number`` is ``x.masked_fill_(t, number)``.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.trees.build import method
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.numbers import is_number, written_number
+from breakscan.trees.one_element import element_edit
+from breakscan.trees.origins import defined
+from breakscan.trees.spot import Spot
+
+_ARITHMETIC = cst.Add | cst.Subtract | cst.Multiply | cst.FloorDivide | cst.Modulo
+_MOST_OF_HALF = 65504
+_COUNTS = frozenset({"argmax", "argmin", "count_nonzero", "int", "long", "sum"})
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The index with a dimension, or the masked fill."""
+    node, index = _index(spot)
+    if not spot.fact(node.value).is_tensor:
+        raise Declined(f"`{spot.code(node.value)}` is not known to be a tensor")
+    if spot.fact(index).dtype == "bool":
+        return _by_mask(spot, node, index)
+    if spot.fact(index).dtype != "int" and not _is_no_mask(spot, index):
+        raise Declined(f"`{spot.code(index)}` may be a mask")
+    return element_edit(spot, node, index, index, index)
+
+
+def _index(spot: Spot) -> tuple[cst.Subscript, cst.BaseExpression]:
+    """The subscript and the 0-d tensor in it that the site speaks of."""
+    node = spot.node if isinstance(spot.node, cst.Subscript) else spot.enclosing(cst.Subscript)
+    if node is None:
+        raise Declined("there is no index at the site")
+    indices = [element.slice.value for element in node.slice if isinstance(element.slice, cst.Index)]
+    tensors = [one for one in indices if spot.fact(one).is_tensor and spot.fact(one).zero_dim]
+    if len(tensors) != 1:
+        raise Declined(
+            "which of the indices is a 0-d tensor is not known" if not tensors else "two indices are tensors"
+        )
+    return node, tensors[0]
+
+
+def _by_mask(spot: Spot, node: cst.Subscript, index: cst.BaseExpression) -> Edit:
+    above = spot.parent(node)
+    assign = spot.parent(above) if isinstance(above, cst.AssignTarget) else None
+    if not isinstance(assign, cst.Assign):
+        raise Declined(f"a 0-d mask like `{spot.code(index)}` takes all or nothing, and how much is a shape")
+    if len(assign.targets) != 1 or len(node.slice) != 1:
+        raise Declined("it is stored to more than one place, or with more than the mask")
+    if not is_number(spot, assign.value):
+        raise Declined(f"`{spot.code(assign.value)}` is not known to be a number, which `masked_fill_` takes")
+    if abs(written_number(assign.value) or 0) > _MOST_OF_HALF:
+        raise Declined(
+            f"`masked_fill_` raises for `{spot.code(assign.value)}` in half precision, where it was infinite"
+        )
+    differences = [] if spot.fact(node.value).certain else [f"`{spot.code(node.value)}` is taken to be a tensor"]
+    filled = cst.Expr(method(node.value, "masked_fill_", index, assign.value))
+    return Edit({assign: filled}, ", and ".join(differences) or None)
+
+
+def _is_no_mask(spot: Spot, index: cst.BaseExpression) -> bool:
+    """Whether an index cannot be a bool tensor: it is a sum, or arithmetic with a number."""
+    made = defined(spot, index)
+    if isinstance(made, cst.BinaryOperation) and isinstance(made.operator, _ARITHMETIC):
+        return is_number(spot, made.left) or is_number(spot, made.right)
+    return spot.method(made) in _COUNTS

@@ -1,0 +1,155 @@
+"""A check, a print, a log call or a warning → the same under ``if not torch.compiler.is_compiling():``.
+
+Plain Python does what it did.  Compiled code leaves out the call, or the check with what only the check needs, and
+the values that it would have shown are not computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from breakscan.trees.build import operand_of_and
+from breakscan.trees.check_block import block_of, breaking
+from breakscan.trees.checks import asks_tensor, operands
+from breakscan.trees.compiling import and_not_compiling, compiling, guarded
+from breakscan.trees.edit import Declined, Edit, Replacement
+from breakscan.trees.guards import guard_of
+from breakscan.trees.left_out import is_reporting, why_missed
+from breakscan.trees.spot import Spot, Statement
+
+_UNCHECKED = "nothing is checked in compiled code"
+_SILENT = "nothing is printed, logged or warned of in compiled code"
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The statement under a guard, or a guard in front of a test that is there already."""
+    if isinstance(spot.node, cst.Call) and is_reporting(spot, spot.node):
+        return _report(spot)
+    if isinstance(spot.node, cst.Call) and spot.finding.rule in ("BRK401", "BRK402", "BRK403"):
+        return _asking_logger(spot)
+    assertion = spot.enclosing(cst.Assert)
+    return _assertion(spot, assertion) if assertion is not None else _check(spot, guard_of(spot))
+
+
+# -- what tells something --------------------------------------------------------------------------------------------
+
+
+def _report(spot: Spot) -> Edit:
+    line = spot.statement()
+    if not isinstance(line, cst.SimpleStatementLine) or not _reports(spot, line):
+        call = spot.code(cst.ensure_type(spot.node, cst.Call).func)
+        raise Declined(f"the result of `{call}` is used, or it shares its line")
+    run = _neighbours(spot, line)
+    for one in run:
+        if (reason := _why_missed_in(spot, one)) is not None:
+            raise Declined(f"compiled code would leave it out, and {reason}")
+    if len(run) == 1:
+        run = _with_preparation(spot, line)
+    return Edit(_under_guard(spot, run), _SILENT)
+
+
+def _reports(spot: Spot, statement: cst.CSTNode) -> bool:
+    return isinstance(statement, cst.SimpleStatementLine) and all(
+        isinstance(one, cst.Expr) and is_reporting(spot, one.value) for one in statement.body
+    )
+
+
+def _why_missed_in(spot: Spot, line: cst.CSTNode) -> str | None:
+    for small in cst.ensure_type(line, cst.SimpleStatementLine).body:
+        for arg in cst.ensure_type(cst.ensure_type(small, cst.Expr).value, cst.Call).args:
+            if (reason := why_missed(spot, arg)) is not None:
+                return reason
+    return None
+
+
+def _neighbours(spot: Spot, line: cst.SimpleStatementLine) -> list[Statement]:
+    """The reporting statements right before and behind one, itself among them."""
+    body, position = spot.siblings(line)
+    first = last = position
+
+    def joins(one: cst.BaseStatement) -> bool:
+        return _reports(spot, one) and _why_missed_in(spot, one) is None
+
+    while first > 0 and joins(body[first - 1]):
+        first -= 1
+    while last + 1 < len(body) and joins(body[last + 1]):
+        last += 1
+    return [one for one in body[first : last + 1] if isinstance(one, cst.SimpleStatementLine)]
+
+
+def _with_preparation(spot: Spot, line: Statement) -> list[Statement]:
+    block = block_of(spot, line)
+    return block if breaking(spot, block[:-1]) is not None else [line]
+
+
+def _asking_logger(spot: Spot) -> Edit:
+    """``if logger.isEnabledFor(level):`` over nothing but log calls."""
+    for above in spot.around():
+        if isinstance(above, cst.If) and spot.node in (above.test, *operands(above.test)):
+            if above.orelse is not None or not all(_reports(spot, one) for one in above.body.body):
+                break
+            if (reason := why_missed(spot, above)) is not None:
+                raise Declined(f"compiled code would leave it out, and {reason}")
+            return Edit({above.test: and_not_compiling(spot, above.test)}, _SILENT)
+    name = spot.code(cst.ensure_type(spot.node, cst.Call).func)
+    if isinstance(spot.parent(spot.node), cst.Expr):
+        raise Declined(f"`{name}` does more than tell something")
+    raise Declined(f"the result of `{name}` is used")
+
+
+# -- what checks something -------------------------------------------------------------------------------------------
+
+
+def _assertion(spot: Spot, node: cst.Assert) -> Edit:
+    if (reason := why_missed(spot, node.test)) is not None:
+        raise Declined(f"compiled code would leave the check out, and {reason}")
+    kept = node.test.deep_clone() if isinstance(node.test, cst.BooleanOperation) else operand_of_and(node.test)
+    return Edit({node.test: cst.BooleanOperation(compiling(spot), cst.Or(), kept)}, _UNCHECKED)
+
+
+def _check(spot: Spot, guard: cst.If) -> Edit:
+    for part in (guard.test, *guard.body.body[:-1]):
+        if (reason := _why_kept(spot, part)) is not None:
+            raise Declined(f"compiled code would leave the check out, and {reason}")
+    block = [guard] if isinstance(spot.parent(guard), cst.If) else block_of(spot, guard)
+    if breaking(spot, block[:-1]) is not None:
+        return Edit(_under_guard(spot, block), _UNCHECKED)
+    return Edit({guard.test: _unless_compiling(spot, guard.test)}, _UNCHECKED)
+
+
+def _why_kept(spot: Spot, part: cst.CSTNode) -> str | None:
+    if isinstance(part, cst.SimpleStatementLine) and _reports(spot, part):
+        return _why_missed_in(spot, part)
+    return why_missed(spot, part)
+
+
+def _unless_compiling(spot: Spot, test: cst.BaseExpression) -> cst.BaseExpression:
+    """A test that asks no tensor while it is compiled; what Python decides of an ``or`` is still asked."""
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.Or):
+        right = test.right
+        if asks_tensor(spot, right) and not asks_tensor(spot, test.left):
+            inner = and_not_compiling(spot, right)
+            made = inner.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+            return test.deep_clone().with_changes(right=made)
+    return and_not_compiling(spot, test)
+
+
+# -- where the guard goes --------------------------------------------------------------------------------------------
+
+
+def _under_guard(spot: Spot, statements: Sequence[Statement]) -> dict[cst.CSTNode, Replacement]:
+    """The statements under a guard; where they are all that an ``if`` holds, its test takes the guard in."""
+    first, *others = statements
+    block = spot.parent(first)
+    owner = spot.parent(block) if block is not None else None
+    if (
+        isinstance(owner, cst.If)
+        and owner.orelse is None
+        and isinstance(block, cst.IndentedBlock)
+        and block is owner.body
+        and len(block.body) == len(statements)
+    ):
+        return {owner.test: and_not_compiling(spot, owner.test, first=why_missed(spot, owner.test) is None)}
+    return {first: guarded(spot, statements), **dict.fromkeys(others)}

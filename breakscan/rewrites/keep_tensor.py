@@ -1,0 +1,105 @@
+"""``t.item()``, ``float(t)``, ``int(t)`` and ``bool(t)`` → the 0-d tensor, where tensor operations get the number.
+
+Beside a tensor with dimensions a 0-d one counts like a number: neither changes the other's dtype within one category.
+``.detach()`` stops the gradient where the number did.  It is safe where the number meets only tensors that are
+computed from the same tensor, so that dtype and device are one; every use is looked at, and where one takes a Python
+number (a size, a branch, a list's index, code elsewhere), nothing is changed.  As an index the tensor gets a dimension
+(``x[t[None]].squeeze(0)``).
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.trees.build import method, operand
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.number_uses import Uses
+from breakscan.trees.one_element import element_edit
+from breakscan.trees.one_number import must_be_tensor, must_have_no_dimension, without_gradient
+from breakscan.trees.spot import Spot
+
+_MOVED = frozenset({"cpu", "detach"})
+_CONVERSIONS = frozenset({"bool", "float", "int"})
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The 0-d tensor in the place of the number."""
+    node, tensor, conversions = _read(spot)
+    must_be_tensor(spot, tensor)
+    made, dtype, differences = _converted(spot, tensor, conversions)
+    above = spot.parent(node)
+    if isinstance(above, cst.Index) and isinstance(element := spot.parent(above), cst.SubscriptElement):
+        subscript = spot.parent(element)
+        if isinstance(subscript, cst.Subscript):
+            if dtype != "int":
+                raise Declined(f"`{spot.code(node)}` is not known to be an integer")
+            if not spot.fact(subscript.value).is_tensor:
+                raise Declined(f"`{spot.code(subscript.value)}` is not known to be a tensor, and takes a Python number")
+            must_have_no_dimension(spot, tensor)
+            return element_edit(spot, subscript, node, made, tensor, differences)
+    uses = Uses(spot, tensor, dtype, spot.code(tensor))
+    uses.note(*differences)
+    uses.follow(node)
+    must_have_no_dimension(spot, tensor)
+    if uses.is_kept and not uses.is_new(tensor):
+        made = method(made, "clone")
+    if isinstance(above, cst.Comparison | cst.ComparisonTarget) and not conversions:
+        made = tensor  # No gradient flows through a comparison.
+    if isinstance(above, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison | cst.ComparisonTarget):
+        made = operand(made)
+    return Edit({node: made}, ", and ".join(uses.differences) or None)
+
+
+def _read(spot: Spot) -> tuple[cst.Call, cst.BaseExpression, list[str]]:
+    """The outermost conversion around the site, the tensor, and the conversions from the inside out."""
+    node = spot.node
+    if not isinstance(node, cst.Call):
+        raise Declined("no conversion stands at the site")
+    if isinstance(node.func, cst.Attribute) and node.func.attr.value == "item" and not node.args:
+        tensor: cst.BaseExpression = node.func.value
+        conversions: list[str] = []
+    elif isinstance(node.func, cst.Name) and node.func.value in _CONVERSIONS and len(node.args) == 1:
+        tensor, conversions = node.args[0].value, [node.func.value]
+    else:
+        raise Declined(f"`{spot.code(node.func)}` is not given one tensor")
+    outer = node
+    while (call := _conversion_around(spot, outer)) is not None:
+        outer = call
+        conversions.append(cst.ensure_type(call.func, cst.Name).value)
+    while isinstance(tensor, cst.Call) and isinstance(tensor.func, cst.Attribute) and not tensor.args:
+        if tensor.func.attr.value not in _MOVED or spot.method(tensor) is None:
+            break
+        tensor = tensor.func.value
+    return outer, tensor, conversions
+
+
+def _conversion_around(spot: Spot, node: cst.Call) -> cst.Call | None:
+    arg = spot.parent(node)
+    call = spot.parent(arg) if isinstance(arg, cst.Arg) else None
+    if isinstance(call, cst.Call) and isinstance(call.func, cst.Name) and len(call.args) == 1:
+        return call if call.func.value in _CONVERSIONS else None
+    return None
+
+
+def _converted(
+    spot: Spot, tensor: cst.BaseExpression, conversions: list[str]
+) -> tuple[cst.BaseExpression, str | None, list[str]]:
+    """The tensor that stands for the number, its dtype, and what differs."""
+    fact = spot.fact(tensor)
+    differences = [] if fact.certain else [f"`{spot.code(tensor)}` is taken to be a tensor"]
+    dtype = fact.dtype
+    made = without_gradient(spot, tensor)
+    for one in conversions:
+        if one == dtype:
+            continue
+        if dtype is None:
+            raise Declined(f"the dtype of `{spot.code(tensor)}` is not known, which `{one}()` would change")
+        if one == "bool":
+            made = cst.Comparison(operand(made), [cst.ComparisonTarget(cst.NotEqual(), cst.Integer("0"))])
+        else:
+            if (dtype, one) == ("float", "int"):
+                made = tensor
+                differences.append("`int()` of a NaN or of infinity no longer raises")
+            made = method(made, "long" if one == "int" else "float")
+        dtype = one
+    return made, dtype, differences

@@ -1,0 +1,132 @@
+"""``not t``, ``a and b``, ``a or b``, ``-1 < t < 1`` on tensors → ``~t``, ``a & b``, ``a | b``, two comparisons.
+
+The outcome stays a tensor in the graph.  ``a and b`` on two bool tensors of a single element gives one of them, which
+is the value of ``a & b``; ``not`` gives a Python bool, and ``and`` on other tensors one of its operands, which differ.
+In an assert, a failure is a RuntimeError in compiled code.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.trees.assertions import asserted_test
+from breakscan.trees.checks import asks_tensor, check_of, operands
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.spot import Spot
+
+_OWN_TENSOR = (cst.Call, cst.Comparison, cst.BinaryOperation, cst.UnaryOperation, cst.BooleanOperation)
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The operator that works on tensors, in the place of Python's."""
+    assertion = spot.enclosing(cst.Assert)
+    if assertion is not None:
+        test = asserted_test(spot, assertion.test)
+        if test is None:
+            raise Declined("the test is one tensor already")
+        return Edit(
+            {assertion.test: test}, "in compiled code a failure is a RuntimeError, on CUDA a device-side assert"
+        )
+    whole = _whole(spot)
+    if _is_asked(spot, whole):
+        raise Declined("Python asks for the truth of the outcome, which breaks the graph as well")
+    for one in _leaves(whole):
+        fact = spot.fact(one)
+        if not asks_tensor(spot, one):
+            raise Declined(f"`{spot.code(one)}` is not known to be a tensor")
+        if not isinstance(whole, cst.UnaryOperation) and fact.kind == "tensor" and fact.dtype != "bool":
+            raise Declined(f"`{spot.code(one)}` is not known to be a bool tensor, and would be given back itself")
+        if fact.kind == "tensor" and not fact.zero_dim:
+            raise Declined(f"`{spot.code(one)}` is not known to have a single element")
+    check = check_of(spot, whole)
+    if check.when:
+        raise Declined("Python alone decides where the shapes differ")
+    node = check.tensor
+    made = node.with_changes(
+        lpar=[one.deep_clone() for one in whole.lpar], rpar=[one.deep_clone() for one in whole.rpar]
+    )
+    if _has_not(whole):
+        return Edit({whole: made}, "the outcome is a tensor, not a Python bool")
+    if not check.certain:
+        return Edit({whole: made}, "the operands must be tensors")
+    if not all(_cannot_fail(spot, one) for one in _leaves(whole)[1:]):
+        return Edit({whole: made}, "both sides are computed")
+    if not all(isinstance(one, _OWN_TENSOR) for one in _leaves(whole)):
+        return Edit({whole: made}, "the outcome is a new tensor, not one of the operands")
+    return Edit({whole: made})
+
+
+def _whole(spot: Spot) -> cst.BaseExpression:
+    """The outermost expression of ``and``, ``or``, ``not`` and chains that the site is part of."""
+    whole = spot.node
+    if not isinstance(whole, cst.BaseExpression):
+        raise Declined("no expression stands at the site")
+    for above in spot.around():
+        is_not = isinstance(above, cst.UnaryOperation) and isinstance(above.operator, cst.Not)
+        if not isinstance(above, cst.BaseExpression) or not (isinstance(above, cst.BooleanOperation) or is_not):
+            break
+        whole = above
+    return whole
+
+
+def _is_asked(spot: Spot, node: cst.BaseExpression) -> bool:
+    above = spot.parent(node)
+    return (
+        (isinstance(above, cst.If | cst.While | cst.IfExp) and above.test is node)
+        or isinstance(above, cst.CompIf)
+        or (isinstance(above, cst.Arg) and _is_bool(spot.parent(above)))
+    )
+
+
+def _is_bool(node: cst.CSTNode | None) -> bool:
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value in ("bool", "int")
+
+
+def _leaves(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    if isinstance(node, cst.BooleanOperation):
+        return [leaf for one in operands(node) for leaf in _leaves(one)]
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
+        return _leaves(node.expression)
+    return [node]
+
+
+def _has_not(node: cst.BaseExpression) -> bool:
+    if isinstance(node, cst.BooleanOperation):
+        return any(_has_not(one) for one in operands(node))
+    return isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not)
+
+
+def _cannot_fail(spot: Spot, node: cst.BaseExpression) -> bool:
+    """Whether it works for any shape: operations of one tensor with itself and with numbers, and whole reductions."""
+    finder = _Tensors(spot)
+    node.visit(finder)
+    return not finder.may_fail and len(finder.tensors) <= 1
+
+
+class _Tensors(cst.CSTVisitor):
+    def __init__(self, spot: Spot) -> None:
+        self.spot = spot
+        self.tensors: set[str] = set()
+        self.may_fail = False
+
+    def visit_Name(self, node: cst.Name) -> None:
+        if self.spot.fact(node).kind not in ("constant", "namespace", "number", "shape"):
+            self.tensors.add(node.value)
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        if self.spot.fact(node).kind != "namespace":
+            self.tensors.add(self.spot.code(node))
+        elif isinstance(node.value, cst.Name) and self.spot.fact(node.value).kind == "namespace":
+            return False
+        else:
+            node.value.visit(self)
+        return False
+
+    def visit_Subscript(self, node: cst.Subscript) -> None:
+        self.may_fail = True
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        # A number may be a dimension that the tensor does not have.
+        self.may_fail |= self.spot.fact(node.value).kind != "tensor"
+        node.value.visit(self)
+        return False

@@ -1,0 +1,74 @@
+"""``compiled(x)`` of a changing size → ``torch._dynamo.maybe_mark_dynamic(x, 0)`` before it.
+
+The first compilation then leaves that size open, and no second one follows.  Unlike ``mark_dynamic`` it asks for
+nothing: where the code needs the exact size, all stays as it was.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees.build import assignment, copied, statements
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.names import written
+from breakscan.trees.spot import Spot
+
+PART = "part"
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The mark, in front of the statement with the call."""
+    value = spot.node
+    if not isinstance(value, cst.BaseExpression) or not isinstance(spot.parent(value), cst.Arg):
+        raise Declined("the tensor is no argument of a call")
+    line = spot.line()
+    if any(isinstance(one, cst.Lambda | cst.BaseComp | cst.IfExp | cst.BooleanOperation) for one in spot.around()):
+        raise Declined("the call stands in an expression that may not run it")
+    size = _size(value if not isinstance(value, cst.Name) else _made(spot, value.value))
+    if size is None:
+        raise Declined("which of its sizes changes cannot be told")
+    marker = spot.code(spot.imported("torch._dynamo.maybe_mark_dynamic"))
+    lines = [one.deep_clone() for one in line.leading_lines]
+    if isinstance(value, cst.Name):
+        (mark,) = statements(f"{marker}({value.value}, {size})")
+        return Edit({line: [mark.with_changes(leading_lines=lines), line.deep_clone().with_changes(leading_lines=())]})
+    if PART in written(spot.tree.module):
+        raise Declined(f"the name `{PART}` is taken")
+    (mark,) = statements(f"{marker}({PART}, {size})")
+    first = assignment(cst.Name(PART), copied(value)).with_changes(leading_lines=lines)
+    call = cst.ensure_type(line.deep_replace(value, cst.Name(PART)), cst.SimpleStatementLine)
+    return Edit({line: [first, mark, call.with_changes(leading_lines=())]})
+
+
+def _made(spot: Spot, name: str) -> cst.BaseExpression | None:
+    """What the loop around the call binds a name to."""
+    loop = next((one for one in spot.around() if isinstance(one, cst.For | cst.While)), None)
+    found = m.findall(loop, m.Assign([m.AssignTarget(m.Name(name))])) if loop is not None else []
+    return cst.ensure_type(found[0], cst.Assign).value if len(found) == 1 else None
+
+
+def _size(value: cst.BaseExpression | None) -> int | None:
+    """The dimension whose size a slice or ``torch.cat`` changes."""
+    if isinstance(value, cst.Subscript):
+        changing = [
+            position
+            for position, element in enumerate(value.slice)
+            if isinstance(element.slice, cst.Slice)
+            and any(bound is not None and not _constant(bound) for bound in (element.slice.lower, element.slice.upper))
+        ]
+        plain = all(isinstance(element.slice, cst.Slice) for element in value.slice)
+        return changing[0] if plain and len(changing) == 1 else None
+    if isinstance(value, cst.Call) and m.matches(value.func, m.Attribute(attr=m.Name("cat"))):
+        given = [arg.value for arg in value.args[1:]]
+        if not given:
+            return 0
+        if len(given) == 1 and isinstance(given[0], cst.Integer):
+            return int(given[0].value)
+    return None
+
+
+def _constant(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Integer) or (
+        isinstance(node, cst.UnaryOperation) and isinstance(node.expression, cst.Integer)
+    )

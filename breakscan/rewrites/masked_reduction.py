@@ -1,0 +1,275 @@
+"""``x[mask].sum()`` → ``torch.where(mask, x, 0.0).sum()``; a mean is divided by ``mask.sum()``, a count is that sum.
+
+What the mask drops gets a value that does not count: zero for a sum, False for ``any``, True for ``all``, infinity for
+a minimum or maximum.  ``torch.where`` rather than a product, for NaN times zero is NaN.  The mask must pick single
+elements, not rows, for ``torch.where`` aligns shapes at their other end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees import build
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.masked import (
+    CONVERTS,
+    COUNT_IN_FLOAT16,
+    ELEMENTWISE,
+    MEAN_IN_FLOAT16,
+    NAN_GRADIENTS,
+    Leaf,
+    Masked,
+    bends_gradients,
+    beside,
+    conditions,
+    filled,
+    in_place_of,
+    is_bool,
+    leaf_of,
+    masked,
+    whole,
+    zero,
+)
+from breakscan.trees.purity import called
+from breakscan.trees.spot import Spot
+from breakscan.trees.wording import plain
+
+_REDUCTIONS = frozenset({"all", "amax", "amin", "any", "count_nonzero", "max", "mean", "min", "sum"})
+_LOSSES = frozenset({"huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss"})
+"""Those that are zero, and have no slope, where both arguments are zero."""
+_NO_HIT = "where nothing is hit, the result is {} instead of an error"
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """What is done with picked elements: ``node`` becomes the number that ``what`` makes of ``value``."""
+
+    node: cst.BaseExpression
+    value: cst.BaseExpression
+    what: str
+    args: tuple[cst.Arg, ...] = ()
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The reduction over all elements."""
+    leaf = leaf_of(spot)
+    use = _use(spot, leaf.node)
+    if use.what in _LOSSES:
+        return _loss(spot, use, leaf)
+    if use.what == "count":
+        return _count(spot, use, leaf)
+    found = masked(spot, use.value, leaf.mask)
+    needs = conditions(spot, found, counts=use.what == "mean")
+    hazards = [NAN_GRADIENTS] if bends_gradients(spot, use.value, found) else []
+    value = whole(use.value, found.leaves)
+    if use.what in ("any", "all", "count_nonzero"):
+        _refuse_arguments(spot, use)
+        hazards.clear()
+        made: cst.BaseExpression = _logical(spot, use, leaf.mask, value)
+    elif use.what in ("sum", "mean"):
+        arguments = _without_only_dimension(spot, use)
+        if use.what == "mean" and arguments:
+            raise Declined("the mean is made in another dtype, or kept as a dimension")
+        summed = build.method(filled(spot, leaf.mask, value, zero(spot, use.value)), "sum")
+        made = summed.with_changes(args=[arg.deep_clone() for arg in arguments])
+        if use.what == "mean":
+            made = build.binary(made, cst.Divide(), build.method(leaf.mask, "sum"))
+            hazards.append(MEAN_IN_FLOAT16)
+    else:
+        _refuse_arguments(spot, use)
+        made, hazard = _extreme(spot, use, leaf.mask, value)
+        hazards.append(hazard)
+    return _edit(spot, use, made, [*hazards, *needs])
+
+
+def _edit(spot: Spot, use: _Use, made: cst.BaseExpression, words: list[str]) -> Edit:
+    return Edit({use.node: in_place_of(spot, use.node, made)}, "; ".join(words) or None)
+
+
+# -- what becomes of the elements -----------------------------------------------------------------------------------
+
+
+def _use(spot: Spot, leaf: cst.BaseExpression) -> _Use:
+    """The reduction around picked elements.  Declines, with the use that needs them as they are."""
+    node: cst.BaseExpression = leaf
+    while True:
+        above = spot.parent(node)
+        if isinstance(above, cst.ComparisonTarget):
+            above = spot.parent(above)
+        if isinstance(above, cst.Attribute) and above.value is node:
+            found = _attribute_use(spot, node, above)
+        elif isinstance(above, cst.Arg):
+            found = _argument_use(spot, node, above)
+        elif isinstance(above, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison):
+            found = above
+        else:
+            raise Declined(_why_needed(spot, node, above))
+        if isinstance(found, _Use):
+            return found
+        node = found
+
+
+def _attribute_use(spot: Spot, node: cst.BaseExpression, attribute: cst.Attribute) -> _Use | cst.BaseExpression:
+    name, above = attribute.attr.value, spot.parent(attribute)
+    if (
+        name == "shape"
+        and isinstance(above, cst.Subscript)
+        and m.matches(above.slice[0].slice, m.Index(m.Integer("0")))
+    ):
+        return _Use(above, node, "count")
+    if isinstance(above, cst.Call) and above.func is attribute:
+        if name in _REDUCTIONS:
+            return _Use(above, node, name, tuple(above.args))
+        if name == "numel" or (name == "size" and m.matches(above, m.Call(args=[m.Arg(m.Integer("0"))]))):
+            return _Use(above, node, "count")
+        if name in ELEMENTWISE | CONVERTS or name in ("flatten", "ravel", "squeeze", "view", "reshape"):
+            return above
+    raise Declined(f"`{plain(spot, attribute)}` needs the picked elements as such")
+
+
+def _argument_use(spot: Spot, node: cst.BaseExpression, arg: cst.Arg) -> _Use | cst.BaseExpression:
+    call = spot.parent(arg)
+    if not isinstance(call, cst.Call):
+        raise Declined("the picked elements are the argument of a class")
+    function, method = called(spot, call)
+    package, _, name = (method or function or "").rpartition(".")
+    if function == "builtins.len":
+        return _Use(call, node, "count")
+    if method is None and package == "torch" and name in _REDUCTIONS and call.args[0] is arg:
+        return _Use(call, node, name, tuple(call.args[1:]))
+    if package == "torch.nn.functional" and name in _LOSSES:
+        return _Use(call, call, name, tuple(call.args))
+    if (method is not None or package.startswith("torch")) and name in ELEMENTWISE:
+        return call
+    raise Declined(f"`{plain(spot, call.func)}` is called with the picked elements")
+
+
+def _why_needed(spot: Spot, node: cst.CSTNode, above: cst.CSTNode | None) -> str:
+    if isinstance(above, cst.Return):
+        return "the picked elements are returned"
+    if isinstance(above, cst.Assign | cst.AnnAssign):
+        return "the picked elements are kept under a name"
+    if isinstance(above, cst.Subscript):
+        return f"`{plain(spot, above)}` needs the picked elements as such"
+    return f"`{plain(spot, node)}` is used as it is"
+
+
+# -- what takes their place -----------------------------------------------------------------------------------------
+
+
+def _refuse_arguments(spot: Spot, use: _Use) -> None:
+    if _without_only_dimension(spot, use):
+        raise Declined(f"`{use.what}` has further arguments")
+
+
+def _without_only_dimension(spot: Spot, use: _Use) -> list[cst.Arg]:
+    """The arguments of a reduction over a vector, without the dimension, of which there is one."""
+    if any(arg.keyword is not None and arg.keyword.value in ("keepdim", "out") for arg in use.args):
+        raise Declined(f"`{use.what}` keeps a dimension, or writes into a tensor")
+    dimension = m.Arg(keyword=None) | m.Arg(keyword=m.Name("dim") | m.Name("axis"))
+    if use.what in ("max", "min") and any(m.matches(arg, dimension) for arg in use.args):
+        raise Declined(f"`{use.what}` gives indices among the picked elements, or compares two tensors")
+    one = m.Integer("0") | m.UnaryOperation(operator=m.Minus(), expression=m.Integer("1"))
+    for arg in use.args:
+        if m.matches(arg, dimension) and not m.matches(arg.value, one):
+            raise Declined(f"`{use.what}` goes over a dimension that a vector does not have")
+    return [arg for arg in use.args if not m.matches(arg, dimension)]
+
+
+def _logical(spot: Spot, use: _Use, mask: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseExpression:
+    if spot.fact(use.value).dtype == "bool" and spot.fact(use.value).certain:
+        if use.what == "all":
+            both = beside(value, cst.BitOr(), build.inverted(mask))
+        else:
+            both = beside(value, cst.BitAnd(), mask)
+        return build.method(both, "sum" if use.what == "count_nonzero" else use.what)
+    off = build.expression("1" if use.what == "all" else "0")
+    return build.method(filled(spot, mask, value, off), use.what)
+
+
+def _extreme(
+    spot: Spot, use: _Use, mask: cst.BaseExpression, value: cst.BaseExpression
+) -> tuple[cst.BaseExpression, str]:
+    fact = spot.fact(use.value)
+    if not (fact.certain and fact.dtype == "float"):
+        raise Declined(f"whether `{plain(spot, use.value)}` is of floating point, and has an infinity, is not known")
+    infinity = '"-inf"' if use.what in ("max", "amax") else '"inf"'
+    off = build.expression(f"float({infinity})")
+    made = build.method(build.method(value, "masked_fill", build.inverted(mask), off), use.what)
+    return made, _NO_HIT.format(infinity.strip('"'))
+
+
+def _loss(spot: Spot, use: _Use, leaf: Leaf) -> Edit:
+    """``F.mse_loss(x[mask], y[mask])``: both sides are zero where the mask is off, where the loss has no slope."""
+    call = cst.ensure_type(use.node, cst.Call)
+    leaves: list[Leaf] = []
+    reduction = "mean"
+    arguments: list[cst.Arg] = []
+    for position, arg in enumerate(call.args):
+        keyword = arg.keyword.value if arg.keyword is not None else None
+        if keyword == "reduction" and isinstance(arg.value, cst.SimpleString):
+            reduction = str(arg.value.evaluated_value)
+        elif (position < 2 and keyword is None) or keyword in ("input", "target"):
+            found = masked(spot, arg.value, leaf.mask)
+            leaves += found.leaves
+            if not found.leaves:
+                raise Declined(f"`{spot.code(arg.value)}` is not picked by the mask")
+            value = filled(spot, leaf.mask, whole(arg.value, found.leaves), zero(spot, arg.value))
+            arguments.append(build.argument(value, keyword))
+        elif keyword in ("beta", "delta"):
+            arguments.append(arg.deep_clone())
+        else:
+            raise Declined(f"`{plain(spot, call.func)}` has further arguments")
+    if reduction not in ("mean", "sum"):
+        raise Declined("the loss of each picked element is asked for")
+    needs = conditions(spot, Masked(leaf.mask, leaves), counts=True)
+    arguments.append(build.argument(build.expression('"sum"'), "reduction"))
+    made: cst.BaseExpression = cst.Call(build.operand(call.func), arguments)
+    if reduction == "mean":
+        made = build.binary(made, cst.Divide(), build.method(leaf.mask, "sum"))
+        needs.insert(0, MEAN_IN_FLOAT16)
+    return _edit(spot, use, made, needs)
+
+
+def _count(spot: Spot, use: _Use, leaf: Leaf) -> Edit:
+    """The number of hits, where a tensor does as well as a Python number."""
+    found = masked(spot, use.value, leaf.mask)
+    elements = m.matches(use.node, m.Call(func=m.Attribute(attr=m.Name("numel"))))
+    needs = conditions(spot, found, counts=True) if elements or leaf.loose else _only_mask(spot, found)
+    node: cst.BaseExpression = use.node
+    made: cst.BaseExpression = build.method(leaf.mask, "sum")
+    above = spot.parent(node)
+    limit = _at_least(spot, node)
+    if limit is not None:
+        node, number = limit
+        made = cst.Call(build.operand(cst.Attribute(made, cst.Name("clamp"))), [build.argument(number, "min")])
+        above = spot.parent(node)
+    if isinstance(above, cst.BinaryOperation):
+        other = above.right if above.left is node else above.left
+        fact = spot.fact(other)
+        if fact.is_tensor and fact.certain and fact.dtype == "float":
+            return Edit({node: made}, "; ".join([COUNT_IN_FLOAT16, *needs]))
+    asked = spot.parent(above) if isinstance(above, cst.ComparisonTarget) else above
+    arg = spot.parent(asked) if isinstance(asked, cst.Comparison) else None
+    call = spot.parent(arg) if isinstance(arg, cst.Arg) else None
+    if isinstance(call, cst.Call) and not (called(spot, call)[0] or "").startswith(("torch.", "builtins.")):
+        hazard = f"`{plain(spot, call.func)}` gets a tensor instead of a Python bool"
+        return Edit({node: made}, "; ".join([hazard, *needs]))
+    raise Declined("their number is needed as a Python number")
+
+
+def _only_mask(spot: Spot, found: Masked) -> list[str]:
+    """What must hold for the number of rows to be that of the mask's hits."""
+    return [] if is_bool(spot, found.mask) else [f"`{plain(spot, found.mask)}` must be a bool tensor"]
+
+
+def _at_least(spot: Spot, node: cst.BaseExpression) -> tuple[cst.Call, cst.BaseExpression] | None:
+    """``max(count, 1)`` around a count, and the 1."""
+    call = spot.parent(spot.parent(node) or node)
+    if not isinstance(call, cst.Call) or not m.matches(call.func, m.Name("max")) or len(call.args) != 2:
+        return None
+    (other,) = [arg.value for arg in call.args if arg.value is not node]
+    return (call, other) if isinstance(other, cst.Integer) else None

@@ -1,0 +1,110 @@
+"""``x[mask] = f(y[mask])`` → ``x = torch.where(mask, f(y), x)``, and ``x[mask] += 1`` likewise.
+
+Both write ``f(y)`` where the mask is on and leave the rest of ``x``.  The mask must pick single elements, not rows, for
+``torch.where`` aligns shapes at their other end.  A tensor that something else may hold is changed in place as before,
+by ``x.copy_``; only one that was made in the function and has no second name is bound anew.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.trees import build
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.freshness import is_unshared
+from breakscan.trees.masked import (
+    NAN_GRADIENTS,
+    Leaf,
+    Masked,
+    bends_gradients,
+    beside,
+    conditions,
+    filled,
+    is_scalar,
+    leaf_at,
+    leaf_of,
+    masked,
+    whole,
+)
+from breakscan.trees.spot import Spot
+from breakscan.trees.wording import plain
+
+_OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
+    cst.AddAssign: cst.Add(),
+    cst.SubtractAssign: cst.Subtract(),
+    cst.MultiplyAssign: cst.Multiply(),
+    cst.DivideAssign: cst.Divide(),
+    cst.PowerAssign: cst.Power(),
+    cst.BitAndAssign: cst.BitAnd(),
+    cst.BitOrAssign: cst.BitOr(),
+    cst.BitXorAssign: cst.BitXor(),
+}
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The assignment under the mask, made for all elements."""
+    leaf = leaf_of(spot)
+    augmented = spot.enclosing(cst.AugAssign)
+    if augmented is not None and augmented.target is spot.node:
+        return _of_augmented(spot, augmented, leaf)
+    assignment = spot.enclosing(cst.Assign)
+    if assignment is None:
+        raise Declined("it is no assignment to elements that a mask picks")
+    return _of_assignment(spot, assignment, leaf)
+
+
+def _of_assignment(spot: Spot, small: cst.Assign, leaf: Leaf) -> Edit:
+    target = leaf_at(spot, small.targets[0].target)
+    if target is None or plain(spot, target.mask) != plain(spot, leaf.mask):
+        raise Declined("they are not assigned under the same mask")
+    if len(small.targets) > 1:
+        raise Declined("several targets are assigned at once")
+    if not spot.fact(target.owner).is_tensor:
+        raise Declined(f"`{plain(spot, target.owner)}` is not known to be a tensor")
+    found = masked(spot, small.value, leaf.mask)
+    if not any(one.node is leaf.node for one in found.leaves):
+        raise Declined("the picked elements come to a single value that is assigned")
+    made = filled(spot, leaf.mask, whole(small.value, found.leaves), target.owner)
+    return _edit(spot, small, target, found, made, bends_gradients(spot, small.value, found))
+
+
+def _of_augmented(spot: Spot, small: cst.AugAssign, leaf: Leaf) -> Edit:
+    operator = _OPERATORS.get(type(small.operator))
+    if operator is None:
+        raise Declined("the operator may raise where the mask is off")
+    if spot.fact(small.value).is_tensor and not is_scalar(spot, small.value):
+        found = masked(spot, small.value, leaf.mask)
+    elif is_scalar(spot, small.value):
+        found = Masked(leaf.mask)
+    else:
+        raise Declined(f"`{plain(spot, small.value)}` may have as many elements as the mask has hits")
+    value = beside(leaf.owner, operator, whole(small.value, found.leaves))
+    made = filled(spot, leaf.mask, value, leaf.owner)
+    number = is_scalar(spot, small.value) and not spot.fact(small.value).is_tensor
+    linear = isinstance(small.operator, cst.AddAssign | cst.SubtractAssign) or (
+        isinstance(small.operator, cst.MultiplyAssign | cst.DivideAssign) and number
+    )
+    found.bends |= not linear
+    # An operand of a wider dtype would widen the result, which an assignment in place does not.
+    return _edit(spot, small, leaf, found, made, bends_gradients(spot, leaf.owner, found), rebinds=number)
+
+
+def _edit(
+    spot: Spot,
+    small: cst.Assign | cst.AugAssign,
+    target: Leaf,
+    found: Masked,
+    made: cst.Call,
+    bends: bool,
+    rebinds: bool = True,
+) -> Edit:
+    needs = conditions(spot, found, target)
+    difference = [NAN_GRADIENTS] if bends else []
+    if rebinds and isinstance(target.owner, cst.Name) and is_unshared(spot, target.owner):
+        new: cst.BaseSmallStatement = cst.Assign([cst.AssignTarget(build.copied(target.owner))], made)  # type: ignore[arg-type]
+    else:
+        new = cst.Expr(build.method(target.owner, "copy_", made))
+        if bends:
+            # An index makes a copy, which autograd may keep; here it keeps the tensor that is then written to.
+            difference.append(f"autograd raises where it needs the old `{plain(spot, target.owner)}`")
+    return Edit({small: new}, "; ".join([*difference, *needs]) or None)

@@ -1,0 +1,241 @@
+"""``kept = x[mask]``, then ``kept.sum()`` → ``kept = torch.where(mask, x, 0.0)``; a mean is divided by ``mask.sum()``.
+
+The elements that the mask drops are zero, and everything that is done with the vector up to the sum leaves zeros zero,
+and gives them no gradient: differences, products, squares, absolute values, and the losses that are such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees import build
+from breakscan.trees.edit import Declined, Edit, Replacement
+from breakscan.trees.masked import (
+    COUNT_IN_FLOAT16,
+    MEAN_IN_FLOAT16,
+    Leaf,
+    Masked,
+    conditions,
+    filled,
+    in_place_of,
+    is_scalar,
+    leaf_at,
+    leaf_of,
+    zero,
+)
+from breakscan.trees.names import read, written
+from breakscan.trees.origins import is_settled, origin, reads_of
+from breakscan.trees.purity import called
+from breakscan.trees.spot import Spot
+
+LOSSES = frozenset({"huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss"})
+_ZERO_AT_ZERO = frozenset({"abs", "square", "relu", "float", "double", "to", "neg", "clone", "contiguous"})
+_LENGTH = m.Call(m.Name("len"), [m.Arg()]) | m.Call(m.Attribute(attr=m.Name("numel")), [])
+_SIZE = m.Call(m.Attribute(attr=m.Name("size")), [m.Arg(m.Integer("0"))]) | m.Subscript(
+    m.Attribute(attr=m.Name("shape")), [m.SubscriptElement(m.Index(m.Integer("0")))]
+)
+
+
+@dataclass
+class _Group:
+    """Names that hold elements picked by one mask, and what becomes of their uses."""
+
+    mask: cst.BaseExpression
+    counter: cst.BaseExpression
+    lines: dict[cst.SimpleStatementLine, Leaf] = field(default_factory=dict)
+    waiting: list[cst.SimpleStatementLine] = field(default_factory=list)
+    changes: dict[cst.CSTNode, Replacement] = field(default_factory=dict)
+    divides: bool = False
+    counts: bool = False
+    compares: bool = False
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The vector with zeros in it, and its mean over the hits."""
+    leaf = leaf_of(spot)
+    line = spot.line()
+    if _leaf_on(spot, line) is None:
+        raise Declined("the picked elements are not kept under a name")
+    named = isinstance(leaf.mask, cst.Name) and is_settled(spot, leaf.mask.value)
+    if isinstance(leaf.mask, cst.Name) and not named:
+        raise Declined(f"`{leaf.mask.value}` may be another mask where the elements are used")
+    group = _Group(leaf.mask, build.copied(leaf.mask) if named else cst.Name("mask"))
+    group.lines[line] = leaf
+    group.waiting.append(line)
+    while group.waiting:
+        _follow(spot, group, group.waiting.pop())
+    needs = conditions(spot, Masked(leaf.mask, list(group.lines.values())), counts=True)
+    above: list[cst.BaseStatement] = []
+    if group.counts and not named:
+        if len(group.lines) > 1 or "mask" in {*read(spot.function), *written(spot.function)}:
+            raise Declined("the mask has no name")
+        above.append(build.with_leading_lines(build.assignment(cst.Name("mask"), build.copied(leaf.mask)), line))
+    for one, picked in group.lines.items():
+        mask = cst.Name("mask") if above else leaf.mask
+        made = filled(spot, mask, picked.owner, zero(spot, picked.owner))
+        if above:
+            assignment = cst.ensure_type(one.body[0], cst.Assign)
+            new = one.with_changes(body=[assignment.with_changes(value=made)], leading_lines=[])
+            group.changes[one] = [*above, new]
+        else:
+            group.changes[picked.node] = made
+    words = [*([MEAN_IN_FLOAT16] if group.divides else []), *([COUNT_IN_FLOAT16] if group.compares else []), *needs]
+    return Edit(group.changes, "; ".join(words) or None)
+
+
+def _leaf_on(spot: Spot, line: cst.SimpleStatementLine) -> Leaf | None:
+    """What a line that is ``name = x[mask]`` picks."""
+    if len(line.body) != 1 or not m.matches(line.body[0], m.Assign([m.AssignTarget(m.Name())])):
+        return None
+    return leaf_at(spot, cst.ensure_type(line.body[0], cst.Assign).value)
+
+
+def _follow(spot: Spot, group: _Group, line: cst.SimpleStatementLine) -> None:
+    """Works out what becomes of the uses of the name that a line assigns."""
+    target = cst.ensure_type(cst.ensure_type(line.body[0], cst.Assign).targets[0].target, cst.Name)
+    for use in reads_of(spot, target, line):
+        _one(spot, group, use)
+
+
+def _one(spot: Spot, group: _Group, use: cst.Name) -> None:
+    value: cst.BaseExpression = use
+    while True:
+        above = spot.parent(value)
+        if isinstance(above, cst.Attribute) and isinstance(call := spot.parent(above), cst.Call):
+            if above.attr.value in ("sum", "mean") and call.func is above:
+                _reduced(spot, group, call, value, call.args)
+                return
+        elif isinstance(above, cst.Arg) and isinstance(call := spot.parent(above), cst.Call):
+            function, _ = called(spot, call)
+            if function in ("torch.sum", "torch.mean"):
+                _reduced(spot, group, call, value, call.args[1:])
+                return
+            if (function or "").startswith("torch.nn.functional.") and (function or "").rpartition(".")[2] in LOSSES:
+                _lost(spot, group, call)
+                return
+        else:
+            call = None
+        counted = call if call is not None and m.matches(call, _LENGTH | _SIZE) else _size_at(spot, above)
+        if counted is not None and value is use:
+            _counted(spot, group, counted)
+            return
+        value = _computed(spot, value, above, call)
+
+
+def _computed(
+    spot: Spot, value: cst.BaseExpression, above: cst.CSTNode | None, call: cst.Call | None
+) -> cst.BaseExpression:
+    """The operation that a value goes into."""
+    if isinstance(above, cst.BinaryOperation | cst.UnaryOperation):
+        return above
+    if call is not None:
+        function, method = called(spot, call)
+        if (method or function or "").rpartition(".")[2] in _ZERO_AT_ZERO:
+            return call
+        raise Declined(f"`{spot.code(call.func)}` needs the picked elements as such")
+    where = above if isinstance(above, cst.BaseExpression) else value
+    raise Declined(f"`{spot.code(where)}` needs the picked elements as such")
+
+
+def _size_at(spot: Spot, above: cst.CSTNode | None) -> cst.BaseExpression | None:
+    outer = spot.parent(above) if above is not None else None
+    return outer if isinstance(outer, cst.BaseExpression) and m.matches(outer, _SIZE) else None
+
+
+def _reduced(spot: Spot, group: _Group, call: cst.Call, value: cst.BaseExpression, args: Sequence[cst.Arg]) -> None:
+    if args:
+        raise Declined(f"`{spot.code(call.func)}` has further arguments")
+    _zero_at_zero(spot, group, value)
+    if m.matches(call.func, m.Attribute(attr=m.Name("mean"))):
+        _divided(spot, group, call, build.method(value, "sum"))
+
+
+def _divided(spot: Spot, group: _Group, node: cst.Call, summed: cst.Call) -> None:
+    made: cst.BaseExpression = build.binary(summed, cst.Divide(), build.method(group.counter, "sum"))
+    group.changes[node] = in_place_of(spot, node, made)
+    group.divides = group.counts = True
+
+
+def _lost(spot: Spot, group: _Group, call: cst.Call) -> None:
+    sides: list[cst.Arg] = []
+    others: list[cst.Arg] = []
+    reduction = "mean"
+    for arg in call.args:
+        keyword = arg.keyword.value if arg.keyword is not None else None
+        if keyword == "reduction" and isinstance(arg.value, cst.SimpleString):
+            reduction = str(arg.value.evaluated_value)
+        elif keyword in (None, "input", "target"):
+            sides.append(arg)
+        elif keyword in ("beta", "delta"):
+            others.append(arg)
+        else:
+            raise Declined(f"`{spot.code(call.func)}` has further arguments")
+    if len(sides) != 2 or reduction not in ("mean", "sum"):
+        raise Declined("the loss of each picked element is asked for")
+    for side in sides:
+        _zero_at_zero(spot, group, side.value)
+    if reduction == "mean":
+        total = build.argument(build.expression('"sum"'), "reduction")
+        summed = cst.Call(
+            build.operand(call.func),
+            [
+                *(build.argument(one.value, one.keyword.value if one.keyword else None) for one in [*sides, *others]),
+                total,
+            ],
+        )
+        _divided(spot, group, call, summed)
+
+
+def _counted(spot: Spot, group: _Group, node: cst.BaseExpression) -> None:
+    above = spot.parent(node)
+    if isinstance(above, cst.BinaryOperation):
+        fact = spot.fact(above.right if above.left is node else above.left)
+        if fact.is_tensor and fact.certain and fact.dtype == "float":
+            group.changes[node] = build.method(group.counter, "sum")
+            group.counts = group.compares = True
+            return
+    raise Declined("their number is needed as a Python number")
+
+
+def _zero_at_zero(spot: Spot, group: _Group, node: cst.BaseExpression) -> None:
+    """Takes in the names of an expression that is zero where they are.  Declines for any other expression."""
+    if isinstance(node, cst.Name):
+        line = origin(spot, node).anchor
+        leaf = _leaf_on(spot, line) if isinstance(line, cst.SimpleStatementLine) else None
+        if leaf is None or spot.code(leaf.mask) != spot.code(group.mask):
+            raise Declined(f"`{node.value}` is not picked by the same mask")
+        if line not in group.lines:
+            assert isinstance(line, cst.SimpleStatementLine)
+            group.lines[line] = leaf
+            group.waiting.append(line)
+    elif isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        _zero_at_zero(spot, group, node.expression)
+    elif isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add | cst.Subtract):
+        _zero_at_zero(spot, group, node.left)
+        _zero_at_zero(spot, group, node.right)
+    elif isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply | cst.Divide):
+        _zero_at_zero(spot, group, node.left)
+        if not is_scalar(spot, node.right):
+            if isinstance(node.operator, cst.Divide):
+                raise Declined(f"`{spot.code(node)}` may divide by zero where the mask is off")
+            _zero_at_zero(spot, group, node.right)
+    elif isinstance(node, cst.BinaryOperation) and m.matches(
+        node, m.BinaryOperation(operator=m.Power(), right=m.Integer())
+    ):
+        if cst.ensure_type(node.right, cst.Integer).evaluated_value < 1:
+            raise Declined(f"`{spot.code(node)}` is not zero where the elements are")
+        _zero_at_zero(spot, group, node.left)
+    elif isinstance(node, cst.Call):
+        function, method = called(spot, node)
+        if (method or function or "").rpartition(".")[2] not in _ZERO_AT_ZERO:
+            raise Declined(f"`{spot.code(node)}` is not zero where the elements are")
+        receiver = (
+            node.func.value if method is not None and isinstance(node.func, cst.Attribute) else node.args[0].value
+        )
+        _zero_at_zero(spot, group, receiver)
+    else:
+        raise Declined(f"`{spot.code(node)}` is not zero where the elements are")

@@ -1,0 +1,97 @@
+"""``np.ceil(np.log1p(n)).astype("int").item()`` → ``math.ceil(math.log1p(n))``, on sizes and numbers.
+
+Dynamo traces NumPy as tensor operations, on plain numbers too, and reads the result out of a tensor; ``math`` it
+computes while it traces.  Both give the same double, except that ``math`` raises where NumPy gives infinity or NaN:
+sizes are never negative, so only a logarithm of nothing is left.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees.build import call, copied
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.origins import defined
+from breakscan.trees.spot import Spot
+
+_ROUNDING = frozenset({"ceil", "floor"})
+_ANY_SIZE = frozenset({"log1p", "sqrt"})
+_NOT_OF_NOTHING = frozenset({"log", "log2", "log10"})
+_DOMAIN = "the logarithm of zero raises, where NumPy gives minus infinity"
+_WHOLE = m.SimpleString(value='"int"') | m.SimpleString(value="'int'") | m.Name("int")
+_ASTYPE_INT = m.Call(func=m.Attribute(attr=m.Name("astype")), args=[m.Arg(_WHOLE)])
+_ARITHMETIC = cst.Add | cst.Multiply | cst.Divide | cst.FloorDivide
+_LENGTH = m.Call(func=m.Name("len"), args=[m.Arg()])
+_SHAPE = m.Attribute(attr=m.Name("shape")) | m.Call(func=m.Attribute(attr=m.Name("size")), args=[])
+_SIZE = _LENGTH | m.Call(func=m.Attribute(attr=m.Name("size")), args=[m.Arg()]) | m.Subscript(value=_SHAPE)
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The number by functions of ``math``."""
+    node = spot.node
+    if not isinstance(node, cst.Call):
+        raise Declined("no conversion stands at the site")
+    if not m.matches(node, m.Call(func=m.Attribute(attr=m.Name("item")), args=[])):
+        raise Declined("no number is read out of an array")
+    value = cst.ensure_type(node.func, cst.Attribute).value
+    is_int = m.matches(value, _ASTYPE_INT)
+    if is_int:
+        value = cst.ensure_type(cst.ensure_type(value, cst.Call).func, cst.Attribute).value
+    differences: list[str] = []
+    name = _numpy_name(spot, value)
+    if name is None:
+        raise Declined(f"`{spot.code(value)}` is no function of NumPy")
+    if name in _ROUNDING and not is_int:
+        raise Declined(f"`np.{name}` gives a float here, and `math.{name}` an int")
+    if name not in _ROUNDING and name != "prod":
+        raise Declined(f"`np.{name}` is not rounded to a whole number")
+    return Edit({node: _made(spot, value, differences)}, ", and ".join(dict.fromkeys(differences)) or None)
+
+
+def _numpy_name(spot: Spot, node: cst.CSTNode) -> str | None:
+    """The name of the function of NumPy that a call calls with one argument."""
+    if not isinstance(node, cst.Call) or len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
+        return None
+    dotted = spot.dotted(node.func) or ""
+    return dotted.removeprefix("numpy.") if dotted.startswith("numpy.") else None
+
+
+def _made(spot: Spot, node: cst.BaseExpression, differences: list[str]) -> cst.BaseExpression:
+    """The same computed by ``math``.  Declines what is no number."""
+    name = _numpy_name(spot, node)
+    if name is None:
+        return _number(spot, node)
+    inner = cst.ensure_type(node, cst.Call).args[0].value
+    if name == "prod":
+        if not m.matches(defined(spot, inner), _SHAPE) or not _is_of_tensor(spot, defined(spot, inner)):
+            raise Declined(f"`{spot.code(inner)}` is not known to be a shape")
+        return call(spot.imported("math.prod"), copied(inner))
+    if name in _NOT_OF_NOTHING:
+        differences.append(_DOMAIN)
+    elif name not in _ANY_SIZE and name not in _ROUNDING:
+        raise Declined(f"`math` is not known to do what `np.{name}` does")
+    return call(spot.imported(f"math.{name}"), _made(spot, inner, differences))
+
+
+def _number(spot: Spot, node: cst.BaseExpression) -> cst.BaseExpression:
+    """A number that NumPy is given: a size, a literal, or arithmetic with them that cannot be negative."""
+    if not _is_not_negative(spot, node):
+        raise Declined(f"`{spot.code(node)}` is not known to be a size or a number")
+    return copied(node)
+
+
+def _is_not_negative(spot: Spot, node: cst.BaseExpression) -> bool:
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _ARITHMETIC):
+        return _is_not_negative(spot, node.left) and _is_not_negative(spot, node.right)
+    made = defined(spot, node)
+    return isinstance(made, cst.Integer | cst.Float) or (m.matches(made, _SIZE) and _is_of_tensor(spot, made))
+
+
+def _is_of_tensor(spot: Spot, node: cst.BaseExpression) -> bool:
+    """Whether ``x`` of ``x.size(0)``, ``x.shape[0]``, ``x.shape`` or ``len(x)`` is a tensor."""
+    if m.matches(node, _LENGTH):
+        return spot.fact(cst.ensure_type(node, cst.Call).args[0].value).is_tensor
+    while isinstance(node, cst.Call | cst.Subscript):
+        node = node.func if isinstance(node, cst.Call) else node.value
+    return isinstance(node, cst.Attribute) and spot.fact(node.value).is_tensor

@@ -1,0 +1,49 @@
+"""``torch.compile(model)`` that nobody keeps → ``model.compile()``.
+
+The method of ``nn.Module`` compiles in place.  It does nothing for classes of ``torch.nn``.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees.build import operand
+from breakscan.trees.definitions import is_function
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.spot import Spot
+
+UNKNOWN = "it must be a module, and of no class of torch.nn, which would not be compiled in place"
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The statement as a call of the module's method."""
+    statement = spot.line().body[0]
+    call, name = _compiled(spot, statement)
+    model, *options = call.args
+    if model.keyword is not None or model.star or any(arg.keyword is None for arg in options):
+        raise Declined("the module is not the first argument")
+    if name is not None and not m.matches(model.value, m.Name(name)):
+        raise Declined("the result is bound to another name")
+    known = spot.fact(model.value)
+    own = name == "self" or known.kind == "module"
+    if known.kind == "function" or is_function(spot, model.value):
+        raise Declined("a function is compiled, and only modules can be compiled in place")
+    if known.name is not None and known.name.startswith("torch.nn."):
+        raise Declined("a class of torch.nn cannot be compiled in place")
+    made = cst.Call(cst.Attribute(operand(model.value), cst.Name("compile")), [arg.deep_clone() for arg in options])
+    return Edit({statement: cst.Expr(made)}, None if own else UNKNOWN)
+
+
+def _compiled(spot: Spot, statement: cst.BaseSmallStatement) -> tuple[cst.Call, str | None]:
+    """The call of ``torch.compile``, and the name that is bound to it."""
+    value: cst.BaseExpression | None = None
+    name: str | None = None
+    if isinstance(statement, cst.Expr):
+        value = statement.value
+    elif m.matches(statement, m.Assign([m.AssignTarget(m.Name())])):
+        assign = cst.ensure_type(statement, cst.Assign)
+        value, name = assign.value, cst.ensure_type(assign.targets[0].target, cst.Name).value
+    if not isinstance(value, cst.Call) or not spot.code(value.func).endswith("compile") or not value.args:
+        raise Declined("the statement does more than compile a module")
+    return value, name

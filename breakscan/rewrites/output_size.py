@@ -1,0 +1,94 @@
+"""``x.repeat_interleave(counts)`` → ``x.repeat_interleave(counts, output_size=n)`` where the sum is known.
+
+The counts of a tensor's values add up to its number of elements, and those of a literal are there to be added.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees import build
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.origins import defined, is_bound_once, origin
+from breakscan.trees.purity import called
+from breakscan.trees.spot import Spot
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The call, with the length of its result."""
+    node = spot.node
+    if not isinstance(node, cst.Call) or any(arg.star for arg in node.args):
+        raise Declined("its arguments are not written out")
+    _, method = called(spot, node)
+    named = {arg.keyword.value: arg.value for arg in node.args if arg.keyword is not None}
+    positional = [arg.value for arg in node.args if arg.keyword is None]
+    place = 0 if method is not None else 1
+    repeats = named.get("repeats") or (positional[place] if len(positional) > place else None)
+    if repeats is None and positional and method is None:
+        repeats = positional[0]
+    if repeats is None:
+        raise Declined("the repeats are not written out")
+    size = build.argument(_sum(spot, repeats), "output_size")
+    return Edit({node: node.deep_clone().with_changes(args=[*_open_ended(node), size])})
+
+
+def _open_ended(node: cst.Call) -> list[cst.Arg]:
+    """The arguments, with a comma that another one may follow."""
+    return [arg.deep_clone().with_changes(comma=_comma(arg)) for arg in node.args]
+
+
+def _comma(arg: cst.Arg) -> cst.Comma:
+    given = arg.comma
+    return given.deep_clone() if isinstance(given, cst.Comma) else cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+
+
+def _sum(spot: Spot, repeats: cst.BaseExpression) -> cst.BaseExpression:
+    """What the repeats add up to.  Declines where the code does not show it."""
+    value = defined(spot, repeats)
+    counted = _unpacked(spot, repeats) if isinstance(repeats, cst.Name) else None
+    counted = counted or _counted(spot, value)
+    if counted is not None:
+        if not isinstance(counted, cst.Name) or not is_bound_once(spot, counted.value):
+            raise Declined(f"`{spot.code(counted)}` may be another tensor here than where it is counted")
+        return build.method(counted, "numel")
+    if m.matches(value, m.Call(args=[m.Arg(m.List() | m.Tuple())])) and spot.dotted(value.func) == "torch.tensor":  # type: ignore[attr-defined]
+        elements = [element.value for element in value.args[0].value.elements]  # type: ignore[attr-defined]
+        if all(isinstance(one, cst.Integer) for one in elements):
+            return build.expression(str(sum(one.evaluated_value for one in elements)))
+    raise Declined(f"what `{spot.code(repeats)}` adds up to is not known from shapes")
+
+
+def _counted(spot: Spot, value: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The tensor whose values a ``bincount`` counts."""
+    if not isinstance(value, cst.Call):
+        return None
+    function, method = called(spot, value)
+    if any(arg.keyword is None or arg.keyword.value != "minlength" for arg in value.args[method is None :]):
+        return None
+    if method == "bincount" and isinstance(value.func, cst.Attribute):
+        return value.func.value
+    return value.args[0].value if function == "torch.bincount" and value.args else None
+
+
+def _unpacked(spot: Spot, name: cst.Name) -> cst.BaseExpression | None:
+    """The tensor of which a name holds the counts: ``values, name = torch.unique(tensor, return_counts=True)``."""
+    anchor = origin(spot, name).anchor
+    small = anchor.body[0] if isinstance(anchor, cst.SimpleStatementLine) else None
+    if not isinstance(small, cst.Assign) or not isinstance(small.targets[0].target, cst.Tuple | cst.List):
+        return None
+    names = [element.value for element in small.targets[0].target.elements]
+    call = small.value
+    if not isinstance(call, cst.Call) or not m.matches(names[-1], m.Name(name.value)):
+        return None
+    function, method = called(spot, call)
+    unique = ("unique", "unique_consecutive")
+    if method not in unique and function not in ("torch.unique", "torch.unique_consecutive"):
+        return None
+    named = {arg.keyword.value for arg in call.args if arg.keyword is not None}
+    # The counts come last.  With `dim`, rows are counted.
+    if "return_counts" not in named or "dim" in named:
+        return None
+    if method is not None and isinstance(call.func, cst.Attribute):
+        return call.func.value if len(named) == len(call.args) else None
+    return call.args[0].value if len(named) == len(call.args) - 1 else None

@@ -1,0 +1,36 @@
+"""``torch.linalg.lstsq(a, b).solution`` → ``torch.linalg.pinv(a) @ b``.
+
+Both give the solution of least norm.  Of what else ``lstsq`` returns, the residuals have a shape that depends on the
+rank of the matrix, so only code that takes the solution alone can be rewritten.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees import build
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.spot import Spot
+
+_SOLUTION = m.Attribute(attr=m.Name("solution")) | m.Subscript(slice=[m.SubscriptElement(m.Index(m.Integer("0")))])
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The solution by the pseudo-inverse."""
+    node = spot.node
+    if not isinstance(node, cst.Call) or spot.dotted(node.func) != "torch.linalg.lstsq":
+        raise Declined("it is not PyTorch's function")
+    if len(node.args) != 2 or any(arg.keyword is not None or arg.star for arg in node.args):
+        raise Declined("it says how it is to be solved")
+    taken = spot.parent(node)
+    if not isinstance(taken, cst.Attribute | cst.Subscript) or not m.matches(taken, _SOLUTION):
+        raise Declined("more than the solution is taken")
+    matrix, right = (arg.value for arg in node.args)
+    inverse = build.call(spot.imported("torch.linalg.pinv"), matrix)
+    made: cst.BaseExpression = build.binary(inverse, cst.MatrixMultiply(), right)
+    above = spot.parent(taken)
+    if isinstance(above, cst.Attribute | cst.Subscript | cst.UnaryOperation | cst.BinaryOperation):
+        made = build.operand(made)
+    words = "it is computed by singular values, which rounds differently and takes longer; `{}` must be a matrix"
+    return Edit({taken: made}, words.format(spot.code(right)))

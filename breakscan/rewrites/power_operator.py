@@ -1,0 +1,41 @@
+"""``pow(t, n)`` → ``t**n``.
+
+The builtin calls what the operator calls, with the same operands, so nothing changes but that Dynamo knows the
+operator.  With a third argument there is no operator.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.trees.build import operand
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.spot import Spot
+
+_SHORT = cst.Name | cst.Attribute | cst.BaseNumber
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The power by the operator, spaced as formatters do it: none around ``**`` between names and numbers."""
+    node = spot.node
+    if not isinstance(node, cst.Call):
+        raise Declined("this is no call of `pow`")
+    given = dict(zip(("base", "exp", "mod"), (arg for arg in node.args if arg.keyword is None), strict=False))
+    given |= {arg.keyword.value: arg for arg in node.args if arg.keyword is not None}
+    if any(arg.star for arg in node.args) or not {"base", "exp"} <= given.keys():
+        raise Declined("its arguments are not given one by one")
+    if "mod" in given:
+        raise Declined("`**` has no modulus")
+    base, exponent = given["base"].value, given["exp"].value
+    right, bare = operand(exponent), exponent
+    if isinstance(exponent, cst.UnaryOperation) and isinstance(exponent.operator, cst.Minus):
+        right, bare = exponent.deep_clone(), exponent.expression
+    power = cst.Power()
+    if isinstance(base, _SHORT) and isinstance(bare, _SHORT):
+        power = cst.Power(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    made: cst.BaseExpression = cst.BinaryOperation(operand(base), power, right)
+    above = spot.parent(node)
+    binds_closer = isinstance(above, cst.BinaryOperation) and isinstance(above.operator, cst.Power)
+    if binds_closer or isinstance(above, cst.Attribute | cst.Subscript | cst.Await) or node.lpar:
+        made = made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    return Edit({node: made})

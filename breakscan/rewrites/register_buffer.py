@@ -1,0 +1,63 @@
+"""``self.steps = 0``, counted up in ``forward`` → ``self.register_buffer("steps", torch.tensor(0), persistent=False)``.
+
+A Python number on a module is a constant of the compiled code, a buffer is an input of it: ``self.steps += 1`` is then
+an operation of the graph.  ``persistent=False`` keeps it out of the state dict, where it was not before.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees.build import statements, with_leading_lines
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.spot import Spot
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The number in ``__init__`` as a buffer."""
+    counted = next((one for one in (spot.node, *spot.around()) if isinstance(one, cst.AugAssign)), None)
+    if counted is None or not m.matches(counted.target, m.Attribute(value=m.Name())):
+        raise Declined("it is set from outside: pass it in as a tensor")
+    target = cst.ensure_type(counted.target, cst.Attribute)
+    name, own = target.attr.value, spot.code(target.value)
+    if not isinstance(counted.operator, cst.AddAssign | cst.SubtractAssign) or not isinstance(
+        counted.value, cst.Integer
+    ):
+        raise Declined("it is not counted in whole steps")
+    owner = next((one for one in spot.around() if isinstance(one, cst.ClassDef)), None)
+    if owner is None:
+        raise Declined("the function is no method")
+    init = next((one for one in owner.body.body if m.matches(one, m.FunctionDef(name=m.Name("__init__")))), None)
+    if not isinstance(init, cst.FunctionDef) or not isinstance(init.body, cst.IndentedBlock):
+        raise Declined(f"`{owner.name.value}` has no `__init__`")
+    line = _start(spot, init, own, name)
+    for one in m.findall(spot.tree.module, m.Attribute(attr=m.Name(name))):
+        above = spot.parent(one)
+        if isinstance(above, cst.AugAssign) and isinstance(above.value, cst.Integer):
+            continue
+        if isinstance(above, cst.AssignTarget) and spot.statement(one) is line:
+            continue
+        if isinstance(above, cst.BinaryOperation):
+            other = above.right if above.left is one else above.left
+            if spot.fact(other).is_tensor:
+                continue
+        raise Declined(f"`{spot.code(one)}` is used as a Python number elsewhere")
+    value = cst.ensure_type(line.body[0], cst.Assign).value
+    tensor = spot.code(spot.imported("torch.tensor"))
+    (made,) = statements(f'{own}.register_buffer("{name}", {tensor}({spot.code(value)}), persistent=False)')
+    made = with_leading_lines(made, line).with_changes(trailing_whitespace=line.trailing_whitespace)
+    return Edit({line: made}, "the number is a tensor")
+
+
+def _start(spot: Spot, init: cst.FunctionDef, own: str, name: str) -> cst.SimpleStatementLine:
+    """The line of ``__init__`` that sets the number."""
+    ready = False
+    assigned = m.Assign([m.AssignTarget(m.Attribute(m.Name(own), m.Name(name)))], m.Integer())
+    for line in init.body.body:
+        ready = ready or "__init__" in spot.code(line)
+        if m.matches(line, m.SimpleStatementLine([assigned])):
+            if not ready:
+                raise Declined("it is set before `super().__init__()`")
+            return cst.ensure_type(line, cst.SimpleStatementLine)
+    raise Declined(f"`__init__` does not set `{own}.{name}` to a whole number")

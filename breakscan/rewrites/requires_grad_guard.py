@@ -1,0 +1,45 @@
+"""``x.requires_grad = True`` → the same under ``if not torch.compiler.is_compiling():``.
+
+That a tensor in the middle of a forward pass requires a gradient serves reentrant checkpointing in eager code: it asks
+its inputs for it.  In compiled code the gradients of the parameters are the same without.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees.compiling import and_not_compiling, guarded
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.names import written
+from breakscan.trees.spot import Spot
+
+DIFFERENCE = "in compiled code the tensor does not require a gradient by itself"
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The statement under a test, which joins the one that it stands under alone."""
+    line = spot.line()
+    target = _target(line.body[0])
+    if not isinstance(target, cst.Name) or target.value not in written(spot.function.body):
+        raise Declined(f"`{spot.code(target)}` is known outside of the function: set it before the compiled call")
+    for one in m.findall(spot.function, m.Attribute()):
+        if cst.ensure_type(one, cst.Attribute).attr.value in ("grad", "backward", "retain_grad", "register_hook"):
+            raise Declined("the function asks for gradients itself: torch.func.grad computes them in the graph")
+    block = spot.parent(line)
+    above = spot.parent(block) if block is not None else None
+    if isinstance(above, cst.If) and above.orelse is None and block is above.body and len(spot.siblings(line)[0]) == 1:
+        return Edit({above.test: and_not_compiling(spot, above.test, first=False)}, DIFFERENCE)
+    return Edit({line: guarded(spot, [line])}, DIFFERENCE)
+
+
+def _target(statement: cst.BaseSmallStatement) -> cst.BaseExpression:
+    """The tensor that is told to require a gradient."""
+    if m.matches(statement, m.Assign([m.AssignTarget(m.Attribute(attr=m.Name("requires_grad")))])):
+        assign = cst.ensure_type(statement, cst.Assign)
+        if m.matches(assign.value, m.Name("True")):
+            return cst.ensure_type(assign.targets[0].target, cst.Attribute).value
+    if m.matches(statement, m.Expr(m.Call(m.Attribute(attr=m.Name("requires_grad_")), []))):
+        call = cst.ensure_type(cst.ensure_type(statement, cst.Expr).value, cst.Call)
+        return cst.ensure_type(call.func, cst.Attribute).value
+    raise Declined("the statement does more than tell a tensor to require a gradient")

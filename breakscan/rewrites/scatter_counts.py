@@ -1,0 +1,44 @@
+"""``torch.bincount(t, minlength=n)`` → ``t.new_zeros(n).scatter_add_(0, t, torch.ones_like(t))``.
+
+The counts of values below ``n``, in a result that is as long for every input.  ``bincount`` makes a longer one where a
+value is larger; code that gives ``minlength`` mostly relies on there being none.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.trees import build
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.purity import called
+from breakscan.trees.spot import Spot
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The counts of a fixed number of values."""
+    node = spot.node
+    if not isinstance(node, cst.Call):
+        raise Declined("it is no call")
+    function, method = called(spot, node)
+    names = ["input", "weights", "minlength"]
+    given: dict[str, cst.BaseExpression] = {}
+    if method is not None and isinstance(node.func, cst.Attribute):
+        given["input"] = node.func.value
+    elif function != "torch.bincount":
+        raise Declined("it is not PyTorch's function")
+    for arg in node.args:
+        name = arg.keyword.value if arg.keyword is not None else names[len(given)]
+        given[name] = arg.value
+    length, counted, weights = given.get("minlength"), given["input"], given.get("weights")
+    if length is None or (isinstance(length, cst.Integer) and length.evaluated_value == 0):
+        raise Declined("without `minlength`, the code does not say how many values there are")
+    for one in (counted, weights):
+        if one is not None and not isinstance(one, cst.Name | cst.Attribute):
+            raise Declined(f"`{spot.code(one)}` would be computed several times")
+    difference = f"a value that is not below `{spot.code(length)}` raises an error, and so does one that is not int64"
+    ones = build.call(spot.imported("torch.ones_like"), counted)
+    if weights is not None:
+        difference += "; weights are summed in their own dtype, not in float64 where they are not float32"
+    zeros = build.method(weights if weights is not None else counted, "new_zeros", length)
+    made = build.method(zeros, "scatter_add_", build.expression("0"), counted, weights if weights is not None else ones)
+    return Edit({node: made}, difference)

@@ -1,0 +1,40 @@
+"""Python's ``any([...])`` or ``all([...])`` over tensors → ``torch.stack([...]).any()``.
+
+All elements are computed, where Python stops at the first that decides, and the outcome is a tensor.  They must be
+tensors of a single element, and more than none: an empty list cannot be stacked.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.trees.assertions import asserted_test
+from breakscan.trees.build import inverted
+from breakscan.trees.checks import reduced
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.spot import Spot
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The reduction in the graph."""
+    node = spot.node
+    if not isinstance(node, cst.Call):
+        raise Declined("no call stands at the site")
+    assertion = spot.enclosing(cst.Assert)
+    if assertion is not None:
+        test = asserted_test(spot, assertion.test)
+        if test is None:
+            raise Declined("the test is one tensor already")
+        return Edit(
+            {assertion.test: test}, "in compiled code a failure is a RuntimeError, on CUDA a device-side assert"
+        )
+    above = spot.parent(node)
+    whole: cst.BaseExpression = node
+    if isinstance(above, cst.UnaryOperation) and isinstance(above.operator, cst.Not):
+        whole, above = above, spot.parent(above)
+    if isinstance(above, cst.If | cst.While | cst.IfExp | cst.CompIf | cst.BooleanOperation | cst.UnaryOperation):
+        raise Declined("Python asks for the truth of the outcome, which breaks the graph as well")
+    made = reduced(spot, node)
+    if whole is not node:
+        made = inverted(made)
+    return Edit({whole: made}, "all elements are computed, and the outcome is a tensor, not a Python bool")

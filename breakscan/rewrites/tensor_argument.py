@@ -1,0 +1,65 @@
+"""``compiled(x, step / 10)`` → ``compiled(x, torch.tensor(step / 10))``.
+
+A Python number is compiled in, a tensor is an input.  Where the compiled function only computes with it and tensors,
+the results have the same dtype; a float is rounded to torch's default dtype before.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees.build import call
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.names import written
+from breakscan.trees.spot import Spot
+
+DIFFERENCE = "the number is a tensor, and a float is rounded to the default dtype first"
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The number as a tensor without dimensions."""
+    value = spot.node
+    arg = spot.parent(value)
+    above = spot.parent(arg) if arg is not None else None
+    if not isinstance(value, cst.BaseExpression) or not isinstance(arg, cst.Arg) or not isinstance(above, cst.Call):
+        raise Declined("the number is no argument of a call")
+    if arg.star:
+        raise Declined("the number is no argument of a call")
+    function = _compiled(spot, above.func)
+    names = [one.name.value for one in (*function.params.posonly_params, *function.params.params)]
+    if arg.keyword is not None:
+        name = arg.keyword.value
+    elif len(names) > above.args.index(arg):
+        name = names[above.args.index(arg)]
+    else:
+        raise Declined("the function takes any number of arguments")
+    if name in written(function.body):
+        raise Declined(f"`{name}` is bound anew in the compiled function")
+    for one in m.findall(function.body, m.Name(name)):
+        inside = spot.parent(one)
+        operator = isinstance(inside, cst.BinaryOperation) and isinstance(
+            inside.operator, cst.Add | cst.Subtract | cst.Multiply | cst.Divide
+        )
+        if not operator or not isinstance(inside, cst.BinaryOperation):
+            raise Declined(f"the compiled function needs `{name}` as a Python number")
+        other = inside.right if inside.left is one else inside.left
+        if not spot.fact(other).is_tensor:
+            raise Declined(f"the compiled function computes with `{name}` and what may be no tensor")
+    return Edit({value: call(spot.imported("torch.tensor"), value)}, DIFFERENCE)
+
+
+def _compiled(spot: Spot, func: cst.BaseExpression) -> cst.FunctionDef:
+    """The function of this file that a name was compiled from."""
+    if isinstance(func, cst.Name):
+        for one in m.findall(spot.tree.module, m.Assign([m.AssignTarget(m.Name(func.value))], m.Call())):
+            made = cst.ensure_type(cst.ensure_type(one, cst.Assign).value, cst.Call)
+            if spot.code(made.func).endswith("compile") and made.args:
+                named = made.args[0].value
+                for found in m.findall(spot.tree.module, m.FunctionDef()):
+                    if (
+                        isinstance(named, cst.Name)
+                        and cst.ensure_type(found, cst.FunctionDef).name.value == named.value
+                    ):
+                        return cst.ensure_type(found, cst.FunctionDef)
+    raise Declined("the compiled function is not found in this file")

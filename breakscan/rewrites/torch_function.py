@@ -1,0 +1,75 @@
+"""``math.sqrt(t)`` → ``torch.sqrt(t)``, and so the other functions of ``math`` that torch has.
+
+The result is a 0-d tensor in the tensor's dtype, where ``math`` computes in float64, and NaN or infinity where ``math``
+raises: never the same to the last digit.  As where a number is read out of a tensor, every use of the result is looked
+at, and nothing is changed where one takes a Python number.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.trees.build import call, copied, method, operand
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.number_uses import DOUBLE, Uses
+from breakscan.trees.numbers import is_number
+from breakscan.trees.one_number import must_be_tensor, must_have_no_dimension, without_gradient
+from breakscan.trees.spot import Spot
+
+_SAME = frozenset(
+    {
+        *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1"),
+        *("lgamma", "log", "log10", "log1p", "log2", "sin", "sinh", "sqrt", "tan", "tanh"),
+    }
+)
+_OTHER_NAMES = {"degrees": "rad2deg", "radians": "deg2rad", "fabs": "abs"}
+_TESTS = frozenset({"isfinite", "isinf", "isnan"})
+_TO_INT = frozenset({"ceil", "floor"})
+_TWO = {"fmod": "fmod", "pow": "pow"}
+_DOMAIN = "a number outside of the domain gives NaN or infinity, where it was an error"
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The function of torch on the 0-d tensor."""
+    node = spot.node
+    name = spot.dotted(node.func) if isinstance(node, cst.Call) else None
+    if not isinstance(node, cst.Call) or name is None or not name.startswith("math."):
+        raise Declined("no function of `math` is called at the site")
+    if not node.args or any(arg.keyword is not None or arg.star for arg in node.args):
+        raise Declined("its arguments are not given one by one")
+    tensor = node.args[0].value
+    must_be_tensor(spot, tensor)
+    made, dtype, differences = _made(spot, node, name.rpartition(".")[2], tensor)
+    uses = Uses(spot, tensor, dtype, spot.code(node))
+    uses.note(*differences)
+    uses.follow(node)
+    must_have_no_dimension(spot, tensor)
+    if isinstance(spot.parent(node), cst.BinaryOperation | cst.UnaryOperation | cst.Comparison | cst.ComparisonTarget):
+        made = operand(made)
+    return Edit({node: made}, ", and ".join(uses.differences) or None)
+
+
+def _made(
+    spot: Spot, node: cst.Call, name: str, tensor: cst.BaseExpression
+) -> tuple[cst.BaseExpression, str, list[str]]:
+    """The new expression, its dtype, and what differs."""
+    given = without_gradient(spot, tensor)
+    differences = [] if spot.fact(tensor).certain else [f"`{spot.code(tensor)}` is taken to be a tensor"]
+    if name == "pow" and len(node.args) == 2 and is_number(spot, node.args[1].value):
+        if spot.fact(tensor).dtype != "float":
+            raise Declined("a power of integers is an integer, where `math.pow` gives a float")
+        exponent = operand(node.args[1].value)
+        return cst.BinaryOperation(operand(given), cst.Power(), exponent), "float", [*differences, DOUBLE]
+    if len(node.args) != 1:
+        raise Declined(f"`math.{name}` is given several arguments")
+    if name in _TESTS:
+        return call(spot.imported(f"torch.{name}"), copied(tensor)), "bool", differences
+    if name in _TO_INT:
+        if spot.fact(tensor).dtype != "float":
+            raise Declined(f"`{spot.code(tensor)}` may be an integer already")
+        differences.append(f"`math.{name}` of a NaN or of infinity no longer raises")
+        return method(call(spot.imported(f"torch.{name}"), copied(tensor)), "long"), "int", differences
+    if name not in _SAME and name not in _OTHER_NAMES:
+        raise Declined(f"torch has no function for `math.{name}`")
+    function = spot.imported(f"torch.{_OTHER_NAMES.get(name, name)}")
+    return call(function, given), "float", [*differences, DOUBLE, _DOMAIN]

@@ -1,0 +1,37 @@
+"""``torch.combinations(x)`` → ``x[torch.triu_indices(n, n, 1).T]``.
+
+The indices of all pairs above the diagonal of a square come in the order of ``combinations``, those with the diagonal
+in the order of ``with_replacement=True``.  Their number follows from the length of the tensor alone.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees import build
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.spot import Spot
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The pairs by their indices."""
+    node = spot.node
+    if not isinstance(node, cst.Call) or any(arg.star for arg in node.args):
+        raise Declined("its arguments are not written out")
+    names = ["input", "r", "with_replacement"]
+    given = {arg.keyword.value if arg.keyword else names[at]: arg.value for at, arg in enumerate(node.args)}
+    many, again, vector = given.get("r"), given.get("with_replacement"), given.get("input")
+    if many is not None and not m.matches(many, m.Integer("2")):
+        raise Declined("it asks for other than pairs")
+    if again is not None and not m.matches(again, m.Name("True") | m.Name("False")):
+        raise Declined("whether an element may be paired with itself is not written out")
+    if not isinstance(vector, cst.Name | cst.Attribute):
+        raise Declined("the tensor has no name, and would be computed several times")
+    text = spot.code(vector)
+    offset = build.expression("0" if again is not None and m.matches(again, m.Name("True")) else "1")
+    length = build.expression(f"{text}.shape[0]")
+    device = build.expression(f"{text}.device")
+    pairs = build.call(spot.imported("torch.triu_indices"), length, length, offset, device=device)
+    index = cst.Attribute(pairs, cst.Name("T"))
+    return Edit({node: cst.Subscript(build.operand(vector), [cst.SubscriptElement(cst.Index(index))])})

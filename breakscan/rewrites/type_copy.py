@@ -1,0 +1,73 @@
+"""``copy.copy(v)`` of a list, dict or set → ``v.copy()``.
+
+The method of the type is what ``copy.copy`` calls in the end.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees.build import method
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.spot import Spot
+
+BUILTIN = frozenset({"list", "dict", "set", "List", "Dict", "Set"})
+_MADE = (cst.List, cst.ListComp, cst.Dict, cst.DictComp, cst.Set, cst.SetComp)
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The copy by the method of the type, which compiles."""
+    node = spot.node
+    if not isinstance(node, cst.Call) or len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
+        raise Declined("the copy is not made of one argument")
+    copied = node.args[0].value
+    kind = spot.fact(copied).kind
+    if kind == "tensor":
+        raise Declined(f"`{spot.code(copied)}` is a tensor: use `view_as` to share its memory, or `clone`")
+    if kind == "module":
+        raise Declined("a module is copied: copy it once, before the compiled call")
+    if not _is_builtin(spot, copied):
+        raise Declined(f"`{spot.code(copied)}` is not known to be a list, dict or set")
+    return Edit({node: method(copied, "copy")})
+
+
+def _is_builtin(spot: Spot, node: cst.BaseExpression) -> bool:
+    if isinstance(node, _MADE):
+        return True
+    if isinstance(node, cst.Call):
+        return isinstance(node.func, cst.Name) and node.func.value in ("list", "dict", "set", "sorted")
+    return isinstance(node, cst.Name) and _is_builtin_name(spot, node.value)
+
+
+def _is_builtin_name(spot: Spot, name: str) -> bool:
+    """Whether every binding of a name in the function binds a list, dict or set."""
+    function = spot.function
+    params = function.params
+    if isinstance(params.star_kwarg, cst.Param) and params.star_kwarg.name.value == name:
+        return True
+    annotations = [
+        one.annotation.annotation if one.annotation is not None else None
+        for one in (*params.posonly_params, *params.params, *params.kwonly_params)
+        if one.name.value == name
+    ]
+    bound = m.findall(function.body, m.Name(value=name))
+    values: list[cst.BaseExpression] = []
+    for one in bound:
+        above = spot.parent(one)
+        if isinstance(above, cst.AssignTarget) and isinstance(assign := spot.parent(above), cst.Assign):
+            values.append(assign.value)
+        elif isinstance(above, cst.AnnAssign) and above.target is one and above.value is not None:
+            values.append(above.value)
+        elif not isinstance(above, cst.Arg | cst.Attribute | cst.Subscript | cst.Return | cst.Index | cst.Comparison):
+            return False
+    told = all(annotation is not None and _names_builtin(annotation) for annotation in annotations)
+    return bool(annotations or values) and told and all(isinstance(value, _MADE) for value in values)
+
+
+def _names_builtin(annotation: cst.BaseExpression) -> bool:
+    if isinstance(annotation, cst.Subscript):
+        annotation = annotation.value
+    if isinstance(annotation, cst.Attribute):
+        annotation = annotation.attr
+    return isinstance(annotation, cst.Name) and annotation.value in BUILTIN

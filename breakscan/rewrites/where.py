@@ -1,0 +1,367 @@
+"""``if tensor: x = a`` or ``a if tensor else b`` → ``torch.where(tensor, a, b)``.
+
+Both sides are then computed, whatever the test says.  It is safe where neither side does anything but give a value,
+neither can raise, both have the same shape and dtype, and the derivative of the side that is not chosen is finite.
+Conditions that no tensor decides stay an `if`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import libcst as cst
+
+from breakscan.trees.alike import Kind, kind_of
+from breakscan.trees.branches import Assigned, Side, branch_of, read_side
+from breakscan.trees.build import assignment, copied, joined_and, with_leading_lines
+from breakscan.trees.choice import Chooser, Value
+from breakscan.trees.compiling import and_not_compiling
+from breakscan.trees.edit import Declined, Edit, Replacement
+from breakscan.trees.floats import asked_limits, float_tested
+from breakscan.trees.later import changed_in_place, is_read_outside
+from breakscan.trees.layout import fitted
+from breakscan.trees.left_out import why_missed
+from breakscan.trees.names import read, written
+from breakscan.trees.purity import why_may_raise, why_not_pure
+from breakscan.trees.spot import Spot
+from breakscan.trees.truth import Truth, truth
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The branch whose test stands at the site, as a choice between two tensors."""
+    node = branch_of(spot)
+    return _Branch(spot, node).edit() if isinstance(node, cst.If) else _Ternary(spot).edit(node)
+
+
+class _Ternary:
+    def __init__(self, spot: Spot) -> None:
+        self.spot = spot
+        self.chooser = Chooser(spot)
+
+    def edit(self, node: cst.IfExp) -> Edit:
+        tested = truth(self.spot, node.test)
+        if tested.static:
+            raise Declined(f"`{self.spot.code(tested.static[0])}` is no tensor")
+        self.chooser.doubts.update(dict.fromkeys(tested.doubts))
+        sides = self.chooser.value(node.body, {}), self.chooser.value(node.orelse, {})
+        made = self.chooser.choose(tested, tested.tensor, *sides).made
+        difference = _difference(self.chooser)
+        parent = self.spot.parent(node)
+        line = self.spot.parent(parent) if parent is not None else None
+        if isinstance(parent, cst.Assign | cst.Return) and isinstance(line, cst.SimpleStatementLine):
+            indent = self.spot.tree.span(line)[1] - 1
+            new = line.with_changes(body=[parent.with_changes(value=made)])
+            small = fitted(new, self.spot, indent).body[0]
+            made = cst.ensure_type(small, type(parent)).value or made
+        return Edit({node: made}, difference)
+
+
+@dataclass(frozen=True, slots=True)
+class _Arm:
+    """A side of a chain of ``if`` and ``elif``, with its test; None for the last one."""
+
+    truth: Truth | None
+    side: Side
+
+
+class _Branch:
+    def __init__(self, spot: Spot, node: cst.If) -> None:
+        self.spot = spot
+        self.node = node
+        self.chooser = Chooser(spot)
+        self.function = spot.function
+        self.before = spot.names_before(node)
+        self.arms = self._arms()
+        self.static = self.arms[0].truth.static if self.arms[0].truth is not None else ()
+        self.indent = spot.tree.span(node)[1] - 1
+        self.floats = {
+            found.value: Kind(frozenset({found.value}), frozenset({(found.value, "float")}))
+            for test in self.static
+            if (found := float_tested(spot, test)) is not None
+        }
+
+    def _arms(self) -> list[_Arm]:
+        arms: list[_Arm] = []
+        one: cst.If | cst.Else | None = self.node
+        while one is not None:
+            if not isinstance(one.body, cst.IndentedBlock):
+                raise Declined("a side stands on the line of its test")
+            if isinstance(one, cst.Else):
+                arms.append(_Arm(None, read_side(one.body.body, self.spot)))
+                break
+            found = truth(self.spot, one.test)
+            if arms:
+                if found.static:
+                    raise Declined(f"`{self.spot.code(found.static[0])}` is no tensor")
+                if (reason := why_not_pure(self.spot, one.test) or why_may_raise(self.spot, one.test)) is not None:
+                    raise Declined(f"every test would be computed, and {reason}")
+            self.chooser.doubts.update(dict.fromkeys(found.doubts))
+            arms.append(_Arm(found, read_side(one.body.body, self.spot)))
+            one = one.orelse
+        return arms
+
+    # -- what becomes of it -------------------------------------------------------------------------------------
+
+    def edit(self) -> Edit:
+        self._check_messages()
+        first = self.arms[0].side
+        if first.messages and not first.assigned and first.returned is None and len(self.arms) == 1:
+            return Edit({self.node.test: and_not_compiling(self.spot, self.node.test)}, _difference(self.chooser))
+        returning = [arm.side.returned is not None for arm in self.arms]
+        if not any(returning):
+            made = self._assignments()
+        elif not all(returning):
+            raise Declined("only one side returns")
+        elif self.arms[-1].truth is None:
+            made = self._returns()
+        else:
+            made = self._early_return()
+        return Edit(made, _difference(self.chooser))
+
+    def _returns(self) -> Mapping[cst.CSTNode, Replacement]:
+        self._no_static()
+        lines = self._kept(self.arms, merged=())
+        lines.append(self._line(cst.Return(self._chosen_return(self.arms).made)))
+        return self._in_place_of_node(lines)
+
+    def _early_return(self) -> Mapping[cst.CSTNode, Replacement]:
+        self._no_static()
+        if not isinstance(self.spot.parent(self.node), cst.IndentedBlock):
+            raise Declined("it is the `elif` of a test that stays")
+        following = self.spot.behind(self.node)
+        rest = read_side(following, self.spot, "what follows")
+        if rest.returned is None:
+            raise Declined("what follows does not end in a return")
+        behind = [statement for statement in following if isinstance(statement, cst.SimpleStatementLine)]
+        last = next(one for one in behind if isinstance(one.body[0], cst.Return))
+        for one in rest.assigned:
+            if one.operator is not None:
+                raise Declined(f"what follows changes `{one.name}` in place")
+            if (reason := why_not_pure(self.spot, one.value) or why_may_raise(self.spot, one.value)) is not None:
+                raise Declined(f"what follows would always run, and {reason}")
+            for arm in self.arms:
+                assert arm.truth is not None
+                assert arm.side.returned is not None
+                if one.name in read([arm.truth.tensor, arm.side.returned]):
+                    raise Declined(f"`{one.name}` has another value by the return")
+        kept: list[cst.BaseStatement] = self._kept(self.arms, merged=())
+        made = self._chosen_return([*self.arms, _Arm(None, rest)]).made
+        comments = [*self._comments(self.node), *self.arms_comments(self.arms)]
+        new = self._line(cst.Return(made))
+        if last is behind[0] and not kept:
+            lines = [*self.node.leading_lines, *self.arms_comments(self.arms), *self._comments(last)]
+            return {self.node: None, last: new.with_changes(leading_lines=_copies(lines))}
+        if kept:
+            kept[0] = with_leading_lines(kept[0], self.node)
+            comments = self.arms_comments(self.arms)
+        new = new.with_changes(
+            leading_lines=_copies([*last.leading_lines, *comments]),
+            trailing_whitespace=last.trailing_whitespace.deep_clone(),
+        )
+        return {self.node: kept or None, last: new}
+
+    def _assignments(self) -> Mapping[cst.CSTNode, Replacement]:
+        names = list(dict.fromkeys(one.name for arm in self.arms for one in arm.side.assigned))
+        merged = [name for name in names if is_read_outside(self.spot, name, self.node)]
+        if not merged:
+            raise Declined("nothing that it assigns is read later")
+        if len(self.arms) > 1 or self.arms[-1].truth is None:
+            self._no_static()
+        arms = list(self.arms)
+        if arms[-1].truth is not None:
+            arms.append(_Arm(None, Side()))
+        self._check_order(merged, arms)
+        self._check_in_place(merged, arms)
+        lines = self._kept(self.arms, merged)
+        tests = self._tests(merged, lines)
+        for name in merged:
+            chosen = self._chosen(name, arms, tests)
+            lines.append(self._line(assignment(cst.Name(name), chosen.made).body[0]))
+        return self._in_place_of_node(lines)
+
+    # -- values -------------------------------------------------------------------------------------------------
+
+    def _names(self, side: Side, until: Assigned | None) -> dict[str, Kind]:
+        """What the names that a side has assigned stand for, in front of one of its assignments."""
+        kinds = dict(self.floats)
+        for one in side.assigned:
+            if one is until:
+                break
+            kinds[one.name] = kind_of(self.spot, one.value, dict(kinds))
+        return kinds
+
+    def _value(self, name: str, side: Side) -> Value:
+        one = side.value(name)
+        if one is None:
+            old = self.chooser.old(name, self.before.get(name))
+            return replace(old, kind=self.floats.get(name, old.kind))
+        if one.operator is not None:
+            old = self.chooser.old(name, self.before.get(name))
+            self.chooser.doubts[f"`{name}` is no longer changed in place"] = None
+            return Value(one.made, old.kind, old.fact, frozenset(read(one.made)), one.value)
+        return self.chooser.value(one.value, self._names(side, one))
+
+    def _chosen(self, name: str, arms: Sequence[_Arm], tests: Sequence[cst.BaseExpression]) -> Value:
+        made = self._value(name, arms[-1].side)
+        for arm, test in zip(reversed(arms[:-1]), reversed(tests), strict=True):
+            assert arm.truth is not None
+            value = self._value(name, arm.side)
+            if self.spot.code(value.made) != self.spot.code(made.made):
+                made = self.chooser.choose(arm.truth, test, value, made)
+        return made
+
+    def _chosen_return(self, arms: Sequence[_Arm]) -> Value:
+        made: Value | None = None
+        for arm in reversed(arms):
+            assert arm.side.returned is not None
+            value = self.chooser.value(arm.side.returned, self._names(arm.side, None))
+            made = (
+                value
+                if arm.truth is None or made is None
+                else self.chooser.choose(arm.truth, arm.truth.tensor, value, made)
+            )
+        assert made is not None
+        return made
+
+    # -- checks -------------------------------------------------------------------------------------------------
+
+    def _no_static(self) -> None:
+        if self.static:
+            raise Declined(f"`{self.spot.code(self.static[0])}` is no tensor, and there is another side")
+
+    def _check_messages(self) -> None:
+        """Declines where a message could not be kept for plain Python."""
+        for arm in self.arms:
+            for line in arm.side.messages:
+                called = cst.ensure_type(cst.ensure_type(line.body[0], cst.Expr).value, cst.Call)
+                code = self.spot.code(called.func)
+                if arm is not self.arms[0] or self.static:
+                    raise Declined(f"`{code}(...)` does more than assign a name")
+                for part in (self.node.test, *called.args):
+                    if (reason := why_missed(self.spot, part)) is not None:
+                        raise Declined(f"compiled code would leave `{code}` out, and {reason}")
+                self.chooser.doubts[f"`{code}` is not called in compiled code"] = None
+
+    def _message(self) -> list[cst.BaseStatement]:
+        """The messages of the first side, which plain Python still gives."""
+        lines = [line.deep_clone() for line in self.arms[0].side.messages]
+        if not lines:
+            return []
+        return [cst.If(and_not_compiling(self.spot, self.node.test), cst.IndentedBlock(lines))]
+
+    def _check_order(self, merged: Sequence[str], arms: Sequence[_Arm]) -> None:
+        """Declines where a value would be made of a name that already has its new value, or has it not yet."""
+        for arm in arms:
+            order = [one.name for one in arm.side.assigned]
+            for place, one in enumerate(arm.side.assigned):
+                for name in read(one.value):
+                    if name not in merged or name not in order or name == one.name:
+                        continue
+                    there = order.index(name) < place
+                    if one.name not in merged and there:
+                        raise Declined(f"`{one.name}` is made of the new `{name}`")
+                    if one.name in merged and there != (merged.index(name) < merged.index(one.name)):
+                        raise Declined(f"`{one.name}` and `{name}` are made of one another")
+
+    def _check_in_place(self, merged: Sequence[str], arms: Sequence[_Arm]) -> None:
+        aliases = set(merged)
+        for arm in arms:
+            aliases |= {one.value.value for one in arm.side.assigned if isinstance(one.value, cst.Name)}
+        changed = changed_in_place(self.spot, aliases, self.node)
+        if changed is not None:
+            self.chooser.doubts[f"`{changed}` is a copy, and is changed in place later"] = None
+
+    def _tests(self, merged: Sequence[str], lines: list[cst.BaseStatement]) -> list[cst.BaseExpression]:
+        """The code of each test: a name where it is needed more than once."""
+        tests = [arm.truth.tensor for arm in self.arms if arm.truth is not None]
+        if len(merged) == 1 or all(isinstance(test, cst.Name) and test.value not in merged for test in tests):
+            return tests
+        names: list[cst.BaseExpression] = []
+        for test in tests:
+            name = self._fresh("condition" if len(tests) == 1 else f"condition_{len(names) + 1}")
+            lines.append(self._line(assignment(cst.Name(name), copied(test)).body[0]))
+            names.append(cst.Name(name))
+        return names
+
+    def _fresh(self, name: str) -> str:
+        taken = {*written(self.function), *read(self.function)}
+        while name in taken:
+            name += "_"
+        return name
+
+    # -- lines --------------------------------------------------------------------------------------------------
+
+    def _kept(self, arms: Sequence[_Arm], merged: Sequence[str]) -> list[cst.BaseStatement]:
+        """The statements whose names no other place reads: they stay, in front of the choice."""
+        kept: dict[str, cst.BaseStatement] = {}
+        messages = self._message() if arms is self.arms else []
+        for arm in arms:
+            for one in arm.side.assigned:
+                if one.name in merged:
+                    continue
+                if one.name in kept or one.operator is not None or one.name in self.before:
+                    raise Declined(f"`{one.name}` has other values elsewhere")
+                assert arm.truth is not None or arm is arms[-1]
+                self.chooser.both_run(one.value, None, arm.truth or Truth((), one.value, False, True, ()))
+                self._check_limits(one.value)
+                kept[one.name] = one.line.deep_clone()
+        return [*messages, *kept.values()]
+
+    def _check_limits(self, value: cst.BaseExpression) -> None:
+        for tensor in asked_limits(self.spot, value):
+            if tensor not in self.floats:
+                self.chooser.doubts[f"it raises if `{tensor}` holds whole numbers"] = None
+
+    def _line(self, small: cst.BaseSmallStatement) -> cst.SimpleStatementLine:
+        deeper = len(self.spot.tree.module.default_indent) if self.static or self._is_elif() else 0
+        return fitted(cst.SimpleStatementLine([small]), self.spot, self.indent + deeper)
+
+    def _is_elif(self) -> bool:
+        return isinstance(self.spot.parent(self.node), cst.If)
+
+    def _comments(self, statement: cst.If | cst.SimpleStatementLine) -> list[cst.EmptyLine]:
+        return [line for line in statement.leading_lines if line.comment is not None]
+
+    def arms_comments(self, arms: Sequence[_Arm]) -> list[cst.EmptyLine]:
+        """The comments of all sides whose statements are gone, and those behind the tests."""
+        found: list[cst.EmptyLine] = []
+        heads: cst.If | cst.Else | None = self.node
+        for arm in arms:
+            if heads is not None and isinstance(heads.body, cst.IndentedBlock):
+                if heads.body.header.comment is not None:
+                    found.append(cst.EmptyLine(comment=heads.body.header.comment))
+                heads = heads.orelse if isinstance(heads, cst.If) else None
+            found += arm.side.comments
+        return found
+
+    def _in_place_of_node(self, lines: list[cst.BaseStatement]) -> Mapping[cst.CSTNode, Replacement]:
+        there = [line for one in lines for line in getattr(one, "leading_lines", ())]
+        texts = {line.comment.value for line in there if line.comment is not None}
+        texts |= {
+            one.trailing_whitespace.comment.value
+            for one in lines
+            if isinstance(one, cst.SimpleStatementLine) and one.trailing_whitespace.comment is not None
+        }
+        comments = [one for one in self.arms_comments(self.arms) if one.comment and one.comment.value not in texts]
+        first = lines[0]
+        own = [*comments, *getattr(first, "leading_lines", ())]
+        if self.static or self._is_elif():
+            lines[0] = first.with_changes(leading_lines=_copies(own))
+            block = cst.IndentedBlock(lines)
+            if self._is_elif():
+                if self.static:
+                    block = cst.IndentedBlock([cst.If(joined_and(self.static), block)])
+                return {self.node: cst.Else(block, leading_lines=_copies(self.node.leading_lines))}
+            made = cst.If(joined_and(self.static), block, leading_lines=_copies(self.node.leading_lines))
+            return {self.node: made}
+        lines[0] = first.with_changes(leading_lines=_copies([*self.node.leading_lines, *own]))
+        return {self.node: lines}
+
+
+def _copies(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
+    return [line.deep_clone() for line in lines]
+
+
+def _difference(chooser: Chooser) -> str | None:
+    return "; ".join(list(chooser.doubts)[:2]) or None

@@ -1,0 +1,83 @@
+"""``if torch.rand([]) < p`` → ``if p > 0 and torch.rand([]) < p``.
+
+What ``torch.rand`` draws is at least 0, so nothing is less than a probability of 0: the test has the same outcome.
+Where the probability is 0, as it is by default for layer drop and its kin, Dynamo knows the outcome and need not look
+at the number.  The number is drawn as before, so the random state stays the same too.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees.build import and_list, joined_and, operand, operand_of_and
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.origins import defined
+from breakscan.trees.spot import Spot
+
+_NO_PROBABILITY = ("tensor", "number", "container", "none", "module", "function", "class")
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The comparison behind a test of the probability alone."""
+    test = _comparison(spot)
+    number, probability = _sides(test)
+    drawn = defined(spot, number)
+    if not isinstance(drawn, cst.Call) or spot.dotted(drawn.func) != "torch.rand":
+        raise Declined("what is compared is not drawn by `torch.rand`")
+    if drawn is number:
+        raise Declined("the number is drawn in the test itself, and would not be drawn any more")
+    if not isinstance(probability, cst.Attribute | cst.Name) or spot.fact(probability).kind in _NO_PROBABILITY:
+        raise Declined(f"`{spot.code(probability)}` is no plain Python number")
+    asked = cst.Comparison(operand(probability), [cst.ComparisonTarget(cst.GreaterThan(), cst.Integer("0"))])
+    code = cst.Module([]).code_for_node(asked)
+    whole = _whole_test(spot, test)
+    tests = and_list(whole)
+    if any(spot.code(one).strip("()") == code for one in tests):
+        raise Declined(f"it breaks only where `{code}` already")
+    if whole is test:
+        made: cst.BaseExpression = cst.BooleanOperation(asked, cst.And(), operand_of_and(test))
+        in_parentheses = bool(test.lpar) or isinstance(spot.parent(test), cst.BooleanOperation | cst.UnaryOperation)
+    else:
+        before = tests[: tests.index(test)]
+        made = cst.BooleanOperation(joined_and([*before, asked]), cst.And(), test.deep_clone())
+        for one in tests[len(before) + 1 :]:
+            made = cst.BooleanOperation(made, cst.And(), one.deep_clone())
+        in_parentheses = bool(whole.lpar)
+    if in_parentheses:
+        made = made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    return Edit({whole: made}, remains=code)
+
+
+def _comparison(spot: Spot) -> cst.Comparison:
+    """The comparison in a test, or in what a name that is tested was assigned: ``self.training and drawn < p``."""
+    test = spot.node
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        test = test.expression
+    if isinstance(test, cst.Name):
+        test = defined(spot, test)
+    found = [one for one in m.findall(test, m.Comparison()) if isinstance(one, cst.Comparison)]
+    tensors = [one for one in found if spot.fact(one).kind == "tensor"]
+    if len(tensors) != 1 or len(tensors[0].comparisons) != 1:
+        raise Declined("the test is no comparison of one random number with a probability")
+    return tensors[0]
+
+
+def _sides(test: cst.Comparison) -> tuple[cst.BaseExpression, cst.BaseExpression]:
+    """The drawn number, and what it must be less than."""
+    target = test.comparisons[0]
+    if isinstance(target.operator, cst.LessThan):
+        return test.left, target.comparator
+    if isinstance(target.operator, cst.GreaterThan):
+        return target.comparator, test.left
+    raise Declined("only `<` is false for every number that is drawn where the probability is 0")
+
+
+def _whole_test(spot: Spot, test: cst.BaseExpression) -> cst.BaseExpression:
+    """The largest ``and`` that the comparison is an operand of."""
+    whole = test
+    while isinstance(above := spot.parent(whole), cst.BooleanOperation) and isinstance(above.operator, cst.And):
+        if whole.lpar and whole is not test:
+            break
+        whole = above
+    return whole

@@ -1,0 +1,118 @@
+"""Makes new code.  Every node that is taken over from the tree is copied: a tree must not hold a node twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+import libcst.matchers as m
+
+_NEGATED: dict[type[cst.BaseCompOp], cst.BaseCompOp] = {
+    cst.Equal: cst.NotEqual(),
+    cst.NotEqual: cst.Equal(),
+}
+_ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.BaseNumber, cst.SimpleString, cst.List, cst.Dict)
+
+
+def copied(node: cst.BaseExpression) -> cst.BaseExpression:
+    """A copy of an expression, without the parentheses around it."""
+    made = node.deep_clone()
+    return made.with_changes(lpar=(), rpar=()) if not isinstance(made, cst.Tuple | cst.GeneratorExp) else made
+
+
+def operand(node: cst.BaseExpression) -> cst.BaseExpression:
+    """A copy of an expression that can stand beside any operator or dot: in parentheses where it needs them."""
+    made = copied(node)
+    if isinstance(made, _ATOMS) or (isinstance(made, cst.Tuple | cst.GeneratorExp) and made.lpar):
+        return made
+    return made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+
+def argument(node: cst.BaseExpression, keyword: str | None = None) -> cst.Arg:
+    """A copy of an expression as an argument of a call."""
+    if keyword is None:
+        return cst.Arg(copied(node))
+    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    return cst.Arg(copied(node), cst.Name(keyword), equal)
+
+
+def call(function: cst.BaseExpression, *arguments: cst.BaseExpression, **named: cst.BaseExpression) -> cst.Call:
+    """A call with copies of its arguments."""
+    given = [argument(one) for one in arguments]
+    given += [argument(one, keyword) for keyword, one in named.items()]
+    return cst.Call(operand(function), given)
+
+
+def method(receiver: cst.BaseExpression, name: str, *arguments: cst.BaseExpression) -> cst.Call:
+    """``receiver.name(arguments)``."""
+    return call(cst.Attribute(operand(receiver), cst.Name(name)), *arguments)
+
+
+def binary(left: cst.BaseExpression, operator: cst.BaseBinaryOp, right: cst.BaseExpression) -> cst.BinaryOperation:
+    """``left operator right``, each in parentheses where it needs them."""
+    return cst.BinaryOperation(operand(left), operator, operand(right))
+
+
+def inverted(test: cst.BaseExpression) -> cst.BaseExpression:
+    """The opposite of a boolean tensor, elementwise: ``~t``, ``t`` for ``~t``, ``a != b`` for ``a == b``.
+
+    ``<`` and its kin are not turned round, for a NaN makes both false.
+    """
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.BitInvert | cst.Not):
+        return copied(test.expression)
+    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+        other = _NEGATED.get(type(test.comparisons[0].operator))
+        if other is not None:
+            return _with_operator(test, other)
+    return cst.UnaryOperation(cst.BitInvert(), operand(test))
+
+
+def _with_operator(test: cst.Comparison, operator: cst.BaseCompOp) -> cst.BaseExpression:
+    target = test.comparisons[0]
+    return cst.Comparison(operand(test.left), [cst.ComparisonTarget(operator, operand(target.comparator))])
+
+
+def assignment(target: cst.BaseExpression, value: cst.BaseExpression) -> cst.SimpleStatementLine:
+    """``target = value``."""
+    made = cst.Assign([cst.AssignTarget(copied(target))], value)  # type: ignore[arg-type]
+    return cst.SimpleStatementLine([made])
+
+
+def expression(code: str) -> cst.BaseExpression:
+    """The expression of a piece of code."""
+    return cst.parse_expression(code)
+
+
+def statements(code: str) -> Sequence[cst.BaseStatement]:
+    """The statements of a piece of code."""
+    return list(cst.parse_module(code).body)
+
+
+def with_leading_lines(statement: cst.BaseStatement, like: cst.BaseStatement) -> cst.BaseStatement:
+    """A statement with the blank lines and comments that stand above another one."""
+    lines = getattr(like, "leading_lines", ())
+    return statement.with_changes(leading_lines=[line.deep_clone() for line in lines])
+
+
+def and_list(test: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The operands of ``a and b and c``, else the test alone."""
+    if m.matches(test, m.BooleanOperation(operator=m.And())):
+        both = cst.ensure_type(test, cst.BooleanOperation)
+        return [*and_list(both.left), *and_list(both.right)]
+    return [test]
+
+
+def joined_and(tests: Sequence[cst.BaseExpression]) -> cst.BaseExpression:
+    """``a and b and c`` of copies."""
+    made = copied(tests[0])
+    for test in tests[1:]:
+        left, right = (made if isinstance(made, cst.BooleanOperation) else operand_of_and(made)), operand_of_and(test)
+        made = cst.BooleanOperation(left, cst.And(), right)
+    return made
+
+
+def operand_of_and(test: cst.BaseExpression) -> cst.BaseExpression:
+    """A copy that can be an operand of ``and``: in parentheses only where ``and`` binds closer."""
+    if isinstance(test, cst.IfExp | cst.Lambda | cst.NamedExpr | cst.BooleanOperation):
+        return operand(test)
+    return copied(test)

@@ -1,0 +1,173 @@
+"""``breakscan fix`` as people run it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from referencing import Registry, Resource
+
+import breakscan as package
+from breakscan.repair.registry import rewrite_ids
+
+SCHEMAS = Path(package.__file__).parent / "schemas"
+
+COPIES = """import copy
+
+import torch
+
+
+class Block(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        y = x.sin()
+        kept = copy.deepcopy(y)  # for later
+        return y.cos() + kept
+"""
+FIXED = COPIES.replace("copy.deepcopy(y)", "y.detach().clone()")
+
+
+@pytest.fixture
+def copies(folder: Path) -> Path:
+    for path in folder.glob("*.py"):
+        path.unlink()
+    (folder / "copies.py").write_text(COPIES, encoding="utf-8")
+    return folder / "copies.py"
+
+
+def test_without_unsafe_it_is_only_named(breakscan: Callable[..., Any], copies: Path) -> None:
+    done = breakscan("fix", ".")
+    assert (done.status, done.out) == (0, "")
+    assert "copies.py:9:16  BRK409 deepcopy-of-tensor  unsafe\n   clone: the copy of a tensor" in done.err
+    assert "1 finding to rewrite with --unsafe (1 file checked, torch 2.13).\n" in done.err
+    assert copies.read_text() == COPIES
+
+
+def test_the_diff_is_one_that_git_applies(breakscan: Callable[..., Any], copies: Path) -> None:
+    done = breakscan("fix", "--unsafe", ".")
+    assert done.status == 1
+    assert (
+        "-        kept = copy.deepcopy(y)  # for later\n+        kept = y.detach().clone()  # for later\n" in done.out
+    )
+    assert copies.read_text() == COPIES
+    assert done.err.endswith(
+        "Would rewrite 1 finding in 1 file; --write changes the files (1 file checked, torch 2.13).\n"
+    )
+    subprocess.run(["git", "apply", "-"], input=done.out, text=True, cwd=copies.parent, check=True)
+    assert copies.read_text() == FIXED
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (COPIES.replace("\n", "\r\n").encode(), FIXED.replace("\n", "\r\n").encode()),
+        (b"\xef\xbb\xbf" + COPIES.encode(), b"\xef\xbb\xbf" + FIXED.encode()),
+        (COPIES.rstrip().encode(), FIXED.rstrip().encode()),
+        (b"# coding: latin-1\n# \xe9\n" + COPIES.encode(), b"# coding: latin-1\n# \xe9\n" + FIXED.encode()),
+    ],
+)
+@pytest.mark.parametrize("way", ["git", "write"])
+def test_bytes_that_are_no_code_stay(
+    process: Callable[..., Any], copies: Path, before: bytes, after: bytes, way: str
+) -> None:
+    copies.write_bytes(before)
+    if way == "write":
+        assert process("fix", "--unsafe", "--write", "copies.py").status == 0
+    else:
+        patch = copies.parent / "change.patch"
+        assert process("fix", "--unsafe", "-o", "change.patch", "copies.py").status == 1
+        data = patch.read_bytes()
+        if b"coding" in before:
+            data = data.decode().encode("latin-1")  # the diff is UTF-8, as its output is
+        subprocess.run(["git", "apply", "-"], input=data, cwd=copies.parent, check=True)
+    assert copies.read_bytes() == after
+
+
+def test_written_files_are_done_with(breakscan: Callable[..., Any], copies: Path) -> None:
+    done = breakscan("fix", "--unsafe", "--write", ".")
+    assert (done.status, done.out) == (0, "")
+    assert "copies.py:9:16  BRK409 deepcopy-of-tensor  rewritten" in done.err
+    assert done.err.endswith("Rewrote 1 finding in 1 file (1 file checked, torch 2.13).\n")
+    assert copies.read_text() == FIXED
+    again = breakscan("fix", "--unsafe", "--write", ".")
+    assert (again.status, again.out, again.err) == (0, "", "Nothing to rewrite (1 file checked, torch 2.13).\n")
+    assert breakscan("check", ".").status == 0
+
+
+def test_a_comment_that_silences_a_finding_keeps_it(breakscan: Callable[..., Any], copies: Path) -> None:
+    copies.write_text(COPIES.replace("# for later", "# breakscan: ignore[BRK409]"))
+    assert breakscan("fix", "--unsafe", ".").err == "Nothing to rewrite (1 file checked, torch 2.13).\n"
+
+
+def test_rules_and_rewrites_can_be_chosen(breakscan: Callable[..., Any], copies: Path) -> None:
+    assert breakscan("fix", "--unsafe", "--select", "BRK1", ".").status == 0
+    assert breakscan("fix", "--unsafe", "--select", "BRK409", ".").status == 1
+    assert breakscan("fix", "--unsafe", "--rewrite", "where,clone", ".").status == 1
+    done = breakscan("fix", "--unsafe", "--rewrite", "where", ".")
+    assert (done.status, done.err) == (0, "Nothing to rewrite (1 file checked, torch 2.13).\n")
+
+
+def test_an_unknown_rewrite_is_an_error(breakscan: Callable[..., Any], copies: Path) -> None:
+    done = breakscan("fix", "--rewrite", "clon", ".")
+    assert done.status == 2
+    assert "there is no rewrite 'clon': did you mean clone?" in done.err
+
+
+def test_one_bad_file_keeps_none_of_the_others_back(breakscan: Callable[..., Any], copies: Path) -> None:
+    (copies.parent / "bad.py").write_text("import torch\ndef f(:\n")
+    done = breakscan("fix", "--unsafe", "--write", ".")
+    assert done.status == 2
+    assert "bad.py:2:7  cannot be parsed: invalid syntax" in done.err
+    assert copies.read_text() == FIXED
+
+
+def test_a_file_that_cannot_be_written_is_named(breakscan: Callable[..., Any], copies: Path) -> None:
+    other = copies.parent / "other.py"
+    other.write_text(COPIES)
+    copies.chmod(0o444)
+    done = breakscan("fix", "--unsafe", "--write", ".")
+    assert done.status == 2
+    assert "copies.py:9:16  BRK409 deepcopy-of-tensor  not written" in done.err
+    assert "copies.py:1:1  cannot be written: the file is read-only; nothing was changed\n" in done.err
+    assert "Rewrote 1 finding in 1 file" in done.err
+    assert (copies.read_text(), other.read_text()) == (COPIES, FIXED)
+
+
+def test_json(breakscan: Callable[..., Any], copies: Path) -> None:
+    schemas = {path.name: json.loads(path.read_text()) for path in SCHEMAS.glob("*.schema.json")}
+    known = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in schemas.items())
+    validator = jsonschema.Draft202012Validator(schemas["fix.schema.json"], registry=known)
+    (copies.parent / "bad.py").write_text("def f(:\n")
+    held = breakscan("fix", "--format", "json", ".").json
+    validator.validate(held)
+    assert held["summary"] == {"files": 2, "changed": 0, "applied": 0, "unsafe": 1, "declined": 0, "without": 0}
+    done = breakscan("fix", "--unsafe", "--write", "--format", "json", ".").json
+    validator.validate(done)
+    (file,) = done["files"]
+    assert (file["path"], file["changed"], file["written"]) == ("copies.py", True, True)
+    assert "+        kept = y.detach().clone()  # for later\n" in file["diff"]
+    (applied,) = file["applied"]
+    assert applied["finding"]["rewrite"] == {"id": "clone", "safety": "unsafe"}
+    assert applied["finding"]["site"]["line"] == 9
+    assert [error["path"] for error in done["errors"]] == ["bad.py"]
+
+
+def test_many_files_are_repaired_in_processes(process: Callable[..., Any], copies: Path) -> None:
+    for number in range(6):
+        (copies.parent / f"copies{number}.py").write_text(COPIES)
+    done = process("fix", "--unsafe", "--write", "-j", "2", ".")
+    assert done.status == 0
+    assert "Rewrote 7 findings in 7 files (7 files checked" in done.err
+    assert {path.read_text() for path in copies.parent.glob("*.py")} == {FIXED}
+
+
+def test_every_id_of_a_rule_has_its_rewrite() -> None:
+    from breakscan.rulebook.library import load_library
+
+    named = {one for rule in load_library() for one in rule.rewrites}
+    assert named <= set(rewrite_ids()), "a rule names a rewrite that is not there"
+    assert set(rewrite_ids()) <= named, "no rule names this rewrite"

@@ -1,0 +1,70 @@
+"""The cases of the rewrites: Markdown files in ``cases/``, one a rewrite, named by its id.
+
+A case is a section::
+
+    ## two arms
+    ```python before
+    import torch
+
+
+    def f(x: torch.Tensor): ...
+    ```
+    ```python after unsafe
+    ...
+    ```
+
+with the text behind the rewrite (``safe`` or ``unsafe``), or with what it says where it declines::
+
+    ```text declines
+    one side returns no tensor
+    ```
+
+A case that is applied is run on both sides too, with the arguments that a third block lists, ``python inputs``: an
+expression of a list of tuples.  By default ``f`` gets one vector of four numbers, several times.  The words behind
+``before`` may be ``not-run`` (what it needs is not there), ``raises`` (the old side may raise where the new one does
+not) and ``still-breaks`` (Dynamo breaks elsewhere in it as well).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "cases"
+_SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
+_BLOCK = re.compile(r"^```(?:python|text) (\w+)(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
+INPUTS = "[(torch.tensor([-2.0, -0.5, 0.5, 2.0]),), (torch.ones(4),), (-torch.ones(4),), (torch.zeros(4),)]"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case.  ``after`` is None where the rewrite declines, with ``reason``."""
+
+    rewrite: str
+    name: str
+    words: frozenset[str]
+    before: str
+    after: str | None
+    safe: bool
+    reason: str | None
+    inputs: str
+
+    def __str__(self) -> str:
+        return f"{self.rewrite}-{self.name.replace(' ', '-')}"
+
+
+def cases() -> Iterator[Case]:
+    """All cases, in the order of their files."""
+    for path in sorted(FOLDER.glob("*.md")):
+        parts = _SECTION.split(path.read_text(encoding="utf-8"))[1:]
+        for name, body in zip(parts[::2], parts[1::2], strict=True):
+            blocks = {kind: (words.split(), text) for kind, words, text in _BLOCK.findall(body)}
+            assert {"before", "after"} <= blocks.keys() or {"before", "declines"} <= blocks.keys(), f"{path}: {name}"
+            words, before = blocks["before"]
+            safety, after = blocks.get("after", ([], None))
+            assert after is None or safety in (["safe"], ["unsafe"]), f"{path.name}: {name}"
+            reason = blocks["declines"][1].strip() if "declines" in blocks else None
+            inputs = blocks.get("inputs", ([], INPUTS))[1]
+            yield Case(path.stem, name, frozenset(words), before, after, safety == ["safe"], reason, inputs)

@@ -1,0 +1,32 @@
+"""Under ``fullgraph=True`` a helper that is left to Python would be an error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from breakscan.config import load_settings
+from breakscan.repair.plan import Wanted, repair_file
+
+TEXT = """import torch
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    for _ in range(2):
+        if y.sum() > 1:
+            y = y / 2
+    return y.cos()
+"""
+
+
+def test_it_declines_for_a_full_graph(tmp_path: Path) -> None:
+    path = tmp_path / "case.py"
+    path.write_text(TEXT, encoding="utf-8")
+    settings = load_settings(tmp_path, None, target_torch="2.13", no_cache=True)
+    settings = replace(settings, regions="all", fullgraph=True)
+    found = repair_file(path, (), settings, Wanted(unsafe=True, ids=frozenset({"disable-helper"})))
+    assert not found.changed
+    assert {why for one in found.refused for _, why in one.reasons} == {
+        "with fullgraph=True nothing may be left to Python"
+    }
