@@ -17,9 +17,10 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+from breakscan.analysis.check import check_paths
 from breakscan.config import load_settings
-from breakscan.repair.plan import Wanted
-from breakscan.repair.repair import repair_paths
+from breakscan.repair.plan import Wanted, repair_file
+from breakscan.repair.repair import roots_of
 from breakscan.repair.result import FileRepair
 
 JUDGEMENTS = ("yes", "partly", "no", "case")
@@ -40,7 +41,9 @@ def answer(repair: FileRepair | None, line: int, rule: str | None) -> tuple[str,
             return ("unsafe" if one.difference else "safe"), words
     for refused in repair.refused:
         if holds(refused.finding):
-            return "declined", f"{refused.finding.rule} " + "; ".join(f"{i}: {why}" for i, why in refused.reasons)
+            return "declined", f"{refused.finding.rule} " + "; ".join(
+                f"{one.rewrite}: {one.text}" for one in refused.reasons
+            )
     for finding in repair.without:
         if holds(finding):
             return "no rewrite", finding.rule
@@ -66,10 +69,9 @@ def main() -> None:
         paths = {name: (root / name).absolute() for name in broken if (root / name).exists()}
         os.chdir(root)
         settings = replace(load_settings(root, None, target_torch="2.13", no_cache=True), regions="all")
-        repairs = {
-            one.path: one
-            for one in repair_paths(list(paths.values()), settings, Wanted(unsafe=True), jobs=arguments.jobs).files
-        }
+        found = check_paths([*root.rglob("*.py")], settings, jobs=arguments.jobs)
+        roots = {path: of for path, of in roots_of(found).items() if path in set(paths.values())}
+        repairs = {path: repair_file(path, tuple(of), settings, Wanted(unsafe=True)) for path, of in roots.items()}
         counts: Counter[tuple[str, str]] = Counter()
         for name, path in paths.items():
             for entry in broken[name]:

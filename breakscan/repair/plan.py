@@ -14,18 +14,18 @@ from breakscan.findings import Finding, RewriteOffer, SourceError, Verdict
 from breakscan.repair.apply import applied, overlap
 from breakscan.repair.lines import LineMap
 from breakscan.repair.registry import load_rewrite
-from breakscan.repair.result import Applied, FileRepair, Refused
+from breakscan.repair.result import Applied, FileRepair, Reason, Refused
 from breakscan.rulebook.library import load_library
 from breakscan.source.module import SourceModule, SourceProblem, decode_source, read_source
 from breakscan.source.paths import display_path
-from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.edit import Declined, Edit, OtherForm
 from breakscan.trees.spot import FileTree, Spot
 
 MOST_ROUNDS = 60
 """A file with more edits that lie in one another is left half mended, and the rest is offered the next time."""
 
-LAST_RESORTS = frozenset({"disable-helper"})
-"""Rewrites that leave a break, a milder one."""
+LAST_RESORTS = ("disable-helper", "disable-function")
+"""Rewrites that leave a break, a milder one: tried when all others are through."""
 
 Key = tuple[str, str | None, str]
 """A finding whatever its line: rule, function and text."""
@@ -120,6 +120,7 @@ class _Planner:
 
     def _choose(self, tree: FileTree, seen: Study) -> list[_Chosen]:
         """The edits of this round, none of which overlaps another; notes what becomes of the other findings."""
+        offered: list[_Chosen] = []
         chosen: list[_Chosen] = []
         self.held, self.refused, self.without = [], [], []
         lines = LineMap(self.before, seen.module.text)
@@ -133,15 +134,18 @@ class _Planner:
                 if not self._offered(finding):
                     self.without.append(lines.moved(finding))
                 continue
-            safe, unsafe, reasons = self._try(tree, seen.module, finding, ids)
+            safe, unsafe, reasons = self._try(tree, seen, finding, ids)
             best = safe or (unsafe if self.wanted.unsafe else None)
             if best is not None:
-                if not any(overlap(tree, best.edit, other.edit) for other in chosen):
-                    chosen.append(best)
+                offered.append(best)
             elif unsafe is not None:
                 self.held.append(self._as_applied(unsafe, lines))
             else:
                 self.refused.append(Refused(lines.moved(finding), tuple(reasons)))
+        better = [one for one in offered if one.rewrite not in LAST_RESORTS]
+        for one in better or offered:
+            if not any(overlap(tree, one.edit, other.edit) for other in chosen):
+                chosen.append(one)
         return chosen
 
     def _offered(self, finding: Finding) -> tuple[str, ...]:
@@ -152,41 +156,43 @@ class _Planner:
         return [one for one in self._offered(finding) if self.wanted.ids is None or one in self.wanted.ids]
 
     def _try(
-        self, tree: FileTree, module: SourceModule, finding: Finding, ids: Collection[str]
-    ) -> tuple[_Chosen | None, _Chosen | None, list[tuple[str, str]]]:
+        self, tree: FileTree, seen: Study, finding: Finding, ids: Collection[str]
+    ) -> tuple[_Chosen | None, _Chosen | None, list[Reason]]:
         """The first safe edit, the first unsafe one, and why the other rewrites decline.
 
         What only softens the break is not tried where another rewrite removes it, if only an unsafe one.
         """
         unsafe: _Chosen | None = None
-        reasons: list[tuple[str, str]] = []
+        reasons: list[Reason] = []
         for one in sorted(ids, key=lambda one: one in LAST_RESORTS):
             if unsafe is not None and one in LAST_RESORTS:
                 break
-            found = self._edit(tree, module, finding, one)
-            if isinstance(found, str):
-                reasons.append((one, found))
+            found = self._edit(tree, seen, finding, one)
+            if isinstance(found, Reason):
+                reasons.append(found)
             elif found.edit.is_safe:
                 return found, None, reasons
             else:
                 unsafe = unsafe or found
         return None, unsafe, reasons
 
-    def _edit(self, tree: FileTree, module: SourceModule, finding: Finding, rewrite: str) -> _Chosen | str:
+    def _edit(self, tree: FileTree, seen: Study, finding: Finding, rewrite: str) -> _Chosen | Reason:
         """What a rewrite makes of a finding, or why it declines."""
-        reason = self.failed.get((_key(finding, module), rewrite))
+        reason = self.failed.get((_key(finding, seen.module), rewrite))
         node = tree.at(finding.site)
         if reason is not None or node is None:
-            return reason or "nothing stands at the site"
-        spot = Spot(tree, finding, node, self.torch, self.settings.fullgraph)
+            return Reason(rewrite, reason or "nothing stands at the site")
+        others = [other for other in seen.findings if other.function == finding.function]
+        spot = Spot(tree, finding, node, self.torch, self.settings.fullgraph, others)
         try:
             edit = load_rewrite(rewrite)(spot)
         except Declined as declined:
-            return str(declined)
+            return Reason(rewrite, str(declined), not isinstance(declined, OtherForm) and rewrite not in LAST_RESORTS)
         except Exception as error:
             # A fault of ours at one site must not cost the user the repair of all the others.
             where = traceback.extract_tb(error.__traceback__)[-1]
-            return f"a bug in breakscan, please report it: {error!r} in {Path(where.filename).name}:{where.lineno}"
+            at = f"{error!r} in {Path(where.filename).name}:{where.lineno}"
+            return Reason(rewrite, f"a bug in breakscan, please report it: {at}")
         return _Chosen(finding, rewrite, edit, frozenset(spot.imports))
 
     def _take(self, tree: FileTree, seen: Study, chosen: list[_Chosen]) -> tuple[str, Study]:
@@ -202,7 +208,7 @@ class _Planner:
                 useless = dict.fromkeys(range(len(chosen)), "the new text cannot be parsed")
             if after is not None and not useless:
                 lines = LineMap(self.before, seen.module.text)
-                self.applied += [self._as_applied(one, lines) for one in chosen]
+                self.applied += [self._as_applied(one, lines) for one in (*chosen, *_along(tree, seen, after, chosen))]
                 self.remaining |= {_key(one.finding, seen.module) for one in chosen if one.edit.remains}
                 return text, after
             if len(useless) == len(chosen) > 1:
@@ -218,6 +224,22 @@ class _Planner:
         offer = RewriteOffer(one.rewrite, "safe" if one.edit.is_safe else "unsafe")
         finding = replace(lines.moved(one.finding), rewrite=offer)
         return Applied(finding, one.rewrite, one.edit.difference, one.edit.remains)
+
+
+def _along(tree: FileTree, before: Study, after: Study, chosen: Sequence[_Chosen]) -> list[_Chosen]:
+    """The findings that an edit of another one has mended on the way, each as if it had been its own."""
+    own = {id(one.finding) for one in chosen}
+    left = Counter(_key(finding, after.module) for finding in after.findings)
+    along = []
+    for finding in before.findings:
+        key = _key(finding, before.module)
+        if left[key]:
+            left[key] -= 1
+        elif id(finding) not in own:
+            site = finding.site.line, finding.site.column
+            spans = ((one, tree.span(node)) for one in chosen for node in one.edit.replace)
+            along += [replace(one, finding=finding) for one, at in spans if at[:2] <= site <= at[2:]][:1]
+    return along
 
 
 def _useless(before: Study, after: Study, chosen: Sequence[_Chosen]) -> dict[int, str]:

@@ -44,7 +44,7 @@ def repair_paths(
     """
     progress = progress or Progress()
     found = check_paths(files, settings, on_progress=progress.checked, jobs=jobs)
-    roots = _roots(found)
+    roots = roots_of(found)
     tasks = [(path, tuple(sorted(of))) for path, of in sorted(roots.items())]
     repairs: list[FileRepair] = []
     for done, repair in enumerate(_repairs(tasks, settings, wanted, jobs), 1):
@@ -56,7 +56,7 @@ def repair_paths(
     return Repair(tuple(repairs), tuple(ordered), found.files, found.torch, found.fullgraph)
 
 
-def _roots(found: CheckResult) -> dict[Path, set[Path]]:
+def roots_of(found: CheckResult) -> dict[Path, set[Path]]:
     """The files to repair, each with those from which the compiler gets there."""
     roots: dict[Path, set[Path]] = {}
     for finding in found.findings:

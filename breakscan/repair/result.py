@@ -20,11 +20,20 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a rewrite declines; ``near`` is False where it is about code of another form, or only a last resort."""
+
+    rewrite: str
+    text: str
+    near: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """A finding that stays, with the reason of each rewrite that was tried."""
 
     finding: Finding
-    reasons: tuple[tuple[str, str], ...]
+    reasons: tuple[Reason, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def _file(file: FileRepair, written: bool) -> dict[str, Any]:
         "declined": [
             {
                 "finding": finding_object(refused.finding),
-                "reasons": [{"rewrite": rewrite, "reason": reason} for rewrite, reason in refused.reasons],
+                "reasons": [{"rewrite": one.rewrite, "reason": one.text} for one in refused.reasons],
             }
             for refused in file.refused
         ],

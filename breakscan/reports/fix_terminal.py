@@ -8,7 +8,6 @@ from rich.console import Console
 from rich.text import Text
 
 from breakscan.findings import Finding, SourceError
-from breakscan.repair.plan import LAST_RESORTS
 from breakscan.repair.result import Applied, FileRepair, Refused, Repair
 from breakscan.reports.codeframe import paragraph
 from breakscan.reports.console import report_console
@@ -40,12 +39,11 @@ def _notes(file: FileRepair, failed: bool, console: Console) -> list[Text]:
 
 
 def _reasons(refused: Refused) -> str:
-    """Why each rewrite declines, each reason once; that of a last resort only where there is no other."""
-    reasons = [one for one in refused.reasons if one[0] not in LAST_RESORTS] or refused.reasons
+    """Why the rewrites that come nearest decline, each reason once."""
     by_reason: dict[str, list[str]] = {}
-    for rewrite, reason in reasons:
-        by_reason.setdefault(reason, []).append(rewrite)
-    return "; ".join(f"{', '.join(rewrites)}: {reason}" for reason, rewrites in by_reason.items())
+    for reason in [one for one in refused.reasons if one.near] or refused.reasons:
+        by_reason.setdefault(reason.text, []).append(reason.rewrite)
+    return "; ".join(f"{', '.join(rewrites)}: {text}" for text, rewrites in by_reason.items())
 
 
 def _words(one: Applied) -> str:

@@ -10,7 +10,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.trees import build
-from breakscan.trees.edit import Declined, Edit, Replacement
+from breakscan.trees.edit import Declined, Edit, OtherForm, Replacement
 from breakscan.trees.masked import ELEMENTWISE, is_scalar
 from breakscan.trees.names import written
 from breakscan.trees.origins import is_bound_once, is_read, origin
@@ -25,7 +25,7 @@ def rewrite(spot: Spot) -> Edit:
     """The test of all values."""
     node = spot.node
     if not isinstance(node, cst.Call):
-        raise Declined("it is no call")
+        raise OtherForm("it is no call")
     tensor = _tensor(spot, node)
     if _is_indifferent(spot, node):
         return Edit({node: build.operand(tensor)})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.trees.build import copied
-from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.edit import Declined, Edit, OtherForm
 from breakscan.trees.spot import Spot
 
 _SINCE = (2, 11)
@@ -19,7 +19,7 @@ def rewrite(spot: Spot) -> Edit:
     """The operator that prints, with a text whose fields the values fill."""
     node = spot.node
     if not isinstance(node, cst.Call) or spot.dotted(node.func) != "print":
-        raise Declined("the site is no call of `print`")
+        raise OtherForm("the site is no call of `print`")
     if tuple(int(one) for one in spot.torch_version.split(".")[:2]) < _SINCE:
         raise Declined(f"torch {spot.torch_version} has no operator that prints")
     if not isinstance(spot.parent(node), cst.Expr):

@@ -11,7 +11,7 @@ import libcst as cst
 from breakscan.trees.assertions import asserted_test
 from breakscan.trees.build import operand_of_and
 from breakscan.trees.checks import check_of
-from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.edit import Declined, Edit, OtherForm
 from breakscan.trees.spot import Spot
 
 _DIFFERENCE = "the outcome is a tensor, not a Python bool"
@@ -29,7 +29,7 @@ def rewrite(spot: Spot) -> Edit:
         )
     node = spot.node
     if not isinstance(node, cst.Call | cst.Comparison):
-        raise Declined("no comparison stands at the site")
+        raise OtherForm("no comparison stands at the site")
     value: cst.BaseExpression = node
     if _is_not(spot.parent(node)):
         value = cst.ensure_type(spot.parent(node), cst.UnaryOperation)

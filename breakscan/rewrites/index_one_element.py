@@ -11,7 +11,7 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.trees.build import method
-from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.edit import Declined, Edit, OtherForm
 from breakscan.trees.numbers import is_number, written_number
 from breakscan.trees.one_element import element_edit
 from breakscan.trees.origins import defined
@@ -38,7 +38,7 @@ def _index(spot: Spot) -> tuple[cst.Subscript, cst.BaseExpression]:
     """The subscript and the 0-d tensor in it that the site speaks of."""
     node = spot.node if isinstance(spot.node, cst.Subscript) else spot.enclosing(cst.Subscript)
     if node is None:
-        raise Declined("there is no index at the site")
+        raise OtherForm("there is no index at the site")
     indices = [element.slice.value for element in node.slice if isinstance(element.slice, cst.Index)]
     tensors = [one for one in indices if spot.fact(one).is_tensor and spot.fact(one).zero_dim]
     if len(tensors) != 1:

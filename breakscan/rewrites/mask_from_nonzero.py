@@ -9,7 +9,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.trees import build
-from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.edit import Declined, Edit, OtherForm
 from breakscan.trees.masked import COUNT_IN_FLOAT16, has_shape_of, hits_of, is_bool, is_scalar
 from breakscan.trees.origins import reads_of
 from breakscan.trees.purity import called, why_not_pure
@@ -24,7 +24,7 @@ _FIRST = "where nothing is hit, the result is 0 instead of an IndexError"
 def rewrite(spot: Spot) -> Edit:
     """What the indices are for, by the mask."""
     if not isinstance(spot.node, cst.Call):
-        raise Declined("it is no call")
+        raise OtherForm("it is no call")
     mask = hits_of(spot, spot.node)
     rows = mask is None
     if mask is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.trees import build
-from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.edit import Declined, Edit, OtherForm
 from breakscan.trees.masked import is_bool
 from breakscan.trees.spot import Spot
 
@@ -26,7 +26,7 @@ def rewrite(spot: Spot) -> Edit:
         raise Declined(f"`{spot.code(owner)}` is not known to be a tensor")
     assignment = spot.enclosing(cst.Assign)
     if assignment is None or len(assignment.targets) != 1 or assignment.targets[0].target is not node:
-        raise Declined("it is no assignment under a flag")
+        raise OtherForm("it is no assignment under a flag")
     value = assignment.value
     number = value.expression if isinstance(value, cst.UnaryOperation) else value
     exact = isinstance(number, cst.Integer) or (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.trees import build
-from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.edit import Declined, Edit, OtherForm
 from breakscan.trees.freshness import is_unshared
 from breakscan.trees.masked import (
     NAN_GRADIENTS,
@@ -49,7 +49,7 @@ def rewrite(spot: Spot) -> Edit:
         return _of_augmented(spot, augmented, leaf)
     assignment = spot.enclosing(cst.Assign)
     if assignment is None:
-        raise Declined("it is no assignment to elements that a mask picks")
+        raise OtherForm("it is no assignment to elements that a mask picks")
     return _of_assignment(spot, assignment, leaf)
 
 

@@ -13,7 +13,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.trees import build
-from breakscan.trees.edit import Declined, Edit, Replacement
+from breakscan.trees.edit import Declined, Edit, OtherForm, Replacement
 from breakscan.trees.masked import (
     COUNT_IN_FLOAT16,
     MEAN_IN_FLOAT16,
@@ -59,7 +59,7 @@ def rewrite(spot: Spot) -> Edit:
     leaf = leaf_of(spot)
     line = spot.line()
     if _leaf_on(spot, line) is None:
-        raise Declined("the picked elements are not kept under a name")
+        raise OtherForm("the picked elements are not kept under a name")
     named = isinstance(leaf.mask, cst.Name) and is_settled(spot, leaf.mask.value)
     if isinstance(leaf.mask, cst.Name) and not named:
         raise Declined(f"`{leaf.mask.value}` may be another mask where the elements are used")

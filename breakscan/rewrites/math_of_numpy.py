@@ -11,7 +11,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.trees.build import call, copied
-from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.edit import Declined, Edit, OtherForm
 from breakscan.trees.origins import defined
 from breakscan.trees.spot import Spot
 
@@ -41,7 +41,7 @@ def rewrite(spot: Spot) -> Edit:
     differences: list[str] = []
     name = _numpy_name(spot, value)
     if name is None:
-        raise Declined(f"`{spot.code(value)}` is no function of NumPy")
+        raise OtherForm(f"`{spot.code(value)}` is no function of NumPy")
     if name in _ROUNDING and not is_int:
         raise Declined(f"`np.{name}` gives a float here, and `math.{name}` an int")
     if name not in _ROUNDING and name != "prod":

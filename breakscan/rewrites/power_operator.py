@@ -9,7 +9,7 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.trees.build import operand
-from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.edit import Declined, Edit, OtherForm
 from breakscan.trees.spot import Spot
 
 _SHORT = cst.Name | cst.Attribute | cst.BaseNumber
@@ -19,7 +19,7 @@ def rewrite(spot: Spot) -> Edit:
     """The power by the operator, spaced as formatters do it: none around ``**`` between names and numbers."""
     node = spot.node
     if not isinstance(node, cst.Call):
-        raise Declined("this is no call of `pow`")
+        raise OtherForm("this is no call of `pow`")
     given = dict(zip(("base", "exp", "mod"), (arg for arg in node.args if arg.keyword is None), strict=False))
     given |= {arg.keyword.value: arg for arg in node.args if arg.keyword is not None}
     if any(arg.star for arg in node.args) or not {"base", "exp"} <= given.keys():

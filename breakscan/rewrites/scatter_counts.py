@@ -9,7 +9,7 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.trees import build
-from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.edit import Declined, Edit, OtherForm
 from breakscan.trees.purity import called
 from breakscan.trees.spot import Spot
 
@@ -18,7 +18,7 @@ def rewrite(spot: Spot) -> Edit:
     """The counts of a fixed number of values."""
     node = spot.node
     if not isinstance(node, cst.Call):
-        raise Declined("it is no call")
+        raise OtherForm("it is no call")
     function, method = called(spot, node)
     names = ["input", "weights", "minlength"]
     given: dict[str, cst.BaseExpression] = {}

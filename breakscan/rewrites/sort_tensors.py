@@ -8,7 +8,7 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.trees.build import call, copied, expression
-from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.edit import Declined, Edit, OtherForm
 from breakscan.trees.spot import Spot
 
 
@@ -16,7 +16,7 @@ def rewrite(spot: Spot) -> Edit:
     """The tensors stacked and sorted in the graph, where they are unpacked or gone through."""
     node = spot.node
     if not isinstance(node, cst.Call) or spot.dotted(node.func) != "sorted" or not node.args:
-        raise Declined("the site is no call of `sorted`")
+        raise OtherForm("the site is no call of `sorted`")
     values = node.args[0].value
     if not isinstance(values, cst.List | cst.Tuple) or not values.elements:
         raise Declined(f"`{spot.code(values)}` is no list of known length")

@@ -11,7 +11,7 @@ import libcst as cst
 from breakscan.trees.assertions import asserted_test
 from breakscan.trees.build import inverted
 from breakscan.trees.checks import reduced
-from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.edit import Declined, Edit, OtherForm
 from breakscan.trees.spot import Spot
 
 
@@ -19,7 +19,7 @@ def rewrite(spot: Spot) -> Edit:
     """The reduction in the graph."""
     node = spot.node
     if not isinstance(node, cst.Call):
-        raise Declined("no call stands at the site")
+        raise OtherForm("no call stands at the site")
     assertion = spot.enclosing(cst.Assert)
     if assertion is not None:
         test = asserted_test(spot, assertion.test)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.trees.build import call, copied, method, operand
-from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.edit import Declined, Edit, OtherForm
 from breakscan.trees.number_uses import DOUBLE, Uses
 from breakscan.trees.numbers import is_number
 from breakscan.trees.one_number import must_be_tensor, must_have_no_dimension, without_gradient
@@ -34,7 +34,7 @@ def rewrite(spot: Spot) -> Edit:
     node = spot.node
     name = spot.dotted(node.func) if isinstance(node, cst.Call) else None
     if not isinstance(node, cst.Call) or name is None or not name.startswith("math."):
-        raise Declined("no function of `math` is called at the site")
+        raise OtherForm("no function of `math` is called at the site")
     if not node.args or any(arg.keyword is not None or arg.star for arg in node.args):
         raise Declined("its arguments are not given one by one")
     tensor = node.args[0].value

@@ -11,7 +11,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.trees.build import and_list, joined_and, operand, operand_of_and
-from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.edit import Declined, Edit, OtherForm
 from breakscan.trees.origins import defined
 from breakscan.trees.spot import Spot
 
@@ -24,7 +24,7 @@ def rewrite(spot: Spot) -> Edit:
     number, probability = _sides(test)
     drawn = defined(spot, number)
     if not isinstance(drawn, cst.Call) or spot.dotted(drawn.func) != "torch.rand":
-        raise Declined("what is compared is not drawn by `torch.rand`")
+        raise OtherForm("what is compared is not drawn by `torch.rand`")
     if drawn is number:
         raise Declined("the number is drawn in the test itself, and would not be drawn any more")
     if not isinstance(probability, cst.Attribute | cst.Name) or spot.fact(probability).kind in _NO_PROBABILITY:
@@ -59,7 +59,7 @@ def _comparison(spot: Spot) -> cst.Comparison:
     found = [one for one in m.findall(test, m.Comparison()) if isinstance(one, cst.Comparison)]
     tensors = [one for one in found if spot.fact(one).kind == "tensor"]
     if len(tensors) != 1 or len(tensors[0].comparisons) != 1:
-        raise Declined("the test is no comparison of one random number with a probability")
+        raise OtherForm("the test is no comparison of one random number with a probability")
     return tensors[0]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from breakscan.trees.build import binary
-from breakscan.trees.edit import Declined
+from breakscan.trees.edit import Declined, OtherForm
 from breakscan.trees.left_out import is_reporting
 from breakscan.trees.spot import Spot
 
@@ -80,7 +80,7 @@ def branch_of(spot: Spot) -> cst.If | cst.IfExp:
         if isinstance(above, cst.BaseStatement | cst.BaseSmallStatement):
             break
         child = above
-    raise Declined("it is no test of an `if` or a conditional expression")
+    raise OtherForm("it is no test of an `if` or a conditional expression")
 
 
 def read_side(body: Sequence[cst.BaseStatement], spot: Spot, where: str = "one side") -> Side:

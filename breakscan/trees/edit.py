@@ -19,6 +19,10 @@ class Declined(Exception):
     """A rewrite does not apply here; the text says why, as the end of a sentence without a full stop."""
 
 
+class OtherForm(Declined):
+    """The site is of another form than the rewrite is about: of interest only where no rewrite comes nearer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Edit:
     """A change of one file.

@@ -64,9 +64,19 @@ class FileTree:
 class Spot:
     """A finding in the tree of its file.  ``node`` is what stands at its site."""
 
-    def __init__(self, tree: FileTree, finding: Finding, node: cst.CSTNode, torch: str, fullgraph: bool) -> None:
+    def __init__(
+        self,
+        tree: FileTree,
+        finding: Finding,
+        node: cst.CSTNode,
+        torch: str,
+        fullgraph: bool,
+        others: Sequence[Finding] = (),
+    ) -> None:
         self.tree = tree
         self.finding = finding
+        self.others = others
+        """All findings of the same function, this one among them."""
         self.node = node
         self.torch_version = torch
         """The version that is checked for, as ``2.13``."""

@@ -49,13 +49,13 @@ def test_an_edit_that_does_not_help_is_taken_back(tmp_path: Path, monkeypatch: p
     assert found.after == PRINTS.replace("    print(z)\n", "")
     (refused,) = found.refused
     assert refused.finding.site.line == 6
-    assert "would break instead" in refused.reasons[0][1]
+    assert "would break instead" in refused.reasons[0].text
 
 
 def test_an_edit_that_says_the_same_again_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = repaired(tmp_path, PRINTS, monkeypatch, lambda spot: Edit({spot.node: spot.node.deep_clone()}))
     assert not found.changed
-    assert {reason for refused in found.refused for _, reason in refused.reasons} == {
+    assert {reason.text for refused in found.refused for reason in refused.reasons} == {
         "the site is still reported behind it"
     }
 
@@ -63,7 +63,7 @@ def test_an_edit_that_says_the_same_again_is_taken_back(tmp_path: Path, monkeypa
 def test_a_text_that_does_not_parse_is_never_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = repaired(tmp_path, PRINTS, monkeypatch, lambda spot: Edit({spot.node: cst.Name("class")}))
     assert not found.changed
-    assert "the new text cannot be parsed" in {reason for refused in found.refused for _, reason in refused.reasons}
+    assert "the new text cannot be parsed" in {reason.text for refused in found.refused for reason in refused.reasons}
 
 
 def test_a_rewrite_that_fails_costs_only_its_own_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,8 @@ def test_a_rewrite_that_fails_costs_only_its_own_site(tmp_path: Path, monkeypatc
     found = repaired(tmp_path, PRINTS, monkeypatch, fails_on_y)
     assert found.after == PRINTS.replace("    print(z)\n", "")
     assert (
-        "a bug in breakscan, please report it: RuntimeError('boom') in test_plan.py:" in found.refused[0].reasons[0][1]
+        "a bug in breakscan, please report it: RuntimeError('boom') in test_plan.py:"
+        in found.refused[0].reasons[0].text
     )
 
 
@@ -101,7 +102,7 @@ def test_sites_are_those_of_the_old_text(tmp_path: Path, monkeypatch: pytest.Mon
 
     found = repaired(tmp_path, PRINTS, monkeypatch, widens)
     assert [one.finding.site.line for one in found.applied] == [6]
-    assert [(one.finding.site.line, one.reasons[0][1]) for one in found.refused] == [(8, "it is the last one")]
+    assert [(one.finding.site.line, one.reasons[0].text) for one in found.refused] == [(8, "it is the last one")]
 
 
 def test_an_only_statement_leaves_a_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

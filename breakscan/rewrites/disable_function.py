@@ -1,0 +1,70 @@
+"""A function that breaks at several lines → the same under ``@torch.compiler.disable``.
+
+Each of its breaks splits the graph of whoever calls it; a function that Dynamo is told to leave alone splits it once.
+It ran as plain Python between its breaks and does so now, so values, side effects and exceptions stay.  What it
+computes is no longer compiled, so it must hold nothing costly.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.findings import Confidence, Kind
+from breakscan.trees.costs import what_costs
+from breakscan.trees.edit import Declined, Edit
+from breakscan.trees.spot import Spot
+
+FEWEST_BREAKS = 2
+ENTRIES = frozenset({"forward", "__call__"})
+_OWN = m.FunctionDef() | m.Lambda() | m.ClassDef()
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The decorator, nearest to the function."""
+    if spot.fullgraph:
+        raise Declined("with fullgraph=True nothing may be left to Python")
+    breaks = {
+        finding.site.line
+        for finding in spot.others
+        if finding.kind is Kind.GRAPH_BREAK
+        and finding.confidence not in (Confidence.CONDITIONAL, Confidence.POSSIBLE)
+        and finding.via is None
+    }
+    if spot.finding.site.line not in breaks or len(breaks) < FEWEST_BREAKS:
+        raise Declined("the function has no second break, and would split the graph as well if it were disabled")
+    function = spot.function
+    name = function.name.value
+    region = spot.finding.region
+    starts = region is not None and region.entry == spot.finding.function
+    if name in ENTRIES or (starts and not m.findall(spot.tree.module, _call_of(name))):
+        raise Declined(f"`{name}` is where the compiler starts")
+    if any(isinstance(one, cst.FunctionDef | cst.Lambda) for one in spot.around(function)):
+        raise Declined("the function lies in another function")
+    if function.asynchronous is not None or any(_yields(part) for part in function.body.body):
+        raise Declined("the function yields or awaits")
+    for decorator in function.decorators:
+        if "torch" in (spot.dotted(_called(decorator)) or spot.code(decorator.decorator)):
+            raise Declined(f"the function stands under `@{spot.code(decorator.decorator)}`")
+    if (costly := what_costs(spot, function.body)) is not None:
+        raise Declined(f"`{costly}` would not be compiled any more")
+    disable = cst.Decorator(spot.imported("torch.compiler.disable"))
+    return Edit({function: function.with_changes(decorators=[*function.decorators, disable])})
+
+
+def _call_of(name: str) -> m.Call:
+    return m.Call(func=m.Name(name) | m.Attribute(attr=m.Name(name)))
+
+
+def _called(decorator: cst.Decorator) -> cst.BaseExpression:
+    made = decorator.decorator
+    return made.func if isinstance(made, cst.Call) else made
+
+
+def _yields(node: cst.CSTNode) -> bool:
+    """Whether a part of a function yields or awaits, inner functions left out."""
+    if isinstance(node, cst.Yield | cst.Await):
+        return True
+    if m.matches(node, _OWN):
+        return False
+    return any(_yields(child) for child in node.children)

@@ -1,0 +1,125 @@
+"""The reports of ``verify``: verdicts in words, and nothing of the program's that steers what shows them."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from referencing import Registry, Resource
+from verify_results import ACCEPTED, ALL, NO_FASTER, REJECTED, WHOLE, verification
+
+import breakscan
+from breakscan.reports.verify_formats import FORMATS, write_verification
+from breakscan.reports.verify_words import ending_words, headline, steps, verdict_words
+from breakscan.verify.measure import Ratio
+from breakscan.verify.proof import Standing, Verification
+
+SCHEMAS = Path(breakscan.__file__).parent / "schemas"
+
+
+def written(format_: str, told: Verification = WHOLE) -> str:
+    stream = io.StringIO()
+    write_verification(format_, told, stream)
+    return stream.getvalue()
+
+
+def test_verdicts_in_words() -> None:
+    assert verdict_words(ACCEPTED) == "equal, 1.49× faster [1.46, 1.52]"
+    assert verdict_words(NO_FASTER) == "equal, no faster (1.00 [0.99, 1.02])"
+    assert verdict_words(replace(NO_FASTER, ratio=Ratio(0.5, 0.4, 0.6))) == "equal, slower (0.50 [0.40, 0.60])"
+    assert verdict_words(REJECTED) == "rejected: eager, output 0 differs by 0.03 at [2, 5]"
+    assert verdict_words(replace(ACCEPTED, ratio=Ratio(25.04, 24.0, 26.0))) == "equal, 25.0× faster [24.0, 26.0]"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [(11.8e-3, 7.9e-3, "11.8 → 7.9 ms"), (76e-6, 1.2e-5, "76 → 12 µs"), (2.0, 0.5, "2 → 0.5 s"), (1.0, None, "")],
+)
+def test_times_share_a_unit(before: float, after: float | None, said: str) -> None:
+    assert steps(before, after) == said
+
+
+def test_the_headline_counts_changes_and_not_their_sum() -> None:
+    assert headline(WHOLE) == "3 changes: 1 accepted, 1 no faster, 1 rejected"
+    assert headline(verification()).startswith("Nothing to prove: no rewrite is offered")
+
+
+def test_what_becomes_of_the_files_is_said() -> None:
+    assert ending_words(WHOLE) == "Your files are unchanged. --apply writes the accepted change."
+    assert ending_words(verification(REJECTED)) == "Your files are unchanged."
+    assert ending_words(replace(WHOLE, applied=("net.py",))) == "Written: net.py."
+    assert ending_words(replace(WHOLE, not_applied="nothing was proved")) == (
+        "Your files are unchanged: nothing was proved."
+    )
+
+
+def test_the_terminal_report_has_a_line_a_change() -> None:
+    lines = written("terminal").splitlines()
+    assert lines[0] == "3 changes: 1 accepted, 1 no faster, 1 rejected."
+    assert lines[1].split() == ["change", "breaks", "graphs", "kernels", "step", "verdict"]
+    (line,) = [line for line in lines if line.startswith(" net.py:12 where")]
+    assert "1 → 0" in line
+    assert "2 → 1" in line
+    assert "4 → 3" in line
+    assert "11.8 → 7.9 ms" in line
+    assert line.endswith("equal, 1.49× faster [1.46, 1.52]")
+
+
+def test_the_json_is_what_its_schema_says_and_the_whole_set_comes_last() -> None:
+    files = ((path.name, json.loads(path.read_text(encoding="utf-8"))) for path in SCHEMAS.glob("*.json"))
+    registry: Any = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in files)
+    schema = json.loads((SCHEMAS / "verify.schema.json").read_text(encoding="utf-8"))
+    for result in (WHOLE, verification()):
+        told = json.loads(written("json", result))
+        jsonschema.Draft202012Validator(schema, registry=registry).validate(told)
+    told = json.loads(written("json"))
+    assert told["proofs"][-1]["members"] == list(ALL.members)
+    assert {proof["verdict"] for proof in told["proofs"]} == {standing.value for standing in Standing}
+
+
+def test_markdown_ends_below_what_github_takes() -> None:
+    long = replace(ACCEPTED, diff="+" + "x" * 40_000 + "\n")
+    told = written("markdown", verification(long, long, long))
+    assert len(told) < 65_000
+    assert "The rest has no room" in told
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_foreign_text_steers_nothing(format_: str) -> None:
+    told = written(format_)
+    assert "\x1b" not in told
+    assert "\u202e" not in told
+    # In Markdown it stands in a code span, as entities elsewhere.
+    assert "<script" not in told or format_ != "html"
+    if format_ == "github":
+        assert [line for line in told.splitlines() if line.startswith("::error")] == []
+
+
+class Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_the_page_shows_the_generated_code_side_by_side_and_has_no_scripts() -> None:
+    told = written("html")
+    told.encode("ascii")
+    page = Page()
+    page.feed(told)
+    assert "script" not in page.tags
+    assert "default-src 'none'" in told
+    assert '<td class="gone">a = 1</td><td class="new">a = 2</td>' in told
+    assert "equal, 1.49× faster [1.46, 1.52]" in page.text

@@ -1,0 +1,59 @@
+"""A verification with a proof of every kind, for the tests of its reports."""
+
+from __future__ import annotations
+
+from breakscan.findings import Site
+from breakscan.verify.measure import Ratio
+from breakscan.verify.proof import KernelCode, Metrics, Proof, Standing, Verification
+
+HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e::error::"
+SITE = Site("net.py", 12, 12, 12, 23)
+
+
+def metrics(breaks: int, step: float | None, code: str) -> Metrics:
+    made = (KernelCode("Net.forward", "inference", code),)
+    kernels = {"triton": 3 if breaks else 2, "extern": 1}
+    return Metrics(breaks, 0, 1 + breaks, 0, kernels, 5.0, 6.0, 400_000_000, {"kernels": 4}, step, made)
+
+
+BEFORE = metrics(1, 11.8e-3, f"a = 1\nb = '{HOSTILE}'\n")
+AFTER = metrics(0, 7.9e-3, "a = 2\n")
+ACCEPTED = Proof(
+    "net.py:12 where",
+    Standing.ACCEPTED,
+    (),
+    True,
+    BEFORE,
+    AFTER,
+    Ratio(1.49, 1.46, 1.52),
+    "BRK101",
+    "where",
+    SITE,
+    "both sides are computed",
+    "--- a/net.py\n+++ b/net.py\n@@ -1 +1 @@\n-if x:\n+y = where(x)\n",
+)
+NO_FASTER = Proof(
+    "net.py:20 cond", Standing.NO_FASTER, (), True, BEFORE, AFTER, Ratio(1.0, 0.99, 1.02), "BRK101", "cond", SITE
+)
+REJECTED = Proof(
+    HOSTILE, Standing.REJECTED, ("eager, output 0 differs by 0.03 at [2, 5]", "the break is still there"), False, BEFORE
+)
+ALL = Proof("all", Standing.REJECTED, (HOSTILE,), None, BEFORE, members=("net.py:12 where", "net.py:20 cond"))
+
+
+def verification(*proofs: Proof) -> Verification:
+    return Verification(
+        ("train.py", "--steps", "3"),
+        {"torch": "2.13.0", "device": "cpu"},
+        {"Net": 3},
+        proofs,
+        Ratio(1.0, 0.99, 1.01) if proofs else None,
+        {"torch.float32": 1e-4},
+        unreached=("other.py:3 where",),
+        declined=("net.py:30 BRK201: keep-tensor: it is printed",),
+        notes=("compiled and not called until the program was stopped: g",),
+        breaks=1,
+    )
+
+
+WHOLE = verification(ACCEPTED, NO_FASTER, REJECTED, ALL)
