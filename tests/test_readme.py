@@ -42,6 +42,20 @@ def test_check_prints_what_the_readme_shows() -> None:
     assert [line for line in shown(command) if line not in printed] == []
 
 
+def test_fix_prints_what_the_readme_shows() -> None:
+    command = "breakscan fix examples/vision.py"
+    done = subprocess.run(
+        [sys.executable, "-m", *command.split(), "--target-torch", "2.13"],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    printed = (done.stdout + done.stderr).splitlines()
+    assert [line for line in shown(command) if line not in printed] == []
+
+
 @pytest.mark.torch
 def test_explain_prints_what_the_readme_shows() -> None:
     pytest.importorskip("torch")

@@ -27,9 +27,7 @@ def rewrite(spot: Spot) -> Edit:
     breaks = {
         finding.site.line
         for finding in spot.others
-        if finding.kind is Kind.GRAPH_BREAK
-        and finding.confidence not in (Confidence.CONDITIONAL, Confidence.POSSIBLE)
-        and finding.via is None
+        if finding.kind is Kind.GRAPH_BREAK and finding.confidence not in (Confidence.CONDITIONAL, Confidence.POSSIBLE)
     }
     if spot.finding.site.line not in breaks or len(breaks) < FEWEST_BREAKS:
         raise Declined("the function has no second break, and would split the graph as well if it were disabled")

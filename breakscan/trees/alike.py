@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -61,6 +61,16 @@ LIKE = frozenset({"zeros_like", "ones_like", "full_like", "empty_like", "rand_li
 FILLED = frozenset({"tensor", "scalar_tensor"})
 
 
+CHANGES_SHAPE = frozenset(
+    {
+        *("amax", "amin", "argmax", "argmin", "diagonal", "expand", "flatten", "mean", "movedim", "permute", "prod"),
+        *("repeat", "reshape", "select", "squeeze", "std", "sum", "t", "tile", "transpose", "unflatten", "unsqueeze"),
+        *("var", "view"),
+    }
+)
+"""Functions and methods whose result seldom has the shape of their first tensor."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """Shape and dtype of a value.
@@ -90,6 +100,43 @@ def unlike(one: Kind, other: Kind) -> str | None:
     if one.shape != other.shape:
         return "sides of different shapes would be broadcast"
     return "sides of different dtypes would give the wider one"
+
+
+def are_shaped_differently(spot: Spot, one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
+    """Whether two expressions of the file give one and the same tensor different shapes."""
+    (base, steps), (other_base, other_steps) = _reshaped(spot, one), _reshaped(spot, other)
+    return base == other_base and steps != other_steps
+
+
+def _reshaped(spot: Spot, node: cst.BaseExpression) -> tuple[str, tuple[str, ...]]:
+    """What an expression is made from, and what changes its shape on the way."""
+    steps: list[str] = []
+    while True:
+        if isinstance(node, cst.Subscript):
+            steps.append(", ".join(spot.code(index) for index in node.slice))
+            node = node.value
+            continue
+        if not isinstance(node, cst.Call):
+            return spot.code(node).strip("()"), tuple(steps)
+        function, method = called(spot, node)
+        receiver, given = _receiver(node, method, function)
+        name = (method or function or "").rpartition(".")[2]
+        if receiver is None or name not in CHANGES_SHAPE | KEEPS_DTYPE | MAKES_FLOAT:
+            return spot.code(node), tuple(steps)
+        if name in CHANGES_SHAPE:
+            steps.append(f"{name} {', '.join(spot.code(arg).rstrip(', ') for arg in given)}")
+        node = receiver
+
+
+def _receiver(
+    node: cst.Call, method: str | None, function: str | None
+) -> tuple[cst.BaseExpression | None, Sequence[cst.Arg]]:
+    """The first tensor of a call, and the other arguments."""
+    if method is not None and isinstance(node.func, cst.Attribute):
+        return node.func.value, node.args
+    if (function or "").startswith("torch.") and node.args and node.args[0].keyword is None:
+        return node.args[0].value, node.args[1:]
+    return None, ()
 
 
 def _root(text: str, fact: Fact) -> Kind:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = {"torch", "numpy", "jinja2", "transformers"}
+HEAVY = {"torch", "numpy", "jinja2", "libcst", "transformers"}
 
 
 def modules_after(folder: Path, *arguments: str) -> set[str]:

@@ -57,8 +57,8 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run_hook(project: Path, hook_repository: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pre_commit", "try-repo", str(hook_repository), "breakscan-check", "--verbose"]
+def run_hook(project: Path, hook_repository: Path, hook: str = "breakscan-check") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pre_commit", "try-repo", str(hook_repository), hook, "--verbose"]
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return subprocess.run(command, cwd=project, env=env, capture_output=True, text=True)
 
@@ -82,3 +82,13 @@ def test_a_clean_file_passes(project: Path, hook_repository: Path) -> None:
     done = run_hook(project, hook_repository)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "nothing found in 1 file (" in done.stdout
+
+
+def test_the_other_hook_rewrites_what_is_staged(project: Path, hook_repository: Path) -> None:
+    (project / "staged.py").write_text(BREAKS.replace("x + 1", "torch.nan_to_num(x)"), encoding="utf-8")
+    git(project, "add", ".")
+    done = run_hook(project, hook_repository, "breakscan-fix")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "files were modified by this hook" in done.stdout
+    assert "x = torch.where(x.any(), torch.nan_to_num(x), x)" in (project / "staged.py").read_text(encoding="utf-8")
+    assert (project / "committed.py").read_text(encoding="utf-8") == BREAKS
