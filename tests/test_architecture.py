@@ -25,6 +25,7 @@ LEVELS = {
     "runtime": 4,
     "agreement": 5,
     "repair": 5,
+    "verify": 6,
     "reports": 7,
     "cli": 8,
     "api": 8,

@@ -36,6 +36,7 @@ def copies(folder: Path) -> Path:
     for path in folder.glob("*.py"):
         path.unlink()
     (folder / "copies.py").write_text(COPIES, encoding="utf-8")
+    (folder / "pyproject.toml").write_text('[tool.breakscan]\ntarget-torch = "2.13"\n', encoding="utf-8")
     return folder / "copies.py"
 
 

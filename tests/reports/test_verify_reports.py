@@ -32,7 +32,10 @@ def written(format_: str, told: Verification = WHOLE) -> str:
 def test_verdicts_in_words() -> None:
     assert verdict_words(ACCEPTED) == "equal, 1.49× faster [1.46, 1.52]"
     assert verdict_words(NO_FASTER) == "equal, no faster (1.00 [0.99, 1.02])"
-    assert verdict_words(replace(NO_FASTER, ratio=Ratio(0.5, 0.4, 0.6))) == "equal, slower (0.50 [0.40, 0.60])"
+    assert (
+        verdict_words(replace(NO_FASTER, ratio=Ratio(0.5, 0.4, 0.6), slower=True))
+        == "equal, slower (0.50 [0.40, 0.60])"
+    )
     assert verdict_words(REJECTED) == "rejected: eager, output 0 differs by 0.03 at [2, 5]"
     assert verdict_words(replace(ACCEPTED, ratio=Ratio(25.04, 24.0, 26.0))) == "equal, 25.0× faster [24.0, 26.0]"
 

@@ -1,0 +1,153 @@
+"""``breakscan verify``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from breakscan.cli.output import report_stream
+from breakscan.cli.request_options import asked_for
+from breakscan.cli.selection_options import words
+from breakscan.config import load_settings
+from breakscan.repair.plan import Wanted
+from breakscan.repair.registry import rewrite_ids
+from breakscan.reports.verify_formats import FORMATS, write_verification
+from breakscan.rulebook.document import nearest
+from breakscan.runtime.requests_file import BACKEND
+from breakscan.verify.arm import CALLS, ArmError, Program
+from breakscan.verify.patch import PatchError, patched_files
+from breakscan.verify.plan import Candidate, SettingError, of_patch, of_settings
+from breakscan.verify.proof import Standing, Verification
+from breakscan.verify.referee import NothingToProve
+from breakscan.verify.verify import Question
+from breakscan.verify.verify import verify as prove
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.option("-m", "as_module", is_flag=True, help="PROGRAM is the name of a module, as for python -m.")
+@click.option(
+    "--rewrite",
+    "ids",
+    metavar="LIST",
+    multiple=True,
+    callback=words,
+    help="Only these rewrites, or those of these rules.",
+)
+@click.option("--select", metavar="LIST", multiple=True, callback=words, help="Only findings of these rules.")
+@click.option("--ignore", metavar="LIST", multiple=True, callback=words, help="No findings of these rules.")
+@click.option("--unsafe/--safe", default=True, help="Whether rewrites count that change more than speed.  [they do]")
+@click.option(
+    "--patch", type=click.Path(path_type=Path, dir_okay=False, exists=True), help="Verify this unified diff instead."
+)
+@click.option(
+    "--config", "settings", metavar="KEY=VALUE", multiple=True, help="Verify this setting of torch.compile instead."
+)
+@click.option("--apply", is_flag=True, help="Write the rewrites that are accepted into your files.")
+@click.option("--calls", type=click.IntRange(min=1), default=CALLS, help=f"Calls that are captured.  [{CALLS}]")
+@click.option(
+    "--compile",
+    "compile_",
+    multiple=True,
+    metavar="MODULE:NAME",
+    help="Compile this function, class (its forward) or module once it is defined; :NAME is the script's.",
+)
+@click.option("--compile-backend", default=BACKEND, metavar="NAME", help=f"The backend of --compile.  [{BACKEND}]")
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="terminal", help="How to report.  [terminal]")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the report to this file.")
+@click.argument("program")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def verify(
+    as_module: bool,
+    ids: tuple[str, ...] | None,
+    select: tuple[str, ...] | None,
+    ignore: tuple[str, ...] | None,
+    unsafe: bool,
+    patch: Path | None,
+    settings: tuple[str, ...],
+    apply: bool,
+    calls: int,
+    compile_: tuple[str, ...],
+    compile_backend: str,
+    format_: str,
+    output: Path | None,
+    program: str,
+    arguments: tuple[str, ...],
+) -> None:
+    """Run PROGRAM with its ARGUMENTS as it is and rewritten, and say whether that is equal and faster.
+
+    The rewrites are those of breakscan fix, for the code that runs; each by itself and all together, or a patch, or
+    settings. Your files are left alone. The program is run several times, each time up to its first calls of what it
+    compiles: what it writes is not shown. Options of breakscan stand before PROGRAM.
+
+    Exits with 0 where no change is rejected, 1 where one is, 2 where the program could not be measured.
+    """
+    if not as_module and not os.path.exists(program):
+        raise click.UsageError(f"there is no file {program!r}; a module takes -m")
+    if patch is not None and settings:
+        raise click.UsageError("--patch and --config are verified one at a time")
+    argv = (*(["-m"] if as_module else []), program, *arguments)
+    candidate = _candidate(patch, settings)
+    if apply and settings:
+        raise click.UsageError("--apply cannot write a setting: set it in your program")
+    rewrites, rules = _told_apart(ids)
+    question = Question(
+        load_settings(Path.cwd(), select=rules or select, ignore=ignore, no_cache=True),
+        Wanted(unsafe, frozenset(rewrites) if rewrites else None),
+        candidate,
+        apply,
+    )
+    requests = asked_for(argv, False, compile_, compile_backend)
+    try:
+        verification = prove(Program(argv, requests, calls), question, _say)
+    except (ArmError, NothingToProve) as error:
+        _say("")
+        raise _Failure(str(error)) from error
+    _say("")
+    with report_stream(output) as stream:
+        write_verification(format_, verification, stream)
+    sys.exit(_status(verification))
+
+
+def _candidate(patch: Path | None, settings: tuple[str, ...]) -> Candidate | None:
+    if patch is not None:
+        try:
+            text = patch.read_text(encoding="utf-8")
+            return of_patch(patched_files(text, Path.cwd()), patch.name)
+        except (PatchError, OSError, UnicodeDecodeError) as error:
+            raise click.BadParameter(str(error), param_hint="--patch") from error
+    if settings:
+        try:
+            return of_settings(settings)
+        except SettingError as error:
+            raise click.BadParameter(str(error), param_hint="--config") from error
+    return None
+
+
+def _told_apart(ids: tuple[str, ...] | None) -> tuple[list[str], tuple[str, ...] | None]:
+    """The ids of rewrites, and of rules."""
+    rules = tuple(one for one in ids or () if one.upper().startswith("BRK"))
+    rewrites = [one for one in ids or () if one not in rules]
+    for one in rewrites:
+        if one not in rewrite_ids():
+            message = f"there is no rewrite {one!r}{nearest(one, rewrite_ids())}"
+            raise click.BadParameter(message, param_hint="--rewrite")
+    return rewrites, rules or None
+
+
+def _say(what: str) -> None:
+    """On a terminal, in place of what was said before."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{what}", end="", file=sys.stderr, flush=True)
+    elif what:
+        print(f"breakscan: {what}", file=sys.stderr, flush=True)
+
+
+class _Failure(click.ClickException):
+    exit_code = 2
+
+
+def _status(verification: Verification) -> int:
+    return 1 if any(proof.standing is Standing.REJECTED for proof in verification.proofs) else 0

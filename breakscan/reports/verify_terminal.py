@@ -1,0 +1,100 @@
+"""The report of ``verify`` that people read: a line a change, then why, then on what it rests."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from breakscan.reports.codeframe import paragraph
+from breakscan.reports.console import report_console
+from breakscan.reports.printable import visible
+from breakscan.reports.verify_words import (
+    basis_words,
+    ending_words,
+    from_to,
+    headline,
+    steps,
+    verdict_words,
+)
+from breakscan.reports.wording import counted, sentence
+from breakscan.verify.proof import Proof, Standing, Verification
+
+STYLES = {Standing.ACCEPTED: "bold green", Standing.NO_FASTER: "yellow", Standing.REJECTED: "bold red"}
+TITLES = ("change", "breaks", "graphs", "kernels", "step", "verdict")
+MOST_REASONS = 4
+MOST_NAMED = 5
+
+
+def write_verify_terminal(verification: Verification, stream: TextIO) -> None:
+    """Writes the report."""
+    console = report_console(stream)
+    console.print(Text(sentence(headline(verification)), "bold"))
+    if verification.proofs:
+        _table(verification, console)
+    for proof in verification.proofs:
+        for line in _more(proof):
+            console.print(paragraph(f"{visible(proof.label)}: ", line, console.width))
+    for note in verification.notes:
+        console.print(paragraph("Note: ", sentence(visible(note)), console.width))
+    for words in _left(verification):
+        console.print(paragraph("", words, console.width))
+    if verification.proofs:
+        for words in basis_words(verification):
+            console.print(paragraph("", words, console.width))
+    console.print(ending_words(verification))
+
+
+def _table(verification: Verification, console: Console) -> None:
+    rows = [TITLES, *(_cells(proof) for proof in verification.proofs)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(TITLES) - 1)]
+    for number, row in enumerate(rows):
+        line = Text(" ", "dim" if number == 0 else "")
+        for cell, width in zip(row, widths, strict=False):
+            line.append(cell.ljust(width + 2))
+        style = STYLES[verification.proofs[number - 1].standing] if number else ""
+        if line.cell_len + len(row[-1]) <= console.width or not number:
+            console.print(line.append(row[-1], style))
+        else:
+            console.print(line)
+            console.print(paragraph("    ", row[-1], console.width))
+
+
+def _cells(proof: Proof) -> tuple[str, ...]:
+    before, after = proof.before, proof.after
+    label = visible(proof.label)
+    if after is None:
+        return label, "", "", "", "", verdict_words(proof)
+    return (
+        label,
+        from_to(before.breaks, after.breaks),
+        from_to(before.graphs, after.graphs),
+        from_to(before.all_kernels, after.all_kernels),
+        steps(before.step_seconds, after.step_seconds),
+        verdict_words(proof),
+    )
+
+
+def _more(proof: Proof) -> list[str]:
+    """What the table has no room for."""
+    said = [sentence(f"Also {visible(reason)}") for reason in proof.reasons[1:MOST_REASONS]]
+    if len(proof.reasons) > MOST_REASONS:
+        said.append(f"{len(proof.reasons) - MOST_REASONS} more reasons are in --format json.")
+    if proof.difference and proof.standing is not Standing.REJECTED:
+        said.append(sentence(f"Not safe: {visible(proof.difference)}"))
+    return said
+
+
+def _left(verification: Verification) -> list[str]:
+    said = []
+    if verification.unreached:
+        count = len(verification.unreached)
+        names = ", ".join(map(visible, verification.unreached[:MOST_NAMED]))
+        rest = f" and {count - MOST_NAMED} more" if count > MOST_NAMED else ""
+        said.append(f"Not proved, as the captured calls do not run there: {names}{rest}.")
+    said += [f"No rewrite for {sentence(visible(words))}" for words in verification.declined[:MOST_NAMED]]
+    if len(verification.declined) > MOST_NAMED:
+        more = len(verification.declined) - MOST_NAMED
+        said.append(f"Nor for {counted(more, 'finding')} more: breakscan fix names them.")
+    return said

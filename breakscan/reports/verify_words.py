@@ -1,0 +1,144 @@
+"""What the reports of ``verify`` say in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from breakscan.reports.printable import visible
+from breakscan.reports.wording import counted
+from breakscan.verify.measure import Ratio
+from breakscan.verify.proof import Metrics, Proof, Standing, Verification
+
+KINDS = ("triton", "cpp", "extern", "fallback", "other")
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+
+
+def verdict_words(proof: Proof) -> str:
+    """``equal, 4.9× faster [4.7, 5.1]``, ``equal, no faster (1.00 [0.99, 1.02])``, ``rejected: …``."""
+    if proof.standing is Standing.REJECTED:
+        return f"rejected: {visible(proof.reasons[0])}" if proof.reasons else "rejected"
+    ratio = proof.ratio
+    assert ratio is not None
+    if proof.standing is Standing.ACCEPTED:
+        return f"equal, {number(ratio.median)}× faster {interval(ratio)}"
+    word = "slower" if proof.slower else "no faster"
+    return f"equal, {word} ({number(ratio.median)} {interval(ratio)})"
+
+
+def number(value: float) -> str:
+    """A ratio, to the hundredth where it is small."""
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}"
+
+
+def interval(ratio: Ratio) -> str:
+    """``[4.71, 5.12]``."""
+    return f"[{number(ratio.low)}, {number(ratio.high)}]"
+
+
+def from_to(before: object, after: object) -> str:
+    """``3 → 0``; one number where nothing has changed."""
+    return f"{before}" if before == after else f"{before} → {after}"
+
+
+def steps(before: float | None, after: float | None) -> str:
+    """The times of a step, ``11.8 → 7.9 ms``."""
+    if before is None or after is None:
+        return ""
+    size, unit = next(((size, unit) for size, unit in _UNITS if max(before, after) >= size), _UNITS[-1])
+    return f"{_digits(before / size)} → {_digits(after / size)} {unit}"
+
+
+def pair_of_bytes(before: int | None, after: int | None) -> str:
+    """The same of memory, ``375 → 374 MB``."""
+    if before is None or after is None:
+        return ""
+    return f"{before / 1e6:,.0f} → {after / 1e6:,.0f} MB"
+
+
+def kernel_words(kernels: Mapping[str, int]) -> str:
+    """``12 triton, 3 extern``."""
+    return ", ".join(f"{kernels[kind]} {kind}" for kind in KINDS if kernels.get(kind)) or "none"
+
+
+def facts(proof: Proof) -> list[tuple[str, str]]:
+    """What was measured, as names and ``before → after``; of a change that was not compiled, nothing."""
+    before, after = proof.before, proof.after
+    if after is None:
+        return []
+    told = [
+        ("breaks", from_to(before.breaks, after.breaks)),
+        ("recompiles", from_to(before.recompiles, after.recompiles)),
+        ("graphs", from_to(before.graphs, after.graphs)),
+        ("functions run eager", from_to(before.eager_frames, after.eager_frames)),
+        ("kernels", from_to(kernel_words(before.kernels), kernel_words(after.kernels))),
+        ("launches a step", from_to(_launches(before), _launches(after))),
+        ("step", steps(before.step_seconds, after.step_seconds)),
+        ("first call", steps(before.first_call_seconds, after.first_call_seconds)),
+        ("compiling", steps(before.compile_seconds, after.compile_seconds)),
+        ("most memory", pair_of_bytes(before.memory_bytes, after.memory_bytes)),
+    ]
+    return [(name, text) for name, text in told if text not in ("", "0")]
+
+
+def headline(verification: Verification) -> str:
+    """The first line: how many changes hold."""
+    proofs = [proof for proof in verification.proofs if not proof.members] or list(verification.proofs)
+    if not proofs:
+        return nothing_words(verification)
+    kinds = [
+        (Standing.ACCEPTED, "accepted"),
+        (Standing.NO_FASTER, "no faster"),
+        (Standing.REJECTED, "rejected"),
+    ]
+    counts = [(sum(proof.standing is kind for proof in proofs), word) for kind, word in kinds]
+    shown = ", ".join(f"{count} {word}" for count, word in counts if count)
+    return f"{counted(len(proofs), 'change')}: {shown}"
+
+
+def nothing_words(verification: Verification) -> str:
+    """Why there is nothing to prove."""
+    if not verification.breaks:
+        return "Nothing to prove: the captured calls break no graph, and no rewrite is offered for their code"
+    return "Nothing to prove: no rewrite is offered for the code that the captured calls run"
+
+
+def basis_words(verification: Verification) -> list[str]:
+    """On what the verdicts rest."""
+    calls = ", ".join(f"{counted(count, 'call')} of {visible(name)}" for name, count in verification.callables.items())
+    said = [f"Compared: {calls}; every run has the same weights, inputs and random numbers."]
+    if verification.same is not None:
+        same = verification.same
+        said.append(
+            f"Two processes of the program as it is differ by {number(same.median)} {interval(same)}: what lies within "
+            "that, or below 1.02, counts as no faster."
+        )
+    return said
+
+
+def ending_words(verification: Verification) -> str:
+    """What became of the files."""
+    if verification.applied:
+        said = f"Written: {', '.join(map(visible, verification.applied))}."
+        return f"{said} Not written: {verification.not_applied}." if verification.not_applied else said
+    if verification.not_applied:
+        return f"Your files are unchanged: {verification.not_applied}."
+    count = sum(proof.standing is Standing.ACCEPTED and bool(proof.diff) for proof in verification.proofs)
+    alone = [proof for proof in verification.accepted if proof.diff]
+    if not count:
+        return "Your files are unchanged."
+    return (
+        f"Your files are unchanged. --apply writes {'the accepted change' if len(alone) == 1 else 'what is accepted'}."
+    )
+
+
+def _launches(metrics: Metrics) -> str:
+    if metrics.launches is None:
+        return ""
+    words = [f"{metrics.launches.get('kernels', 0)} kernels"]
+    if metrics.launches.get("cuda_graphs"):
+        words.append(counted(metrics.launches["cuda_graphs"], "CUDA graph"))
+    return ", ".join(words)
+
+
+def _digits(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"

@@ -1,0 +1,167 @@
+"""A process that runs the user's program with or without a change, as its parent sees it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from breakscan.runtime.launch import interpreter_options
+from breakscan.runtime.recording import read_recording
+from breakscan.runtime.records import Record
+from breakscan.runtime.requests_file import Requests
+
+PROCESS = Path(__file__).with_name("arm_process.py")
+CALLS = 3
+"""Calls of each compiled callable that are captured."""
+PATIENCE = 10.0
+"""Seconds that the program goes on for the sake of what it has compiled and not called."""
+LONGEST = 3600.0
+"""Seconds that one command may take."""
+
+
+class ArmError(Exception):
+    """An arm could not do what it was told to.  Says why, in the words of the program where they are its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is other in an arm: new texts of files by their absolute paths, and settings of the compiler
+    (``dynamo.capture_scalar_outputs``)."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """``python ARGV`` and what is asked of it beyond running; ``calls`` of each callable are captured."""
+
+    argv: tuple[str, ...]
+    requests: Requests = field(default_factory=Requests)
+    calls: int = CALLS
+    patience: float = PATIENCE
+
+
+class Arm:
+    """Starts when it is made.  ``folder`` is new; all that the arm writes lies in it."""
+
+    def __init__(self, program: Program, change: Change, folder: Path) -> None:
+        self.folder = folder
+        self.recording = folder / "recording"
+        self.cache = folder / "cache"
+        for made in (self.recording, self.cache):
+            made.mkdir(parents=True)
+        program.requests.write(self.recording)
+        commands, self._commands = os.pipe()
+        self._replies, replies = os.pipe()
+        given = {
+            "argv": program.argv,
+            "recording": str(self.recording),
+            "cache": str(self.cache),
+            "overlay": dict(change.texts),
+            "settings": dict(change.settings),
+            "calls": program.calls,
+            "patience": program.patience,
+            "commands": commands,
+            "replies": replies,
+        }
+        settings = folder / "arm.json"
+        settings.write_text(json.dumps(given), encoding="utf-8")
+        self._log = folder / "output.txt"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, *interpreter_options(sys.orig_argv), str(PROCESS), str(settings)],
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(commands, replies),
+            )
+        os.close(commands)
+        os.close(replies)
+        self._unread = b""
+        self.about: dict[str, Any] = {}
+
+    def _environment(self) -> dict[str, str]:
+        """That of this process, with compiler caches of the arm's own, which are empty."""
+        return {
+            **os.environ,
+            "TORCHINDUCTOR_CACHE_DIR": str(self.cache / "inductor"),
+            "TRITON_CACHE_DIR": str(self.cache / "triton"),
+            "TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE": "0",
+            "TORCHINDUCTOR_AUTOGRAD_REMOTE_CACHE": "0",
+            "TORCHINDUCTOR_AUTOTUNE_REMOTE_CACHE": "0",
+            "TORCH_DYNAMO_AUTOMATIC_DYNAMIC_LOCAL_PGO": "0",
+            "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
+        }
+
+    def ready(self) -> dict[str, Any]:
+        """Waits until the program has come to its last captured call, or its end.  Returns what was captured."""
+        self.about = self.ask("describe")
+        return self.about
+
+    def ask(self, command: str, **arguments: Any) -> Any:
+        """What the arm answers.  Raises ArmError where it fails, dies or takes too long."""
+        try:
+            os.write(self._commands, (json.dumps([command, arguments]) + "\n").encode())
+        except BrokenPipeError:
+            raise self._death() from None
+        reply = json.loads(self._line())
+        if "error" in reply:
+            raise ArmError(reply["error"])
+        return reply["result"]
+
+    def records(self) -> list[list[Record]]:
+        """What was recorded in it until now."""
+        return read_recording(self.recording)
+
+    def output(self) -> str:
+        """What the program has written."""
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    def close(self) -> None:
+        """Lets the program's own end run, for a while."""
+        with contextlib.suppress(OSError):
+            os.close(self._commands)
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+        with contextlib.suppress(OSError):
+            os.close(self._replies)
+
+    def __enter__(self) -> Arm:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _line(self) -> bytes:
+        until = time.monotonic() + LONGEST
+        while b"\n" not in self._unread:
+            ready, _, _ = select.select([self._replies], [], [], max(0.0, until - time.monotonic()))
+            if not ready:
+                raise ArmError(f"it took longer than {LONGEST:.0f} s")
+            part = os.read(self._replies, 1 << 16)
+            if not part:
+                raise self._death()
+            self._unread += part
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line
+
+    def _death(self) -> ArmError:
+        status = self._process.wait()
+        last = next((line for line in reversed(self.output().splitlines()) if line.strip()), "")
+        how = f"by signal {-status}" if status < 0 else f"with exit status {status}"
+        return ArmError(f"the program ended {how}{f': {last.strip()[:300]}' if last else ''}")

@@ -1,0 +1,109 @@
+"""Times several arms against each other: in short blocks, one arm at a time, in turns.
+
+Everything that slows the machine down for longer than a block slows all arms down.  What is compared are the blocks of
+one round.  How far two processes that run the same program lie apart is measured as well, and no claim is made below.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Protocol
+
+ROUNDS = 24
+FEWEST_ROUNDS = 8
+MOST_ROUNDS = 96
+BLOCK = 0.04
+"""Seconds of a block, at least."""
+LONGEST = 20.0
+"""Seconds of all rounds, where that leaves :data:`FEWEST_ROUNDS`."""
+SHARP = 1.03
+"""How wide an interval may be before more rounds are run: on a quiet machine :data:`ROUNDS` are enough."""
+DRAWS = 800
+LEAST = 1.02
+"""What counts as faster at all."""
+
+
+class Timed(Protocol):
+    """What can be timed: an arm."""
+
+    def ask(self, command: str, **arguments: Any) -> Any:
+        """The answer to a command."""
+
+
+class Unsteady(Exception):
+    """Something is compiled again and again while it is timed.  Says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How many times as fast: the median, and its interval of 95%."""
+
+    median: float
+    low: float
+    high: float
+
+
+def interleave(arms: Mapping[str, Timed], seconds: float) -> dict[str, list[float]]:
+    """The seconds of a step of each arm, round by round.  ``seconds`` is about what a step takes.
+
+    Raises Unsteady where one compiles in its blocks once more after it has been given another chance.
+    """
+    calls = max(1, round(BLOCK / max(seconds, 1e-7)))
+    found: dict[str, list[float]] = {name: [] for name in arms}
+    spoilt = dict.fromkeys(arms, 0)
+    began = time.monotonic()
+    done = 0
+    while done < FEWEST_ROUNDS or (done < MOST_ROUNDS and time.monotonic() - began < LONGEST):
+        if done >= ROUNDS and done % FEWEST_ROUNDS == 0 and _is_sharp(list(found.values())):
+            break
+        order = list(arms) if done % 2 == 0 else list(arms)[::-1]
+        told = {name: arms[name].ask("block", calls=calls) for name in order}
+        late = [name for name in order if told[name]["compiles"]]
+        for name in late:
+            spoilt[name] += 1
+            if spoilt[name] > 2:
+                raise Unsteady(name)
+        if not late:
+            for name in order:
+                found[name].append(told[name]["seconds"])
+            done += 1
+    return found
+
+
+def _is_sharp(times: Sequence[Sequence[float]]) -> bool:
+    """Whether more rounds would tell little more.  How long one measures follows from the widths of the intervals
+    alone, not from where they lie: that would find what one looks for."""
+    intervals = [ratio(times[:1], other) for other in times[1:]]
+    return all(one.high < SHARP * one.low for one in intervals)
+
+
+def ratio(references: Sequence[Sequence[float]], other: Sequence[float]) -> Ratio:
+    """How many times as fast the other is as the references, from pairs of blocks of one round.
+
+    The references are not averaged first: the mean of two noisy times tends to be longer than one of them.
+    """
+    rounds = [[one[at] / time for one in references] for at, time in enumerate(other)]
+    source = random.Random(0)
+    medians = sorted(statistics.median(chain(*source.choices(rounds, k=len(rounds)))) for _ in range(DRAWS))
+    middle = statistics.median(chain(*rounds))
+    return Ratio(middle, medians[round(0.025 * DRAWS)], medians[round(0.975 * DRAWS) - 1])
+
+
+def is_faster(claim: Ratio, same: Ratio) -> bool:
+    """Whether the claim holds: all of its interval lies above what two processes of the same program show."""
+    return claim.low > max(LEAST, apart(same))
+
+
+def is_slower(claim: Ratio, same: Ratio) -> bool:
+    """As :func:`is_faster`, the other way round."""
+    return claim.high < 1 / max(LEAST, apart(same))
+
+
+def apart(same: Ratio) -> float:
+    """How many times as fast one process can look as another one that does the same."""
+    return max(same.high, 1 / same.low)

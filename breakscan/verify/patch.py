@@ -1,0 +1,102 @@
+"""Reads a unified diff, and says what becomes of the files that it names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from breakscan.source.module import SourceProblem, decode_source
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+
+
+class PatchError(Exception):
+    """The diff cannot be read, or does not fit the files.  Says why."""
+
+
+@dataclass(slots=True)
+class _File:
+    path: str
+    hunks: list[tuple[int, list[str], list[str]]] = field(default_factory=list)
+    """Line of the old text from 1, old lines, new lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patched:
+    """A file at an absolute path, as it is and as it would be."""
+
+    path: Path
+    before: str
+    after: str
+
+
+def patched_files(text: str, folder: Path) -> list[Patched]:
+    """What a diff makes of files whose paths are relative to ``folder``.  Raises PatchError."""
+    return [_patched(file, folder) for file in _files(text)]
+
+
+def _files(text: str) -> Iterator[_File]:
+    lines = iter(text.split("\n"))
+    current: _File | None = None
+    for line in lines:
+        if line.startswith("--- "):
+            new = next(lines, "")
+            if not new.startswith("+++ "):
+                raise PatchError(f"{line!r} is not followed by a line that begins with +++")
+            if current:
+                yield current
+            name = new[4:].split("\t")[0].strip()
+            if name == "/dev/null":
+                raise PatchError(f"it deletes {line[4:].strip()}: only changes of files can be verified")
+            current = _File(name)
+        elif found := _HUNK.match(line):
+            if current is None:
+                raise PatchError("it has a hunk before the name of any file")
+            current.hunks.append(_hunk(lines, found))
+    if current is None:
+        raise PatchError("it is no unified diff: there is no line that begins with ---")
+    yield current
+
+
+def _hunk(lines: Iterator[str], found: re.Match[str]) -> tuple[int, list[str], list[str]]:
+    start, old_size, _, new_size = found.groups()
+    wanted = int(old_size or 1), int(new_size or 1)
+    old: list[str] = []
+    new: list[str] = []
+    while (len(old), len(new)) != wanted:
+        line = next(lines, None)
+        if line is None or line[:1] not in ("", " ", "-", "+", "\\"):
+            raise PatchError(f"the hunk at line {start} is cut off")
+        if line[:1] in (" ", "-", ""):
+            old.append(line[1:])
+        if line[:1] in (" ", "+", ""):
+            new.append(line[1:])
+    return int(start), old, new
+
+
+def _patched(file: _File, folder: Path) -> Patched:
+    names = [file.path, file.path.partition("/")[2]] if file.path[:2] in ("a/", "b/") else [file.path]
+    path = next((folder / name for name in reversed(names) if name and (folder / name).is_file()), None)
+    if path is None:
+        raise PatchError(f"there is no file {file.path} below {folder}")
+    try:
+        before = decode_source(path.read_bytes(), file.path)
+    except (OSError, SourceProblem) as error:
+        raise PatchError(f"{file.path} cannot be read: {error}") from error
+    lines = before.split("\n")
+    shift = 0
+    for start, old, new in file.hunks:
+        at = _place(lines, old, start - 1 + shift if old else start + shift)
+        if at is None:
+            raise PatchError(f"{file.path} is not what the diff was made of: line {start} reads otherwise")
+        lines[at : at + len(old)] = new
+        shift += len(new) - len(old)
+    return Patched(path.absolute(), before, "\n".join(lines))
+
+
+def _place(lines: list[str], old: list[str], expected: int) -> int | None:
+    """Where the old lines stand: the nearest place to the one that is expected."""
+    places = [at for at in range(len(lines) - len(old) + 1) if lines[at : at + len(old)] == old]
+    return min(places, key=lambda at: abs(at - expected), default=None)

@@ -1,0 +1,111 @@
+"""What ``verify`` comes to: for each change what was measured with it and without, and what follows from that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from breakscan.findings import Site
+from breakscan.verify.measure import Ratio
+
+
+class Standing(str, Enum):
+    """What is said of a change in one word."""
+
+    ACCEPTED = "accepted"
+    NO_FASTER = "no-faster"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCode:
+    """The code that the backend generated for a graph, of one phase, with the function that the graph is of."""
+
+    function: str
+    phase: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """What one arm did with the same calls.
+
+    ``kernels`` are those of a step, by kind; ``launches`` what a step hands to a GPU (``kernels``,
+    ``cuda_graphs``); ``step_seconds`` the median of a step, None where it was not timed.  ``eager_frames`` are
+    functions that were given up.
+    """
+
+    breaks: int
+    recompiles: int
+    graphs: int
+    eager_frames: int
+    kernels: Mapping[str, int]
+    compile_seconds: float
+    first_call_seconds: float
+    memory_bytes: int | None = None
+    launches: Mapping[str, int] | None = None
+    step_seconds: float | None = None
+    code: Sequence[KernelCode] = ()
+
+    @property
+    def all_kernels(self) -> int:
+        """Kernels of all kinds."""
+        return sum(self.kernels.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One change, and what was found.  ``label`` names it for people; ``rule``, ``rewrite`` and ``site`` say which
+    rewrite of which finding it is, and ``difference`` in which way it is not safe, None where it is.
+
+    ``reasons`` are those for which it is rejected, the weightiest first; ``outputs_equal`` is None where that could not
+    be compared.
+    """
+
+    label: str
+    standing: Standing
+    reasons: tuple[str, ...]
+    outputs_equal: bool | None
+    before: Metrics
+    after: Metrics | None = None
+    ratio: Ratio | None = None
+    rule: str | None = None
+    rewrite: str | None = None
+    site: Site | None = None
+    difference: str | None = None
+    diff: str = ""
+    notes: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    """Of a proof of several changes together, their labels."""
+    slower: bool = False
+    """Not only no faster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """All proofs of one command, the whole set last.
+
+    ``same`` is the ratio of two processes that both run the program as it is; ``tolerances`` are those of results by
+    dtype.  ``unreached`` are findings that could be rewritten and whose code the calls do not run, ``notes`` what else
+    there is to know.  ``applied`` are the files that were written.
+    """
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    callables: Mapping[str, int]
+    proofs: tuple[Proof, ...]
+    same: Ratio | None
+    tolerances: Mapping[str, float]
+    unreached: tuple[str, ...] = ()
+    declined: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    applied: tuple[str, ...] = ()
+    not_applied: str | None = None
+    breaks: int = 0
+    details: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def accepted(self) -> tuple[Proof, ...]:
+        """The proofs of changes by themselves that hold."""
+        return tuple(proof for proof in self.proofs if proof.standing is Standing.ACCEPTED and not proof.members)

@@ -1,0 +1,428 @@
+"""Proves changes, one by one, against the program as it is.
+
+Two arms run the program as it is: the reference, whose values all others are given, and a second one, that shows how
+far two equal processes lie apart.  Each change gets an arm of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from breakscan.findings import Site
+from breakscan.repair.lines import LineMap
+from breakscan.rulebook.library import Library
+from breakscan.runtime.digest.explain_processes import explain_processes
+from breakscan.runtime.digest.explanation import Explanation, FrameStatus
+from breakscan.runtime.recording import compiled
+from breakscan.source.paths import display_path
+from breakscan.verify import measure
+from breakscan.verify.arm import Arm, ArmError, Program
+from breakscan.verify.changed import evidence
+from breakscan.verify.compare import Difference, Plain, differences, load_outcomes
+from breakscan.verify.measure import Ratio, Unsteady
+from breakscan.verify.plan import Candidate, diff_of
+from breakscan.verify.proof import KernelCode, Metrics, Proof, Standing
+
+Say = Callable[[str], None]
+
+
+class NothingToProve(Exception):
+    """The program itself cannot be measured.  Says why."""
+
+
+class _Rejected(Exception):
+    """A change is rejected, and need not be looked at further."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What one arm came to."""
+
+    explanation: Explanation
+    metrics: Metrics
+
+
+@dataclass(slots=True)
+class _Reasons:
+    found: list[str] = field(default_factory=list)
+    equal: bool | None = None
+
+    def add(self, reason: str) -> None:
+        if reason not in self.found:
+            self.found.append(reason)
+
+    def stop(self, reason: str) -> None:
+        """Raises _Rejected."""
+        self.add(reason)
+        raise _Rejected
+
+
+class Referee:
+    """Enter it: the program is started.  ``folder`` is new, and can be deleted behind the block."""
+
+    def __init__(self, program: Program, folder: Path, library: Library, say: Say) -> None:
+        self.program = program
+        self.same: Ratio | None = None
+        self.notes: list[str] = []
+        self.executed: dict[str, list[int]] = {}
+        self.about: dict[str, Any] = {}
+        self._folder = folder
+        self._library = library
+        self._say = say
+        self._arms = contextlib.ExitStack()
+        self._number = 0
+        self._prepared = False
+        self._unrepeatable: list[str] = []
+        self._original_differs: list[Difference] = []
+        self._random = False
+        self._reference: Arm
+        self._second: Arm
+        self._eager: list[Plain]
+        self._double: list[Plain] | None = None
+        self._compiled: dict[str, list[Plain]] = {}
+        self._starts: list[dict[str, str]] = []
+        self._wavering: set[str] = set()
+        self._digests: dict[str, str] = {}
+        self.seen: _Seen
+        self._seconds = 0.0
+
+    def __enter__(self) -> Referee:
+        """Raises NothingToProve and ArmError."""
+        try:
+            self._start()
+        except BaseException:
+            self._arms.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._arms.close()
+
+    # -- the program as it is -----------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._say("running the program")
+        self._reference = self._arms.enter_context(self._arm(Candidate("")))
+        self._second = self._arms.enter_context(self._arm(Candidate("")))
+        self.about = self._reference.ready()
+        self._require_calls()
+        self._second.ready()
+        self._starts = self._reference.ask("start")
+        self._wavering = self._other_starts(self._second)
+        self._digests = self._reference.ask("save", path=self._values)
+        self._say("compiling the program as it is")
+        self.seen = self._compile(self._reference, Candidate(""))
+
+    def _require_calls(self) -> None:
+        if self.about["callables"]:
+            if self.about["error"]:
+                self.notes.append(f"the program failed behind the captured calls: {self.about['error']}")
+            return
+        if self.about["error"]:
+            raise NothingToProve(f"the program failed before it called anything compiled: {self.about['error']}")
+        if self.about["not_called"]:
+            names = ", ".join(self.about["not_called"])
+            raise NothingToProve(f"the program called nothing that it had compiled ({names} was never called)")
+        raise NothingToProve("the program compiles nothing: torch.compile was not called (--compile module:name asks)")
+
+    def watch(self, files: Sequence[str]) -> None:
+        """Runs the original eager, notes which lines of these files it executes, and how well it repeats itself."""
+        path = self._at(self._reference, "eager")
+        told = self._reference.ask("eager", path=path, watched=list(files))
+        self.executed, self._random = told["lines"], told["random"]
+        self._eager = load_outcomes(path)
+        problems = self._take_over(self._second)
+        again = self._at(self._second, "eager")
+        self._second.ask("eager", path=again, watched=[])
+        unlike = differences(self._eager, load_outcomes(again), None, strict=True)
+        self._unrepeatable = [*problems, *(difference.text for difference in unlike)]
+        if not self._random:
+            exact = self._at(self._reference, "double")
+            problem = self._reference.ask("double", path=exact)
+            if problem is None:
+                self._double = load_outcomes(exact)
+            else:
+                self.notes.append(f"there is no reference in double precision: {problem}")
+        self._compiled = self._outcomes_compiled(self._reference)
+        self._original_differs = self._differences_compiled(self._compiled)
+        if self._original_differs:
+            worst = self._original_differs[0].text
+            self.notes.append(f"compiled, the program as it is differs from eager already: {worst}")
+
+    def _arm(self, candidate: Candidate) -> Arm:
+        self._number += 1
+        return Arm(self.program, candidate.change, self._folder / f"arm{self._number}")
+
+    @property
+    def _values(self) -> str:
+        return str(self._folder / "values.pt")
+
+    def _at(self, arm: Arm, name: str) -> str:
+        return str(arm.folder / f"{name}.pt")
+
+    def _other_starts(self, arm: Arm) -> set[str]:
+        """What the program has come to otherwise before the first calls."""
+        found: set[str] = set()
+        for own, other in zip(self._starts, arm.ask("start"), strict=False):
+            found |= {name for name in own if name in other and own[name] != other[name]}
+        return found
+
+    def _take_over(self, arm: Arm) -> list[str]:
+        told = arm.ask("take", path=self._values)
+        problems: list[str] = list(told["problems"])
+        if not problems:
+            digests = arm.ask("digests")
+            problems += [
+                f"{name.partition('.')[2].partition('.')[2] or name} differs after it was handed over"
+                for name, digest in self._digests.items()
+                if digests.get(name) != digest
+            ]
+        return problems
+
+    # -- compiling ----------------------------------------------------------------------------------------------
+
+    def _compile(self, arm: Arm, candidate: Candidate) -> _Seen:
+        told = arm.ask("compiled", first=self._at(arm, "first"), steady=self._at(arm, "steady"))
+        processes = [process for process in arm.records() if compiled(process)]
+        cwd = os.getcwd()
+        explanation = explain_processes(
+            processes,
+            argv=self.program.argv,
+            outcome=None,
+            rules=self._library,
+            show=lambda path: display_path(path, cwd),
+            torch_imported=True,
+            texts={
+                (path, number): line
+                for path, (_, after) in candidate.texts.items()
+                for number, line in enumerate(after.split("\n"), 1)
+            },
+        )
+        return _Seen(explanation, _metrics(explanation, told["first_call_seconds"], told["calls"] / told["doors"]))
+
+    def _outcomes_compiled(self, arm: Arm) -> dict[str, list[Plain]]:
+        found = {name: load_outcomes(self._at(arm, name)) for name in ("first", "steady")}
+        if self._random:
+            path = self._at(arm, "random")
+            arm.ask("compiled_random", path=path)
+            found["random"] = load_outcomes(path)
+        return found
+
+    def _differences_compiled(self, runs: Mapping[str, list[Plain]]) -> list[Difference]:
+        """Of compiled code from the original eager code.  Where random numbers are drawn, Inductor's own are others:
+        values are compared of the run in which it draws eager code's."""
+        found: list[Difference] = []
+        for name, outcomes in runs.items():
+            values = name == "random" or not self._random
+            found += differences(
+                self._eager, outcomes, self._double, strict=False, random=name == "random", values=values
+            )
+        return found
+
+    # -- a change -----------------------------------------------------------------------------------------------
+
+    def prove(self, candidate: Candidate) -> Proof:
+        """Runs the program with the change, and says what is found."""
+        self._say(f"{candidate.label}: running the program")
+        reasons = _Reasons()
+        proof = Proof(
+            candidate.label,
+            Standing.REJECTED,
+            (),
+            None,
+            self.seen.metrics,
+            rule=candidate.finding.rule if candidate.finding else None,
+            rewrite=candidate.rewrite,
+            site=candidate.finding.site if candidate.finding else None,
+            difference=candidate.difference,
+            diff=diff_of(candidate, {path: display_path(path, os.getcwd()) for path in candidate.texts}),
+            members=candidate.members,
+        )
+        try:
+            with self._arm(candidate) as arm:
+                proof = self._judge(arm, candidate, proof, reasons)
+        except _Rejected:
+            pass
+        except ArmError as error:
+            reasons.add(f"the program does not run with it: {error}")
+        if reasons.found:
+            proof = replace(proof, standing=Standing.REJECTED, reasons=tuple(reasons.found))
+        return replace(proof, outputs_equal=reasons.equal)
+
+    def _judge(self, arm: Arm, candidate: Candidate, proof: Proof, reasons: _Reasons) -> Proof:
+        about = arm.ready()
+        self._require_same_calls(about, reasons)
+        self._require_loaded(about, candidate, reasons)
+        if self._unrepeatable:
+            reasons.stop(f"cannot be compared: the program does not repeat itself: {self._unrepeatable[0]}")
+        self._require_same_start(arm, about, reasons)
+        self._say(f"{candidate.label}: compiling")
+        seen = self._compile(arm, candidate)
+        proof = replace(proof, after=seen.metrics)
+        self._require_equal(arm, candidate, about, reasons)
+        self._require_fewer_breaks(seen, candidate, reasons)
+        if reasons.found:
+            return proof
+        self._say(f"{candidate.label}: timing")
+        return self._time(arm, proof, reasons)
+
+    def _require_same_calls(self, about: Mapping[str, Any], reasons: _Reasons) -> None:
+        if about["error"] and about["error"] != self.about["error"]:
+            reasons.stop(f"the program fails with it: {about['error']}")
+        for key, words in (("callables", "other calls"), ("modes", "other modes"), ("backward", "another backward")):
+            if about[key] != self.about[key]:
+                reasons.stop(f"cannot be compared: {words}: {_shown(about[key])}, not {_shown(self.about[key])}")
+
+    def _require_loaded(self, about: Mapping[str, Any], candidate: Candidate, reasons: _Reasons) -> None:
+        missing = [display_path(path, os.getcwd()) for path in candidate.texts if path not in about["loaded"]]
+        if missing:
+            reasons.stop(f"the rewritten code did not run: {', '.join(missing)} was not loaded")
+        if about["unknown_settings"]:
+            reasons.stop(f"torch has no setting {', '.join(about['unknown_settings'])}")
+        if about["lost_settings"]:
+            reasons.stop(f"the setting did not hold: the program sets {', '.join(about['lost_settings'])} itself")
+
+    def _require_same_start(self, arm: Arm, about: Mapping[str, Any], reasons: _Reasons) -> None:
+        if about["warm_cache"]:
+            reasons.stop(
+                f"cannot be compared: a compiler cache is warm on one side only ({about['warm_cache']} files are in it "
+                "before anything is compiled: the program chooses its folder itself)"
+            )
+        problems = self._take_over(arm)
+        if problems:
+            reasons.stop(f"cannot be compared: {'; '.join(problems[:3])}{_more(problems[3:])}")
+        others = sorted(self._other_starts(arm) - self._wavering)
+        drawn = [name for name in others if name in _generators(self._starts)]
+        values = [name for name in others if name not in drawn]
+        if drawn:
+            reasons.add(
+                f"cannot be compared: random numbers are drawn otherwise before the first call: {_listed(drawn)}"
+            )
+        if values:
+            reasons.add(f"cannot be compared: other values before the first call: {_listed(values)}")
+        if others:
+            raise _Rejected
+
+    def _require_equal(self, arm: Arm, candidate: Candidate, about: Mapping[str, Any], reasons: _Reasons) -> None:
+        path = self._at(arm, "eager")
+        told = arm.ask("eager", path=path, watched=list(candidate.texts))
+        for name, (before, after) in candidate.texts.items():
+            found = evidence(before, after, told["lines"][name])
+            if not found.statements:
+                reasons.stop("it changes no code")
+            if found.in_functions and not found.ran and not evidence(before, after, about["ran"].get(name, ())).ran:
+                reasons.stop("the rewritten code did not run: none of its changed lines was executed")
+        unequal = differences(self._eager, load_outcomes(path), self._double, strict=True)
+        for difference in unequal:
+            reasons.add(f"eager, {difference.text}")
+        runs = self._outcomes_compiled(arm)
+        compiled_differs = self._differences_compiled(runs)
+        if compiled_differs and self._original_differs:
+            # It need not be better than the program as it is.
+            compiled_differs = [
+                difference
+                for name, outcomes in runs.items()
+                if name == "random" or not self._random
+                for difference in differences(self._compiled[name], outcomes, None, strict=False, random=False)
+            ]
+        for difference in compiled_differs:
+            reasons.add(f"compiled, {difference.text}")
+        reasons.equal = not unequal and not compiled_differs
+
+    def _require_fewer_breaks(self, seen: _Seen, candidate: Candidate, reasons: _Reasons) -> None:
+        before, after = self.seen.metrics, seen.metrics
+        maps = {display_path(path, os.getcwd()): LineMap(text, new) for path, (text, new) in candidate.texts.items()}
+        for target in candidate.targets:
+            if any(_still_there(site.site, target, maps) for site in seen.explanation.breaks):
+                reasons.add(f"the break at {target.path}:{target.line} is still there")
+        if after.breaks > before.breaks:
+            reasons.add(f"it breaks the graph {after.breaks} times, not {before.breaks}")
+        if after.eager_frames > before.eager_frames:
+            reasons.add(f"{after.eager_frames} functions run eager, not {before.eager_frames}")
+        if after.recompiles > before.recompiles:
+            new = after.recompiles - before.recompiles
+            cause = next((one.subject for one in seen.explanation.recompiles), "")
+            reasons.add(f"it is compiled {new} more {'time' if new == 1 else 'times'} ({cause} changes)")
+
+    # -- time ---------------------------------------------------------------------------------------------------
+
+    def _time(self, arm: Arm, proof: Proof, reasons: _Reasons) -> Proof:
+        if not self._prepared:
+            self._seconds = self._reference.ask("prepare")["seconds"]
+            self._second.ask("prepare")
+            self._prepared = True
+            self.seen.metrics = self._with_steady(self._reference, self.seen.metrics)
+        told = arm.ask("prepare")
+        arms = {"before": self._reference, "same": self._second, "after": arm}
+        try:
+            times = measure.interleave(arms, max(told["seconds"], self._seconds))
+        except Unsteady as error:
+            which = "it" if str(error) == "after" else "the program as it is"
+            reasons.stop(f"{which} is compiled again and again while it is timed")
+        self.same = measure.ratio([times["before"]], times["same"])
+        claim = measure.ratio([times["before"], times["same"]], times["after"])
+        faster = measure.is_faster(claim, self.same)
+        assert proof.after is not None
+        before = replace(self.seen.metrics, step_seconds=statistics.median(times["before"] + times["same"]))
+        after = replace(self._with_steady(arm, proof.after), step_seconds=statistics.median(times["after"]))
+        standing = Standing.ACCEPTED if faster else Standing.NO_FASTER
+        slower = measure.is_slower(claim, self.same)
+        return replace(proof, standing=standing, before=before, after=after, ratio=claim, slower=slower)
+
+    def _with_steady(self, arm: Arm, metrics: Metrics) -> Metrics:
+        return replace(metrics, memory_bytes=arm.ask("memory"), launches=arm.ask("launches"))
+
+
+def _metrics(explanation: Explanation, first_call: float, steps: float) -> Metrics:
+    """``steps`` is how often each callable was called while it was recorded."""
+    kernels: dict[str, float] = defaultdict(float)
+    code: list[KernelCode] = []
+    for graph in explanation.graphs:
+        for made in graph.generated:
+            for kernel in made.kernels:
+                kernels[kernel.kind.value] += kernel.calls * (graph.runs or 0) / steps
+            if made.code:
+                code.append(KernelCode(graph.function or "", made.phase, made.code))
+    return Metrics(
+        breaks=explanation.break_events,
+        recompiles=len(explanation.recompiles),
+        graphs=len(explanation.graphs),
+        eager_frames=sum(frame.status is FrameStatus.EAGER for frame in explanation.frames),
+        kernels={kind: max(1, round(count)) for kind, count in kernels.items() if count},
+        compile_seconds=explanation.compile_seconds,
+        first_call_seconds=first_call,
+        code=tuple(code),
+    )
+
+
+def _still_there(site: Site, target: Site, maps: Mapping[str, LineMap]) -> bool:
+    if site.path != target.path:
+        return False
+    line = maps[site.path].before(site.line) if site.path in maps else site.line
+    return target.line <= line <= target.end_line
+
+
+def _generators(starts: Sequence[Mapping[str, str]]) -> set[str]:
+    words = ("random", "torch's CPU generator", "the generator of", "numpy.random")
+    return {name for start in starts for name in start if name.startswith(words)}
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + _more(names[3:])
+
+
+def _more(rest: Sequence[str]) -> str:
+    return f" and {len(rest)} more" if rest else ""
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], dict) and "calls" in value[0]:
+        return ", ".join(f"{one['calls']} × {one['name']}" for one in value)
+    return str(value)

@@ -1,0 +1,473 @@
+"""What a process does with the calls that it captured, when it is told to: runs them eager and compiled, always from
+the same state, and times them."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from breakscan.verify.capture import Capture, Case, Door
+from breakscan.verify.lines import executed_lines
+from breakscan.verify.memento import digests, set_rng_state
+from breakscan.verify.modes import Modes
+from breakscan.verify.outcome import Outcome, leaves, outcome_of, projections, wait_for_device
+
+SEQUENCE = 6
+"""Calls in a row, without anything being put back but values, that show recompiles."""
+CHUNKS = 40
+"""Parts of a block, of which the median counts."""
+MOST_WARMUP = 30.0
+"""Seconds."""
+
+
+@dataclass(slots=True)
+class _Step:
+    """A call that is timed.  ``refills`` says that it changes containers that it is given: the program hands it new
+    ones each time, so they are put back each time."""
+
+    call: Callable[..., Any]
+    case: Case
+    directions: list[Any] | None
+    leaves: list[Any]
+    refills: bool
+
+
+class Stage:
+    """The commands of the parent process are this object's public methods; what they take and give is plain JSON.
+
+    ``watched`` are the paths of files whose executed lines are told.
+    """
+
+    def __init__(self, capture: Capture, stop_recording: Callable[[], None], cache: Path) -> None:
+        self._capture = capture
+        self._stop_recording = stop_recording
+        self._cache = cache
+        self._steps: list[list[_Step]] = []
+        self._modes: Modes | None = None
+        self._compiles = 0
+        self._eager = False
+        self.program: dict[str, Any] = {}
+
+    @property
+    def _doors(self) -> list[Door]:
+        return self._capture.captured
+
+    def describe(self) -> dict[str, Any]:
+        """What was captured, and how the program got there."""
+        captured = self._doors
+        return {
+            **self.program,
+            "callables": [{"name": door.name, "calls": len(door.cases)} for door in captured],
+            "modes": [case.modes.told() for door in captured for case in door.cases],
+            "backward": [door.backward for door in captured],
+            "left_out": sorted(set(self._capture.left_out)),
+            "not_called": sorted({door.name for door in self._capture.doors if not door.cases and not door.passed}),
+            "complete": all(memento.complete for door in captured for memento in self._mementos_of(door)),
+            "warm_cache": _entries(self._cache),
+        }
+
+    # -- the same state for all ---------------------------------------------------------------------------------
+
+    def save(self, path: str) -> dict[str, str]:
+        """Writes all values to a file, for the other processes.  Returns their digests."""
+        import torch
+
+        torch.save(
+            [
+                {"rng": [c.rng for c in d.cases], "values": [m.values for m in self._mementos_of(d)]}
+                for d in self._doors
+            ],
+            path,
+        )
+        return self.digests()
+
+    def start(self) -> list[dict[str, str]]:
+        """Digests of all that the first call of each callable could reach, values and generators."""
+        return [door.start for door in self._doors]
+
+    def take(self, path: str) -> dict[str, Any]:
+        """Takes the values of a file in the place of its own.  Returns what cannot be taken, what is there beyond it,
+        and the digests of what is there then."""
+        problems: list[str] = []
+        extra: list[str] = []
+        given = _load(path)
+        for door, its in zip(self._doors, given, strict=False):
+            for memento, values in zip(self._mementos_of(door), its["values"], strict=False):
+                cannot, more = memento.take_over(values)
+                problems += cannot
+                extra += more
+            for case, rng in zip(door.cases, its["rng"], strict=False):
+                case.rng = {**case.rng, **rng}
+        return {"problems": list(dict.fromkeys(problems)), "extra": list(dict.fromkeys(extra))}
+
+    def digests(self) -> dict[str, str]:
+        """Of all values as they are when they have been put back into the program's own objects."""
+        found: dict[str, str] = {}
+        for number, door in enumerate(self._doors):
+            for at, case in enumerate(door.cases):
+                self._put_back(door, case)
+                for memento in (door.state, case.inputs):
+                    assert memento is not None
+                    found.update({f"{number}.{at}.{name}": said for name, said in digests(memento.now()).items()})
+                found.update({f"{number}.{at} {name}": said for name, said in digests(case.rng).items()})
+        return found
+
+    # -- runs for what they give --------------------------------------------------------------------------------
+
+    def eager(self, path: str, watched: list[str]) -> dict[str, Any]:
+        """Runs each call eager, writes the outcomes to a file, and returns which lines of the watched files ran, and
+        whether random numbers were drawn."""
+        is_random = False
+        with executed_lines(watched) as lines:
+            pass
+        outcomes = []
+        for door in self._doors:
+            for case in door.cases:
+                with self._ready(door, case), _eager_stance(), executed_lines(watched) as ran:
+                    outcomes.append(self._outcome(door, case, door.original, backward=True))
+                is_random = is_random or digests(case.rng) != {**digests(case.rng), **outcomes[-1].rng}
+                for name, numbers in ran.items():
+                    lines[name] |= numbers
+        _save(outcomes, path)
+        return {"lines": {name: sorted(numbers) for name, numbers in lines.items()}, "random": is_random}
+
+    def double(self, path: str) -> str | None:
+        """Runs each call eager in double precision.  Returns why that cannot be, where it cannot."""
+        import torch
+
+        outcomes = []
+        for door in self._doors:
+            for case in door.cases:
+                with self._ready(door, case), _eager_stance(), _without_autocast():
+                    tensors = [t for memento in self._together(door, case) for t in memento.tensors.values()]
+                    held = [(t, t.data) for t in tensors if t.dtype.is_floating_point]
+                    torch.set_default_dtype(torch.float64)
+                    try:
+                        for tensor, data in held:
+                            tensor.grad = None
+                            tensor.data = data.double()
+                        outcomes.append(self._outcome(door, case, door.original, backward=True, compare_state=False))
+                    except Exception as error:
+                        return f"{type(error).__qualname__}: {error}"[:300]
+                    finally:
+                        torch.set_default_dtype(case.modes.default_dtype)
+                        for tensor, data in held:
+                            tensor.grad = None
+                            tensor.data = data
+                if outcomes[-1].error is not None:
+                    return f"{outcomes[-1].error}: {outcomes[-1].error_text}"
+        _save(outcomes, path)
+        return None
+
+    def compiled(self, first: str, steady: str) -> dict[str, Any]:
+        """Runs each call compiled, recorded: for the first time, then a row of calls, then again.  Writes the outcomes
+        of both.  Returns the seconds of the first calls, how many calls there were of how many callables, and how many
+        compiles the row took.  What follows is not recorded."""
+        cold = [(d, c, self._run_compiled(d, c)) for d in self._doors for c in d.cases]
+        _save([outcome for _, _, outcome in cold], first)
+        firsts = [outcome for door, case, outcome in cold if case is door.cases[0]]
+        with self._counted_compiles():
+            self._sequence()
+            compiles = self._compiles
+        _save([self._run_compiled(door, case) for door in self._doors for case in door.cases], steady)
+        self._stop_recording()
+        return {
+            "calls": 2 * len(cold) + SEQUENCE * len(self._doors),
+            "doors": len(self._doors),
+            "first_call_seconds": sum(one.seconds + one.backward_seconds for one in firsts),
+            "compiles_in_row": compiles,
+        }
+
+    def compiled_random(self, path: str) -> None:
+        """Runs each call compiled anew so that random numbers are drawn as eager code draws them.  Not recorded."""
+        import torch
+        import torch._inductor.config as inductor
+
+        self._stop_recording()
+        torch._dynamo.reset()
+        with inductor.patch(fallback_random=True):
+            _save([self._run_compiled(door, case) for door in self._doors for case in door.cases], path)
+        torch._dynamo.reset()
+
+    # -- runs for their time ------------------------------------------------------------------------------------
+
+    def prepare(self, how: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Gets ready for :meth:`block`: nothing is recorded any more, all is compiled anew, and runs until its time
+        is steady.  ``how`` are options of ``torch.compile`` in place of the program's own; ``{"eager": true}`` runs
+        eager.  Returns the seconds of a step, and whether it became steady."""
+        import torch
+
+        self._stop_recording()
+        self._clean_contexts()
+        torch._dynamo.reset()
+        gc.collect()
+        # What is there stays: looking at it again before each block would take longer than the block.
+        gc.freeze()
+        self._eager = bool(how and how.get("eager"))
+        rows: list[list[_Step]] = []
+        for door in self._doors:
+            call = (
+                door.compiled if how is None else door.original if self._eager else torch.compile(door.original, **how)
+            )
+            rows.append([self._step(door, case, call) for case in door.cases])
+        longest = max(map(len, rows))
+        self._steps = [[row[at % len(row)] for row in rows] for at in range(longest)]
+        modes = [step.case.modes for row in rows for step in row]
+        self._modes = modes[0] if all(one == modes[0] for one in modes) else None
+        return self._warm_up()
+
+    def block(self, calls: int) -> dict[str, Any]:
+        """Times so many steps: a step is one call of each callable.  Returns the median of a few parts: what else the
+        machine does now and then is not in it."""
+        for door in self._doors:
+            assert door.state is not None
+            door.state.restore(values_only=True)
+            for case in door.cases:
+                case.inputs.restore()
+        gc.collect()
+        with contextlib.ExitStack() as stack:
+            if self._modes is not None:
+                stack.enter_context(self._modes.set())
+            if self._eager:
+                stack.enter_context(_eager_stance())
+            compiles = stack.enter_context(self._counted_compiles())
+            gc.disable()
+            stack.callback(gc.enable)
+            steps = [self._steps[at % len(self._steps)] for at in range(calls)]
+            run = self._run if self._modes is not None else self._run_in_modes
+            # All calls of a cycle in each part: they may differ.
+            size = -(-calls // (CHUNKS * len(self._steps))) * len(self._steps)
+            wait_for_device()
+            seconds = []
+            for first in range(0, calls, size):
+                chunk = steps[first : first + size]
+                began = time.perf_counter()
+                for row in chunk:
+                    for step in row:
+                        run(step)
+                wait_for_device()
+                seconds.append((time.perf_counter() - began) / len(chunk))
+        return {"seconds": statistics.median(seconds), "compiles": compiles()}
+
+    def memory(self) -> int | None:
+        """The most bytes in use while a few steps run: on the device, else of the process.  None where the system does
+        not tell."""
+        import torch
+
+        cuda: Any = torch.cuda
+        if cuda.is_initialized():
+            cuda.synchronize()
+            cuda.reset_peak_memory_stats()
+            self.block(2 * len(self._steps))
+            return int(cuda.max_memory_allocated())
+        try:
+            Path("/proc/self/clear_refs").write_text("5")
+            self.block(2 * len(self._steps))
+            status = Path("/proc/self/status").read_text()
+        except OSError:
+            return None
+        line = next((line for line in status.splitlines() if line.startswith("VmHWM:")), None)
+        return int(line.split()[1]) * 1024 if line else None
+
+    def launches(self) -> dict[str, int] | None:
+        """What one step hands to the device: kernels one by one, and CUDA graphs.  None without a device."""
+        import torch
+
+        cuda: Any = torch.cuda
+        if not cuda.is_initialized():
+            return None
+        from torch.profiler import ProfilerActivity, profile
+
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiled:
+            self.block(len(self._steps))
+        counts = {"kernels": 0, "cuda_graphs": 0}
+        for event in profiled.events() or ():
+            name = event.name
+            if name.startswith(("cudaLaunchKernel", "cuLaunchKernel")):
+                counts["kernels"] += 1
+            elif name.startswith("cudaGraphLaunch"):
+                counts["cuda_graphs"] += 1
+        return {name: round(count / len(self._steps)) for name, count in counts.items()}
+
+    # -- the inside ---------------------------------------------------------------------------------------------
+
+    def _mementos_of(self, door: Door) -> list[Any]:
+        return [door.state, *(case.inputs for case in door.cases)]
+
+    def _together(self, door: Door, case: Case) -> tuple[Any, ...]:
+        return (door.state, case.inputs)
+
+    def _put_back(self, door: Door, case: Case) -> None:
+        assert door.state is not None
+        door.state.restore()
+        case.inputs.restore()
+        set_rng_state(case.rng)
+
+    @contextlib.contextmanager
+    def _ready(self, door: Door, case: Case) -> Iterator[None]:
+        """The state as the call found it, the modes, too; and put back again behind the block."""
+        self._put_back(door, case)
+        try:
+            with case.modes.set():
+                yield
+        finally:
+            self._put_back(door, case)
+
+    def _outcome(
+        self, door: Door, case: Case, call: Callable[..., Any], backward: bool, compare_state: bool = True
+    ) -> Outcome:
+        return outcome_of(
+            lambda: call(*case.args, **case.kwargs),
+            backward and case.modes.grad and not case.modes.inference,
+            self._together(door, case),
+            compare_state,
+        )
+
+    def _run_compiled(self, door: Door, case: Case) -> Outcome:
+        _mark_step()
+        with self._ready(door, case):
+            # Where the program goes not back, a backward would be compiled that it has not.
+            return self._outcome(door, case, door.compiled, backward=door.backward)
+
+    def _sequence(self) -> None:
+        """A row of calls as the program makes them: numbers that the calls change stay changed."""
+        for door in self._doors:
+            self._put_back(door, door.cases[0])
+            for number in range(SEQUENCE):
+                case = door.cases[number % len(door.cases)]
+                assert door.state is not None
+                door.state.restore(values_only=True)
+                case.inputs.restore()
+                _mark_step()
+                with case.modes.set(), contextlib.suppress(Exception):
+                    result = door.compiled(*case.args, **case.kwargs)
+                    if door.backward:
+                        import torch
+
+                        torch.autograd.backward(*projections(result))
+                    del result
+            self._put_back(door, door.cases[0])
+
+    def _step(self, door: Door, case: Case, call: Callable[..., Any]) -> _Step:
+        with self._ready(door, case), _eager_stance():
+            result = door.original(*case.args, **case.kwargs)
+            refills = case.inputs.plains_now() != case.inputs.plains
+            directions = projections(result)[1] or None if door.backward else None
+        own = [leaf for memento in self._together(door, case) for leaf in memento.leaves().values()]
+        return _Step(call, case, directions, own, refills)
+
+    def _run(self, step: _Step) -> None:
+        import torch
+
+        _mark_step()
+        result = step.call(*step.case.args, **step.case.kwargs)
+        if step.directions is not None:
+            if isinstance(result, torch.Tensor):
+                torch.autograd.backward(result, step.directions[0])
+            else:
+                ends = [one for _, one in leaves(result) if isinstance(one, torch.Tensor) and one.requires_grad]
+                torch.autograd.backward(ends, step.directions)
+            for leaf in step.leaves:
+                leaf.grad = None
+        if step.refills:
+            step.case.inputs.refill()
+
+    def _run_in_modes(self, step: _Step) -> None:
+        with step.case.modes.set():
+            self._run(step)
+
+    def _warm_up(self) -> dict[str, Any]:
+        """Runs until two blocks in a row compile nothing and take about the same time."""
+        began = time.monotonic()
+        size = len(self._steps)
+        seconds = 0.0
+        calm = 0
+        while calm < 2 and time.monotonic() - began < MOST_WARMUP:
+            told = self.block(size)
+            near = seconds and abs(told["seconds"] - seconds) < 0.1 * seconds
+            calm = calm + 1 if near and not told["compiles"] else 0
+            seconds = told["seconds"]
+            # Blocks of at least some milliseconds: shorter ones never agree.
+            if seconds * size < 0.02:
+                size = min(max(size + 1, round(0.02 / max(seconds, 1e-7))), size * 10)
+        return {"seconds": seconds, "steady": calm >= 2}
+
+    @contextlib.contextmanager
+    def _counted_compiles(self) -> Iterator[Callable[[], int]]:
+        """Yields what tells how many compiles have begun in the block."""
+        from torch._dynamo.callback import callback_handler
+
+        self._compiles = 0
+
+        def started(*_: Any) -> None:
+            self._compiles += 1
+
+        callback_handler.register_start_callback(started)
+        try:
+            yield lambda: self._compiles
+        finally:
+            callback_handler.remove_start_callback(started)
+
+    def _clean_contexts(self) -> None:
+        """Takes the recorder's hooks out of what torch.compile made: they would be timed, too."""
+        for context in self._capture.contexts:
+            hooks = context.enter_exit_hooks
+            hooks[:] = [hook for hook in hooks if not hasattr(hook, "meter")]
+
+
+def _eager_stance() -> Any:
+    import torch
+
+    return torch.compiler.set_stance("force_eager")
+
+
+@contextlib.contextmanager
+def _without_autocast() -> Iterator[None]:
+    import torch
+
+    with torch.autocast("cpu", enabled=False), contextlib.ExitStack() as stack:
+        if torch.cuda.is_available():
+            stack.enter_context(torch.autocast("cuda", enabled=False))
+        yield
+
+
+def _mark_step() -> None:
+    import torch
+
+    compiler: Any = torch.compiler
+    compiler.cudagraph_mark_step_begin()
+
+
+def _save(outcomes: list[Outcome], path: str) -> None:
+    import torch
+
+    torch.save([outcome.plain() for outcome in outcomes], path)
+
+
+def _load(path: str) -> list[Mapping[str, Any]]:
+    import torch
+
+    loaded: list[Mapping[str, Any]] = torch.load(path, map_location="cpu", weights_only=True)
+    return loaded
+
+
+def _entries(cache: Path) -> int:
+    """Files of compiler caches that are there already, in the arm's own folder and where the program keeps them."""
+    folders = {str(cache), *(_backend_cache() or {}).values()}
+    return sum(len(files) for folder in folders for _, _, files in os.walk(folder))
+
+
+def _backend_cache() -> dict[str, str]:
+    """Where the backend keeps what it has compiled: the program may have chosen a folder itself."""
+    return {
+        name: folder
+        for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+        if (folder := os.environ.get(name)) is not None
+    }

@@ -1,0 +1,190 @@
+"""The pipeline of ``verify``: a program and what is to change → a proof of each change, and of all together."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from breakscan import __version__
+from breakscan.config import Settings
+from breakscan.findings import Origin, SourceError
+from breakscan.repair.plan import Wanted
+from breakscan.rulebook.library import load_library
+from breakscan.source.module import SourceProblem
+from breakscan.source.paths import display_path
+from breakscan.source.writing import rewrite_file
+from breakscan.verify.arm import Program
+from breakscan.verify.compare import TOLERANCES
+from breakscan.verify.plan import Candidate, Planned, Rewrites
+from breakscan.verify.proof import Proof, Standing, Verification
+from breakscan.verify.referee import NothingToProve, Referee, Say
+
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is to be verified: ``candidate``, else all rewrites that ``wanted`` and ``settings`` allow.  ``apply`` says
+    that what is proved is written."""
+
+    settings: Settings
+    wanted: Wanted
+    candidate: Candidate | None = None
+    apply: bool = False
+
+
+def verify(program: Program, question: Question, say: Say) -> Verification:
+    """Runs the program several times, and writes nothing but for ``apply``.  ``say`` is told what goes on.
+
+    Raises NothingToProve where the program cannot be measured, ArmError where it cannot be run.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="breakscan-verify-"))
+    try:
+        with Referee(program, folder, load_library(question.settings.rule_folders), say) as referee:
+            return _Work(program, question, referee).run()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Work:
+    def __init__(self, program: Program, question: Question, referee: Referee) -> None:
+        self.program = program
+        self.question = question
+        self.referee = referee
+        self.rewrites = Rewrites(self._files(), question.settings, question.wanted)
+        self.planned = Planned((), (), ())
+        self.proofs: list[Proof] = []
+        self.candidates: dict[str, Candidate] = {}
+        self.applied: tuple[str, ...] = ()
+        self.not_applied: str | None = None
+
+    def run(self) -> Verification:
+        given = self.question.candidate
+        self.referee.watch([str(path) for path in self.rewrites.files] if given is None else list(given.texts))
+        if given is not None:
+            self._prove(given)
+        else:
+            self._prove_rewrites()
+        if self.question.apply:
+            self._apply()
+        about = self.referee.about
+        return Verification(
+            argv=self.program.argv,
+            environment=_environment(self.referee),
+            callables={one["name"]: one["calls"] for one in about["callables"]},
+            proofs=tuple(self.proofs),
+            same=self.referee.same,
+            tolerances=TOLERANCES,
+            unreached=self.planned.unreached,
+            declined=self.planned.declined,
+            notes=(*_notes(about), *self.referee.notes),
+            applied=self.applied,
+            not_applied=self.not_applied,
+            breaks=self.referee.seen.metrics.breaks,
+        )
+
+    def _files(self) -> tuple[Path, ...]:
+        """The script, and the files in which the program broke the graph, recompiled or was given up."""
+        explanation = self.referee.seen.explanation
+        names = [
+            one.site.path
+            for seen in (explanation.breaks, explanation.recompiles, explanation.frames)
+            for one in seen
+            if one.origin is not Origin.FRAMEWORK
+        ]
+        if self.program.argv[0] not in ("-m", "-c"):
+            names.insert(0, self.program.argv[0])
+        paths = dict.fromkeys(Path(name).absolute() for name in names)
+        return tuple(path for path in paths if path.suffix == ".py" and path.is_file())
+
+    def _prove_rewrites(self) -> None:
+        sites = [one.site for one in self.referee.seen.explanation.breaks]
+        self.planned = self.rewrites.plan(self.referee.executed, sites)
+        for candidate in self.planned.alone:
+            self._prove(candidate)
+        if len(self.planned.alone) > 1:
+            together = self.rewrites.together(self.planned.alone, ALL)
+            if together is not None:
+                self._prove(together)
+
+    def _prove(self, candidate: Candidate) -> Proof:
+        proof = self.referee.prove(candidate)
+        self.proofs.append(proof)
+        self.candidates[candidate.label] = candidate
+        return proof
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    def _apply(self) -> None:
+        chosen = self._proved()
+        if chosen is None:
+            return
+        errors = _write(chosen)
+        written = [path for path in chosen.texts if path not in errors]
+        self.applied = tuple(display_path(path, Path.cwd()) for path in written)
+        self.not_applied = "; ".join(str(error.message) for error in errors.values()) or None
+
+    def _proved(self) -> Candidate | None:
+        """What is proved, together where it is several; None where there is nothing, or not together."""
+        alone = [self.candidates[proof.label] for proof in self.proofs if _holds(proof) and not proof.members]
+        if not alone:
+            self.not_applied = "nothing was proved"
+            return None
+        if len(alone) == 1:
+            return alone[0]
+        whole = next((proof for proof in self.proofs if proof.members), None)
+        if whole is None or set(whole.members) != {one.label for one in alone}:
+            together = self.rewrites.together(alone, f"the {len(alone)} that are accepted")
+            whole = None if together is None else self._prove(together)
+        if whole is None or not _holds(whole):
+            self.not_applied = "together, what was proved one by one is not: see the last proof"
+            return None
+        return self.candidates[whole.label]
+
+
+def _holds(proof: Proof) -> bool:
+    return proof.standing is Standing.ACCEPTED
+
+
+def _write(candidate: Candidate) -> Mapping[str, SourceError]:
+    found = {path: _write_file(path, before, after) for path, (before, after) in candidate.texts.items()}
+    return {path: error for path, error in found.items() if error is not None}
+
+
+def _write_file(path: str, before: str, after: str) -> SourceError | None:
+    try:
+        rewrite_file(Path(path), display_path(path, Path.cwd()), before, after)
+    except SourceProblem as problem:
+        return problem.error
+    return None
+
+
+def _notes(about: Mapping[str, object]) -> Sequence[str]:
+    found = []
+    for key, words in (
+        ("left_out", "too many compiled callables: not captured were"),
+        ("not_called", "compiled and not called until the program was stopped:"),
+    ):
+        names = about[key]
+        if isinstance(names, list) and names:
+            found.append(f"{words} {', '.join(names)}")
+    if not about["complete"]:
+        found.append("the calls reach more objects than were looked at: not all state is the same in all runs")
+    return found
+
+
+def _environment(referee: Referee) -> dict[str, str]:
+    return {
+        "breakscan": __version__,
+        "torch": str(referee.about["torch"]),
+        "python": platform.python_version(),
+        "device": referee.seen.explanation.device or "cpu",
+        "machine": platform.machine(),
+    }
+
+
+__all__ = ["NothingToProve", "Question", "verify"]

@@ -1,0 +1,100 @@
+"""What is to be proved: the rewrites of code that runs, each by itself and all together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from breakscan.config import load_settings
+from breakscan.findings import Site
+from breakscan.repair.plan import Wanted
+from breakscan.verify.plan import Rewrites, SettingError, diff_of, of_settings
+
+TEXT = """\
+import torch
+
+
+@torch.compile
+def f(x: torch.Tensor) -> torch.Tensor:
+    if x.sum() > 0:
+        x = x + 1
+    else:
+        x = x + 2
+    y = x * 3
+    if y.mean() > 0:
+        y = y * 2
+    else:
+        y = y * 5
+    return y
+
+
+@torch.compile
+def g(x: torch.Tensor) -> torch.Tensor:
+    if x.sum() > 0:
+        x = x + 1
+    else:
+        x = x + 2
+    return x
+"""
+FIRST = "    x = torch.where(x.sum() > 0, x + 1, x + 2)\n"
+SECOND = "    y = torch.where(y.mean() > 0, y * 2, y * 5)\n"
+
+
+@pytest.fixture
+def rewrites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rewrites:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.py").write_text(TEXT, encoding="utf-8")
+    settings = load_settings(tmp_path, target_torch="2.13", no_cache=True)
+    return Rewrites((tmp_path / "net.py",), settings, Wanted(unsafe=True))
+
+
+def test_each_rewrite_by_itself_and_all_together(rewrites: Rewrites) -> None:
+    path = str(rewrites.files[0])
+    planned = rewrites.plan({path: [6, 7, 10, 11, 12, 15]}, [Site("net.py", 6, 8, 6, 19)])
+    one, other = planned.alone
+    assert (one.label, other.label) == ("net.py:6 where", "net.py:11 where")
+    assert FIRST in one.texts[path][1]
+    assert SECOND not in one.texts[path][1]
+    assert SECOND in other.texts[path][1]
+    assert FIRST not in other.texts[path][1]
+    assert [len(one.targets), len(other.targets)] == [1, 0]
+    whole = rewrites.together(planned.alone, "all")
+    assert whole is not None
+    assert FIRST in whole.texts[path][1]
+    assert SECOND in whole.texts[path][1]
+    assert whole.members == ("net.py:6 where", "net.py:11 where")
+    assert "def g" in whole.texts[path][1].partition(SECOND)[2]
+
+
+def test_what_does_not_run_is_named_and_left_out(rewrites: Rewrites) -> None:
+    path = str(rewrites.files[0])
+    planned = rewrites.plan({path: [6, 7, 10, 11, 12, 15]}, [])
+    assert planned.unreached == ("net.py:20 where",)
+    whole = rewrites.together(planned.alone, "all")
+    assert whole is not None
+    assert whole.texts[path][1].endswith(TEXT[TEXT.index("def g") :])
+
+
+def test_a_change_has_a_diff(rewrites: Rewrites) -> None:
+    path = str(rewrites.files[0])
+    one, _ = rewrites.plan({path: [6, 11]}, []).alone
+    assert diff_of(one, {path: "net.py"}).startswith("--- a/net.py\n+++ b/net.py\n@@ -3,10 +3,7 @@\n")
+
+
+def test_settings_are_read() -> None:
+    words = [
+        "capture_scalar_outputs=True",
+        "torch._inductor.config.max_autotune=True",
+        "inductor.cpp.threads=1",
+        "x=a b",
+    ]
+    assert of_settings(words).settings == {
+        "dynamo.capture_scalar_outputs": True,
+        "inductor.max_autotune": True,
+        "inductor.cpp.threads": 1,
+        "dynamo.x": "a b",
+    }
+    for word in ("x", "=1", "a b=1"):
+        with pytest.raises(SettingError, match="is not of the form key=value"):
+            of_settings([word])
