@@ -20,7 +20,7 @@ from breakscan.analysis.lending import Lender, Loan, is_untied
 from breakscan.analysis.noting import Notes
 from breakscan.analysis.parameters import parameter_values
 from breakscan.analysis.project import Drawn, GlobalName, Project
-from breakscan.analysis.regions import Entry, is_untraced
+from breakscan.analysis.regions import Entry, is_assumed_function, is_untraced
 from breakscan.analysis.statements import returned_value, run_body, run_statement
 from breakscan.analysis.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value, container_of, join, literal
 from breakscan.findings import Place, Region
@@ -153,6 +153,8 @@ class Program:
                 state = self.states[entry.function]
                 if not state.runs:
                     self._interpret(entry.function, state, None)
+                if is_assumed_function(entry.region):
+                    self._run_returned(state)
             self._settle()
             if not self._changed:
                 break
@@ -171,6 +173,18 @@ class Program:
             self.states[info] = State(seeds, entry.region)
         elif receiver is not None:
             known.parameters[receiver[0]] = join(known.parameters[receiver[0]], receiver[1])
+
+    def _run_returned(self, state: State) -> None:
+        """The function that another one makes and returns, as a decorator does, could be compiled as well."""
+        made = state.returns.function if state.returns.sort is Sort.FUNCTION else None
+        if made is None or not made.nested or made.index is not self.index or is_untraced(made):
+            return
+        if made not in self.states:
+            path = made.index.module.display
+            region = Region(path, made.node.lineno, state.region.how if state.region else "", made.qualname)
+            self._enter(Entry(made, region, compiled=False))
+        if not self.states[made].runs:
+            self._interpret(made, self.states[made], state.returns.closure)
 
     def _receiver(self, info: FunctionInfo, owner: ClassInfo | None = None) -> tuple[str, Value] | None:
         """The name and value of ``self`` or ``cls``; ``owner`` is the class that has the method, by default its own."""

@@ -117,6 +117,11 @@ def is_assumed(region: Region) -> bool:
     return region.how in _ASSUMED
 
 
+def is_assumed_function(region: Region) -> bool:
+    """Whether the code is one of those that are taken because any function could be compiled."""
+    return region.how == _ASSUMED[1]
+
+
 def _assumed(info: FunctionInfo, how: str, receiver: ClassInfo | None = None) -> Entry:
     path = info.index.module.display
     return Entry(info, Region(path, info.node.lineno, how, info.qualname), receiver or info.owner, compiled=False)

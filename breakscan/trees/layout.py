@@ -10,14 +10,14 @@ SHORTEST, LONGEST = 88, 120
 
 
 def fitted(line: cst.SimpleStatementLine, spot: Spot, indent: int) -> cst.SimpleStatementLine:
-    """A statement, with the arguments of the call that it assigns or returns below one another where that is needed.
+    """A statement, with the arguments of the call that it is, assigns or returns below one another where needed.
 
     ``indent`` are the columns in front of it.
     """
     text = spot.code(line.with_changes(leading_lines=())).rstrip("\n")
     most = min(max(SHORTEST, *(len(one) for one in spot.tree.module.code.splitlines())), LONGEST)
     small = line.body[0]
-    if indent + max(map(len, text.splitlines())) <= most or not isinstance(small, cst.Assign | cst.Return):
+    if indent + max(map(len, text.splitlines())) <= most or not isinstance(small, cst.Assign | cst.Expr | cst.Return):
         return line
     if not isinstance(small.value, cst.Call):
         return line

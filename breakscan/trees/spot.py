@@ -189,7 +189,10 @@ class Spot:
     def _aliases(self) -> dict[str, str]:
         """The names that the file's top level imports modules under."""
         found: dict[str, str] = {}
-        for line in self.tree.module.body:
+        lines: list[cst.BaseStatement] = list(self.tree.module.body)
+        for line in lines:
+            if isinstance(line, cst.If | cst.Try) and isinstance(line.body, cst.IndentedBlock):
+                lines += line.body.body  # `if is_torch_available(): import torch`
             for small in line.body if isinstance(line, cst.SimpleStatementLine) else ():
                 if isinstance(small, cst.Import):
                     for name in small.names:

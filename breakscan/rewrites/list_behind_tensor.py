@@ -1,0 +1,222 @@
+"""``points(shapes)``, where ``shapes = torch.as_tensor(sizes)`` → ``points(sizes)``.
+
+A function that loops over a tensor of sizes breaks the graph where it uses one: as a size, as the bound of a slice.
+Where its callers have the list that the tensor was made of, the loop gets the numbers of that list instead.  The list
+is found where the caller itself makes the tensor of it, or where it takes both: ``shapes`` and ``shapes_list``.
+The function is left as it is, so callers in other files may go on with the tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.trees.aliases import change_behind
+from breakscan.trees.edit import Declined, Edit, OtherForm
+from breakscan.trees.elements import Numbers, targets
+from breakscan.trees.names import read, written
+from breakscan.trees.origins import origin
+from breakscan.trees.spot import Spot
+
+SUFFIX = "_list"
+_MAKES = frozenset({"torch.as_tensor", "torch.tensor"})
+_MOVES = frozenset({"cpu", "cuda", "int", "long", "to"})
+_NO_INTEGER = ("float", "half", "double", "bool", "complex")
+_LIST_TYPES = ("list", "tuple", "sequence")
+_CHANGES = frozenset({"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"})
+
+
+def rewrite(spot: Spot) -> Edit:
+    """The lists in the calls."""
+    function = spot.function
+    parameter = _looped_over(spot, function)
+    replaced: dict[cst.CSTNode, cst.Name] = {}
+    differences: dict[str, None] = {}
+    for call, bound in _calls(spot, function):
+        given = _given(spot, function, parameter, call, bound)
+        name, difference = _list_of(spot, given)
+        replaced[given] = cst.Name(name)
+        differences[difference] = None
+    return Edit(
+        {**replaced},
+        ", and ".join(("the loop gets Python numbers in place of 0-d tensors", *filter(None, differences))),
+    )
+
+
+# -- the loop ----------------------------------------------------------------------------------------------------
+
+
+def _looped_over(spot: Spot, function: cst.FunctionDef) -> cst.Param:
+    """The parameter whose elements the site is made of."""
+    declined: Declined | None = None
+    for parameter in _parameters(function):
+        name = parameter.name.value
+        loops = [one for one in m.findall(function.body, m.For() | m.CompFor()) if _iterates(one, name)]
+        if not any(_is_about(spot, one) for one in loops):
+            continue
+        try:
+            if name in written(function.body):
+                raise Declined(f"`{name}` is bound anew in the function")
+            if parameter.annotation is not None and spot.code(parameter.annotation.annotation).endswith("Tensor"):
+                raise Declined(f"`{name}` is annotated as a tensor")
+            numbers = Numbers(spot, function, targets(spot, function, name))
+        except Declined as reason:
+            declined = declined or reason
+            continue
+        if (numbers.names | numbers.rows).intersection(read(spot.node)):
+            return parameter
+    raise declined or OtherForm("no size that breaks here comes from a loop over a parameter")
+
+
+def _iterates(node: cst.CSTNode, name: str) -> bool:
+    return isinstance(node, cst.For | cst.CompFor) and name in read(node.iter)
+
+
+def _is_about(spot: Spot, loop: cst.CSTNode) -> bool:
+    """Whether the site lies in a loop, or a comprehension in the site."""
+    holder = spot.parent(loop) if isinstance(loop, cst.CompFor) else loop
+    return any(one is holder for one in spot.around()) or any(one is spot.node for one in spot.around(loop))
+
+
+def _parameters(function: cst.FunctionDef) -> list[cst.Param]:
+    given = function.params
+    return [*given.posonly_params, *given.params, *given.kwonly_params]
+
+
+# -- the calls ---------------------------------------------------------------------------------------------------
+
+
+def _calls(spot: Spot, function: cst.FunctionDef) -> Iterator[tuple[cst.Call, bool]]:
+    """All calls of a function in its file, and whether the first parameter is bound by the dot."""
+    name = function.name.value
+    module = spot.tree.module
+    if len(m.findall(module, m.FunctionDef(name=m.Name(name)))) > 1:
+        raise Declined(f"the file has several functions of the name `{name}`")
+    block = spot.parent(function)
+    owner = spot.parent(block) if block is not None else None
+    binds = True
+    for decorator in function.decorators:
+        code = spot.code(decorator.decorator)
+        binds = binds and code != "staticmethod"
+        if code not in ("staticmethod", "classmethod") and not code.startswith("torch."):
+            raise Declined(f"`{name}` stands under `@{code}`")
+    in_class = isinstance(owner, cst.ClassDef)
+    pattern = m.Attribute(attr=m.Name(name)) if in_class else m.Name(name)
+    found = 0
+    for one in m.findall(module, pattern):
+        above = spot.parent(one)
+        if above is function or (isinstance(above, cst.Attribute) and above.attr is one):
+            continue
+        if not isinstance(above, cst.Call) or above.func is not one:
+            raise Declined(f"`{name}` is handed on, and may be called from elsewhere")
+        if isinstance(one, cst.Attribute) and isinstance(owner, cst.ClassDef):
+            on = spot.code(one.value)
+            if on not in ("self", "cls") and (on != owner.name.value or binds):
+                raise Declined(f"`{spot.code(one)}` may be another function")
+        found += 1
+        yield above, in_class and binds
+    if not found:
+        raise Declined(f"no call of `{name}` is in this file")
+
+
+def _given(
+    spot: Spot, function: cst.FunctionDef, parameter: cst.Param, call: cst.Call, bound: bool
+) -> cst.BaseExpression:
+    """What a call gives for a parameter."""
+    name = parameter.name.value
+    if any(arg.star for arg in call.args):
+        raise Declined(f"a call with a star may give `{name}`")
+    for arg in call.args:
+        if arg.keyword is not None and arg.keyword.value == name:
+            return arg.value
+    positional = [*function.params.posonly_params, *function.params.params][bound:]
+    at = positional.index(parameter) if parameter in positional else len(call.args)
+    if at >= len(call.args) or call.args[at].keyword is not None:
+        raise Declined(f"a call leaves `{name}` out")
+    return call.args[at].value
+
+
+# -- the list ----------------------------------------------------------------------------------------------------
+
+
+def _list_of(spot: Spot, given: cst.BaseExpression) -> tuple[str, str]:
+    """The name of the list behind what a call gives, and what must hold."""
+    text = spot.code(given)
+    none = Declined(f"a call gives `{text}`, and no list behind it is at hand")
+    if not isinstance(given, cst.Name):
+        raise none
+    there = Spot(spot.tree, spot.finding, given, spot.torch_version, spot.fullgraph)
+    found = origin(there, given)
+    if isinstance(found.anchor, cst.FunctionDef):
+        sibling = text + SUFFIX
+        parameters = [one.name.value for one in _parameters(found.anchor)]
+        if sibling not in parameters or not _is_made_elsewhere(spot, text, sibling):
+            raise none
+        _unchanged(there, found.anchor.body, {text, sibling}, sibling)
+        return sibling, f"`{sibling}` must hold what `{text}` holds"
+    made = _made_of(spot, found.value)
+    if made is None or found.anchor is None:
+        raise none
+    if made.value == text:
+        raise Declined(f"`{text}` was the list before it is the tensor")
+    if not _is_list(there, made):
+        raise Declined(f"`{made.value}`, which `{text}` is made of, may be no list")
+    _unchanged(there, found.anchor, {text, made.value}, made.value)
+    return made.value, ""
+
+
+def _made_of(spot: Spot, value: cst.BaseExpression | None) -> cst.Name | None:
+    """``sizes`` of ``torch.as_tensor(sizes, ...)``, which may be moved on; None for one of another dtype."""
+    while isinstance(value, cst.Call):
+        if any(word in spot.code(arg.value) for arg in value.args[1:] for word in _NO_INTEGER):
+            return None
+        if (spot.dotted(value.func) or spot.code(value.func)) in _MAKES:
+            first = value.args[0] if value.args else None
+            return first.value if first is not None and isinstance(first.value, cst.Name) else None
+        if not isinstance(value.func, cst.Attribute) or value.func.attr.value not in _MOVES:
+            return None
+        if any(word in spot.code(arg.value) for arg in value.args for word in _NO_INTEGER):
+            return None
+        value = value.func.value
+    return None
+
+
+def _is_made_elsewhere(spot: Spot, tensor: str, numbers: str) -> bool:
+    for one in m.findall(spot.tree.module, m.Assign([m.AssignTarget(m.Name(tensor))])):
+        made = _made_of(spot, cst.ensure_type(one, cst.Assign).value)
+        if made is not None and made.value == numbers:
+            return True
+    return False
+
+
+def _is_list(there: Spot, name: cst.Name) -> bool:
+    found = origin(there, name)
+    if isinstance(found.anchor, cst.FunctionDef):
+        annotations = [one.annotation for one in _parameters(found.anchor) if one.name.value == name.value]
+        words = [there.code(one.annotation).lower() for one in annotations if one is not None]
+        return any(word.rpartition(".")[2].startswith(_LIST_TYPES) for word in words)
+    made = found.value
+    if isinstance(made, cst.Call):
+        return there.code(made.func) in ("list", "tuple")
+    return isinstance(made, cst.List | cst.Tuple | cst.ListComp)
+
+
+def _unchanged(there: Spot, start: cst.CSTNode, names: set[str], numbers: str) -> None:
+    """Declines where the tensor is changed, or the list changed or bound, behind a node."""
+    changed = change_behind(there, names, start)
+    at = there.tree.span(start)[:2] if isinstance(start, cst.IndentedBlock) else there.tree.span(start)[2:]
+    for one in m.findall(there.function, m.Call() | m.AssignTarget() | m.NamedExpr() | m.For() | m.AsName() | m.Del()):
+        if changed is not None:
+            break
+        if there.tree.span(one)[:2] < at:
+            continue
+        if isinstance(one, cst.Call):
+            is_change = m.matches(one.func, m.Attribute(m.Name(numbers), m.Name(m.MatchIfTrue(_CHANGES.__contains__))))
+        else:
+            head = one.target if isinstance(one, cst.For | cst.NamedExpr) else one
+            is_change = numbers in (read(head) if isinstance(one, cst.For) else written(one))
+        changed = there.code(one).partition("\n")[0] if is_change else None
+    if changed is not None:
+        raise Declined(f"`{changed}` may part the list from the tensor")
