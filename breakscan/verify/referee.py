@@ -358,7 +358,7 @@ class Referee:
             self._seconds = self._reference.ask("prepare")["seconds"]
             self._second.ask("prepare")
             self._prepared = True
-            self.seen.metrics = self._with_steady(self._reference, self.seen.metrics)
+            self.seen.metrics = replace(self.seen.metrics, memory_bytes=self._reference.ask("memory"))
         told = arm.ask("prepare")
         arms = {"before": self._reference, "same": self._second, "after": arm}
         try:
@@ -371,13 +371,20 @@ class Referee:
         faster = measure.is_faster(claim, self.same)
         assert proof.after is not None
         before = replace(self.seen.metrics, step_seconds=statistics.median(times["before"] + times["same"]))
-        after = replace(self._with_steady(arm, proof.after), step_seconds=statistics.median(times["after"]))
+        steady = {"memory_bytes": arm.ask("memory"), "launches": arm.ask("launches")}
+        after = replace(proof.after, step_seconds=statistics.median(times["after"]), **steady)
         standing = Standing.ACCEPTED if faster else Standing.NO_FASTER
         slower = measure.is_slower(claim, self.same)
         return replace(proof, standing=standing, before=before, after=after, ratio=claim, slower=slower)
 
-    def _with_steady(self, arm: Arm, metrics: Metrics) -> Metrics:
-        return replace(metrics, memory_bytes=arm.ask("memory"), launches=arm.ask("launches"))
+    def launches(self) -> Mapping[str, int] | None:
+        """What a step of the program as it is hands to the device.  To be asked when nothing is timed any more: the
+        profiler slows down the process in which it has run."""
+        if self._prepared:
+            with contextlib.suppress(ArmError):
+                counted: dict[str, int] | None = self._reference.ask("launches")
+                return counted
+        return None
 
 
 def _metrics(explanation: Explanation, first_call: float, steps: float) -> Metrics:

@@ -6,7 +6,7 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from breakscan import __version__
@@ -76,7 +76,7 @@ class _Work:
             argv=self.program.argv,
             environment=_environment(self.referee),
             callables={one["name"]: one["calls"] for one in about["callables"]},
-            proofs=tuple(self.proofs),
+            proofs=self._proofs_with_launches(),
             same=self.referee.same,
             tolerances=TOLERANCES,
             unreached=self.planned.unreached,
@@ -85,6 +85,14 @@ class _Work:
             applied=self.applied,
             not_applied=self.not_applied,
             breaks=self.referee.seen.metrics.breaks,
+        )
+
+    def _proofs_with_launches(self) -> tuple[Proof, ...]:
+        """Those of the program as it is are counted last, for what was timed."""
+        launches = self.referee.launches()
+        return tuple(
+            proof if proof.ratio is None else replace(proof, before=replace(proof.before, launches=launches))
+            for proof in self.proofs
         )
 
     def _files(self) -> tuple[Path, ...]:

@@ -27,6 +27,6 @@ def test_it_declines_for_a_full_graph(tmp_path: Path) -> None:
     settings = replace(settings, regions="all", fullgraph=True)
     found = repair_file(path, (), settings, Wanted(unsafe=True, ids=frozenset({"disable-helper"})))
     assert not found.changed
-    assert {why for one in found.refused for _, why in one.reasons} == {
+    assert {reason.text for one in found.refused for reason in one.reasons} == {
         "with fullgraph=True nothing may be left to Python"
     }

@@ -128,7 +128,7 @@ def test_what_is_safe_keeps_values_and_gradients(body: str) -> None:
 
     before = f"import torch\n\n\ndef f(x: torch.Tensor):\n{body}\n"
     found = repaired(before, unsafe=False)
-    assert not any("a bug in breakscan" in reason for one in found.refused for _, reason in one.reasons), found.refused
+    assert not any("a bug in" in reason.text for one in found.refused for reason in one.reasons), found.refused
     assume(found.changed)
     whole = [torch.tensor([-2, 0, 1, 3]), torch.tensor([1, 1, 1, 1])]
     odd = [torch.tensor([float("nan"), 1.0, 2.0, 3.0]), torch.tensor([float("inf"), 1.0, -2.0, 3.0])]
@@ -153,7 +153,7 @@ def test_what_is_unsafe_keeps_values(body: str) -> None:
 
     before = f"import torch\n\n\ndef f(x: torch.Tensor):\n{body}\n"
     found = repaired(before, unsafe=True)
-    assert not any("a bug in breakscan" in reason for one in found.refused for _, reason in one.reasons), found.refused
+    assert not any("a bug in" in reason.text for one in found.refused for reason in one.reasons), found.refused
     assume(found.changed)
     for one in inputs(torch):
         with torch.no_grad():

@@ -1,0 +1,322 @@
+"""What ``breakscan fix`` is worth on a GPU: small programs that break the graph, repaired, proved and timed.
+
+    python benchmarks/gpu_proofs.py --output FOLDER [--cpu] [--only NAME ...] [--modes MODE ...] [--seconds N]
+
+Each program of ``gpu_programs/`` is rewritten in memory as ``breakscan fix --unsafe`` rewrites it, and ``verify``
+proves all rewrites of it together, as ``breakscan verify --patch`` does.  A further process times the program eager.
+FOLDER gets ``proofs.json`` and ``proofs.md``, anew after each program.
+
+All programs are compiled at the same time; then they are timed one after another, while nothing else runs.  What is
+not timed after N seconds is left out.  ``--cpu`` takes tiny sizes and no GPU, to try the benchmark itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import platform
+import select
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+PROGRAMS = HERE / "gpu_programs"
+MODES = ("default", "reduce-overhead")
+EAGER_BLOCKS = 9
+BLOCK = 0.04
+"""Seconds of a block of eager steps."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """``sizes`` are the program's arguments: batch, width, and depth where it has one."""
+
+    name: str
+    program: str
+    sizes: tuple[int, ...]
+
+    def arguments(self, mode: str, cpu: bool) -> list[str]:
+        sizes = (8, 16, 2)[: len(self.sizes)] if cpu else self.sizes
+        return [str(PROGRAMS / f"{self.program}.py"), mode, "cpu" if cpu else "cuda", *map(str, sizes)]
+
+
+CASES = (
+    Case("residual, batch 16", "residual_blocks", (16, 256, 6)),
+    Case("residual, batch 4096", "residual_blocks", (4096, 256, 6)),
+    Case("norm branch", "norm_branch", (256, 256, 6)),
+    Case("masked mean", "masked_mean", (512, 1024)),
+    Case("logging", "logging_blocks", (1024, 256, 6)),
+    Case("indexed loss", "indexed_loss", (512, 1024)),
+    Case("training step", "training_step", (256, 256, 4)),
+)
+
+
+# -- one case, in a process of its own ----------------------------------------------------------------------------
+
+
+def prove(case: Case, mode: str, cpu: bool) -> dict[str, Any]:
+    """Compiles, waits for its turn, and times."""
+    from breakscan.config import load_settings
+    from breakscan.repair.plan import Wanted
+    from breakscan.repair.repair import repair_paths
+    from breakscan.reports.verify_words import verdict_words
+    from breakscan.verify.arm import Arm, Change, Program
+    from breakscan.verify.plan import Candidate
+    from breakscan.verify.proof import Metrics
+    from breakscan.verify.verify import Question, verify
+
+    argv = case.arguments(mode, cpu)
+    settings, wanted = load_settings(Path.cwd(), no_cache=True), Wanted(unsafe=True)
+    (file,) = repair_paths((Path(argv[0]).absolute(),), settings, wanted, jobs=1).files
+    candidate = Candidate("breakscan fix", {str(file.path): (file.before, file.after)})
+    program = Program(tuple(argv))
+    turn = Turn()
+
+    def say(words: str) -> None:
+        print(f"{time.monotonic():.1f} {words}", file=sys.stderr, flush=True)
+        if words.endswith(": timing"):
+            turn.take()
+
+    with contextlib.ExitStack() as stack:
+        eager = None
+        if mode == MODES[0]:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="breakscan-eager-")))
+            eager = stack.enter_context(Arm(program, Change(), folder / "arm"))
+        verification = verify(program, Question(settings, wanted, candidate), say)
+        turn.take()
+        eager_step = None if eager is None else time_eager(eager)
+    (proof,) = verification.proofs
+
+    def told(metrics: Metrics | None) -> dict[str, Any] | None:
+        return metrics and {
+            "breaks": metrics.breaks,
+            "recompiles": metrics.recompiles,
+            "graphs": metrics.graphs,
+            "kernels": dict(metrics.kernels),
+            "launches": metrics.launches and dict(metrics.launches),
+            "step_seconds": metrics.step_seconds,
+            "first_call_seconds": metrics.first_call_seconds,
+            "compile_seconds": metrics.compile_seconds,
+            "memory_bytes": metrics.memory_bytes,
+        }
+
+    return {
+        "environment": dict(verification.environment),
+        "rewrites": [one.rewrite for one in file.applied],
+        "verdict": proof.standing.value,
+        "says": verdict_words(proof),
+        "reasons": list(proof.reasons),
+        "slower": proof.slower,
+        "outputs_equal": proof.outputs_equal,
+        "ratio": proof.ratio and [proof.ratio.median, proof.ratio.low, proof.ratio.high],
+        "same": verification.same and [verification.same.median, verification.same.low, verification.same.high],
+        "before": told(proof.before),
+        "after": told(proof.after),
+        "eager": eager_step,
+        "notes": list(verification.notes),
+        "diff": proof.diff,
+    }
+
+
+class Turn:
+    """What is to be done while no other case works begins behind :meth:`take`."""
+
+    def __init__(self) -> None:
+        self.taken = False
+
+    def take(self) -> None:
+        if not self.taken:
+            self.taken = True
+            print("ready", flush=True)
+            sys.stdin.readline()
+
+
+def time_eager(arm: Any) -> dict[str, Any]:
+    """The median of a step of the program as it is, without the compiler."""
+    arm.ready()
+    seconds = arm.ask("prepare", how={"eager": True})["seconds"]
+    calls = max(1, round(BLOCK / seconds))
+    blocks = [arm.ask("block", calls=calls)["seconds"] for _ in range(EAGER_BLOCKS)]
+    return {"step_seconds": statistics.median(blocks), "launches": arm.ask("launches")}
+
+
+# -- all of them --------------------------------------------------------------------------------------------------
+
+
+class Worker:
+    """The process of one case."""
+
+    def __init__(self, case: Case, mode: str, cpu: bool, folder: Path) -> None:
+        self.case, self.mode = case, mode
+        stem = f"{case.name} {mode}".replace(",", "").replace(" ", "-")
+        self.log = folder / f"{stem}.log"
+        self.result = folder / f"{stem}.json"
+        # A process of its own group: it is ended with all that it has started.
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, __file__, "--case", case.name, "--modes", mode, "--output", str(self.result)]
+                + (["--cpu"] if cpu else []),
+                env={**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def is_ready(self, until: float) -> bool:
+        """Waits until it wants its turn or has ended."""
+        ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, until - time.monotonic()))
+        return bool(ready)
+
+    def go(self, until: float) -> dict[str, Any] | None:
+        """Gives it its turn, and returns what it found."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(b"go\n")
+            self.process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(max(0.1, until - time.monotonic()))
+        return json.loads(self.result.read_text()) if self.result.exists() else None
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, 15)
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.process.pid, 9)
+                self.process.wait()
+
+
+def run(cases: list[Case], modes: list[str], cpu: bool, output: Path, seconds: float, at_once: int) -> None:
+    output.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    until = began + seconds
+    rows: list[dict[str, Any]] = []
+    pairs = [(case, mode) for mode in modes for case in cases]
+    with tempfile.TemporaryDirectory(prefix="gpu-proofs-") as scratch:
+        for first in range(0, len(pairs), at_once):
+            workers = [Worker(case, mode, cpu, Path(scratch)) for case, mode in pairs[first : first + at_once]]
+            try:
+                for worker in workers:
+                    worker.is_ready(until)
+                say(f"{time.monotonic() - began:.0f} s: {len(workers)} are compiled")
+                for worker in workers:
+                    found = worker.go(until) if worker.is_ready(until) else None
+                    # No worker's end, nor that of its arms, runs beside the next one's times.
+                    worker.end()
+                    log = worker.log.read_text(errors="replace")
+                    if found is None:
+                        say(log[-3000:])
+                        found = {"says": "not measured: " + (log.strip().splitlines() or ["no time"])[-1]}
+                    rows.append({"case": worker.case.name, "mode": worker.mode, "sizes": worker.case.sizes, **found})
+                    write(rows, output)
+                    say(f"{time.monotonic() - began:.0f} s: {worker.case.name}, {worker.mode}: {found['says']}")
+            finally:
+                for worker in workers:
+                    worker.end()
+    print((output / "proofs.md").read_text())
+
+
+def write(rows: list[dict[str, Any]], output: Path) -> None:
+    told = {"machine": machine(), "rows": rows}
+    (output / "proofs.json").write_text(json.dumps(told, indent=1) + "\n")
+    (output / "proofs.md").write_text(table(told))
+
+
+def machine() -> dict[str, str]:
+    import torch
+
+    cuda = torch.cuda.is_available()
+    return {
+        "date": datetime.date.today().isoformat(),
+        "device": torch.cuda.get_device_name() if cuda else "CPU",
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "cpus": str(os.cpu_count()),
+    }
+
+
+def table(told: dict[str, Any]) -> str:
+    about = told["machine"]
+    versions = f"torch {about['torch']}, Python {about['python']}"
+    head = f"{about['device']}, {versions}, {about['cpus']} CPU cores, {about['date']}."
+    columns = ("program", "mode", "breaks", "Triton kernels", "launches (+ CUDA graphs)", "eager", "before", "after")
+    columns += ("verdict", "A/A")
+    lines = [head, "", f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
+    eager = {row["case"]: row["eager"]["step_seconds"] for row in told["rows"] if row.get("eager")}
+    for row in told["rows"]:
+        before, after = row.get("before"), row.get("after")
+        if not before or not after:
+            lines.append(f"| {row['case']} | {row['mode']} | | | | | | | {row['says']} | |")
+            continue
+        cells = [
+            row["case"],
+            row["mode"],
+            f"{before['breaks']} → {after['breaks']}",
+            f"{before['kernels'].get('triton', 0)} → {after['kernels'].get('triton', 0)}",
+            f"{launched(before)} → {launched(after)}",
+            micro(eager.get(row["case"])),
+            micro(before["step_seconds"]),
+            micro(after["step_seconds"]),
+            row["says"],
+            "{:.2f} [{:.2f}, {:.2f}]".format(*row["same"]) if row["same"] else "–",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def launched(metrics: dict[str, Any]) -> str:
+    launches = metrics["launches"]
+    if launches is None:
+        return "–"
+    graphs = launches["cuda_graphs"]
+    return f"{launches['kernels']}" + (f" + {graphs}" if graphs else "")
+
+
+def micro(seconds: float | None) -> str:
+    return "–" if seconds is None else f"{seconds * 1e6:,.0f} µs"
+
+
+def say(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--only", nargs="*", metavar="NAME", help="cases whose names begin so")
+    parser.add_argument("--modes", nargs="*", default=list(MODES))
+    parser.add_argument("--seconds", type=float, default=3600.0)
+    parser.add_argument("--at-once", type=int, default=len(CASES) * len(MODES), help="cases compiled at the same time")
+    parser.add_argument("--case", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.case:
+        case = next(case for case in CASES if case.name == given.case)
+        try:
+            found = prove(case, given.modes[0], given.cpu)
+        except Exception as error:
+            traceback.print_exc()
+            found = {"says": f"not measured: {type(error).__name__}: {error}"[:300]}
+        partial = given.output.with_suffix(".part")
+        partial.write_text(json.dumps(found))
+        partial.replace(given.output)
+        return
+    cases = [case for case in CASES if not given.only or any(case.name.startswith(name) for name in given.only)]
+    run(cases, given.modes, given.cpu, given.output, given.seconds, given.at_once)
+
+
+if __name__ == "__main__":
+    main()
