@@ -102,30 +102,33 @@ def unlike(one: Kind, other: Kind) -> str | None:
     return "sides of different dtypes would give the wider one"
 
 
-def are_shaped_differently(spot: Spot, one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
-    """Whether two expressions of the file give one and the same tensor different shapes."""
-    (base, steps), (other_base, other_steps) = _reshaped(spot, one), _reshaped(spot, other)
-    return base == other_base and steps != other_steps
-
-
-def _reshaped(spot: Spot, node: cst.BaseExpression) -> tuple[str, tuple[str, ...]]:
+@dataclass(frozen=True, slots=True)
+class Reshaped:
     """What an expression is made from, and what changes its shape on the way."""
+
+    base: str
+    steps: tuple[str, ...]
+
+
+def reshaped(spot: Spot, node: cst.BaseExpression) -> Reshaped:
+    """How the shape of an expression comes about: one tensor behind other steps has another shape."""
     steps: list[str] = []
-    while True:
+    while spot.tree.holds(node):
         if isinstance(node, cst.Subscript):
             steps.append(", ".join(spot.code(index) for index in node.slice))
             node = node.value
             continue
         if not isinstance(node, cst.Call):
-            return spot.code(node).strip("()"), tuple(steps)
+            break
         function, method = called(spot, node)
         receiver, given = _receiver(node, method, function)
         name = (method or function or "").rpartition(".")[2]
         if receiver is None or name not in CHANGES_SHAPE | KEEPS_DTYPE | MAKES_FLOAT:
-            return spot.code(node), tuple(steps)
+            break
         if name in CHANGES_SHAPE:
             steps.append(f"{name} {', '.join(spot.code(arg).rstrip(', ') for arg in given)}")
         node = receiver
+    return Reshaped(spot.code(node).strip("()"), tuple(steps))
 
 
 def _receiver(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from breakscan.facts import Fact
-from breakscan.trees.alike import Kind, are_shaped_differently, kind_of, kind_of_name, unlike
+from breakscan.trees.alike import Kind, kind_of, kind_of_name, reshaped, unlike
 from breakscan.trees.build import call, copied
 from breakscan.trees.costs import what_costs
 from breakscan.trees.edit import Declined
@@ -74,14 +74,16 @@ class Chooser:
             return Value(merged, kind, yes.fact, yes.names | no.names)
         for value, other in ((yes, no), (no, yes)):
             self.both_run(value.source, other.source, truth)
-        if yes.source is not None or no.source is not None:
-            sides = (value.source or value.made for value in (yes, no))
-            if are_shaped_differently(self.spot, *sides):
-                raise Declined("its sides have different shapes")
+        this, that = (reshaped(self.spot, value.source or value.made) for value in (yes, no))
+        if this.base == that.base and this.steps != that.steps:
+            raise Declined("its sides have different shapes")
         if (difference := unlike(yes.kind, no.kind)) is not None:
             self.doubts[difference] = None
         for value, other in ((yes, no), (no, yes)):
-            origin = why_origin_differs(self.spot, value.names - other.names, finite=not truth.not_finite)
+            # Where both are linear in a name, its gradient is that of the chosen side, plus zero.
+            linear = value.source is None or why_gradient_differs(self.spot, value.source, finite=False) is None
+            names = value.names - other.names if linear else value.names
+            origin = why_origin_differs(self.spot, names, finite=not truth.not_finite)
             if origin is not None:
                 self.doubts[origin] = None
         made = call(self.spot.imported("torch.where"), test, yes.made, no.made)

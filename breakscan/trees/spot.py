@@ -45,6 +45,10 @@ class FileTree:
                 found.setdefault(self.span(node), node)
         return found
 
+    def holds(self, node: cst.CSTNode) -> bool:
+        """Whether a node is one of the file, and not one that was made for it."""
+        return node in self._ranges
+
     def span(self, node: cst.CSTNode) -> Span:
         """Where a node stands, as a :class:`Site` counts."""
         at = self._ranges[node]
