@@ -378,8 +378,8 @@ def _confirmed(findings: Sequence[Finding], recorded: Sequence[_Recorded], sourc
 
     take(lambda f, r: same_rule(f, r) and (_same_place(f.site, r.site) or _same_function(f, r)), shared=True)
     take(lambda f, r: same_rule(f, r) and r.whole and _hands_over(f, r.rule, r.function, sources), shared=True)
-    take(lambda f, r: same_rule(f, r) and not r.whole and _same_lines(f.site, r.site), shared=False)
-    take(lambda f, r: r.kind is f.kind and not r.whole and _same_lines(f.site, r.site), shared=False)
+    take(lambda f, r: same_rule(f, r) and not r.whole and f.site.shares_line_with(r.site), shared=False)
+    take(lambda f, r: r.kind is f.kind and not r.whole and f.site.shares_line_with(r.site), shared=False)
     # Two rules may speak of one thing.
     at = {findings[number].site: site for number, site in confirmed.items()}
     return {n: at[finding.site] for n, finding in enumerate(findings) if finding.site in at}
@@ -394,10 +394,6 @@ def _same_place(one: Site, other: Site) -> bool:
     """Whether two spans overlap."""
     start, end = (one.line, one.column), (one.end_line, one.end_column)
     return one.path == other.path and start < (other.end_line, other.end_column) and (other.line, other.column) < end
-
-
-def _same_lines(one: Site, other: Site) -> bool:
-    return one.path == other.path and one.line <= other.end_line and other.line <= one.end_line
 
 
 def _lines(site: Site) -> range:

@@ -87,6 +87,10 @@ class Site:
     end_line: int
     end_column: int
 
+    def shares_line_with(self, other: Site) -> bool:
+        """Whether both lie on some line of one file."""
+        return self.path == other.path and self.line <= other.end_line and other.line <= self.end_line
+
 
 @dataclass(frozen=True, slots=True)
 class Region:

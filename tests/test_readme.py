@@ -28,30 +28,21 @@ def timeless(line: str) -> str:
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
 
 
+def static(command: str) -> subprocess.CompletedProcess[str]:
+    """A command of the static half, run for the torch that the README speaks of."""
+    words = [sys.executable, "-m", *command.split(), "--target-torch", "2.13"]
+    return subprocess.run(words, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+
+
 def test_check_prints_what_the_readme_shows() -> None:
     command = "breakscan check examples/vision.py"
-    done = subprocess.run(
-        [sys.executable, "-m", *command.split(), "--target-torch", "2.13"],
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    printed = [timeless(line) for line in done.stdout.splitlines()]
+    printed = [timeless(line) for line in static(command).stdout.splitlines()]
     assert [line for line in shown(command) if line not in printed] == []
 
 
 def test_fix_prints_what_the_readme_shows() -> None:
     command = "breakscan fix examples/vision.py"
-    done = subprocess.run(
-        [sys.executable, "-m", *command.split(), "--target-torch", "2.13"],
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = static(command)
     printed = (done.stdout + done.stderr).splitlines()
     assert [line for line in shown(command) if line not in printed] == []
 

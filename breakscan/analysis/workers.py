@@ -6,11 +6,12 @@ import gc
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from breakscan.analysis.cache_fingerprint import open_cache
 from breakscan.analysis.deep_stack import with_deep_stack
@@ -19,6 +20,9 @@ from breakscan.analysis.results import FileResult
 from breakscan.config import Settings
 from breakscan.findings import SourceError
 from breakscan.source.paths import display_path
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 FILES_PER_TASK = 16
 """Enough to make handing a task over cheap, few enough to keep all cores busy to the end."""
@@ -41,7 +45,7 @@ def check_files(files: Sequence[Path], settings: Settings, jobs: int | None) -> 
     batches = _batches(files, workers)
     done = 0
     try:
-        for results in _in_processes(batches, settings, workers):
+        for results in in_processes(_pool(settings, workers), _check_batch, batches):
             yield from results
             done += 1
     except BrokenProcessPool:
@@ -69,10 +73,10 @@ def _batches(files: Sequence[Path], workers: int) -> list[list[Path]]:
     return sorted(batches, key=lambda batch: -sum(map(_size, batch)))
 
 
-def _in_processes(batches: Sequence[Sequence[Path]], settings: Settings, workers: int) -> Iterator[list[FileResult]]:
-    pool = _pool(settings, workers)
+def in_processes(pool: ProcessPoolExecutor, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+    """The results of the tasks, in their order; whatever interrupts ends the pool and its processes at once."""
     try:
-        yield from pool.map(_check_batch, batches)
+        yield from pool.map(work, tasks)
     except BaseException:
         # An orderly shutdown would wait for workers that may never hear of it (Ctrl-C, torn queues).
         pool.shutdown(wait=False, cancel_futures=True)
@@ -122,10 +126,15 @@ class _Bench:
 _bench: _Bench | None = None
 
 
+def start_worker(folder: str) -> None:
+    """What every worker process begins with: the parent's folder, and that Ctrl-C is the parent's to act on."""
+    os.chdir(folder)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def _start(settings: Settings, folder: str) -> None:
     global _bench
-    os.chdir(folder)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
+    start_worker(folder)
     gc.disable()
     _bench = _Bench(settings)
 

@@ -251,10 +251,11 @@ def _useless(before: Study, after: Study, chosen: Sequence[_Chosen]) -> dict[int
     meant = Counter(_key(one.finding, before.module) for one in chosen if one.edit.remains is None)
     # An edit may change the text of another finding that it lies in: what counts is how many are left.
     more = _by_rule(now) - (_by_rule(were) - _by_rule(meant))
+    changed = now - were
     new: dict[str | None, list[tuple[Finding, str]]] = {}
     for finding in after.findings:
         rule, function, text = key = _key(finding, after.module)
-        if key in now - were and (rule, function) in more:
+        if key in changed and (rule, function) in more:
             new.setdefault(function, []).append((finding, f"`{text}` ({rule}) would break instead"))
     useless = {}
     for number, one in enumerate(chosen):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from breakscan.analysis.check import check_paths
+from breakscan.analysis.workers import in_processes, start_worker
 from breakscan.config import Settings
 from breakscan.findings import CheckResult, SourceError
 from breakscan.repair.plan import Wanted, repair_file
@@ -74,20 +73,8 @@ def _repairs(
     if workers <= 1 or len(tasks) < FEWEST_FILES:
         yield from map(work, tasks)
         return
-    pool = ProcessPoolExecutor(workers, initializer=_start, initargs=(str(Path.cwd()),))
-    try:
-        yield from pool.map(work, tasks)
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in multiprocessing.active_children():
-            process.terminate()
-        raise
-    pool.shutdown()
-
-
-def _start(folder: str) -> None:
-    os.chdir(folder)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
+    pool = ProcessPoolExecutor(workers, initializer=start_worker, initargs=(str(Path.cwd()),))
+    yield from in_processes(pool, work, tasks)
 
 
 def _repair(task: tuple[Path, tuple[Path, ...]], settings: Settings, wanted: Wanted) -> FileRepair:

@@ -11,7 +11,7 @@ from breakscan.runtime.digest.explanation import BreakSite, Explanation, FrameSt
 
 _MOST_NAMED = 3
 _WORST_FIRST = (Verdict.RAISES, Verdict.EAGER, Verdict.SPLITS)
-_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 _WORTH_SAYING = 0.01
 """The part of the calls' time below which a saving is not worth a word."""
 
@@ -91,7 +91,7 @@ def _part(part: float, whole: float) -> str:
 
 
 def _unit(seconds: float) -> tuple[float, str]:
-    return next(((size, unit) for size, unit in _UNITS if seconds >= size), _UNITS[-1])
+    return next(((size, unit) for size, unit in UNITS if seconds >= size), UNITS[-1])
 
 
 def _digits(number: float) -> str:

@@ -18,12 +18,12 @@ from typing import TextIO
 from breakscan.reports.html.without_scripts import escaped
 from breakscan.reports.printable import CHARACTERS, visible
 from breakscan.reports.verify_words import (
+    TITLES,
     basis_words,
+    cells,
     ending_words,
     facts,
-    from_to,
     headline,
-    steps,
     verdict_words,
 )
 from breakscan.reports.wording import sentence
@@ -97,19 +97,10 @@ def _parts(verification: Verification) -> Iterator[str]:
 def _table(proofs: Sequence[Proof]) -> str:
     rows = []
     for proof in proofs:
-        before, after = proof.before, proof.after
-        cells = ["", "", "", ""]
-        if after is not None:
-            cells = [
-                from_to(before.breaks, after.breaks),
-                from_to(before.graphs, after.graphs),
-                from_to(before.all_kernels, after.all_kernels),
-                steps(before.step_seconds, after.step_seconds),
-            ]
         verdict = f'<span class="verdict {_CLASSES[proof.standing]}">{escaped(verdict_words(proof))}</span>'
-        told = "".join(f"<td>{escaped(cell)}</td>" for cell in (proof.label, *cells))
+        told = "".join(f"<td>{escaped(cell)}</td>" for cell in (proof.label, *cells(proof)))
         rows.append(f"<tr>{told}<td>{verdict}</td></tr>")
-    head = "".join(f"<th>{name}</th>" for name in ("change", "breaks", "graphs", "kernels", "step", "verdict"))
+    head = "".join(f"<th>{name}</th>" for name in TITLES)
     return f'<table class="list"><tr>{head}</tr>{"".join(rows)}</table>'
 
 

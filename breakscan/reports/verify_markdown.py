@@ -7,12 +7,12 @@ from typing import TextIO
 from breakscan.reports.markdown_text import code, paragraph, prose, row, table_head
 from breakscan.reports.printable import visible
 from breakscan.reports.verify_words import (
+    TITLES,
     basis_words,
+    cells,
     ending_words,
     facts,
-    from_to,
     headline,
-    steps,
     verdict_words,
 )
 from breakscan.reports.wording import sentence
@@ -46,20 +46,11 @@ def write_verify_markdown(verification: Verification, stream: TextIO) -> None:
 
 
 def _table(verification: Verification) -> str:
-    lines = [table_head("change", "breaks", "graphs", "kernels", "step", "verdict")]
+    lines = [table_head(*TITLES)]
     for proof in verification.proofs:
-        before, after = proof.before, proof.after
-        cells = ["", "", "", ""]
-        if after is not None:
-            cells = [
-                from_to(before.breaks, after.breaks),
-                from_to(before.graphs, after.graphs),
-                from_to(before.all_kernels, after.all_kernels),
-                steps(before.step_seconds, after.step_seconds),
-            ]
         verdict = prose(verdict_words(proof))
         bold = f"**{verdict}**" if proof.standing is Standing.ACCEPTED else verdict
-        lines.append(row(code(visible(proof.label)), *cells, bold))
+        lines.append(row(code(visible(proof.label)), *cells(proof), bold))
     return "".join(lines)
 
 

@@ -11,18 +11,17 @@ from breakscan.reports.codeframe import paragraph
 from breakscan.reports.console import report_console
 from breakscan.reports.printable import visible
 from breakscan.reports.verify_words import (
+    TITLES,
     basis_words,
+    cells,
     ending_words,
-    from_to,
     headline,
-    steps,
     verdict_words,
 )
 from breakscan.reports.wording import counted, sentence
 from breakscan.verify.proof import Proof, Standing, Verification
 
 STYLES = {Standing.ACCEPTED: "bold green", Standing.NO_FASTER: "yellow", Standing.REJECTED: "bold red"}
-TITLES = ("change", "breaks", "graphs", "kernels", "step", "verdict")
 MOST_REASONS = 4
 MOST_NAMED = 5
 
@@ -62,18 +61,7 @@ def _table(verification: Verification, console: Console) -> None:
 
 
 def _cells(proof: Proof) -> tuple[str, ...]:
-    before, after = proof.before, proof.after
-    label = visible(proof.label)
-    if after is None:
-        return label, "", "", "", "", verdict_words(proof)
-    return (
-        label,
-        from_to(before.breaks, after.breaks),
-        from_to(before.graphs, after.graphs),
-        from_to(before.all_kernels, after.all_kernels),
-        steps(before.step_seconds, after.step_seconds),
-        verdict_words(proof),
-    )
+    return visible(proof.label), *cells(proof), verdict_words(proof)
 
 
 def _more(proof: Proof) -> list[str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from breakscan.reports.price_words import UNITS
 from breakscan.reports.printable import visible
 from breakscan.reports.wording import counted
 from breakscan.verify.measure import Ratio
 from breakscan.verify.proof import Metrics, Proof, Standing, Verification
 
 KINDS = ("triton", "cpp", "extern", "fallback", "other")
-_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
 def verdict_words(proof: Proof) -> str:
@@ -40,11 +40,28 @@ def from_to(before: object, after: object) -> str:
     return f"{before}" if before == after else f"{before} → {after}"
 
 
+TITLES = ("change", "breaks", "graphs", "kernels", "step", "verdict")
+"""Of the table; the cells between the first and the last are those of :func:`cells`."""
+
+
+def cells(proof: Proof) -> tuple[str, ...]:
+    """Breaks, graphs, kernels and step of a change; empty where it was not compiled."""
+    before, after = proof.before, proof.after
+    if after is None:
+        return "", "", "", ""
+    return (
+        from_to(before.breaks, after.breaks),
+        from_to(before.graphs, after.graphs),
+        from_to(before.all_kernels, after.all_kernels),
+        steps(before.step_seconds, after.step_seconds),
+    )
+
+
 def steps(before: float | None, after: float | None) -> str:
     """The times of a step, ``11.8 → 7.9 ms``."""
     if before is None or after is None:
         return ""
-    size, unit = next(((size, unit) for size, unit in _UNITS if max(before, after) >= size), _UNITS[-1])
+    size, unit = next(((size, unit) for size, unit in UNITS if max(before, after) >= size), UNITS[-1])
     return f"{_digits(before / size)} → {_digits(after / size)} {unit}"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees.assertions import asserted_test
+from breakscan.trees.assertions import edit_of_assert
 from breakscan.trees.build import operand_of_and
 from breakscan.trees.checks import check_of
 from breakscan.trees.edit import Declined, Edit, OtherForm
@@ -21,12 +21,7 @@ def rewrite(spot: Spot) -> Edit:
     """The comparison, element by element and reduced."""
     assertion = spot.enclosing(cst.Assert)
     if assertion is not None:
-        test = asserted_test(spot, assertion.test)
-        if test is None:
-            raise Declined("the test is one tensor already")
-        return Edit(
-            {assertion.test: test}, "in compiled code a failure is a RuntimeError, on CUDA a device-side assert"
-        )
+        return edit_of_assert(spot, assertion)
     node = spot.node
     if not isinstance(node, cst.Call | cst.Comparison):
         raise OtherForm("no comparison stands at the site")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees.assertions import asserted_test
+from breakscan.trees.assertions import edit_of_assert
 from breakscan.trees.checks import asks_tensor, check_of, operands
 from breakscan.trees.edit import Declined, Edit
 from breakscan.trees.spot import Spot
@@ -21,12 +21,7 @@ def rewrite(spot: Spot) -> Edit:
     """The operator that works on tensors, in the place of Python's."""
     assertion = spot.enclosing(cst.Assert)
     if assertion is not None:
-        test = asserted_test(spot, assertion.test)
-        if test is None:
-            raise Declined("the test is one tensor already")
-        return Edit(
-            {assertion.test: test}, "in compiled code a failure is a RuntimeError, on CUDA a device-side assert"
-        )
+        return edit_of_assert(spot, assertion)
     whole = _whole(spot)
     if _is_asked(spot, whole):
         raise Declined("Python asks for the truth of the outcome, which breaks the graph as well")

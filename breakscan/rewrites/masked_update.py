@@ -10,6 +10,7 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.trees import build
+from breakscan.trees.build import AUGMENTED
 from breakscan.trees.edit import Declined, Edit, OtherForm
 from breakscan.trees.freshness import is_unshared
 from breakscan.trees.masked import (
@@ -29,16 +30,7 @@ from breakscan.trees.masked import (
 from breakscan.trees.spot import Spot
 from breakscan.trees.wording import plain
 
-_OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
-    cst.AddAssign: cst.Add(),
-    cst.SubtractAssign: cst.Subtract(),
-    cst.MultiplyAssign: cst.Multiply(),
-    cst.DivideAssign: cst.Divide(),
-    cst.PowerAssign: cst.Power(),
-    cst.BitAndAssign: cst.BitAnd(),
-    cst.BitOrAssign: cst.BitOr(),
-    cst.BitXorAssign: cst.BitXor(),
-}
+_OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {**AUGMENTED, cst.BitXorAssign: cst.BitXor()}
 
 
 def rewrite(spot: Spot) -> Edit:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees.assertions import asserted_test
+from breakscan.trees.assertions import edit_of_assert
 from breakscan.trees.build import inverted
 from breakscan.trees.checks import reduced
 from breakscan.trees.edit import Declined, Edit, OtherForm
@@ -22,12 +22,7 @@ def rewrite(spot: Spot) -> Edit:
         raise OtherForm("no call stands at the site")
     assertion = spot.enclosing(cst.Assert)
     if assertion is not None:
-        test = asserted_test(spot, assertion.test)
-        if test is None:
-            raise Declined("the test is one tensor already")
-        return Edit(
-            {assertion.test: test}, "in compiled code a failure is a RuntimeError, on CUDA a device-side assert"
-        )
+        return edit_of_assert(spot, assertion)
     above = spot.parent(node)
     whole: cst.BaseExpression = node
     if isinstance(above, cst.UnaryOperation) and isinstance(above.operator, cst.Not):

@@ -6,7 +6,7 @@ import libcst as cst
 
 from breakscan.trees.build import operand, operand_of_and
 from breakscan.trees.checks import asks_tensor, check_of, is_membership, not_python, operands
-from breakscan.trees.edit import Declined
+from breakscan.trees.edit import Declined, Edit
 from breakscan.trees.spot import Spot
 
 
@@ -34,6 +34,14 @@ def asserted_test(spot: Spot, test: cst.BaseExpression) -> cst.BaseExpression | 
             lpar=[one.deep_clone() for one in test.lpar], rpar=[one.deep_clone() for one in test.rpar]
         )
     return made
+
+
+def edit_of_assert(spot: Spot, assertion: cst.Assert) -> Edit:
+    """The assert around the site with a test that compiles."""
+    test = asserted_test(spot, assertion.test)
+    if test is None:
+        raise Declined("the test is one tensor already")
+    return Edit({assertion.test: test}, "in compiled code a failure is a RuntimeError, on CUDA a device-side assert")
 
 
 def _flat(test: cst.BaseExpression) -> cst.BaseExpression:

@@ -7,21 +7,12 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from breakscan.trees.build import binary
+from breakscan.trees.build import AUGMENTED, binary
 from breakscan.trees.edit import Declined, OtherForm
 from breakscan.trees.left_out import is_reporting
 from breakscan.trees.spot import Spot
 
-_OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
-    cst.AddAssign: cst.Add(),
-    cst.SubtractAssign: cst.Subtract(),
-    cst.MultiplyAssign: cst.Multiply(),
-    cst.DivideAssign: cst.Divide(),
-    cst.PowerAssign: cst.Power(),
-    cst.BitAndAssign: cst.BitAnd(),
-    cst.BitOrAssign: cst.BitOr(),
-    cst.MatrixMultiplyAssign: cst.MatrixMultiply(),
-}
+_OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {**AUGMENTED, cst.MatrixMultiplyAssign: cst.MatrixMultiply()}
 _BLOCKS = {
     cst.If: "another `if`",
     cst.For: "a loop",

@@ -11,6 +11,16 @@ _NEGATED: dict[type[cst.BaseCompOp], cst.BaseCompOp] = {
     cst.Equal: cst.NotEqual(),
     cst.NotEqual: cst.Equal(),
 }
+AUGMENTED: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
+    cst.AddAssign: cst.Add(),
+    cst.SubtractAssign: cst.Subtract(),
+    cst.MultiplyAssign: cst.Multiply(),
+    cst.DivideAssign: cst.Divide(),
+    cst.PowerAssign: cst.Power(),
+    cst.BitAndAssign: cst.BitAnd(),
+    cst.BitOrAssign: cst.BitOr(),
+}
+"""The operator of an augmented assignment that works element by element."""
 _ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.BaseNumber, cst.SimpleString, cst.List, cst.Dict)
 
 

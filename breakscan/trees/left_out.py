@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees.purity import RANDOM, called
+from breakscan.trees.purity import RANDOM, Effects, called
 from breakscan.trees.spot import Spot
 
 _BUILTINS = frozenset(
@@ -47,7 +47,7 @@ def why_missed(spot: Spot, node: cst.CSTNode) -> str | None:
 
     Only calls that are known to change nothing may go, and functions whose name says that they only ask.
     """
-    found = _Effects(spot)
+    found = _Missed(spot)
     node.visit(found)
     return found.reasons[0] if found.reasons else None
 
@@ -66,11 +66,7 @@ def is_reporting(spot: Spot, node: cst.CSTNode) -> bool:
     )
 
 
-class _Effects(cst.CSTVisitor):
-    def __init__(self, spot: Spot) -> None:
-        self.spot = spot
-        self.reasons: list[str] = []
-
+class _Missed(Effects):
     def visit_Call(self, node: cst.Call) -> None:
         text = self.spot.code(node.func)
         function, method = called(self.spot, node)
@@ -89,18 +85,6 @@ class _Effects(cst.CSTVisitor):
         if isinstance(node.func, cst.Name) and function in _BUILTINS:
             return True
         return function.startswith(_MODULES) or (isinstance(node.func, cst.Attribute) and name in _METHODS)
-
-    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
-        self.reasons.append(f"`{self.spot.code(node)}` assigns a name")
-
-    def visit_Await(self, node: cst.Await) -> None:
-        self.reasons.append("it awaits")
-
-    def visit_Yield(self, node: cst.Yield) -> None:
-        self.reasons.append("it yields")
-
-    def visit_Lambda(self, node: cst.Lambda) -> bool:
-        return False
 
 
 def _last(function: cst.BaseExpression) -> str:

@@ -64,11 +64,30 @@ def called(spot: Spot, node: cst.Call) -> tuple[str | None, str | None]:
     return name, None
 
 
-class _Impurities(cst.CSTVisitor):
-    def __init__(self, spot: Spot, modules: bool) -> None:
+class Effects(cst.CSTVisitor):
+    """Gathers why code does more than return a value; what calls do is left to subclasses."""
+
+    def __init__(self, spot: Spot) -> None:
         self.spot = spot
-        self.modules = modules
         self.reasons: list[str] = []
+
+    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
+        self.reasons.append(f"`{self.spot.code(node)}` assigns a name")
+
+    def visit_Await(self, node: cst.Await) -> None:
+        self.reasons.append("it awaits")
+
+    def visit_Yield(self, node: cst.Yield) -> None:
+        self.reasons.append("it yields")
+
+    def visit_Lambda(self, node: cst.Lambda) -> bool:
+        return False
+
+
+class _Impurities(Effects):
+    def __init__(self, spot: Spot, modules: bool) -> None:
+        super().__init__(spot)
+        self.modules = modules
 
     def visit_Call(self, node: cst.Call) -> None:
         text = self.spot.code(node.func)
@@ -92,18 +111,6 @@ class _Impurities(cst.CSTVisitor):
             return False
         package, _, name = function.partition(".")
         return name in PURE_BUILTINS if package == "builtins" else function.startswith(PURE_MODULES)
-
-    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
-        self.reasons.append(f"`{self.spot.code(node)}` assigns a name")
-
-    def visit_Await(self, node: cst.Await) -> None:
-        self.reasons.append("it awaits")
-
-    def visit_Yield(self, node: cst.Yield) -> None:
-        self.reasons.append("it yields")
-
-    def visit_Lambda(self, node: cst.Lambda) -> bool:
-        return False
 
 
 class _Raises(cst.CSTVisitor):

@@ -12,6 +12,7 @@ from libcst.metadata import CodeRange, MetadataWrapper, ParentNodeProvider, Posi
 from breakscan.facts import UNKNOWN, Fact, FileFacts, Span
 from breakscan.findings import Finding, Site
 from breakscan.trees.edit import Declined
+from breakscan.trees.names import written
 
 Node = TypeVar("Node", bound=cst.CSTNode)
 Function = cst.FunctionDef | cst.Lambda
@@ -209,6 +210,4 @@ class Spot:
 
     @cached_property
     def _local_names(self) -> frozenset[str]:
-        from breakscan.trees.names import written
-
         return frozenset(name for one in self.around() if isinstance(one, cst.FunctionDef) for name in written(one))

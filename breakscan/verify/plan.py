@@ -79,7 +79,7 @@ class Rewrites:
                     continue
                 candidate = self.only([one], label)
                 if candidate is not None:
-                    hit = tuple(site for site in sites if _overlap(site, one.finding.site))
+                    hit = tuple(site for site in sites if site.shares_line_with(one.finding.site))
                     alone.append(replace(candidate, targets=hit))
             for refused in file.refused:
                 at = refused.finding.site
@@ -155,7 +155,3 @@ def _setting(word: str) -> tuple[str, Any]:
 def _label(one: Applied) -> str:
     site = one.finding.site
     return f"{Path(site.path).name}:{site.line} {one.rewrite}"
-
-
-def _overlap(one: Site, other: Site) -> bool:
-    return one.path == other.path and one.line <= other.end_line and other.line <= one.end_line
