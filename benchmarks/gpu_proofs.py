@@ -66,11 +66,11 @@ CASES = (
 
 def prove(case: Case, mode: str, cpu: bool) -> dict[str, Any]:
     """Compiles, waits for its turn, and times."""
+    from breakscan.arms.arm import Arm, Change, Program
     from breakscan.config import load_settings
     from breakscan.repair.plan import Wanted
     from breakscan.repair.repair import repair_paths
     from breakscan.reports.verify_words import verdict_words
-    from breakscan.verify.arm import Arm, Change, Program
     from breakscan.verify.plan import Candidate
     from breakscan.verify.proof import Metrics
     from breakscan.verify.verify import Question, verify

@@ -25,13 +25,14 @@ LEVELS = {
     "runtime": 4,
     "agreement": 5,
     "repair": 5,
-    "verify": 6,
-    "reports": 7,
-    "cli": 8,
-    "api": 8,
-    "notebook": 9,
-    "pytest_plugin": 9,
-    "__main__": 9,
+    "arms": 6,
+    "verify": 7,
+    "reports": 8,
+    "cli": 9,
+    "api": 9,
+    "notebook": 10,
+    "pytest_plugin": 10,
+    "__main__": 10,
 }
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if "inject" not in p.parts and p.name != "__init__.py")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from breakscan.arms.arm import CALLS, ArmError, Program
 from breakscan.cli.output import report_stream
 from breakscan.cli.request_options import asked_for
 from breakscan.cli.selection_options import words
@@ -17,7 +18,6 @@ from breakscan.repair.registry import rewrite_ids
 from breakscan.reports.verify_formats import FORMATS, write_verification
 from breakscan.rulebook.document import nearest
 from breakscan.runtime.requests_file import BACKEND
-from breakscan.verify.arm import CALLS, ArmError, Program
 from breakscan.verify.patch import PatchError, patched_files
 from breakscan.verify.plan import Candidate, SettingError, of_patch, of_settings
 from breakscan.verify.proof import Standing, Verification

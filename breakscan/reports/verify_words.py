@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from breakscan.arms.measure import Ratio
 from breakscan.reports.price_words import UNITS
 from breakscan.reports.printable import visible
 from breakscan.reports.wording import counted
-from breakscan.verify.measure import Ratio
 from breakscan.verify.proof import Metrics, Proof, Standing, Verification
 
 KINDS = ("triton", "cpp", "extern", "fallback", "other")

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from breakscan.arms.arm import Change
 from breakscan.config import Settings
 from breakscan.findings import Finding, Site
 from breakscan.repair.plan import Wanted, place_of
 from breakscan.repair.repair import repair_paths
 from breakscan.repair.result import Applied, Repair
-from breakscan.verify.arm import Change
 from breakscan.verify.patch import Patched
 
 ROOMS = ("dynamo", "inductor")

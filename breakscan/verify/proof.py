@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from breakscan.arms.measure import Ratio
 from breakscan.findings import Site
-from breakscan.verify.measure import Ratio
 
 
 class Standing(str, Enum):

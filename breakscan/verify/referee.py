@@ -15,6 +15,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from breakscan.arms import measure
+from breakscan.arms.arm import Arm, ArmError, Program
+from breakscan.arms.compare import Difference, Plain, differences, load_outcomes
+from breakscan.arms.measure import Ratio, Unsteady
 from breakscan.findings import Site
 from breakscan.repair.lines import LineMap
 from breakscan.rulebook.library import Library
@@ -22,11 +26,7 @@ from breakscan.runtime.digest.explain_processes import explain_processes
 from breakscan.runtime.digest.explanation import Explanation, FrameStatus
 from breakscan.runtime.recording import compiled
 from breakscan.source.paths import display_path
-from breakscan.verify import measure
-from breakscan.verify.arm import Arm, ArmError, Program
 from breakscan.verify.changed import evidence
-from breakscan.verify.compare import Difference, Plain, differences, load_outcomes
-from breakscan.verify.measure import Ratio, Unsteady
 from breakscan.verify.plan import Candidate, diff_of
 from breakscan.verify.proof import KernelCode, Metrics, Proof, Standing
 

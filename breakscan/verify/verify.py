@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from breakscan import __version__
+from breakscan.arms.arm import Program
+from breakscan.arms.compare import TOLERANCES
 from breakscan.config import Settings
 from breakscan.findings import Origin, SourceError
 from breakscan.repair.plan import Wanted
@@ -17,8 +19,6 @@ from breakscan.rulebook.library import load_library
 from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
 from breakscan.source.writing import rewrite_file
-from breakscan.verify.arm import Program
-from breakscan.verify.compare import TOLERANCES
 from breakscan.verify.plan import Candidate, Planned, Rewrites
 from breakscan.verify.proof import Proof, Standing, Verification
 from breakscan.verify.referee import NothingToProve, Referee, Say

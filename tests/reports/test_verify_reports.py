@@ -15,9 +15,9 @@ from referencing import Registry, Resource
 from verify_results import ACCEPTED, ALL, NO_FASTER, REJECTED, WHOLE, verification
 
 import breakscan
+from breakscan.arms.measure import Ratio
 from breakscan.reports.verify_formats import FORMATS, write_verification
 from breakscan.reports.verify_words import ending_words, headline, steps, verdict_words
-from breakscan.verify.measure import Ratio
 from breakscan.verify.proof import Standing, Verification
 
 SCHEMAS = Path(breakscan.__file__).parent / "schemas"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from breakscan.arms.measure import Ratio
 from breakscan.findings import Site
-from breakscan.verify.measure import Ratio
 from breakscan.verify.proof import KernelCode, Metrics, Proof, Standing, Verification
 
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e::error::"

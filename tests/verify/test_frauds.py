@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from breakscan.arms.arm import Program
 from breakscan.config import load_settings
 from breakscan.findings import Site
 from breakscan.rulebook.library import load_library
 from breakscan.verify import measure
-from breakscan.verify.arm import Program
 from breakscan.verify.plan import Candidate
 from breakscan.verify.proof import Proof, Standing
 from breakscan.verify.referee import Referee

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from breakscan.verify.memento import Memento, digests, rng_state, set_rng_state
+from breakscan.arms.memento import Memento, digests, rng_state, set_rng_state
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 RUN = """\
 import json, sys
-from breakscan.verify.overlay import Overlay, run_module, run_script
+from breakscan.arms.overlay import Overlay, run_module, run_script
 sys.path.insert(0, "")
 overlay = Overlay(json.loads(sys.argv[1]))
 overlay.install()

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from breakscan.verify.capture import Capture, Case, Door
-from breakscan.verify.lines import executed_lines
-from breakscan.verify.memento import digests, set_rng_state
-from breakscan.verify.modes import Modes
-from breakscan.verify.outcome import Outcome, leaves, outcome_of, projections, wait_for_device
+from breakscan.arms.capture import Capture, Case, Door
+from breakscan.arms.lines import executed_lines
+from breakscan.arms.memento import digests, set_rng_state
+from breakscan.arms.modes import Modes
+from breakscan.arms.outcome import Outcome, leaves, outcome_of, projections, wait_for_device
 
 SEQUENCE = 6
 """Calls in a row, without anything being put back but values, that show recompiles."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from breakscan.verify.memento import PLAIN, digest, plain_copy, rng_state
+from breakscan.arms.memento import PLAIN, digest, plain_copy, rng_state
 
 
 @dataclass(slots=True)

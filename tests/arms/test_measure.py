@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from breakscan.verify import measure
-from breakscan.verify.measure import Ratio, Unsteady, apart, interleave, is_faster, is_slower, ratio
+from breakscan.arms import measure
+from breakscan.arms.measure import Ratio, Unsteady, apart, interleave, is_faster, is_slower, ratio
 
 
 class Clock:

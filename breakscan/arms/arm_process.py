@@ -18,15 +18,15 @@ if __name__ == "__main__":
     # Python has put the folder of this file in front.  What is imported later is found through the package.
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from breakscan.verify.capture import Capture, ProgramStopped
-from breakscan.verify.import_watch import ImportWatch
-from breakscan.verify.lines import executed_lines
-from breakscan.verify.overlay import Overlay, run_module, run_script, run_text
-from breakscan.verify.stage import Stage
+from breakscan.arms.capture import Capture, ProgramStopped
+from breakscan.arms.import_watch import ImportWatch
+from breakscan.arms.lines import executed_lines
+from breakscan.arms.overlay import Overlay, run_module, run_script, run_text
+from breakscan.arms.stage import Stage
 
 
 class ArmProcess:
-    """``given`` is what :class:`breakscan.verify.arm.Arm` wrote."""
+    """``given`` is what :class:`breakscan.arms.arm.Arm` wrote."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         self.argv: list[str] = given["argv"]

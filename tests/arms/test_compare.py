@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from breakscan.verify.compare import differences, tensor_difference
-from breakscan.verify.outcome import Outcome, leaves
+from breakscan.arms.compare import differences, tensor_difference
+from breakscan.arms.outcome import Outcome, leaves
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

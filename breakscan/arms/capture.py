@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any
 
-from breakscan.verify.memento import Memento, digests, rng_state
-from breakscan.verify.modes import Modes
+from breakscan.arms.memento import Memento, digests, rng_state
+from breakscan.arms.modes import Modes
 
 MOST_DOORS = 4
 """Compiled callables that are captured; more are named."""
