@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-INTERRUPTED = 130
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit status: 2 where breakscan could not do its work."""
@@ -20,6 +18,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         error.show()
         return error.exit_code if isinstance(error, click.UsageError) else 2
     except click.Abort:
+        from breakscan.cli.failures import INTERRUPTED
+
         return INTERRUPTED
     except Exception as error:
         from breakscan.cli.failures import show_failure

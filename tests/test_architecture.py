@@ -26,6 +26,7 @@ LEVELS = {
     "agreement": 5,
     "repair": 5,
     "arms": 6,
+    "bench": 7,
     "verify": 7,
     "reports": 8,
     "cli": 9,

@@ -30,7 +30,12 @@ LONGEST = 3600.0
 
 
 class ArmError(Exception):
-    """An arm could not do what it was told to.  Says why, in the words of the program where they are its own."""
+    """An arm could not do what it was told to.  Says why, in the words of the program where they are its own; and in
+    which ``stage`` of compiling, where that is known."""
+
+    def __init__(self, text: str, stage: str | None = None) -> None:
+        super().__init__(text)
+        self.stage = stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +123,7 @@ class Arm:
             raise self._death() from None
         reply = json.loads(self._line())
         if "error" in reply:
-            raise ArmError(reply["error"])
+            raise ArmError(reply["error"], reply["stage"])
         return reply["result"]
 
     def records(self) -> list[list[Record]]:
@@ -128,6 +133,11 @@ class Arm:
     def output(self) -> str:
         """What the program has written."""
         return self._log.read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process is there no more."""
+        return self._process.poll() is not None
 
     def close(self) -> None:
         """Lets the program's own end run, for a while."""
@@ -144,7 +154,10 @@ class Arm:
     def __enter__(self) -> Arm:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and issubclass(kind, KeyboardInterrupt) and not self.ended:
+            # Else it is waited for until what it compiles is compiled.
+            self._process.send_signal(signal.SIGINT)
         self.close()
 
     def _line(self) -> bytes:

@@ -19,6 +19,7 @@ if __name__ == "__main__":
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from breakscan.arms.capture import Capture, ProgramStopped
+from breakscan.arms.failure import failure_of
 from breakscan.arms.import_watch import ImportWatch
 from breakscan.arms.lines import executed_lines
 from breakscan.arms.overlay import Overlay, run_module, run_script, run_text
@@ -64,6 +65,8 @@ class ArmProcess:
         except BaseException as raised:
             traceback.print_exc()
             error = f"{type(raised).__qualname__}: {raised}"[:500]
+            if self.capture.failed and self.capture.failed[1] is raised:
+                self.stage.program["failed_in"] = self.capture.failed[0]
         if not self.served:
             self.capture.finish()
             self.stage.program["error"] = error
@@ -149,6 +152,7 @@ class ArmProcess:
         self.served = True
         sys.settrace(None)
         self.stage.program.setdefault("error", None)
+        self.stage.program.setdefault("failed_in", None)
         self.stage.program |= {
             "loaded": sorted(self.overlay.loaded),
             "ran": {path: sorted(lines) for path, lines in self.ran.items()},
@@ -162,7 +166,7 @@ class ArmProcess:
                 reply = {"result": getattr(self.stage, command)(**arguments)}
             except BaseException as error:
                 traceback.print_exc()
-                reply = {"error": f"{type(error).__qualname__}: {error}"[:2000]}
+                reply = {"error": f"{type(error).__qualname__}: {error}"[:2000], "stage": failure_of(error)[0]}
             sys.stdout.flush()
             self.replies.write(json.dumps(reply) + "\n")
             self.replies.flush()

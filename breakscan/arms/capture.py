@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any
@@ -50,6 +50,8 @@ class Door:
     state: Memento | None = None
     start: dict[str, str] = field(default_factory=dict)
     """Digests of all that the first call could reach: what the program has come to before it."""
+    context: Any = None
+    """What ``torch.compile`` was told, as Dynamo keeps it."""
     passed: bool = False
     """It is not waited for: there are too many callables, or it runs within another one."""
 
@@ -69,10 +71,13 @@ class Capture:
         self.left_out: list[str] = []
         self.contexts: list[Any] = []
         self.stopping = False
+        self.failed: tuple[str, BaseException] | None = None
+        """The callable that raised last, and what."""
         self._calls = calls
         self._patience = patience
         self._full = full
         self._busy = False
+        self._doorless = False
         self._thread = threading.get_ident()
         self._full_since: float | None = None
 
@@ -86,16 +91,42 @@ class Capture:
         def call(context: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
             compiled = original(context, fn, *args, **kwargs)
             capture.contexts.append(context)
-            return capture.door(fn, compiled) if isinstance(compiled, FunctionType) else compiled
+            if capture._doorless or not isinstance(compiled, FunctionType):
+                return compiled
+            return capture.door(fn, compiled, context)
 
         _disguise(call, original)
         OptimizeContext.__call__ = call  # type: ignore[method-assign,assignment]
 
-    def door(self, fn: Any, compiled: Any) -> Any:
+    def compile(self, fn: Any, how: Mapping[str, Any]) -> tuple[Any, Any]:
+        """What ``torch.compile`` gives when it is told ``how``, without a door before it, and Dynamo's context of
+        it."""
+        import torch
+        from torch._dynamo.eval_frame import OptimizeContext
+
+        # The hook may be gone: the recorder puts back what stood there before both.
+        below: Any = OptimizeContext.__call__
+        contexts = []
+
+        def call(context: Any, *args: Any, **kwargs: Any) -> Any:
+            contexts.append(context)
+            return below(context, *args, **kwargs)
+
+        _disguise(call, below)
+        self._doorless = True
+        OptimizeContext.__call__ = call  # type: ignore[method-assign,assignment]
+        try:
+            compiled = torch.compile(fn, **how)
+        finally:
+            OptimizeContext.__call__ = below  # type: ignore[method-assign]
+            self._doorless = False
+        return compiled, contexts[-1] if contexts else None
+
+    def door(self, fn: Any, compiled: Any, context: Any) -> Any:
         """Stands for ``compiled``, and looks at its calls."""
         while (inner := getattr(fn, "_torchdynamo_orig_callable", None)) is not None:
             fn = inner
-        door = Door(_name(fn), fn, compiled)
+        door = Door(_name(fn), fn, compiled, context=context)
         self.doors.append(door)
         capture = self
 
@@ -127,8 +158,12 @@ class Capture:
                 door.passed = True
             if not door.passed or door.cases:
                 self._take(door, args, kwargs)
-            with torch.compiler.set_stance("force_eager"):
-                result = door.original(*args, **kwargs)
+            try:
+                with torch.compiler.set_stance("force_eager"):
+                    result = door.original(*args, **kwargs)
+            except Exception as error:
+                self.failed = door.name, error
+                raise
             if door.cases:
                 _watch_backward(door.cases[-1], result)
             return result

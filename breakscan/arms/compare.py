@@ -75,6 +75,8 @@ def _of_call(
         now = f"raises {other['error']} ({_short(other['error_text'])})" if other["error"] else "returns"
         return [Difference("exceptions", f"it {now} where the original {was}")]
     found: list[Difference] = []
+    if other["no_backward"] and not one["no_backward"]:
+        found.append(Difference("gradients", f"one cannot go back through it: {_short(other['no_backward'])}"))
     for kind, key in (("outputs", "outputs"), ("gradients", "gradients"), ("state", "changed")):
         # Compiled code is asked for gradients only where the program goes back.
         if key == "gradients" and not strict and not other[key]:

@@ -48,8 +48,9 @@ class Ratio:
     high: float
 
 
-def interleave(arms: Mapping[str, Timed], seconds: float) -> dict[str, list[float]]:
-    """The seconds of a step of each arm, round by round.  ``seconds`` is about what a step takes.
+def interleave(arms: Mapping[str, Timed], seconds: float, longest: float = LONGEST) -> dict[str, list[float]]:
+    """The seconds of a step of each arm, round by round.  ``seconds`` is about what a step takes, ``longest`` what all
+    rounds may take.
 
     Raises Unsteady where one compiles in its blocks once more after it has been given another chance.
     """
@@ -58,7 +59,7 @@ def interleave(arms: Mapping[str, Timed], seconds: float) -> dict[str, list[floa
     spoilt = dict.fromkeys(arms, 0)
     began = time.monotonic()
     done = 0
-    while done < FEWEST_ROUNDS or (done < MOST_ROUNDS and time.monotonic() - began < LONGEST):
+    while done < FEWEST_ROUNDS or (done < MOST_ROUNDS and time.monotonic() - began < longest):
         if done >= ROUNDS and done % FEWEST_ROUNDS == 0 and _is_sharp(list(found.values())):
             break
         order = list(arms) if done % 2 == 0 else list(arms)[::-1]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from breakscan.arms.failure import failure_of
 from breakscan.arms.memento import PLAIN, digest, plain_copy, rng_state
 
 
@@ -16,8 +17,9 @@ class Outcome:
     """``outputs``, ``gradients`` and what is ``changed`` of inputs and state are tensors by their paths; ``others`` are
     the parts of the result that are no tensors, ``changes`` attributes and items that are other than before, both as
     text; ``aliases`` tells which outputs share memory with an input or the state; ``rng`` holds digests.  ``error`` is
-    the type of the exception where there was one, ``error_text`` what it says.  ``seconds`` are those of the call and
-    of going back, up to the device's end."""
+    the type of the exception where there was one, ``error_text`` what it says, ``failed`` in which stage it came up
+    and the exception in one line; of the way back as well.  ``seconds`` are those of the call and of going back, up to
+    the device's end."""
 
     error: str | None = None
     error_text: str = ""
@@ -29,6 +31,7 @@ class Outcome:
     changes: dict[str, str] = field(default_factory=dict)
     rng: dict[str, str] = field(default_factory=dict)
     no_backward: str | None = None
+    failed: tuple[str, str] | None = None
     seconds: float = 0.0
     backward_seconds: float = 0.0
 
@@ -106,6 +109,7 @@ def outcome_of(
         result = call()
     except Exception as error:
         found.error, found.error_text = type(error).__qualname__, f"{error}"[:500]
+        found.failed = failure_of(error)
         result = None
     else:
         wait_for_device()
@@ -137,12 +141,14 @@ def _go_back(found: Outcome, result: Any, mementos: tuple[Any, ...]) -> None:
 
     ends, directions = projections(result)
     if not ends:
+        found.no_backward = "no part of the result requires a gradient"
         return
     began = time.perf_counter()
     try:
         torch.autograd.backward(ends, directions)
     except RuntimeError as error:
         found.no_backward = f"{type(error).__qualname__}: {error}"[:300]
+        found.failed = failure_of(error)
         return
     wait_for_device()
     found.backward_seconds = time.perf_counter() - began

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from breakscan.arms import choices
 from breakscan.arms.capture import Capture, Case, Door
+from breakscan.arms.failure import one_line
 from breakscan.arms.lines import executed_lines
 from breakscan.arms.memento import digests, set_rng_state
 from breakscan.arms.modes import Modes
@@ -37,6 +39,15 @@ class _Step:
     directions: list[Any] | None
     leaves: list[Any]
     refills: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One of a row: its number in it, what it took, and what was compiled in it."""
+
+    number: int
+    seconds: float
+    compiles: int
 
 
 class Stage:
@@ -69,9 +80,33 @@ class Stage:
             "backward": [door.backward for door in captured],
             "left_out": sorted(set(self._capture.left_out)),
             "not_called": sorted({door.name for door in self._capture.doors if not door.cases and not door.passed}),
+            "devices": sorted(
+                {t.device.type for d in captured for m in self._mementos_of(d) for t in m.tensors.values()}
+            ),
             "complete": all(memento.complete for door in captured for memento in self._mementos_of(door)),
             "warm_cache": _entries(self._cache),
         }
+
+    # -- how it is compiled -------------------------------------------------------------------------------------
+
+    def choices(self) -> dict[str, Any]:
+        """The backends and modes that there are, and what ``torch.compile`` was told for each callable."""
+        return {
+            "backends": choices.backends(),
+            "all_backends": choices.all_backends(),
+            "modes": choices.modes(),
+            "told": [choices.told(door.context) for door in self._doors],
+        }
+
+    def meant(self, hows: list[dict[str, Any]]) -> list[dict[str, Any] | str | None]:
+        """What ``torch.compile`` takes each of these keyword arguments for, as :func:`breakscan.arms.choices.told`
+        has it; its error in one line where it does not take them."""
+        return [self._meant(how) for how in hows]
+
+    def compile(self, how: dict[str, Any]) -> None:
+        """From now on each callable is compiled with these keyword arguments of ``torch.compile``."""
+        for door in self._doors:
+            door.compiled, _ = self._capture.compile(door.original, how)
 
     # -- the same state for all ---------------------------------------------------------------------------------
 
@@ -166,15 +201,25 @@ class Stage:
         _save(outcomes, path)
         return None
 
-    def compiled(self, first: str, steady: str) -> dict[str, Any]:
+    def compiled(self, first: str, steady: str, patient: bool = True) -> dict[str, Any]:
         """Runs each call compiled, recorded: for the first time, then a row of calls, then again.  Writes the outcomes
-        of both.  Returns the seconds of the first calls, how many calls there were of how many callables, and how many
-        compiles the row took.  What follows is not recorded."""
-        cold = [(d, c, self._run_compiled(d, c)) for d in self._doors for c in d.cases]
+        of both.  Returns the seconds of the first calls, of them and the row together, how many calls there were of how
+        many callables, how many compiles the row took, and whether each call of its latter half did.  What follows is
+        not recorded.
+
+        Where it is not patient and a first call fails, that is all, and what is returned is how it ``failed``."""
+        cold: list[tuple[Door, Case, Outcome]] = []
+        for door in self._doors:
+            for case in door.cases:
+                cold.append((door, case, self._run_compiled(door, case)))
+                failed = cold[-1][2].failed
+                if failed is not None and not patient:
+                    self._stop_recording()
+                    return {"failed": failed}
         _save([outcome for _, _, outcome in cold], first)
         firsts = [outcome for door, case, outcome in cold if case is door.cases[0]]
         with self._counted_compiles():
-            self._sequence()
+            row = self._sequence()
             compiles = self._compiles
         _save([self._run_compiled(door, case) for door in self._doors for case in door.cases], steady)
         self._stop_recording()
@@ -182,7 +227,12 @@ class Stage:
             "calls": 2 * len(cold) + SEQUENCE * len(self._doors),
             "doors": len(self._doors),
             "first_call_seconds": sum(one.seconds + one.backward_seconds for one in firsts),
+            "cold_seconds": sum(one.seconds + one.backward_seconds for _, _, one in cold)
+            + sum(call.seconds for call in row),
+            "cold_calls": len(cold) + len(row),
             "compiles_in_row": compiles,
+            "endless": all(call.compiles for call in row if call.number >= SEQUENCE // 2),
+            "failed": None,
         }
 
     def compiled_random(self, path: str) -> None:
@@ -214,7 +264,11 @@ class Stage:
         rows: list[list[_Step]] = []
         for door in self._doors:
             call = (
-                door.compiled if how is None else door.original if self._eager else torch.compile(door.original, **how)
+                door.compiled
+                if how is None
+                else door.original
+                if self._eager
+                else self._capture.compile(door.original, how)[0]
             )
             rows.append([self._step(door, case, call) for case in door.cases])
         longest = max(map(len, rows))
@@ -298,6 +352,12 @@ class Stage:
 
     # -- the inside ---------------------------------------------------------------------------------------------
 
+    def _meant(self, how: dict[str, Any]) -> dict[str, Any] | str | None:
+        try:
+            return choices.told(self._capture.compile(lambda: None, how)[1])
+        except Exception as error:
+            return one_line(error)
+
     def _mementos_of(self, door: Door) -> list[Any]:
         return [door.state, *(case.inputs for case in door.cases)]
 
@@ -336,8 +396,11 @@ class Stage:
             # Where the program goes not back, a backward would be compiled that it has not.
             return self._outcome(door, case, door.compiled, backward=door.backward)
 
-    def _sequence(self) -> None:
+    def _sequence(self) -> list[_Call]:
         """A row of calls as the program makes them: numbers that the calls change stay changed."""
+        import torch
+
+        row = []
         for door in self._doors:
             self._put_back(door, door.cases[0])
             for number in range(SEQUENCE):
@@ -346,14 +409,18 @@ class Stage:
                 door.state.restore(values_only=True)
                 case.inputs.restore()
                 _mark_step()
+                before = self._compiles
+                wait_for_device()
+                began = time.perf_counter()
                 with case.modes.set(), contextlib.suppress(Exception):
                     result = door.compiled(*case.args, **case.kwargs)
                     if door.backward:
-                        import torch
-
                         torch.autograd.backward(*projections(result))
                     del result
+                wait_for_device()
+                row.append(_Call(number, time.perf_counter() - began, self._compiles - before))
             self._put_back(door, door.cases[0])
+        return row
 
     def _step(self, door: Door, case: Case, call: Callable[..., Any]) -> _Step:
         with self._ready(door, case), _eager_stance():

@@ -9,6 +9,8 @@ from breakscan.config import ConfigError
 from breakscan.rulebook.errors import RuleError
 
 FAILED = 2
+INTERRUPTED = 130
+"""The exit status where the user has stopped it, as a shell gives it."""
 
 
 def show_failure(error: Exception) -> int:

@@ -13,6 +13,7 @@ COMMANDS = {
     "check": ("breakscan.cli.check", "Show where torch.compile will break, recompile or give up."),
     "fix": ("breakscan.cli.fix", "Rewrite what breaks the graph, as a diff or in the files."),
     "verify": ("breakscan.cli.verify", "Run a program with and without rewrites: are they equal, are they faster?"),
+    "bench": ("breakscan.cli.bench", "Run a program eager and by backends, modes and flags: is compiling worth it?"),
     "explain": ("breakscan.cli.explain", "Run a program and show where torch.compile did break, why, and its cost."),
     "diff": ("breakscan.cli.diff", "Show what has changed from one run of explain to another."),
     "report": ("breakscan.cli.report", "Report what a kept recording or a TORCH_TRACE log tells of a run."),

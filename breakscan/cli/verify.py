@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from breakscan.arms.arm import CALLS, ArmError, Program
+from breakscan.cli.failures import INTERRUPTED
 from breakscan.cli.output import report_stream
 from breakscan.cli.request_options import asked_for
 from breakscan.cli.selection_options import words
@@ -82,7 +83,8 @@ def verify(
     settings. Your files are left alone. The program is run several times, each time up to its first calls of what it
     compiles: what it writes is not shown. Options of breakscan stand before PROGRAM.
 
-    Exits with 0 where no change is rejected, 1 where one is, 2 where the program could not be measured.
+    Exits with 0 where no change is rejected, 1 where one is, 2 where the program could not be measured, 130 where it
+    was interrupted: the report tells of what was proved until then.
     """
     if not as_module and not os.path.exists(program):
         raise click.UsageError(f"there is no file {program!r}; a module takes -m")
@@ -150,4 +152,6 @@ class _Failure(click.ClickException):
 
 
 def _status(verification: Verification) -> int:
+    if verification.interrupted:
+        return INTERRUPTED
     return 1 if any(proof.standing is Standing.REJECTED for proof in verification.proofs) else 0

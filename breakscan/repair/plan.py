@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,16 +29,19 @@ LAST_RESORTS = ("disable-helper", "disable-function")
 
 Key = tuple[str, str | None, str]
 """A finding whatever its line: rule, function and text."""
+Place = tuple[str, int, int, str]
+"""Path, line, column and rule of a finding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What ``fix`` was asked for: ``unsafe`` rewrites too, and only those of ``ids`` (None: all), of findings at
-    ``places`` (None: everywhere): path, line, column and rule, as the file has them before anything is rewritten."""
+    """What ``fix`` was asked for: ``unsafe`` rewrites too, and only those of ``ids`` (None: all).  ``places`` (None:
+    everywhere) are those of the findings that count, path, line, column and rule, as the file has them before anything
+    is rewritten, each with the one rewrite that is wanted there."""
 
     unsafe: bool = False
     ids: frozenset[str] | None = None
-    places: frozenset[tuple[str, int, int, str]] | None = None
+    places: Mapping[Place, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +130,12 @@ class _Planner:
         for finding in seen.findings:
             if _key(finding, seen.module) in self.remaining:
                 continue
-            if self.wanted.places is not None and place_of(lines.moved(finding)) not in self.wanted.places:
-                continue
             ids = self._ids(finding)
+            if self.wanted.places is not None:
+                there = self.wanted.places.get(place_of(lines.moved(finding)))
+                if there is None:
+                    continue
+                ids = [one for one in ids if one == there]
             if not ids:
                 if not self._offered(finding):
                     self.without.append(lines.moved(finding))
@@ -285,6 +291,6 @@ def _place(finding: Finding) -> tuple[int, int, str]:
     return finding.site.line, finding.site.column, finding.rule
 
 
-def place_of(finding: Finding) -> tuple[str, int, int, str]:
+def place_of(finding: Finding) -> Place:
     """What :class:`Wanted` calls a place."""
     return finding.site.path, *_place(finding)

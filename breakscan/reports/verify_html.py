@@ -87,6 +87,7 @@ def _parts(verification: Verification) -> Iterator[str]:
     for words in [*said, ending_words(verification)]:
         yield f"<p>{escaped(words)}</p>"
     for title, names in (
+        ("Proved together alone, as they need others first", verification.dependent),
         ("Not proved, as the captured calls do not run there", verification.unreached),
         ("No rewrite for", verification.declined),
     ):

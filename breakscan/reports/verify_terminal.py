@@ -32,9 +32,12 @@ def write_verify_terminal(verification: Verification, stream: TextIO) -> None:
     console.print(Text(sentence(headline(verification)), "bold"))
     if verification.proofs:
         _table(verification, console)
+    said: dict[str, list[str]] = {}
     for proof in verification.proofs:
         for line in _more(proof):
-            console.print(paragraph(f"{visible(proof.label)}: ", line, console.width))
+            said.setdefault(line, []).append(visible(proof.label))
+    for line, labels in said.items():
+        console.print(paragraph(f"{', '.join(labels)}: ", line, console.width))
     for note in verification.notes:
         console.print(paragraph("Note: ", sentence(visible(note)), console.width))
     for words in _left(verification):
@@ -69,18 +72,23 @@ def _more(proof: Proof) -> list[str]:
     said = [sentence(f"Also {visible(reason)}") for reason in proof.reasons[1:MOST_REASONS]]
     if len(proof.reasons) > MOST_REASONS:
         said.append(f"{len(proof.reasons) - MOST_REASONS} more reasons are in --format json.")
-    if proof.difference and proof.standing is not Standing.REJECTED:
+    if proof.standing is not Standing.REJECTED and not proof.breaks_there:
+        said.append("No break was recorded there in this run: one before it may hide it, or the compiler takes it.")
+    # Of the whole set, its members have told.
+    if proof.difference and proof.standing is not Standing.REJECTED and not proof.members:
         said.append(sentence(f"Not safe: {visible(proof.difference)}"))
     return said
 
 
 def _left(verification: Verification) -> list[str]:
     said = []
-    if verification.unreached:
-        count = len(verification.unreached)
-        names = ", ".join(map(visible, verification.unreached[:MOST_NAMED]))
-        rest = f" and {count - MOST_NAMED} more" if count > MOST_NAMED else ""
-        said.append(f"Not proved, as the captured calls do not run there: {names}{rest}.")
+    for names, words in (
+        (verification.dependent, "Proved together alone, as they need others first"),
+        (verification.unreached, "Not proved, as the captured calls do not run there"),
+    ):
+        if names:
+            rest = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+            said.append(f"{words}: {', '.join(map(visible, names[:MOST_NAMED]))}{rest}.")
     said += [f"No rewrite for {sentence(visible(words))}" for words in verification.declined[:MOST_NAMED]]
     if len(verification.declined) > MOST_NAMED:
         more = len(verification.declined) - MOST_NAMED

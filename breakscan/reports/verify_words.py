@@ -10,6 +10,8 @@ from breakscan.reports.printable import visible
 from breakscan.reports.wording import counted
 from breakscan.verify.proof import Metrics, Proof, Standing, Verification
 
+NOISY = 1.1
+"""How many times as fast two equal processes may look before the report says so."""
 KINDS = ("triton", "cpp", "extern", "fallback", "other")
 
 
@@ -109,11 +111,14 @@ def headline(verification: Verification) -> str:
     ]
     counts = [(sum(proof.standing is kind for proof in proofs), word) for kind, word in kinds]
     shown = ", ".join(f"{count} {word}" for count, word in counts if count)
-    return f"{counted(len(proofs), 'change')}: {shown}"
+    stopped = " (interrupted: the rest was not proved)" if verification.interrupted else ""
+    return f"{counted(len(proofs), 'change')}: {shown}{stopped}"
 
 
 def nothing_words(verification: Verification) -> str:
     """Why there is nothing to prove."""
+    if verification.interrupted:
+        return "Interrupted before anything was proved"
     if not verification.breaks:
         return "Nothing to prove: the captured calls break no graph, and no rewrite is offered for their code"
     return "Nothing to prove: no rewrite is offered for the code that the captured calls run"
@@ -129,6 +134,8 @@ def basis_words(verification: Verification) -> list[str]:
             f"Two processes of the program as it is differ by {number(same.median)} {interval(same)}: what lies within "
             "that, or below 1.02, counts as no faster."
         )
+        if max(same.high, 1 / same.low) > NOISY:
+            said.append("The machine was busy: a quieter one tells smaller gains apart.")
     return said
 
 
@@ -140,12 +147,9 @@ def ending_words(verification: Verification) -> str:
     if verification.not_applied:
         return f"Your files are unchanged: {verification.not_applied}."
     count = sum(proof.standing is Standing.ACCEPTED and bool(proof.diff) for proof in verification.proofs)
-    alone = [proof for proof in verification.accepted if proof.diff]
     if not count:
         return "Your files are unchanged."
-    return (
-        f"Your files are unchanged. --apply writes {'the accepted change' if len(alone) == 1 else 'what is accepted'}."
-    )
+    return f"Your files are unchanged. --apply writes {'the accepted change' if count == 1 else 'what is accepted'}."
 
 
 def _launches(metrics: Metrics) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from breakscan.arms.measure import Ratio
@@ -75,11 +75,13 @@ class Proof:
     site: Site | None = None
     difference: str | None = None
     diff: str = ""
-    notes: tuple[str, ...] = ()
     members: tuple[str, ...] = ()
     """Of a proof of several changes together, their labels."""
     slower: bool = False
     """Not only no faster."""
+    breaks_there: bool = True
+    """Whether the program as it is breaks the graph where the change is, as far as that is asked: it may be hidden by
+    another break."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,8 @@ class Verification:
     """All proofs of one command, the whole set last.
 
     ``same`` is the ratio of two processes that both run the program as it is; ``tolerances`` are those of results by
-    dtype.  ``unreached`` are findings that could be rewritten and whose code the calls do not run, ``notes`` what else
+    dtype.  ``dependent`` are rewrites that change something only where others come first, so that they are proved with
+    these alone, ``unreached`` findings that could be rewritten and whose code the calls do not run, ``notes`` what else
     there is to know.  ``applied`` are the files that were written.
     """
 
@@ -97,15 +100,12 @@ class Verification:
     proofs: tuple[Proof, ...]
     same: Ratio | None
     tolerances: Mapping[str, float]
+    dependent: tuple[str, ...] = ()
     unreached: tuple[str, ...] = ()
     declined: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     applied: tuple[str, ...] = ()
     not_applied: str | None = None
     breaks: int = 0
-    details: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def accepted(self) -> tuple[Proof, ...]:
-        """The proofs of changes by themselves that hold."""
-        return tuple(proof for proof in self.proofs if proof.standing is Standing.ACCEPTED and not proof.members)
+    interrupted: bool = False
+    """Stopped by the user: what was proved until then."""

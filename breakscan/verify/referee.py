@@ -122,6 +122,10 @@ class Referee:
 
     def _require_calls(self) -> None:
         if self.about["callables"]:
+            if self.about["failed_in"]:
+                raise NothingToProve(
+                    f"the program fails without torch.compile, too, in {self.about['failed_in']}: {self.about['error']}"
+                )
             if self.about["error"]:
                 self.notes.append(f"the program failed behind the captured calls: {self.about['error']}")
             return
@@ -244,6 +248,7 @@ class Referee:
             difference=candidate.difference,
             diff=diff_of(candidate, {path: display_path(path, os.getcwd()) for path in candidate.texts}),
             members=candidate.members,
+            breaks_there=bool(candidate.targets or candidate.softened) or candidate.finding is None,
         )
         try:
             with self._arm(candidate) as arm:
@@ -342,14 +347,31 @@ class Referee:
         for target in candidate.targets:
             if any(_still_there(site.site, target, maps) for site in seen.explanation.breaks):
                 reasons.add(f"the break at {target.path}:{target.line} is still there")
+        if candidate.softened and (after.eager_frames, after.breaks) >= (before.eager_frames, before.breaks):
+            reasons.add(
+                f"it softens nothing: {after.eager_frames} functions run eager, not {before.eager_frames}, and it "
+                f"breaks the graph {after.breaks} times, not {before.breaks}"
+            )
         if after.breaks > before.breaks:
-            reasons.add(f"it breaks the graph {after.breaks} times, not {before.breaks}")
+            reasons.add(
+                f"it breaks the graph {after.breaks} times, not {before.breaks}{self._newly_broken(seen, maps)}"
+            )
         if after.eager_frames > before.eager_frames:
             reasons.add(f"{after.eager_frames} functions run eager, not {before.eager_frames}")
         if after.recompiles > before.recompiles:
             new = after.recompiles - before.recompiles
             cause = next((one.subject for one in seen.explanation.recompiles), "")
             reasons.add(f"it is compiled {new} more {'time' if new == 1 else 'times'} ({cause} changes)")
+
+    def _newly_broken(self, seen: _Seen, maps: Mapping[str, LineMap]) -> str:
+        """Where it breaks and did not before, in words: often what another break has hidden."""
+        was = [site.site for site in self.seen.explanation.breaks]
+        new = [
+            f"{one.site.path}:{_line_before(one.site, maps)}"
+            for one in seen.explanation.breaks
+            if not any(_still_there(one.site, site, maps) for site in was)
+        ]
+        return f": now at {_listed(new)}, too" if new else ""
 
     # -- time ---------------------------------------------------------------------------------------------------
 
@@ -410,10 +432,12 @@ def _metrics(explanation: Explanation, first_call: float, steps: float) -> Metri
 
 
 def _still_there(site: Site, target: Site, maps: Mapping[str, LineMap]) -> bool:
-    if site.path != target.path:
-        return False
-    line = maps[site.path].before(site.line) if site.path in maps else site.line
-    return target.line <= line <= target.end_line
+    return site.path == target.path and target.line <= _line_before(site, maps) <= target.end_line
+
+
+def _line_before(site: Site, maps: Mapping[str, LineMap]) -> int:
+    """Where it stands in the file as it is."""
+    return maps[site.path].before(site.line) if site.path in maps else site.line
 
 
 def _generators(starts: Sequence[Mapping[str, str]]) -> set[str]:

@@ -21,7 +21,7 @@ from breakscan.source.paths import display_path
 from breakscan.source.writing import rewrite_file
 from breakscan.verify.plan import Candidate, Planned, Rewrites
 from breakscan.verify.proof import Proof, Standing, Verification
-from breakscan.verify.referee import NothingToProve, Referee, Say
+from breakscan.verify.referee import Referee, Say
 
 ALL = "all"
 
@@ -56,21 +56,27 @@ class _Work:
         self.question = question
         self.referee = referee
         self.rewrites = Rewrites(self._files(), question.settings, question.wanted)
-        self.planned = Planned((), (), ())
+        self.planned = Planned((), (), (), ())
         self.proofs: list[Proof] = []
         self.candidates: dict[str, Candidate] = {}
         self.applied: tuple[str, ...] = ()
         self.not_applied: str | None = None
+        self.interrupted = False
 
     def run(self) -> Verification:
         given = self.question.candidate
         self.referee.watch([str(path) for path in self.rewrites.files] if given is None else list(given.texts))
-        if given is not None:
-            self._prove(given)
-        else:
-            self._prove_rewrites()
-        if self.question.apply:
-            self._apply()
+        try:
+            if given is not None:
+                self._prove(given)
+            else:
+                self._prove_rewrites()
+            if self.question.apply:
+                self._apply()
+        except KeyboardInterrupt:
+            self.interrupted = True
+            if self.question.apply and not self.applied:
+                self.not_applied = "it was interrupted before all was proved"
         about = self.referee.about
         return Verification(
             argv=self.program.argv,
@@ -79,17 +85,19 @@ class _Work:
             proofs=self._proofs_with_launches(),
             same=self.referee.same,
             tolerances=TOLERANCES,
+            dependent=tuple(one.label for one in self.planned.dependent),
             unreached=self.planned.unreached,
             declined=self.planned.declined,
             notes=(*_notes(about), *self.referee.notes),
             applied=self.applied,
             not_applied=self.not_applied,
             breaks=self.referee.seen.metrics.breaks,
+            interrupted=self.interrupted,
         )
 
     def _proofs_with_launches(self) -> tuple[Proof, ...]:
         """Those of the program as it is are counted last, for what was timed."""
-        launches = self.referee.launches()
+        launches = None if self.interrupted else self.referee.launches()
         return tuple(
             proof if proof.ratio is None else replace(proof, before=replace(proof.before, launches=launches))
             for proof in self.proofs
@@ -114,10 +122,11 @@ class _Work:
         self.planned = self.rewrites.plan(self.referee.executed, sites)
         for candidate in self.planned.alone:
             self._prove(candidate)
-        if len(self.planned.alone) > 1:
-            together = self.rewrites.together(self.planned.alone, ALL)
-            if together is not None:
-                self._prove(together)
+        rewrites = (*self.planned.alone, *self.planned.dependent)
+        self.candidates |= {one.label: one for one in rewrites}
+        together = self.rewrites.together(rewrites, ALL) if len(rewrites) > 1 else None
+        if together is not None:
+            self._prove(together)
 
     def _prove(self, candidate: Candidate) -> Proof:
         proof = self.referee.prove(candidate)
@@ -137,25 +146,54 @@ class _Work:
         self.not_applied = "; ".join(str(error.message) for error in errors.values()) or None
 
     def _proved(self) -> Candidate | None:
-        """What is proved, together where it is several; None where there is nothing, or not together."""
-        alone = [self.candidates[proof.label] for proof in self.proofs if _holds(proof) and not proof.members]
+        """What is proved, together where it is several; None where there is nothing.
+
+        The whole set where it holds: some rewrites are worth something only with others, as where one break hides
+        another.  Without those that make a step slower by themselves, where that is worth more.  Else as many as can be
+        added, the one that gains most first, each proved with those before it.
+        """
+        whole = next((proof for proof in self.proofs if proof.members), None)
+        if whole is not None and not self._doubted():
+            sets = [whole]
+            slower = {proof.label for proof in self.proofs if proof.slower}
+            if slower:
+                rest = [self.candidates[label] for label in whole.members if label not in slower]
+                sets += self._together(rest, "without what is slower")
+            if best := max(filter(_holds, sets), key=_gain, default=None):
+                return self.candidates[best.label]
+        return self._greedy()
+
+    def _greedy(self) -> Candidate | None:
+        alone = sorted((one for one in self.proofs if _holds(one) and not one.members), key=_gain, reverse=True)
         if not alone:
             self.not_applied = "nothing was proved"
             return None
-        if len(alone) == 1:
-            return alone[0]
-        whole = next((proof for proof in self.proofs if proof.members), None)
-        if whole is None or set(whole.members) != {one.label for one in alone}:
-            together = self.rewrites.together(alone, f"the {len(alone)} that are accepted")
-            whole = None if together is None else self._prove(together)
-        if whole is None or not _holds(whole):
-            self.not_applied = "together, what was proved one by one is not: see the last proof"
-            return None
-        return self.candidates[whole.label]
+        kept = [self.candidates[alone[0].label]]
+        proved = kept[0]
+        for one in alone[1:]:
+            more = [*kept, self.candidates[one.label]]
+            for proof in filter(_holds, self._together(more, f"the {len(more)} that gain most")):
+                kept, proved = more, self.candidates[proof.label]
+        return proved
+
+    def _together(self, candidates: Sequence[Candidate], label: str) -> list[Proof]:
+        """The proof of several changes as one; of one alone, that which there is."""
+        if len(candidates) == 1:
+            return [proof for proof in self.proofs if proof.label == candidates[0].label]
+        together = self.rewrites.together(candidates, label) if candidates else None
+        return [] if together is None else [self._prove(together)]
+
+    def _doubted(self) -> bool:
+        """Whether one by itself changes what is computed."""
+        return any(proof.outputs_equal is False for proof in self.proofs if not proof.members)
 
 
 def _holds(proof: Proof) -> bool:
     return proof.standing is Standing.ACCEPTED
+
+
+def _gain(proof: Proof) -> float:
+    return proof.ratio.median if proof.ratio else 0.0
 
 
 def _write(candidate: Candidate) -> Mapping[str, SourceError]:
@@ -193,6 +231,3 @@ def _environment(referee: Referee) -> dict[str, str]:
         "device": referee.seen.explanation.device or "cpu",
         "machine": platform.machine(),
     }
-
-
-__all__ = ["NothingToProve", "Question", "verify"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,12 +42,16 @@ FIRST = "    x = torch.where(x.sum() > 0, x + 1, x + 2)\n"
 SECOND = "    y = torch.where(y.mean() > 0, y * 2, y * 5)\n"
 
 
+def written(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Rewrites:
+    monkeypatch.chdir(folder)
+    (folder / "net.py").write_text(text, encoding="utf-8")
+    settings = load_settings(folder, target_torch="2.13", no_cache=True)
+    return Rewrites((folder / "net.py",), settings, Wanted(unsafe=True))
+
+
 @pytest.fixture
 def rewrites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rewrites:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "net.py").write_text(TEXT, encoding="utf-8")
-    settings = load_settings(tmp_path, target_torch="2.13", no_cache=True)
-    return Rewrites((tmp_path / "net.py",), settings, Wanted(unsafe=True))
+    return written(tmp_path, monkeypatch, TEXT)
 
 
 def test_each_rewrite_by_itself_and_all_together(rewrites: Rewrites) -> None:
@@ -74,6 +79,53 @@ def test_what_does_not_run_is_named_and_left_out(rewrites: Rewrites) -> None:
     whole = rewrites.together(planned.alone, "all")
     assert whole is not None
     assert whole.texts[path][1].endswith(TEXT[TEXT.index("def g") :])
+
+
+GUARD = """\
+import torch
+
+
+@torch.compile
+def g(x: torch.Tensor) -> torch.Tensor:
+    if x.min() < 0:
+        raise ValueError("negative")
+    return x
+"""
+
+
+def test_the_rewrite_that_is_named_is_the_one_that_is_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rewrites = written(tmp_path, monkeypatch, GUARD)
+    path = str(rewrites.files[0])
+    (one,) = rewrites.plan({path: range(1, 9)}, []).alone
+    assert one.rewrite == "assert-async"
+    other = rewrites.together([replace(one, rewrite="is-compiling-guard")], "it")
+    assert other is not None
+    assert "    if not torch.compiler.is_compiling() and x.min() < 0:\n" in other.texts[path][1]
+    assert rewrites.together([replace(one, rewrite="where")], "it") is None
+
+
+DEPENDENT = """\
+import torch
+
+
+@torch.compile
+def f(x: torch.Tensor) -> torch.Tensor:
+    if x.sum() > 0:
+        if x.mean() > 1:
+            x = x + 1
+        else:
+            x = x + 2
+    else:
+        x = x + 3
+    return x
+"""
+
+
+def test_a_rewrite_that_needs_another_first_is_proved_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rewrites = written(tmp_path, monkeypatch, DEPENDENT)
+    planned = rewrites.plan({str(rewrites.files[0]): range(1, 14)}, [])
+    assert [one.label for one in planned.alone] == ["net.py:7 where"]
+    assert [one.label for one in planned.dependent] == ["net.py:6 where"]
 
 
 def test_a_change_has_a_diff(rewrites: Rewrites) -> None:

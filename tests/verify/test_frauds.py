@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from breakscan.arms import measure
 from breakscan.arms.arm import Program
 from breakscan.config import load_settings
 from breakscan.findings import Site
 from breakscan.rulebook.library import load_library
-from breakscan.verify import measure
 from breakscan.verify.plan import Candidate
 from breakscan.verify.proof import Proof, Standing
 from breakscan.verify.referee import Referee
@@ -166,6 +166,18 @@ def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
         ),
         pytest.param(
             "return y\n", "raise ValueError('no')\n", "the program fails with it: ValueError: no", id="an exception"
+        ),
+        pytest.param(
+            BRANCH,
+            WHERE + "        if torch.compiler.is_compiling():\n            y = y + 1e-2\n",
+            "compiled, output differs by 0.01",
+            id="output changed in compiled code alone",
+        ),
+        pytest.param(
+            BRANCH,
+            WHERE + "        if torch.compiler.is_compiling():\n            y = y.detach()\n",
+            "compiled, one cannot go back through it: no part of the result requires a gradient",
+            id="no gradient in compiled code alone",
         ),
         pytest.param("return y\n", "return y.double()\n", "output is float64, not float32", id="another dtype"),
         pytest.param("torch.manual_seed(0)", "1 / 0", "ZeroDivisionError", id="the program fails"),

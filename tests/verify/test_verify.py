@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -136,6 +137,138 @@ def test_what_is_rejected_is_not_written(tmp_path: Path) -> None:
     assert script.read_text(encoding="utf-8") == SLOW
 
 
+HIDDEN = """\
+import time
+
+import torch
+
+
+def costly(graph, inputs):
+    def run(*values):
+        time.sleep(0.002)
+        return graph(*values)
+
+    return run
+
+
+class Inner(torch.nn.Module):
+    def forward(self, x):
+        y = x + 1
+        if y.sum() > 0:
+            y = y * 2
+        else:
+            y = y * 3
+        return y
+
+
+class Outer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inners = torch.nn.ModuleList(Inner() for _ in range(2))
+
+    def forward(self, x):
+        for inner in self.inners:
+            x = inner(x)
+        if x.mean() > 0:
+            x = x + 1
+        else:
+            x = x - 1
+        if x.std() > 0:
+            x = x + 2
+        else:
+            x = x - 2
+        if x.amax() > 0:
+            x = x + 3
+        else:
+            x = x - 3
+        return x
+
+
+model = torch.compile(Outer(), backend=costly)
+for step in range(3):
+    model(torch.ones(4, 4))
+"""
+
+
+def test_breaks_that_another_one_hides_are_proved_and_written_together(tmp_path: Path) -> None:
+    script = tmp_path / "hidden.py"
+    script.write_text(HIDDEN, encoding="utf-8")
+    told = valid(verify(tmp_path, "--apply", "--format", "json", "hidden.py", status=1).stdout)
+    inner, mean, std, amax, whole = told["proofs"]
+    assert inner["reasons"] == [
+        "it breaks the graph 3 times, not 2: now at hidden.py:32, hidden.py:36, hidden.py:40, too"
+    ]
+    assert [one["breaks_there"] for one in told["proofs"]] == [True, False, False, False, True]
+    assert {one["verdict"] for one in (mean, std, amax)} == {"no-faster"}
+    assert (whole["verdict"], whole["breaks"]) == ("accepted", {"before": 2, "after": 0})
+    assert told["applied"] == ["hidden.py"]
+    assert script.read_text(encoding="utf-8").count("torch.where") == 4
+
+
+SLOWER = """\
+import time
+
+import torch
+
+
+def costly(graph, inputs):
+    seconds = 0.006 if any(node.target is torch.where for node in graph.graph.nodes) else 0.002
+
+    def run(*values):
+        time.sleep(seconds)
+        return graph(*values)
+
+    return run
+
+
+def f(x: torch.Tensor):
+    if x.sum() > 0:
+        x = x * 2
+    else:
+        x = x * 3
+    total = x.sum().item()
+    y = x * total
+    mean = y.mean().item()
+    return y * mean
+
+
+g = torch.compile(f, backend=costly)
+for step in range(3):
+    g(torch.ones(8))
+"""
+
+
+def test_what_makes_a_step_slower_by_itself_is_not_written(tmp_path: Path) -> None:
+    script = tmp_path / "slower.py"
+    script.write_text(SLOWER, encoding="utf-8")
+    told = valid(verify(tmp_path, "--apply", "--format", "json", "slower.py").stdout)
+    assert [one["verdict"] for one in told["proofs"]] == ["no-faster", "accepted", "accepted", "accepted", "accepted"]
+    assert told["proofs"][0]["says"].startswith("equal, slower (")
+    assert told["proofs"][-1]["label"] == "without what is slower"
+    text = script.read_text(encoding="utf-8")
+    assert "if x.sum() > 0:" in text
+    assert ".item()" not in text
+
+
+def test_what_was_proved_before_an_interrupt_is_told(tmp_path: Path) -> None:
+    script = tmp_path / "hidden.py"
+    script.write_text(HIDDEN, encoding="utf-8")
+    command = [sys.executable, "-m", "breakscan", "verify", "--apply", "--format", "json", "hidden.py"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        for line in running.stderr:
+            if "hidden.py:32 where: running" in line:
+                running.send_signal(signal.SIGINT)
+                break
+        told = valid(running.stdout.read())
+    assert running.returncode == 130
+    assert told["interrupted"] is True
+    assert [one["label"] for one in told["proofs"]] == ["hidden.py:17 where"]
+    assert told["not_applied"] == "it was interrupted before all was proved"
+    assert script.read_text(encoding="utf-8") == HIDDEN
+
+
 def test_a_setting_can_be_verified(tmp_path: Path) -> None:
     text = "import torch\n\n\ndef f(x):\n    return x * x.sum().item()\n\n\ng = torch.compile(f, backend='aot_eager')\n"
     (tmp_path / "item.py").write_text(text + "for step in range(5):\n    g(torch.ones(8))\n", encoding="utf-8")
@@ -157,6 +290,11 @@ def test_a_setting_can_be_verified(tmp_path: Path) -> None:
             "import torch\n\n@torch.compile\ndef f(x):\n    return x\n",
             [],
             "the program called nothing that it had compiled (f was never called)",
+        ),
+        (
+            "import torch\n\n@torch.compile\ndef f(x):\n    return x @ x\n\nf(torch.ones(2, 3))\n",
+            [],
+            "the program fails without torch.compile, too, in f: RuntimeError: ",
         ),
         ("x = 1\n", ["--config", "nonsense"], "is not of the form key=value"),
         ("x = 1\n", ["--rewrite", "wher"], "there is no rewrite 'wher'"),

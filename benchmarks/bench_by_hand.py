@@ -1,0 +1,157 @@
+"""Whether ``breakscan bench`` says what a timing script says that one writes by hand.
+
+    python benchmarks/bench_by_hand.py [--only NAME ...]
+
+For each program of ``by_hand_programs/``:
+
+- the ratio of eager to compiled steps, by ``breakscan bench`` and by hand: warmed up, in turns, in one process;
+- the number of calls after which compiling pays: processes that do nothing but call, eager and compiled, each from
+  empty compiler caches, until the sum of the seconds of all calls is the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import accumulate
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+HERE = Path(__file__).parent
+PROGRAMS = HERE / "by_hand_programs"
+NAMES = ("tower", "gpt", "colours")
+ROUNDS = 30
+BLOCK = 0.04
+"""Seconds of a block of steps."""
+BEYOND = 1.6
+"""How far beyond the number of calls that bench tells the calls are counted."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES)
+    # What the processes of this file are told.
+    parser.add_argument("--turns", help=argparse.SUPPRESS)
+    parser.add_argument("--calls", nargs=3, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.turns:
+        json.dump(_in_turns(given.turns), sys.stdout)
+    elif given.calls:
+        name, kind, count = given.calls
+        json.dump(_first_calls(name, kind, int(count)), sys.stdout)
+    else:
+        print("| program | bench | by hand | pays after, bench | counted |\n| --- | --- | --- | --- | --- |")
+        for name in given.only:
+            print(_row(name), flush=True)
+
+
+def _row(name: str) -> str:
+    own = _own_way(_json([sys.executable, "-m", "breakscan", "bench", "--format", "json", *_ONLY_OWN, _path(name)]))
+    ratio = own["ratio"]
+    low, middle, high = _json(_myself("--turns", name))
+    agrees = "agrees" if ratio["low"] <= high and low <= ratio["high"] else "DOES NOT AGREE"
+    inside = ", inside" if ratio["low"] <= middle <= ratio["high"] else ""
+    told = own["pays_after_calls"]
+    counted = _counted(name, told) if told else "-"
+    return (
+        f"| {name} | {ratio['median']:.2f} [{ratio['low']:.2f}, {ratio['high']:.2f}] "
+        f"| {middle:.2f} [{low:.2f}, {high:.2f}]: {agrees}{inside} | {told} | {counted} |"
+    )
+
+
+_ONLY_OWN = ("--backends", "eager", "--no-dynamic")
+"""One backend beside the program's own way: it cannot be asked for alone."""
+
+
+def _own_way(report: Any) -> Any:
+    return next(way for way in report["ways"] if not way["options"] and not way["settings"])
+
+
+def _counted(name: str, told: int) -> str:
+    """The call at which the sums of the seconds of all calls meet, from processes of their own."""
+    count = round(told * BEYOND)
+    sums = {kind: list(accumulate(_json(_myself("--calls", name, kind, str(count))))) for kind in ("eager", "compiled")}
+    met = next((at for at, (eager, own) in enumerate(zip(*sums.values(), strict=True), 1) if own <= eager), None)
+    at_told = sums["compiled"][told - 1] / sums["eager"][told - 1]
+    where = f"{met} ({met / told:.2f} of that)" if met else f"not within {count}"
+    return f"{where}; by then compiled took {at_told:.2f} of eager"
+
+
+def _path(name: str) -> str:
+    return str(PROGRAMS / f"{name}.py")
+
+
+def _myself(*words: str) -> list[str]:
+    return [sys.executable, __file__, *words]
+
+
+def _json(command: list[str]) -> Any:
+    """What a command prints, run with empty compiler caches."""
+    with tempfile.TemporaryDirectory() as folder:
+        caches = {
+            "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
+            "TRITON_CACHE_DIR": f"{folder}/triton",
+            "PYTHONPATH": os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")]),
+        }
+        done = subprocess.run(command, stdout=subprocess.PIPE, env={**os.environ, **caches}, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def _program(name: str) -> ModuleType:
+    sys.path.insert(0, str(PROGRAMS))
+    return importlib.import_module(name)
+
+
+def _in_turns(name: str) -> tuple[float, float, float]:
+    """The ratio of eager to compiled steps, with its interval: low, median, high."""
+    import torch
+
+    program = _program(name)
+    step, model = program.step, program.model
+    compiled = torch.compile(model)
+    for call in (model, compiled):
+        for _ in range(20):
+            step(call)
+    began = time.perf_counter()
+    step(model)
+    size = max(1, round(BLOCK / (time.perf_counter() - began)))
+    ratios = []
+    for _ in range(ROUNDS):
+        seconds = []
+        for call in (model, compiled):
+            began = time.perf_counter()
+            for _ in range(size):
+                step(call)
+            seconds.append(time.perf_counter() - began)
+        ratios.append(seconds[0] / seconds[1])
+    source = random.Random(0)
+    medians = sorted(statistics.median(source.choices(ratios, k=ROUNDS)) for _ in range(1000))
+    return medians[25], statistics.median(ratios), medians[974]
+
+
+def _first_calls(name: str, kind: str, count: int) -> list[float]:
+    """The seconds of the first calls of a process, one by one."""
+    import torch
+
+    program = _program(name)
+    step, model = program.step, program.model
+    call = torch.compile(model) if kind == "compiled" else model
+    seconds = []
+    for _ in range(count):
+        began = time.perf_counter()
+        step(call)
+        seconds.append(time.perf_counter() - began)
+    return seconds
+
+
+if __name__ == "__main__":
+    main()

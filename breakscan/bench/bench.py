@@ -1,0 +1,201 @@
+"""The pipeline of ``bench``: a program → what was measured of it in each way in which it can be compiled."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import shutil
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from breakscan import __version__
+from breakscan.arms.arm import Program
+from breakscan.bench.against import Against, EagerLost
+from breakscan.bench.best import best_of, write_for
+from breakscan.bench.flags import flags_for
+from breakscan.bench.plan import Choices, Wanted, doubles, not_run, planned, with_settings, without_recompiles
+from breakscan.bench.result import OWN, Bench, Row, Standing, Way
+from breakscan.bench.trial import Say, Trial
+from breakscan.runtime.digest.explanation import Explanation
+
+
+def bench(program: Program, wanted: Wanted, say: Say) -> Bench:
+    """Runs the program several times, and writes nothing.  ``say`` is told what goes on.  SIGINT ends it with what is
+    measured until then.
+
+    Raises NothingToMeasure where the program cannot be measured, ArmError where it cannot be run, UnknownName where
+    something is wanted that torch has not.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="breakscan-bench-"))
+    work = _Work(program, wanted, folder, say)
+    try:
+        with _interrupted_once():
+            work.run()
+    except KeyboardInterrupt:
+        work.interrupted = True
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return work.result()
+
+
+class _Work:
+    def __init__(self, program: Program, wanted: Wanted, folder: Path, say: Say) -> None:
+        self.program = program
+        self.wanted = wanted
+        self.say = say
+        self.interrupted = False
+        self.against = Against(program, folder)
+        self.ways: list[Way] = []
+        self.rows: list[Row] = []
+        self.device = ""
+        self.flags: Way | None = None
+
+    def run(self) -> None:
+        with self.against:
+            self.say("running the program")
+            self.against.start()
+            self.say("timing it eager")
+            choices, meant = self.against.time(self._plan)
+            skipped = doubles(self.ways, meant, choices)
+            try:
+                self._try_all(skipped)
+                self._try_together()
+            except EagerLost as lost:
+                self.against.notes.append(str(lost))
+            self.against.count_launches()
+
+    def _plan(self, choices: Choices) -> list[dict[str, Any]]:
+        self.ways = list(planned(self.wanted, choices))
+        return [dict(way.options or {}) for way in self.ways]
+
+    def _try_all(self, skipped: dict[str, Row]) -> None:
+        for way in list(self.ways):
+            row = skipped.get(way.label) or without_recompiles(way, self._usual())
+            if row is not None:
+                self.rows.append(row)
+                continue
+            explanation = self._try(way)
+            if way.label == OWN and explanation is not None:
+                self._try_flags(explanation)
+
+    def _try(self, way: Way) -> Explanation | None:
+        number = len(self.rows) + 1
+
+        def say(what: str) -> None:
+            self.say(f"{number} of {len(self.ways)}: {way.label}: {what}")
+
+        tried = Trial(way, self.against, number, say).run()
+        self.rows.append(tried.row)
+        if tried.explanation is not None:
+            self.device = self.device or tried.explanation.device or ""
+        return tried.explanation
+
+    def _try_flags(self, explanation: Explanation) -> None:
+        """With the settings that Dynamo's hints name, and with those that it names then."""
+        settings: dict[str, Any] = {}
+        while new := {key: value for key, value in flags_for(explanation.breaks).items() if key not in settings}:
+            settings |= new
+            way = with_settings(settings)
+            if any(known.settings == settings for known in self.ways):
+                return
+            self._add(way)
+            found = self._try(way)
+            if found is None or self.rows[-1].standing is not Standing.MEASURED:
+                return
+            self.flags = way
+            explanation = found
+
+    def _try_together(self) -> None:
+        """What is fastest, with the settings that remove breaks."""
+        assert self.against.same is not None
+        best, _ = best_of(self.rows, self.against.same)
+        if self.flags is None or best is None or best.way.options is None or best.way.settings:
+            return
+        together = with_settings(self.flags.settings, best.way)
+        self._add(together)
+        self._try(together)
+
+    def _add(self, way: Way) -> None:
+        self.ways.insert(len(self.rows), way)
+
+    def _usual(self) -> Row | None:
+        """The row of Inductor as it is by default."""
+        row = next((row for row in self.rows if row.label == 'mode="default"'), None)
+        if row is not None and row.same_as is not None:
+            row = next((one for one in self.rows if one.label == row.same_as), None)
+        return row
+
+    # -- what it comes to ---------------------------------------------------------------------------------------
+
+    def result(self) -> Bench:
+        same, about = self.against.same, self.against.about
+        best, as_fast = best_of(self.rows, same) if same is not None else (None, ())
+        done = {row.label for row in self.rows}
+        left = [
+            not_run(way, "it was interrupted" if self.interrupted else "it was ended")
+            for way in self.ways
+            if way.label not in done
+        ]
+        callables = {one["name"]: one["calls"] for one in about.get("callables", ())}
+        asked = bool(self.program.requests.compile)
+        return Bench(
+            argv=self.program.argv,
+            environment=self._environment(),
+            callables=callables,
+            rows=(*self.rows, *left),
+            eager=self.against.eager,
+            same=same,
+            notes=(*_notes(about), *self.against.notes),
+            interrupted=self.interrupted,
+            best=best.label if best else None,
+            as_fast=tuple(row.label for row in as_fast),
+            write=write_for(best, callables, asked) if best else None,
+        )
+
+    def _environment(self) -> dict[str, str]:
+        about = self.against.about
+        return {
+            "breakscan": __version__,
+            "torch": str(about.get("torch")),
+            "python": platform.python_version(),
+            "device": self.device or ", ".join(about.get("devices", ())) or "cpu",
+            "machine": platform.machine(),
+        }
+
+
+def _notes(about: dict[str, Any]) -> Sequence[str]:
+    if not about:
+        return ()
+    found = []
+    for key, words in (
+        ("left_out", "too many compiled callables: not captured were"),
+        ("not_called", "compiled and not called until the program was stopped:"),
+    ):
+        if about[key]:
+            found.append(f"{words} {', '.join(about[key])}")
+    if not about["complete"]:
+        found.append("the calls reach more objects than were looked at: not all state is the same in all runs")
+    return found
+
+
+@contextlib.contextmanager
+def _interrupted_once() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt in the block once; then it is ignored until the block has been left, as the
+    processes are being ended."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupted(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

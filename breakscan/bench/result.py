@@ -1,0 +1,112 @@
+"""What ``bench`` comes to: what was measured of each way in which the program's calls can be run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from breakscan.arms.measure import Ratio
+
+OWN = "program's own"
+"""The label of the way in which the program itself compiles."""
+
+
+class Standing(str, Enum):
+    """What became of a way in one word."""
+
+    MEASURED = "measured"
+    FAILED = "failed"
+    DIFFERS = "differs"
+    """It was measured, and gives other results than eager code."""
+    UNSTEADY = "unsteady"
+    """It is compiled again and again."""
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """``options`` are keyword arguments of ``torch.compile``, None for the program's own; ``settings`` those of the
+    compiler's configurations (``dynamo.capture_scalar_outputs``).  ``label`` is as one writes it."""
+
+    label: str
+    options: Mapping[str, Any] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """The stage that failed, and its error in one line; or ``results`` and what differs, ``recompiling`` and what is
+    compiled again, ``not run`` and why."""
+
+    stage: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What was measured of one way; None and empty what was not.
+
+    ``kernels`` are those of a step, by kind; ``launches`` what a step hands to a GPU; ``compile_seconds`` has ``total``
+    and the stages in it, ``cold_seconds`` are those of the first ``cold_steps`` steps, compiling included;
+    ``ratio`` says how many times as fast as eager a step is; ``pays_after_calls`` counts from the first call.
+    """
+
+    way: Way
+    standing: Standing
+    problem: Problem | None = None
+    same_as: str | None = None
+    breaks: int | None = None
+    recompiles: int | None = None
+    graphs: int | None = None
+    eager_frames: int | None = None
+    kernels: Mapping[str, int] = field(default_factory=dict)
+    launches: Mapping[str, int] | None = None
+    compile_seconds: Mapping[str, float] = field(default_factory=dict)
+    first_call_seconds: float | None = None
+    cold_seconds: float | None = None
+    cold_steps: float | None = None
+    step_seconds: float | None = None
+    ratio: Ratio | None = None
+    memory_bytes: int | None = None
+    pays_after_calls: int | None = None
+
+    @property
+    def label(self) -> str:
+        """That of the way."""
+        return self.way.label
+
+
+@dataclass(frozen=True, slots=True)
+class Eager:
+    """The program without a compiler: what all ways are held against."""
+
+    first_call_seconds: float
+    step_seconds: float
+    memory_bytes: int | None = None
+    launches: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """All of one command.  ``same`` is the ratio of two processes that both run eager; ``best`` the label of the way
+    to be chosen, None where none is faster than eager, ``as_fast`` those within noise of the fastest; ``write`` what to
+    write for it, None where the program does so
+    already.."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    callables: Mapping[str, int]
+    rows: tuple[Row, ...]
+    eager: Eager | None = None
+    same: Ratio | None = None
+    notes: tuple[str, ...] = ()
+    interrupted: bool = False
+    best: str | None = None
+    as_fast: tuple[str, ...] = ()
+    write: str | None = None
+
+    def row(self, label: str | None) -> Row | None:
+        """The row with this label."""
+        return next((row for row in self.rows if row.label == label), None)

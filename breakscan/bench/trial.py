@@ -1,0 +1,197 @@
+"""Runs a program in one way, and measures that."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from breakscan.arms import measure
+from breakscan.arms.arm import Arm, ArmError, Change
+from breakscan.arms.failure import RUN_TIME
+from breakscan.arms.measure import Unsteady
+from breakscan.bench.against import Against, other_calls
+from breakscan.bench.best import pays_after
+from breakscan.bench.result import Problem, Row, Standing, Way
+from breakscan.runtime.digest.explain_processes import explain_processes
+from breakscan.runtime.digest.explanation import Explanation, FrameStatus
+from breakscan.runtime.recording import compiled
+from breakscan.runtime.records import CompileTimed, Record
+from breakscan.source.paths import display_path
+
+Say = Callable[[str], None]
+
+STAGES = ("dynamo", "aot_autograd", "inductor")
+"""Each runs within the one before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A row, and what the run was recorded to do, where it was."""
+
+    row: Row
+    explanation: Explanation | None = None
+
+
+class _Stopped(Exception):
+    """A way is not measured further."""
+
+
+class Trial:
+    """One way, in an arm of its own, against eager runs.  ``say`` is told what goes on."""
+
+    def __init__(self, way: Way, against: Against, number: int, say: Say) -> None:
+        self.row = Row(way, Standing.MEASURED)
+        self.explanation: Explanation | None = None
+        self._against = against
+        self._say = say
+        self._folder = against.folder / f"way{number}"
+
+    def run(self) -> Tried:
+        """Raises EagerLost; whatever else goes wrong is in the row."""
+        way = self.row.way
+        try:
+            self._say("running the program")
+            with Arm(self._against.program, Change({}, way.settings), self._folder) as arm:
+                self._measure(arm)
+        except _Stopped:
+            pass
+        except ArmError as error:
+            self._against.require_alive()
+            self._fail(Standing.FAILED, error.stage or RUN_TIME, str(error).strip().partition("\n")[0])
+        return Tried(self.row, self.explanation)
+
+    def _measure(self, arm: Arm) -> None:
+        about = arm.ready()
+        self._require_comparable(about)
+        handed = self._against.hand_over(arm)
+        if handed:
+            self._stop(Standing.FAILED, RUN_TIME, f"it cannot be given the values of eager runs: {handed[0]}")
+        options = self.row.way.options
+        if options is not None:
+            arm.ask("compile", how=dict(options))
+        self._say("compiling")
+        paths = {name: str(arm.folder / f"{name}.pt") for name in ("first", "steady")}
+        told: dict[str, Any] = {}
+        try:
+            told = arm.ask("compiled", **paths, patient=False)
+        finally:
+            self._explain(arm, told)
+        if told["failed"]:
+            self._stop(Standing.FAILED, *told["failed"])
+        self._require_steady(told)
+        unlike = self._against.unlike(arm)
+        if unlike:
+            self._fail(Standing.DIFFERS, "results", unlike[0].text)
+        self._say("timing")
+        self._time(arm)
+
+    def _require_comparable(self, about: Mapping[str, Any]) -> None:
+        if about["unknown_settings"]:
+            self._stop(Standing.SKIPPED, "not run", f"torch has no setting {', '.join(about['unknown_settings'])}")
+        if about["lost_settings"]:
+            self._stop(Standing.SKIPPED, "not run", f"the program sets {', '.join(about['lost_settings'])} itself")
+        reference = self._against.about
+        if about["error"] and about["error"] != reference["error"]:
+            self._stop(Standing.FAILED, RUN_TIME, about["error"])
+        other = other_calls(about, reference)
+        if other:
+            self._stop(Standing.FAILED, RUN_TIME, other)
+        if about["warm_cache"]:
+            self._say("its compiler caches are not empty: the program chooses their folder itself")
+
+    def _explain(self, arm: Arm, told: Mapping[str, Any]) -> None:
+        """What was recorded, of failed runs as well."""
+        cwd = os.getcwd()
+        processes = [process for process in arm.records() if compiled(process)]
+        explanation = explain_processes(
+            processes,
+            argv=self._against.program.argv,
+            outcome=None,
+            rules=(),
+            show=lambda path: display_path(path, cwd),
+            torch_imported=True,
+        )
+        self.explanation = explanation
+        self.row = replace(
+            self.row,
+            breaks=explanation.break_events,
+            recompiles=len(explanation.recompiles),
+            graphs=len(explanation.graphs),
+            eager_frames=sum(frame.status is FrameStatus.EAGER for frame in explanation.frames),
+            compile_seconds=_stages(processes),
+        )
+        if told.get("calls"):
+            self.row = replace(
+                self.row,
+                kernels=_kernels(explanation, told["calls"] / told["doors"]),
+                first_call_seconds=told["first_call_seconds"],
+                cold_seconds=told["cold_seconds"],
+                cold_steps=told["cold_calls"] / told["doors"],
+            )
+
+    def _require_steady(self, told: Mapping[str, Any]) -> None:
+        assert self.explanation is not None
+        given_up = [frame for frame in self.explanation.frames if frame.over_limit]
+        if given_up:
+            self._stop(Standing.UNSTEADY, "recompiling", self._recompiling("until torch gives it up"))
+        if told["endless"]:
+            self._stop(Standing.UNSTEADY, "recompiling", self._recompiling("at every call"))
+
+    def _recompiling(self, how_long: str) -> str:
+        assert self.explanation is not None
+        cause = next((one.subject for one in self.explanation.recompiles), "")
+        return f"it is compiled again {how_long}{f': {cause} changes' if cause else ''}"
+
+    def _time(self, arm: Arm) -> None:
+        seconds = arm.ask("prepare")["seconds"]
+        try:
+            times = self._against.interleaved(arm, seconds)
+        except Unsteady as error:
+            if str(error) == "eager":
+                self._stop(Standing.FAILED, RUN_TIME, "the program compiles something while it runs eager")
+            self._stop(Standing.UNSTEADY, "recompiling", self._recompiling("again while it is timed"))
+        assert self._against.same is not None
+        row = replace(
+            self.row,
+            step_seconds=statistics.median(times["way"]),
+            ratio=measure.ratio([times["eager"]], times["way"]),
+            memory_bytes=arm.ask("memory"),
+            launches=arm.ask("launches"),
+        )
+        differs = row.standing is Standing.DIFFERS
+        self.row = replace(row, pays_after_calls=None if differs else pays_after(row, self._against.same))
+
+    def _fail(self, standing: Standing, stage: str, error: str) -> None:
+        self.row = replace(self.row, standing=standing, problem=Problem(stage, error))
+
+    def _stop(self, standing: Standing, stage: str, error: str) -> None:
+        """Raises _Stopped."""
+        self._fail(standing, stage, error)
+        raise _Stopped
+
+
+def _stages(processes: Sequence[Sequence[Record]]) -> dict[str, float]:
+    """The seconds of all compiles, and of each stage without the one within it."""
+    found = {"total": 0.0}
+    for timed in (record for process in processes for record in process if isinstance(record, CompileTimed)):
+        found["total"] += timed.seconds
+        # A backward that is compiled later has the last stage alone.
+        whole = [timed.phases.get(stage, 0.0) for stage in STAGES]
+        for stage, seconds, inner in zip(STAGES, whole, [*whole[1:], 0.0], strict=True):
+            if seconds:
+                found[stage] = found.get(stage, 0.0) + max(0.0, seconds - inner)
+    return found
+
+
+def _kernels(explanation: Explanation, steps: float) -> dict[str, int]:
+    """Of a step, by kind; ``steps`` is how often each callable was called while it was recorded."""
+    kernels: dict[str, float] = defaultdict(float)
+    for graph in explanation.graphs:
+        for made in graph.generated:
+            for kernel in made.kernels:
+                kernels[kernel.kind.value] += kernel.calls * (graph.runs or 0) / steps
+    return {kind: max(1, round(count)) for kind, count in kernels.items() if count}

@@ -1,0 +1,200 @@
+"""``breakscan bench`` from end to end: real programs, real processes, real signals."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from referencing import Registry, Resource
+
+import breakscan
+
+pytestmark = pytest.mark.torch
+
+SCHEMAS = Path(breakscan.__file__).parent / "schemas"
+
+PROGRAM = """\
+import torch
+from torch._dynamo import register_backend
+
+
+@register_backend
+def broken(graph, inputs):
+    raise ValueError("it is broken\\nand more")
+
+
+@register_backend
+def wrong(graph, inputs):
+    return lambda *args: [one + 0.1 for one in graph(*args)]
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        y = self.fc(x)
+        return y * y.sum().item()
+
+
+compiled = torch.compile(Net(), backend="aot_eager")
+for step in range(50):
+    print("step", step)
+    compiled(torch.ones(4, 8)).sum().backward()
+"""
+FLAG = "capture_scalar_outputs=True"
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "breakscan", "bench", *words]
+
+
+def bench(folder: Path, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(command(*words), cwd=folder, capture_output=True, text=True, timeout=580)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done
+
+
+def valid(text: str) -> Any:
+    files = ((path.name, json.loads(path.read_text(encoding="utf-8"))) for path in SCHEMAS.glob("*.json"))
+    registry: Any = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in files)
+    schema = json.loads((SCHEMAS / "bench.schema.json").read_text(encoding="utf-8"))
+    told = json.loads(text)
+    jsonschema.Draft202012Validator(schema, registry=registry).validate(told)
+    return told
+
+
+def test_each_way_of_a_training_step_is_measured_or_says_why_not(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM, encoding="utf-8")
+    told = valid(bench(tmp_path, "--backends", "aot_eager,broken,wrong", "--format", "json", "train.py").stdout)
+    ways = {way["way"]: way for way in told["ways"]}
+    assert list(ways) == [
+        "program's own",
+        FLAG,
+        'backend="aot_eager"',
+        'backend="broken"',
+        'backend="wrong"',
+    ]
+    own, flag = ways["program's own"], ways[FLAG]
+    assert (own["standing"], own["breaks"], own["graphs"]) == ("measured", 1, 2)
+    assert (flag["standing"], flag["breaks"], flag["graphs"]) == ("measured", 0, 1)
+    assert flag["settings"] == {"dynamo.capture_scalar_outputs": True}
+    assert own["compile_seconds"]["aot_autograd"] > 0
+    assert own["compile_seconds"]["total"] <= own["first_call_seconds"] < own["cold_seconds"]
+    # Compiled, but by nothing that makes it faster.
+    assert own["ratio"]["high"] < 1
+    assert own["pays_after_calls"] is None
+    assert own["memory_bytes"] > 1e8
+    assert ways['backend="aot_eager"']["same_as"] == "program's own"
+    broken, wrong = ways['backend="broken"'], ways['backend="wrong"']
+    assert broken["standing"] == "failed"
+    assert broken["problem"] == {"stage": "the backend", "error": "ValueError: it is broken"}
+    assert wrong["standing"] == "differs"
+    assert wrong["problem"]["error"].startswith("output differs by ")
+    assert told["best"] is None
+    assert told["calls"] == [{"callable": "Net", "captured": 3}]
+    assert told["eager"]["step_seconds"] > 0
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+SLOW_EAGER = """\
+import time
+
+import torch
+from torch._dynamo import register_backend
+
+
+@register_backend
+def slow(graph, inputs):
+    time.sleep(300)
+
+
+def f(x):
+    if not torch.compiler.is_compiling():
+        time.sleep(0.005)
+    return x + 1
+
+
+g = torch.compile(f, backend="eager")
+for step in range(50):
+    g(torch.ones(8))
+"""
+
+
+def test_an_interrupt_reports_what_is_measured_until_then(tmp_path: Path) -> None:
+    (tmp_path / "it.py").write_text(SLOW_EAGER, encoding="utf-8")
+    words = command("--backends", "eager,slow,aot_eager", "--format", "json", "it.py")
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert any('backend="slow": compiling' in line for line in process.stderr)
+        process.send_signal(signal.SIGINT)
+        out, error = process.communicate(timeout=60)
+    assert process.returncode == 130, error
+    assert "Traceback" not in error
+    told = valid(out)
+    assert told["interrupted"] is True
+    assert [(way["way"], way["standing"], way["same_as"]) for way in told["ways"]] == [
+        ("program's own", "measured", None),
+        ('backend="eager"', "skipped", "program's own"),
+        ('backend="slow"', "skipped", None),
+        ('backend="aot_eager"', "skipped", None),
+    ]
+    # What was measured by then is judged.
+    own = told["ways"][0]
+    assert own["ratio"]["low"] > 2
+    assert 1 <= own["pays_after_calls"] < 10_000
+    assert told["best"] == "program's own"
+    assert told["write"] is None
+
+
+RECOMPILES = """\
+import torch
+torch._dynamo.config.recompile_limit = 100_000
+
+
+class Net(torch.nn.Module):
+    n = 0
+
+    def forward(self, x):
+        self.n += 1
+        return x * self.n
+
+
+compiled = torch.compile(Net(), backend="eager")
+for step in range(50):
+    compiled(torch.ones(8))
+"""
+
+
+def test_what_is_compiled_again_at_every_call_is_unsteady(tmp_path: Path) -> None:
+    (tmp_path / "it.py").write_text(RECOMPILES, encoding="utf-8")
+    told = valid(bench(tmp_path, "--backends", "eager", "--format", "json", "it.py").stdout)
+    own, same = told["ways"]
+    assert own["standing"] == "unsteady"
+    assert own["problem"]["stage"] == "recompiling"
+    assert "n" in own["problem"]["error"]
+    assert own["recompiles"] >= 5
+    assert same["same_as"] == "program's own"
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        ("print('hello')\n", [], "the program compiles nothing"),
+        ("import torch\n1 / 0\n", [], "failed before it called anything compiled: ZeroDivisionError: division by zero"),
+        (SLOW_EAGER, ["--backends", "egger"], "there is no backend 'egger': torch has "),
+        ("x = 1\n", ["--config", "nonsense"], "is not of the form key=value"),
+    ],
+)
+def test_what_cannot_be_measured_is_said(tmp_path: Path, text: str, words: list[str], said: str) -> None:
+    (tmp_path / "it.py").write_text(text, encoding="utf-8")
+    done = bench(tmp_path, *words, "it.py", status=2)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr

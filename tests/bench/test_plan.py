@@ -1,0 +1,173 @@
+"""Which ways are tried, and which are known to be the same without being run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from breakscan.bench.flags import flags_for
+from breakscan.bench.plan import Choices, UnknownName, Wanted, doubles, planned, without_recompiles
+from breakscan.bench.result import OWN, Row, Standing, Way
+from breakscan.findings import Origin, Place, Site, Verdict
+from breakscan.runtime.digest.explanation import BreakSite
+
+MODES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "lite": {"fallback_by_default": True},
+    "reduce-overhead": {"triton.cudagraphs": True},
+    "max-autotune-no-cudagraphs": {"max_autotune": True},
+    "max-autotune": {"max_autotune": True, "triton.cudagraphs": True},
+}
+
+
+def told(
+    backend: str = "inductor", dynamic: bool | None = None, fullgraph: bool = False, **options: Any
+) -> dict[str, Any]:
+    return {"backend": backend, "function": 0, "options": options, "dynamic": dynamic, "fullgraph": fullgraph}
+
+
+CPU = Choices(
+    ["cudagraphs", "inductor"], ["aot_eager", "cudagraphs", "eager", "inductor", "mine"], MODES, [told()], False
+)
+GPU = replace(CPU, cuda=True)
+
+
+def meant(way: Way) -> dict[str, Any]:
+    """As torch.compile has it."""
+    options = dict(way.options or {})
+    mode = MODES[options.get("mode", "default")]
+    made = told(options.get("backend", "inductor"), options.get("dynamic"), options.get("fullgraph", False))
+    return {**made, "options": dict(mode)}
+
+
+def run(choices: Choices, **wanted: Any) -> tuple[list[str], dict[str, str | None]]:
+    """The labels of what is run, and of what is skipped, with what that is the same as."""
+    ways = planned(Wanted(**wanted), choices)
+    skipped = doubles(ways, [meant(way) for way in ways], choices)
+    return [way.label for way in ways if way.label not in skipped], {key: one.same_as for key, one in skipped.items()}
+
+
+def test_on_a_gpu_all_modes_are_ways_of_their_own() -> None:
+    run_, skipped = run(GPU)
+    assert run_ == [
+        OWN,
+        'backend="eager"',
+        'backend="aot_eager"',
+        'mode="reduce-overhead"',
+        'mode="max-autotune-no-cudagraphs"',
+        'mode="max-autotune"',
+        "dynamic=True",
+        "dynamic=False",
+        'backend="cudagraphs"',
+    ]
+    assert skipped == {'mode="default"': OWN}
+
+
+def test_without_one_a_mode_is_run_once() -> None:
+    run_, skipped = run(CPU)
+    assert 'mode="max-autotune-no-cudagraphs"' in run_
+    assert skipped == {
+        'mode="default"': OWN,
+        'mode="reduce-overhead"': OWN,
+        'mode="max-autotune"': 'mode="max-autotune-no-cudagraphs"',
+        'backend="cudagraphs"': None,
+    }
+
+
+def test_what_the_program_asks_for_is_kept_and_not_run_twice() -> None:
+    own = told(dynamic=True, fullgraph=True, **MODES["reduce-overhead"])
+    choices = replace(GPU, told=[own])
+    ways = planned(Wanted(), choices)
+    assert all(way.options["fullgraph"] is True for way in ways if way.options is not None)
+    assert {"mode": "max-autotune", "fullgraph": True, "dynamic": True} in [way.options for way in ways]
+    assert run(choices)[1] == {'mode="reduce-overhead"': OWN, "dynamic=True": 'mode="default"'}
+
+
+def test_a_program_that_compiles_in_several_ways_is_like_none_of_them() -> None:
+    assert run(replace(GPU, told=[told(), told("eager")]))[1] == {}
+
+
+def test_lists_narrow_and_widen_what_is_tried() -> None:
+    assert run(GPU, backends=("mine",))[0] == [OWN, 'backend="mine"']
+    assert run(GPU, backends=("inductor",), modes=("lite",), dynamic=False)[0] == [OWN, 'mode="lite"']
+    assert not [label for label in run(GPU, autotune=False)[0] if "max-autotune" in label]
+    assert run(GPU, backends=("eager",), settings=({"dynamo.a": 1}, {"inductor.b": 2}))[0] == [
+        OWN,
+        'backend="eager"',
+        "a=1",
+        "inductor.b=2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"backends": ("tvn",)}, "there is no backend 'tvn': torch has aot_eager, cudagraphs"),
+        ({"modes": ("fast",)}, "there is no mode 'fast': torch has default, lite"),
+    ],
+)
+def test_what_is_not_there_is_said_with_what_is(wanted: dict[str, Any], said: str) -> None:
+    with pytest.raises(UnknownName, match=said):
+        planned(Wanted(**wanted), GPU)
+
+
+def test_what_torch_compile_refuses_is_a_result() -> None:
+    ways = [Way(OWN), Way("it", {"mode": "x"})]
+    refused = doubles(ways, [told(), "RuntimeError: Unrecognized mode"], GPU)["it"]
+    assert refused.standing is Standing.FAILED
+    assert refused.problem is not None
+    assert (refused.problem.stage, refused.problem.error) == ("torch.compile", "RuntimeError: Unrecognized mode")
+
+
+@pytest.mark.parametrize(
+    ("recompiles", "label", "skipped"), [(0, "False", True), (2, "False", False), (0, "True", False)]
+)
+def test_constant_shapes_are_tried_where_something_was_compiled_again(
+    recompiles: int, label: str, skipped: bool
+) -> None:
+    usual = Row(Way('mode="default"', {}), Standing.MEASURED, recompiles=recompiles)
+    way = Way(f"dynamic={label}", {"dynamic": label == "True"})
+    assert (without_recompiles(way, usual) is not None) is skipped
+    assert without_recompiles(way, None) is None
+
+
+def break_site(gb_type: str, *hints: str) -> BreakSite:
+    site = Site("net.py", 1, 1, 1, 2)
+    return BreakSite(
+        None, gb_type, None, "", hints, None, site, None, Origin.USER, Place.PLAIN, 1, Verdict.SPLITS, None, (), (), ()
+    )
+
+
+@pytest.mark.parametrize(
+    ("gb_type", "hints", "settings"),
+    [
+        (
+            "Unsupported Tensor.item() call with capture_scalar_outputs=False",
+            ("Set `torch._dynamo.config.capture_scalar_outputs = True` ", "or `export TORCHDYNAMO_…=1` "),
+            {"dynamo.capture_scalar_outputs": True},
+        ),
+        (
+            "Dynamic shape operator",
+            ("with ", "`torch._dynamo.config.capture_dynamic_output_shape_ops = True`"),
+            {"dynamo.capture_dynamic_output_shape_ops": True},
+        ),
+        ("LSTM", ("Set torch._dynamo.config.allow_rnn=True to enable",), {"dynamo.allow_rnn": True}),
+        (
+            "autograd.grad",
+            ("Change `torch._dynamo.config.trace_autograd_ops` to `True`.",),
+            {"dynamo.trace_autograd_ops": True},
+        ),
+        ("Unsupported Tensor.backward() call", (), {"dynamo.trace_autograd_ops": True}),
+        ("print", ("add it to `torch._dynamo.config.reorderable_logging_functions`.",), {}),
+        (
+            "generator",
+            ("Set `torch._dynamo.config.enable_x = False`. Note that this ", "may cause silent incorrectness"),
+            {},
+        ),
+        ("limit", ("increasing torch._dynamo.config.recompile_limit to an appropriate value.",), {}),
+    ],
+)
+def test_settings_are_those_that_hints_name(gb_type: str, hints: tuple[str, ...], settings: dict[str, Any]) -> None:
+    assert flags_for([break_site(gb_type, *hints)]) == settings

@@ -1,0 +1,128 @@
+"""The reports of ``bench``: what follows in words, and nothing of the program's that steers what shows them."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from bench_results import DEFAULT, FASTEST, FLAG, OWN_ROW, REDUCE, WHOLE, bench, row
+from referencing import Registry, Resource
+
+import breakscan
+from breakscan.arms.measure import Ratio
+from breakscan.bench.result import OWN, Bench, Problem, Standing
+from breakscan.reports.bench_formats import FORMATS, write_bench
+from breakscan.reports.bench_words import headline, verdict, write_words
+
+SCHEMAS = Path(breakscan.__file__).parent / "schemas"
+SLOWER = row(OWN, Ratio(0.9, 0.88, 0.92))
+
+
+def written(format_: str, told: Bench = WHOLE) -> str:
+    stream = io.StringIO()
+    write_bench(format_, told, stream)
+    return stream.getvalue()
+
+
+def test_the_fastest_is_named_with_its_cost_and_the_code() -> None:
+    assert headline(WHOLE) == 'Fastest: mode="reduce-overhead", 3.10× eager [3.00, 3.20]'
+    assert "Compiling takes 14.0 s (Inductor 12.0 s) and pays after 2,064 calls." in verdict(WHOLE)
+    assert write_words(WHOLE) == 'Write: torch.compile(model, mode="reduce-overhead")'
+    assert write_words(replace(WHOLE, write=None)) == "Your program compiles so already."
+
+
+def test_settings_and_breaks_are_counted() -> None:
+    assert "capture_scalar_outputs=True removes 2 of 2 graph breaks." in verdict(WHOLE)
+    (left,) = verdict(bench(replace(OWN_ROW, ratio=None)))
+    assert left.startswith("The program has 2 graph breaks: 'breakscan explain' shows where")
+    assert "2 graph breaks are left in it" in verdict(bench(replace(FASTEST, breaks=2), best=REDUCE))[-1]
+
+
+def test_of_equals_it_is_said_why_one_is_chosen() -> None:
+    cheap = row(DEFAULT, Ratio(3.0, 2.9, 3.15), cold=3.0)
+    told = replace(bench(cheap, FASTEST, best=DEFAULT), as_fast=(DEFAULT, REDUCE))
+    assert verdict(told)[0] == (
+        'Within noise, as fast are mode="reduce-overhead"; of these, mode="default" takes least time to compile.'
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([SLOWER], "The nearest is program's own, 0.90× eager [0.88, 0.92]."),
+        ([replace(SLOWER, kernels={"cpp": 1})], "A step is a single kernel: there is nothing to fuse."),
+        ([replace(SLOWER, kernels={"extern": 3})], "All 3 kernels of a step are library calls"),
+        (
+            [SLOWER, row('backend="eager"', Ratio(0.5, 0.48, 0.52))],
+            "A step takes 10.0 ms eager; entering compiled code alone takes 10.0 ms more",
+        ),
+    ],
+)
+def test_why_nothing_is_faster_is_read_off_the_figures(rows: list[Any], said: str) -> None:
+    told = bench(*rows)
+    assert headline(told) == "Nothing is faster than eager here"
+    assert write_words(told) is None
+    assert said in " ".join(verdict(told))
+
+
+def test_an_interrupt_is_said_first() -> None:
+    assert headline(replace(WHOLE, interrupted=True)).startswith("Interrupted. Fastest: ")
+    nothing = replace(bench(), eager=None, same=None, interrupted=True)
+    assert headline(nothing) == "Interrupted. Nothing was measured"
+    for format_ in FORMATS:
+        assert written(format_, nothing)
+
+
+def test_the_terminal_report_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    both = row('mode="max-autotune-no-cudagraphs", capture_scalar_outputs=True', Ratio(12.25, 11.2, 13.3))
+    told = written("terminal", bench(OWN_ROW, FLAG, row('mode="max-autotune-no-cudagraphs"', None), FASTEST, both))
+    assert max(map(len, told.splitlines())) <= 80
+    assert " breaks " in told
+    assert "kernels" not in told
+
+
+def test_the_terminal_report_has_a_line_a_way() -> None:
+    assert "COLUMNS" not in os.environ
+    lines = written("terminal").splitlines()
+    assert lines[1].split() == ["way", "breaks", "kernels", "compile", "step", "×", "eager", "pays", "after"]
+    assert lines[2].split() == ["eager", "10.0", "ms"]
+    (line,) = [line for line in lines if line.startswith(' mode="reduce-overhead"')]
+    assert line.split(None, 1)[1].strip() == "0        4   14.0 s   3.2 ms  3.10 [3.00, 3.20]  2,064 calls"
+    (line,) = [line for line in lines if line.startswith(' mode="default"')]
+    assert line.endswith("same as program's own")
+
+
+def test_what_went_wrong_is_said_in_words() -> None:
+    told = written("terminal")
+    assert "failed in Inductor: " in told
+    assert "differs from eager: output differs" in told
+    assert "unsteady: L['n'] changes" in told
+    assert "not run: there is no GPU" in told
+    broke = row("it", None, standing=Standing.FAILED, problem=Problem("run time", "it ended by signal 11"))
+    assert "failed at run time: it ended by signal 11" in written("terminal", bench(broke))
+
+
+def test_the_json_is_what_its_schema_says() -> None:
+    files = ((path.name, json.loads(path.read_text(encoding="utf-8"))) for path in SCHEMAS.glob("*.json"))
+    registry: Any = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in files)
+    schema = json.loads((SCHEMAS / "bench.schema.json").read_text(encoding="utf-8"))
+    for result in (WHOLE, bench(), replace(bench(), eager=None, same=None)):
+        told = json.loads(written("json", result))
+        jsonschema.Draft202012Validator(schema, registry=registry).validate(told)
+    told = json.loads(written("json"))
+    assert {way["standing"] for way in told["ways"]} == {standing.value for standing in Standing}
+    written("json").encode("ascii")
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_foreign_text_steers_nothing(format_: str) -> None:
+    told = written(format_)
+    assert "\x1b" not in told
+    assert "\u202e" not in told
