@@ -13,13 +13,12 @@ from breakscan.arms.settings import SettingError, settings_of
 from breakscan.bench.against import NothingToMeasure
 from breakscan.bench.bench import bench as measured
 from breakscan.bench.plan import UnknownName, Wanted
+from breakscan.cli.failures import INTERRUPTED
 from breakscan.cli.output import report_stream
 from breakscan.cli.request_options import asked_for
 from breakscan.cli.selection_options import words
 from breakscan.reports.bench_formats import FORMATS, write_bench
 from breakscan.runtime.requests_file import BACKEND
-
-INTERRUPTED = 130
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
