@@ -61,6 +61,7 @@ class Arm:
     """Starts when it is made.  ``folder`` is new; all that the arm writes lies in it."""
 
     def __init__(self, program: Program, change: Change, folder: Path) -> None:
+        self.program = program
         self.folder = folder
         self.recording = folder / "recording"
         self.cache = folder / "cache"

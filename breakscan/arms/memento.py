@@ -231,16 +231,20 @@ def rng_state() -> dict[str, Any]:
     """The state of all global generators of random numbers, as plain tensors by name."""
     import torch
 
+    def on_cpu(values: list[Any], dtype: Any) -> Any:
+        # The program may have set another device for all new tensors.
+        return torch.tensor(values, dtype=dtype, device="cpu")
+
     kind, inner, gauss = random.getstate()
     states = {
         "torch's CPU generator": torch.get_rng_state(),
-        "random": torch.tensor([*inner, kind], dtype=torch.int64),
-        "random (gauss)": torch.tensor([] if gauss is None else [gauss], dtype=torch.float64),
+        "random": on_cpu([*inner, kind], torch.int64),
+        "random (gauss)": on_cpu([] if gauss is None else [gauss], torch.float64),
     }
     if numpy := _loaded_numpy():
         _, keys, position, has_gauss, cached = numpy.random.get_state()
-        states["numpy.random"] = torch.tensor([*map(int, keys), position, has_gauss], dtype=torch.int64)
-        states["numpy.random (gauss)"] = torch.tensor([cached], dtype=torch.float64)
+        states["numpy.random"] = on_cpu([*map(int, keys), position, has_gauss], torch.int64)
+        states["numpy.random (gauss)"] = on_cpu([cached], torch.float64)
     cuda: Any = torch.cuda
     if cuda.is_initialized():
         for number in range(torch.cuda.device_count()):

@@ -73,7 +73,7 @@ def as_tensor(leaf: Any) -> Any:
     if isinstance(leaf, torch.Tensor):
         return leaf
     if type(leaf).__module__ == "numpy" and getattr(getattr(leaf, "dtype", None), "kind", "") in set("biufc"):
-        return torch.as_tensor(leaf)
+        return torch.as_tensor(leaf, device="cpu")
     return None
 
 
@@ -90,7 +90,7 @@ def projections(result: Any) -> tuple[list[Any], list[Any]]:
     generator = torch.Generator().manual_seed(20_000)
     directions = []
     for end in ends:
-        direction = torch.randn(end.shape, generator=generator, dtype=torch.float64)
+        direction = torch.randn(end.shape, generator=generator, dtype=torch.float64, device="cpu")
         directions.append(direction.to(end.device, end.dtype))
     return ends, directions
 

@@ -80,12 +80,18 @@ class Stage:
             "backward": [door.backward for door in captured],
             "left_out": sorted(set(self._capture.left_out)),
             "not_called": sorted({door.name for door in self._capture.doors if not door.cases and not door.passed}),
-            "devices": sorted(
-                {t.device.type for d in captured for m in self._mementos_of(d) for t in m.tensors.values()}
-            ),
+            "devices": sorted(self._devices()),
             "complete": all(memento.complete for door in captured for memento in self._mementos_of(door)),
             "warm_cache": _entries(self._cache),
         }
+
+    def _devices(self) -> set[str]:
+        """The types of those that the calls use: of NumPy arrays, the device that was set for new tensors tells."""
+        import torch
+
+        cuda: Any = torch.cuda
+        tensors = [t for door in self._doors for memento in self._mementos_of(door) for t in memento.tensors.values()]
+        return {tensor.device.type for tensor in tensors} | ({"cuda"} if cuda.is_initialized() else set())
 
     # -- how it is compiled -------------------------------------------------------------------------------------
 

@@ -8,12 +8,13 @@ import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from breakscan import __version__
 from breakscan.arms.arm import Program
+from breakscan.arms.captured import notes_of
 from breakscan.bench.against import Against, EagerLost
 from breakscan.bench.best import best_of, write_for
 from breakscan.bench.flags import flags_for
@@ -149,7 +150,7 @@ class _Work:
             rows=(*self.rows, *left),
             eager=self.against.eager,
             same=same,
-            notes=(*_notes(about), *self.against.notes),
+            notes=(*(notes_of(about) if about else ()), *self.against.notes),
             interrupted=self.interrupted,
             best=best.label if best else None,
             as_fast=tuple(row.label for row in as_fast),
@@ -165,21 +166,6 @@ class _Work:
             "device": self.device or ", ".join(about.get("devices", ())) or "cpu",
             "machine": platform.machine(),
         }
-
-
-def _notes(about: dict[str, Any]) -> Sequence[str]:
-    if not about:
-        return ()
-    found = []
-    for key, words in (
-        ("left_out", "too many compiled callables: not captured were"),
-        ("not_called", "compiled and not called until the program was stopped:"),
-    ):
-        if about[key]:
-            found.append(f"{words} {', '.join(about[key])}")
-    if not about["complete"]:
-        found.append("the calls reach more objects than were looked at: not all state is the same in all runs")
-    return found
 
 
 @contextlib.contextmanager

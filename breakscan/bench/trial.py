@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import statistics
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from breakscan.arms import measure
 from breakscan.arms.arm import Arm, ArmError, Change
+from breakscan.arms.captured import other_calls
 from breakscan.arms.failure import RUN_TIME
 from breakscan.arms.measure import Unsteady
-from breakscan.bench.against import Against, other_calls
+from breakscan.arms.recorded import explained, kernels_of_step
+from breakscan.arms.reference import compiled_paths
+from breakscan.bench.against import Against
 from breakscan.bench.best import pays_after
 from breakscan.bench.result import Problem, Row, Standing, Way
-from breakscan.runtime.digest.explain_processes import explain_processes
 from breakscan.runtime.digest.explanation import Explanation, FrameStatus
-from breakscan.runtime.recording import compiled
 from breakscan.runtime.records import CompileTimed, Record
-from breakscan.source.paths import display_path
 
 Say = Callable[[str], None]
 
@@ -74,10 +72,9 @@ class Trial:
         if options is not None:
             arm.ask("compile", how=dict(options))
         self._say("compiling")
-        paths = {name: str(arm.folder / f"{name}.pt") for name in ("first", "steady")}
         told: dict[str, Any] = {}
         try:
-            told = arm.ask("compiled", **paths, patient=False)
+            told = arm.ask("compiled", **compiled_paths(arm), patient=False)
         finally:
             self._explain(arm, told)
         if told["failed"]:
@@ -99,22 +96,13 @@ class Trial:
             self._stop(Standing.FAILED, RUN_TIME, about["error"])
         other = other_calls(about, reference)
         if other:
-            self._stop(Standing.FAILED, RUN_TIME, other)
+            self._stop(Standing.FAILED, RUN_TIME, f"it makes {other}")
         if about["warm_cache"]:
             self._say("its compiler caches are not empty: the program chooses their folder itself")
 
     def _explain(self, arm: Arm, told: Mapping[str, Any]) -> None:
         """What was recorded, of failed runs as well."""
-        cwd = os.getcwd()
-        processes = [process for process in arm.records() if compiled(process)]
-        explanation = explain_processes(
-            processes,
-            argv=self._against.program.argv,
-            outcome=None,
-            rules=(),
-            show=lambda path: display_path(path, cwd),
-            torch_imported=True,
-        )
+        explanation, processes = explained(arm, (), {})
         self.explanation = explanation
         self.row = replace(
             self.row,
@@ -127,7 +115,7 @@ class Trial:
         if told.get("calls"):
             self.row = replace(
                 self.row,
-                kernels=_kernels(explanation, told["calls"] / told["doors"]),
+                kernels=kernels_of_step(explanation, told["calls"] / told["doors"]),
                 first_call_seconds=told["first_call_seconds"],
                 cold_seconds=told["cold_seconds"],
                 cold_steps=told["cold_calls"] / told["doors"],
@@ -185,13 +173,3 @@ def _stages(processes: Sequence[Sequence[Record]]) -> dict[str, float]:
             if seconds:
                 found[stage] = found.get(stage, 0.0) + max(0.0, seconds - inner)
     return found
-
-
-def _kernels(explanation: Explanation, steps: float) -> dict[str, int]:
-    """Of a step, by kind; ``steps`` is how often each callable was called while it was recorded."""
-    kernels: dict[str, float] = defaultdict(float)
-    for graph in explanation.graphs:
-        for made in graph.generated:
-            for kernel in made.kernels:
-                kernels[kernel.kind.value] += kernel.calls * (graph.runs or 0) / steps
-    return {kind: max(1, round(count)) for kind, count in kernels.items() if count}

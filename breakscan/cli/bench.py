@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from breakscan.arms.arm import CALLS, ArmError, Program
+from breakscan.arms.captured import NothingToMeasure
 from breakscan.arms.settings import SettingError, settings_of
-from breakscan.bench.against import NothingToMeasure
 from breakscan.bench.bench import bench as measured
 from breakscan.bench.plan import UnknownName, Wanted
 from breakscan.cli.failures import INTERRUPTED

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from breakscan.arms.arm import CALLS, ArmError, Program
+from breakscan.arms.captured import NothingToMeasure
 from breakscan.cli.failures import INTERRUPTED
 from breakscan.cli.output import report_stream
 from breakscan.cli.request_options import asked_for
@@ -22,7 +23,6 @@ from breakscan.runtime.requests_file import BACKEND
 from breakscan.verify.patch import PatchError, patched_files
 from breakscan.verify.plan import Candidate, SettingError, of_patch, of_settings
 from breakscan.verify.proof import Standing, Verification
-from breakscan.verify.referee import NothingToProve
 from breakscan.verify.verify import Question
 from breakscan.verify.verify import verify as prove
 
@@ -104,7 +104,7 @@ def verify(
     requests = asked_for(argv, False, compile_, compile_backend)
     try:
         verification = prove(Program(argv, requests, calls), question, _say)
-    except (ArmError, NothingToProve) as error:
+    except (ArmError, NothingToMeasure) as error:
         _say("")
         raise _Failure(str(error)) from error
     _say("")

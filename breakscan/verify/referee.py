@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import statistics
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,24 +16,21 @@ from typing import Any
 
 from breakscan.arms import measure
 from breakscan.arms.arm import Arm, ArmError, Program
+from breakscan.arms.captured import other_calls, require_calls
 from breakscan.arms.compare import Difference, Plain, differences, load_outcomes
 from breakscan.arms.measure import Ratio, Unsteady
+from breakscan.arms.recorded import explained, kernels_of_step
+from breakscan.arms.reference import Reference, compiled_paths
 from breakscan.findings import Site
 from breakscan.repair.lines import LineMap
 from breakscan.rulebook.library import Library
-from breakscan.runtime.digest.explain_processes import explain_processes
 from breakscan.runtime.digest.explanation import Explanation, FrameStatus
-from breakscan.runtime.recording import compiled
 from breakscan.source.paths import display_path
 from breakscan.verify.changed import evidence
 from breakscan.verify.plan import Candidate, diff_of
 from breakscan.verify.proof import KernelCode, Metrics, Proof, Standing
 
 Say = Callable[[str], None]
-
-
-class NothingToProve(Exception):
-    """The program itself cannot be measured.  Says why."""
 
 
 class _Rejected(Exception):
@@ -81,20 +77,17 @@ class Referee:
         self._prepared = False
         self._unrepeatable: list[str] = []
         self._original_differs: list[Difference] = []
-        self._random = False
-        self._reference: Arm
+        self._first: Arm
         self._second: Arm
-        self._eager: list[Plain]
-        self._double: list[Plain] | None = None
+        self._reference: Reference
         self._compiled: dict[str, list[Plain]] = {}
         self._starts: list[dict[str, str]] = []
         self._wavering: set[str] = set()
-        self._digests: dict[str, str] = {}
         self.seen: _Seen
         self._seconds = 0.0
 
     def __enter__(self) -> Referee:
-        """Raises NothingToProve and ArmError."""
+        """Raises NothingToMeasure and ArmError."""
         try:
             self._start()
         except BaseException:
@@ -109,53 +102,24 @@ class Referee:
 
     def _start(self) -> None:
         self._say("running the program")
-        self._reference = self._arms.enter_context(self._arm(Candidate("")))
+        self._first = self._arms.enter_context(self._arm(Candidate("")))
         self._second = self._arms.enter_context(self._arm(Candidate("")))
-        self.about = self._reference.ready()
-        self._require_calls()
+        self.about = self._first.ready()
+        require_calls(self.about)
         self._second.ready()
-        self._starts = self._reference.ask("start")
+        self._starts = self._first.ask("start")
         self._wavering = self._other_starts(self._second)
-        self._digests = self._reference.ask("save", path=self._values)
+        self._reference = Reference(self._first)
         self._say("compiling the program as it is")
-        self.seen = self._compile(self._reference, Candidate(""))
-
-    def _require_calls(self) -> None:
-        if self.about["callables"]:
-            if self.about["failed_in"]:
-                raise NothingToProve(
-                    f"the program fails without torch.compile, too, in {self.about['failed_in']}: {self.about['error']}"
-                )
-            if self.about["error"]:
-                self.notes.append(f"the program failed behind the captured calls: {self.about['error']}")
-            return
-        if self.about["error"]:
-            raise NothingToProve(f"the program failed before it called anything compiled: {self.about['error']}")
-        if self.about["not_called"]:
-            names = ", ".join(self.about["not_called"])
-            raise NothingToProve(f"the program called nothing that it had compiled ({names} was never called)")
-        raise NothingToProve("the program compiles nothing: torch.compile was not called (--compile module:name asks)")
+        self.seen = self._compile(self._first, Candidate(""))
 
     def watch(self, files: Sequence[str]) -> None:
         """Runs the original eager, notes which lines of these files it executes, and how well it repeats itself."""
-        path = self._at(self._reference, "eager")
-        told = self._reference.ask("eager", path=path, watched=list(files))
-        self.executed, self._random = told["lines"], told["random"]
-        self._eager = load_outcomes(path)
-        problems = self._take_over(self._second)
-        again = self._at(self._second, "eager")
-        self._second.ask("eager", path=again, watched=[])
-        unlike = differences(self._eager, load_outcomes(again), None, strict=True)
-        self._unrepeatable = [*problems, *(difference.text for difference in unlike)]
-        if not self._random:
-            exact = self._at(self._reference, "double")
-            problem = self._reference.ask("double", path=exact)
-            if problem is None:
-                self._double = load_outcomes(exact)
-            else:
-                self.notes.append(f"there is no reference in double precision: {problem}")
-        self._compiled = self._outcomes_compiled(self._reference)
-        self._original_differs = self._differences_compiled(self._compiled)
+        self.executed = self._reference.run(files)
+        self._unrepeatable = self._reference.unrepeatable(self._second)
+        self.notes += self._reference.notes
+        self._compiled = self._reference.compiled(self._first)
+        self._original_differs = self._reference.differences(self._compiled)
         if self._original_differs:
             worst = self._original_differs[0].text
             self.notes.append(f"compiled, the program as it is differs from eager already: {worst}")
@@ -164,13 +128,6 @@ class Referee:
         self._number += 1
         return Arm(self.program, candidate.change, self._folder / f"arm{self._number}")
 
-    @property
-    def _values(self) -> str:
-        return str(self._folder / "values.pt")
-
-    def _at(self, arm: Arm, name: str) -> str:
-        return str(arm.folder / f"{name}.pt")
-
     def _other_starts(self, arm: Arm) -> set[str]:
         """What the program has come to otherwise before the first calls."""
         found: set[str] = set()
@@ -178,57 +135,17 @@ class Referee:
             found |= {name for name in own if name in other and own[name] != other[name]}
         return found
 
-    def _take_over(self, arm: Arm) -> list[str]:
-        told = arm.ask("take", path=self._values)
-        problems: list[str] = list(told["problems"])
-        if not problems:
-            digests = arm.ask("digests")
-            problems += [
-                f"{name.partition('.')[2].partition('.')[2] or name} differs after it was handed over"
-                for name, digest in self._digests.items()
-                if digests.get(name) != digest
-            ]
-        return problems
-
     # -- compiling ----------------------------------------------------------------------------------------------
 
     def _compile(self, arm: Arm, candidate: Candidate) -> _Seen:
-        told = arm.ask("compiled", first=self._at(arm, "first"), steady=self._at(arm, "steady"))
-        processes = [process for process in arm.records() if compiled(process)]
-        cwd = os.getcwd()
-        explanation = explain_processes(
-            processes,
-            argv=self.program.argv,
-            outcome=None,
-            rules=self._library,
-            show=lambda path: display_path(path, cwd),
-            torch_imported=True,
-            texts={
-                (path, number): line
-                for path, (_, after) in candidate.texts.items()
-                for number, line in enumerate(after.split("\n"), 1)
-            },
-        )
+        told = arm.ask("compiled", **compiled_paths(arm))
+        texts = {
+            (path, number): line
+            for path, (_, after) in candidate.texts.items()
+            for number, line in enumerate(after.split("\n"), 1)
+        }
+        explanation, _ = explained(arm, self._library, texts)
         return _Seen(explanation, _metrics(explanation, told["first_call_seconds"], told["calls"] / told["doors"]))
-
-    def _outcomes_compiled(self, arm: Arm) -> dict[str, list[Plain]]:
-        found = {name: load_outcomes(self._at(arm, name)) for name in ("first", "steady")}
-        if self._random:
-            path = self._at(arm, "random")
-            arm.ask("compiled_random", path=path)
-            found["random"] = load_outcomes(path)
-        return found
-
-    def _differences_compiled(self, runs: Mapping[str, list[Plain]]) -> list[Difference]:
-        """Of compiled code from the original eager code.  Where random numbers are drawn, Inductor's own are others:
-        values are compared of the run in which it draws eager code's."""
-        found: list[Difference] = []
-        for name, outcomes in runs.items():
-            values = name == "random" or not self._random
-            found += differences(
-                self._eager, outcomes, self._double, strict=False, random=name == "random", values=values
-            )
-        return found
 
     # -- a change -----------------------------------------------------------------------------------------------
 
@@ -281,9 +198,8 @@ class Referee:
     def _require_same_calls(self, about: Mapping[str, Any], reasons: _Reasons) -> None:
         if about["error"] and about["error"] != self.about["error"]:
             reasons.stop(f"the program fails with it: {about['error']}")
-        for key, words in (("callables", "other calls"), ("modes", "other modes"), ("backward", "another backward")):
-            if about[key] != self.about[key]:
-                reasons.stop(f"cannot be compared: {words}: {_shown(about[key])}, not {_shown(self.about[key])}")
+        if other := other_calls(about, self.about):
+            reasons.stop(f"cannot be compared: {other}")
 
     def _require_loaded(self, about: Mapping[str, Any], candidate: Candidate, reasons: _Reasons) -> None:
         missing = [display_path(path, os.getcwd()) for path in candidate.texts if path not in about["loaded"]]
@@ -300,7 +216,7 @@ class Referee:
                 f"cannot be compared: a compiler cache is warm on one side only ({about['warm_cache']} files are in it "
                 "before anything is compiled: the program chooses its folder itself)"
             )
-        problems = self._take_over(arm)
+        problems = self._reference.hand_over(arm)
         if problems:
             reasons.stop(f"cannot be compared: {'; '.join(problems[:3])}{_more(problems[3:])}")
         others = sorted(self._other_starts(arm) - self._wavering)
@@ -316,7 +232,7 @@ class Referee:
             raise _Rejected
 
     def _require_equal(self, arm: Arm, candidate: Candidate, about: Mapping[str, Any], reasons: _Reasons) -> None:
-        path = self._at(arm, "eager")
+        path = str(arm.folder / "eager.pt")
         told = arm.ask("eager", path=path, watched=list(candidate.texts))
         for name, (before, after) in candidate.texts.items():
             found = evidence(before, after, told["lines"][name])
@@ -324,17 +240,17 @@ class Referee:
                 reasons.stop("it changes no code")
             if found.in_functions and not found.ran and not evidence(before, after, about["ran"].get(name, ())).ran:
                 reasons.stop("the rewritten code did not run: none of its changed lines was executed")
-        unequal = differences(self._eager, load_outcomes(path), self._double, strict=True)
+        unequal = differences(self._reference.eager, load_outcomes(path), self._reference.double, strict=True)
         for difference in unequal:
             reasons.add(f"eager, {difference.text}")
-        runs = self._outcomes_compiled(arm)
-        compiled_differs = self._differences_compiled(runs)
+        runs = self._reference.compiled(arm)
+        compiled_differs = self._reference.differences(runs)
         if compiled_differs and self._original_differs:
             # It need not be better than the program as it is.
             compiled_differs = [
                 difference
                 for name, outcomes in runs.items()
-                if name == "random" or not self._random
+                if name == "random" or not self._reference.random
                 for difference in differences(self._compiled[name], outcomes, None, strict=False, random=False)
             ]
         for difference in compiled_differs:
@@ -377,12 +293,12 @@ class Referee:
 
     def _time(self, arm: Arm, proof: Proof, reasons: _Reasons) -> Proof:
         if not self._prepared:
-            self._seconds = self._reference.ask("prepare")["seconds"]
+            self._seconds = self._first.ask("prepare")["seconds"]
             self._second.ask("prepare")
             self._prepared = True
-            self.seen.metrics = replace(self.seen.metrics, memory_bytes=self._reference.ask("memory"))
+            self.seen.metrics = replace(self.seen.metrics, memory_bytes=self._first.ask("memory"))
         told = arm.ask("prepare")
-        arms = {"before": self._reference, "same": self._second, "after": arm}
+        arms = {"before": self._first, "same": self._second, "after": arm}
         try:
             times = measure.interleave(arms, max(told["seconds"], self._seconds))
         except Unsteady as error:
@@ -404,27 +320,25 @@ class Referee:
         profiler slows down the process in which it has run."""
         if self._prepared:
             with contextlib.suppress(ArmError):
-                counted: dict[str, int] | None = self._reference.ask("launches")
+                counted: dict[str, int] | None = self._first.ask("launches")
                 return counted
         return None
 
 
 def _metrics(explanation: Explanation, first_call: float, steps: float) -> Metrics:
     """``steps`` is how often each callable was called while it was recorded."""
-    kernels: dict[str, float] = defaultdict(float)
-    code: list[KernelCode] = []
-    for graph in explanation.graphs:
-        for made in graph.generated:
-            for kernel in made.kernels:
-                kernels[kernel.kind.value] += kernel.calls * (graph.runs or 0) / steps
-            if made.code:
-                code.append(KernelCode(graph.function or "", made.phase, made.code))
+    code = [
+        KernelCode(graph.function or "", made.phase, made.code)
+        for graph in explanation.graphs
+        for made in graph.generated
+        if made.code
+    ]
     return Metrics(
         breaks=explanation.break_events,
         recompiles=len(explanation.recompiles),
         graphs=len(explanation.graphs),
         eager_frames=sum(frame.status is FrameStatus.EAGER for frame in explanation.frames),
-        kernels={kind: max(1, round(count)) for kind, count in kernels.items() if count},
+        kernels=kernels_of_step(explanation, steps),
         compile_seconds=explanation.compile_seconds,
         first_call_seconds=first_call,
         code=tuple(code),
@@ -451,9 +365,3 @@ def _listed(names: Sequence[str]) -> str:
 
 def _more(rest: Sequence[str]) -> str:
     return f" and {len(rest)} more" if rest else ""
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list) and value and isinstance(value[0], dict) and "calls" in value[0]:
-        return ", ".join(f"{one['calls']} × {one['name']}" for one in value)
-    return str(value)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from breakscan import __version__
 from breakscan.arms.arm import Program
+from breakscan.arms.captured import notes_of
 from breakscan.arms.compare import TOLERANCES
 from breakscan.config import Settings
 from breakscan.findings import Origin, SourceError
@@ -40,7 +41,7 @@ class Question:
 def verify(program: Program, question: Question, say: Say) -> Verification:
     """Runs the program several times, and writes nothing but for ``apply``.  ``say`` is told what goes on.
 
-    Raises NothingToProve where the program cannot be measured, ArmError where it cannot be run.
+    Raises NothingToMeasure where the program cannot be measured, ArmError where it cannot be run.
     """
     folder = Path(tempfile.mkdtemp(prefix="breakscan-verify-"))
     try:
@@ -88,7 +89,7 @@ class _Work:
             dependent=tuple(one.label for one in self.planned.dependent),
             unreached=self.planned.unreached,
             declined=self.planned.declined,
-            notes=(*_notes(about), *self.referee.notes),
+            notes=(*notes_of(about), *self.referee.notes),
             applied=self.applied,
             not_applied=self.not_applied,
             breaks=self.referee.seen.metrics.breaks,
@@ -207,20 +208,6 @@ def _write_file(path: str, before: str, after: str) -> SourceError | None:
     except SourceProblem as problem:
         return problem.error
     return None
-
-
-def _notes(about: Mapping[str, object]) -> Sequence[str]:
-    found = []
-    for key, words in (
-        ("left_out", "too many compiled callables: not captured were"),
-        ("not_called", "compiled and not called until the program was stopped:"),
-    ):
-        names = about[key]
-        if isinstance(names, list) and names:
-            found.append(f"{words} {', '.join(names)}")
-    if not about["complete"]:
-        found.append("the calls reach more objects than were looked at: not all state is the same in all runs")
-    return found
 
 
 def _environment(referee: Referee) -> dict[str, str]:
