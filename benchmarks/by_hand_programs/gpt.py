@@ -36,7 +36,7 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    def __init__(self, words: int = 256, width: int = 64, heads: int = 4, depth: int = 3) -> None:
+    def __init__(self, words: int = 256, width: int = 64, heads: int = 4, depth: int = 1) -> None:
         super().__init__()
         self.words = nn.Embedding(words, width)
         self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(depth)))

@@ -53,6 +53,7 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "reasons": list(proof.reasons),
         "difference": proof.difference,
         "breaks_there": proof.breaks_there,
+        "revealed": list(proof.revealed),
         "outputs_equal": proof.outputs_equal,
         "breaks": both(lambda metrics: metrics.breaks),
         "recompiles": both(lambda metrics: metrics.recompiles),

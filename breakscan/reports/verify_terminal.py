@@ -75,6 +75,10 @@ def _more(proof: Proof) -> list[str]:
     if proof.standing is not Standing.REJECTED and not proof.breaks_there:
         said.append("No break was recorded there in this run: one before it may hide it, or the compiler takes it.")
     # Of the whole set, its members have told.
+    if proof.standing is not Standing.REJECTED and proof.revealed:
+        said.append(
+            f"The compiler gets further with it, and breaks the graph there: {', '.join(map(visible, proof.revealed))}."
+        )
     if proof.difference and proof.standing is not Standing.REJECTED and not proof.members:
         said.append(sentence(f"Not safe: {visible(proof.difference)}"))
     return said

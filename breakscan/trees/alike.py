@@ -93,13 +93,14 @@ def kind_of_name(name: str, fact: Fact) -> Kind:
     return _root(name, fact)
 
 
-def unlike(one: Kind, other: Kind) -> str | None:
-    """What has to hold for two values to have the same shape and dtype, in words; None where they do."""
-    if one == other:
-        return None
+def unlike(one: Kind, other: Kind) -> list[str]:
+    """What has to hold for two values to have the same shape and dtype, in words; empty where they do."""
+    found = []
     if one.shape != other.shape:
-        return "sides of different shapes would be broadcast"
-    return "sides of different dtypes would give the wider one"
+        found.append("sides of different shapes would be broadcast")
+    if one.dtype != other.dtype:
+        found.append("sides of different dtypes would give the wider one")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,7 +240,9 @@ class _Reader:
             raise Declined(f"`{self.spot.code(test)}` is a number that is read out of a tensor")
         if not fact.is_tensor:
             raise Declined(f"`{self.spot.code(test)}` is not known to be a tensor")
-        self.certain &= fact.certain and not fact.optional
+        if fact.optional:
+            raise Declined(f"`{self.spot.code(test)}` is a tensor in some calls alone")
+        self.certain &= fact.certain
         return _turned(copied(test), negated) if fact.dtype == "bool" else _compared(test, negated)
 
     def _arguments(self, node: cst.Call, number: int) -> list[cst.BaseExpression]:

@@ -77,8 +77,7 @@ class Chooser:
         this, that = (reshaped(self.spot, value.source or value.made) for value in (yes, no))
         if this.base == that.base and this.steps != that.steps:
             raise Declined("its sides have different shapes")
-        if (difference := unlike(yes.kind, no.kind)) is not None:
-            self.doubts[difference] = None
+        self.doubts |= dict.fromkeys(unlike(yes.kind, no.kind))
         for value, other in ((yes, no), (no, yes)):
             # Where both are linear in a name, its gradient is that of the chosen side, plus zero.
             linear = value.source is None or why_gradient_differs(self.spot, value.source, finite=False) is None

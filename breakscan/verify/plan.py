@@ -80,10 +80,13 @@ class Rewrites:
                 softens = one.rewrite in LAST_RESORTS
                 candidate = replace(candidate, softened=hit) if softens else replace(candidate, targets=hit)
                 texts = self._texts([candidate])
-                if texts:
+                same = next((number for number, other in enumerate(alone) if other.texts == texts), None)
+                if not texts:
+                    dependent.append(candidate)
+                elif same is None:
                     alone.append(replace(candidate, texts=texts))
                 else:
-                    dependent.append(candidate)
+                    alone[same] = _merged(alone[same], candidate)
             for refused in file.refused:
                 at = refused.finding.site
                 if not lines.isdisjoint(range(at.line, at.end_line + 1)):
@@ -113,6 +116,18 @@ class Rewrites:
 
     def _repair(self, wanted: Wanted) -> Repair:
         return repair_paths(self.files, self.settings, wanted, jobs=1)
+
+
+def _merged(one: Candidate, other: Candidate) -> Candidate:
+    """Of two rewrites that come to the same text, such as a decorator that mends two findings: ``net.py:5+9 where``."""
+    assert other.finding is not None
+    place, _, rewrite = one.label.rpartition(" ")
+    return replace(
+        one,
+        label=f"{place}+{other.finding.site.line} {rewrite}",
+        targets=tuple(dict.fromkeys([*one.targets, *other.targets])),
+        softened=tuple(dict.fromkeys([*one.softened, *other.softened])),
+    )
 
 
 def of_patch(files: Sequence[Patched], label: str) -> Candidate:

@@ -82,6 +82,8 @@ class Proof:
     breaks_there: bool = True
     """Whether the program as it is breaks the graph where the change is, as far as that is asked: it may be hidden by
     another break."""
+    revealed: tuple[str, ...] = ()
+    """Where it breaks the graph with the change, and did not without."""
 
 
 @dataclass(frozen=True, slots=True)

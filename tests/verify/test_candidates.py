@@ -104,6 +104,36 @@ def test_the_rewrite_that_is_named_is_the_one_that_is_proved(tmp_path: Path, mon
     assert rewrites.together([replace(one, rewrite="where")], "it") is None
 
 
+TWICE = """\
+import torch
+
+
+def helper(x: torch.Tensor, names: list) -> torch.Tensor:
+    total = 0.0
+    for name in names:
+        if x.sum() > 0:
+            print(name, x)
+            total += x.sum().item()
+        if x.mean() > total:
+            break
+    return x * total
+
+
+@torch.compile
+def f(x: torch.Tensor) -> torch.Tensor:
+    return helper(x, ["a", "b"]) + 1
+"""
+
+
+def test_rewrites_that_come_to_the_same_text_are_proved_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rewrites = written(tmp_path, monkeypatch, TWICE)
+    planned = rewrites.plan({str(rewrites.files[0]): range(1, 20)}, [])
+    texts = [str(one.texts) for one in planned.alone]
+    assert len(texts) == len(set(texts))
+    merged = [one.label for one in planned.alone if "+" in one.label]
+    assert merged == ["net.py:7+9+10 disable-helper"]
+
+
 DEPENDENT = """\
 import torch
 

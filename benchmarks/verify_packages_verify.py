@@ -1,0 +1,43 @@
+"""``breakscan verify`` of certain rewrites, timed for 5 seconds at most instead of 20, or not at all.
+
+    python verify_packages_verify.py REWRITES verify OPTIONS ... PROGRAM ...
+    python verify_packages_verify.py --untimed REWRITES verify OPTIONS ... PROGRAM ...
+
+REWRITES is JSON: a list of [path, line, column, rule, rewrite] of findings, paths as breakscan shows them.  Untimed,
+what is not rejected has the ratio 1 [1, 1].
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import sys
+from dataclasses import replace
+
+from breakscan.__main__ import main
+from breakscan.arms import measure
+from breakscan.repair.plan import Wanted
+from breakscan.verify.proof import Proof, Standing
+from breakscan.verify.referee import Referee
+
+LONGEST = 5.0
+"""Whether the rewrites are equal is what counts here."""
+UNTIMED = measure.Ratio(1.0, 1.0, 1.0)
+
+
+def not_timed(_: Referee, __: object, proof: Proof, ___: object) -> Proof:
+    """In place of what times an equal change."""
+    return replace(proof, standing=Standing.NO_FASTER, ratio=UNTIMED)
+
+
+if __name__ == "__main__":
+    arguments = sys.argv[1:]
+    if arguments[0] == "--untimed":
+        Referee._time = not_timed  # type: ignore[method-assign,assignment]
+        arguments.pop(0)
+    places = {(path, line, column, rule): rewrite for path, line, column, rule, rewrite in json.loads(arguments[0])}
+    command = importlib.import_module("breakscan.cli.verify")
+    command.Wanted = functools.partial(Wanted, places=places)  # type: ignore[attr-defined]
+    measure.interleave = functools.partial(measure.interleave, longest=LONGEST)
+    sys.exit(main(arguments[1:]))
