@@ -144,7 +144,7 @@ class Turn:
 def time_eager(arm: Any) -> dict[str, Any]:
     """The median of a step of the program as it is, without the compiler."""
     arm.ready()
-    seconds = arm.ask("prepare", how={"eager": True})["seconds"]
+    seconds = arm.ask("prepare", eager=True)["seconds"]
     calls = max(1, round(BLOCK / seconds))
     blocks = [arm.ask("block", calls=calls)["seconds"] for _ in range(EAGER_BLOCKS)]
     return {"step_seconds": statistics.median(blocks), "launches": arm.ask("launches")}

@@ -1,7 +1,8 @@
 """Known claims about torch.compile, confronted with measurement: well-known programs under every backend and mode, by
 ``breakscan bench``.
 
-    python benchmarks/seeds.py --output FOLDER [--device cpu|cuda] [--only NAME ...] [--quick] [--seconds N]
+    python benchmarks/seeds.py --output FOLDER [--device cpu|cuda] [--only NAME ...] [--modes MODE ...] [--quick]
+                               [--seconds N]
 
 The programs are those of ``seed_programs/``.  FOLDER gets a file a program; ``seeds.json`` and ``seeds.md`` are made of
 all that are there, of both devices, whenever one is added.  After N seconds the program that is measured is stopped,
@@ -82,6 +83,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--device", choices=DEVICES, default="cpu")
     parser.add_argument("--only", nargs="+", metavar="NAME", help=f"of {', '.join(seed.name for seed in SEEDS)}")
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seconds", type=float, default=7200.0, metavar="N")
     given = parser.parse_args()
@@ -112,7 +114,7 @@ def run(seed: Seed, given: argparse.Namespace, until: float) -> None:
     if problem is None:
         say(f"{seed.name}: {' '.join(seed.argv(given.device, given.quick))}")
         command = [sys.executable, "-m", "breakscan", "bench", "--format", "json", "--output", str(report)]
-        command += ["--backends", ",".join(BACKENDS), "--modes", ",".join(MODES), "--no-dynamic"]
+        command += ["--backends", ",".join(BACKENDS), "--modes", ",".join(given.modes), "--no-dynamic"]
         command += ["--calls", str(seed.calls), *seed.argv(given.device, given.quick)]
         # A process of its own group: where it does not end by itself, it is ended with all that it has started.
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)

@@ -1,9 +1,36 @@
 """What holds for all tests."""
 
 import contextlib
+import json
 import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from referencing import Registry, Resource
+
+import breakscan as package
+
+SCHEMAS = Path(package.__file__).parent / "schemas"
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and all programs that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def valid() -> Callable[[str, str], Any]:
+    """Takes a text and the name of a schema (``bench``), and returns what the text holds, which the schema allows."""
+    files = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in SCHEMAS.glob("*.json")}
+    resources = ((name, Resource.from_contents(schema)) for name, schema in files.items())
+    registry: Any = Registry().with_resources(resources)
+
+    def valid(text: str, name: str) -> Any:
+        told = json.loads(text)
+        jsonschema.Draft202012Validator(files[f"{name}.schema.json"], registry=registry).validate(told)
+        return told
+
+    return valid

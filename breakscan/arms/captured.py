@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from breakscan import __version__
 
 
 class NothingToMeasure(Exception):
@@ -39,6 +42,17 @@ def notes_of(about: Mapping[str, Any]) -> Sequence[str]:
     if not about["complete"]:
         found.append("the calls reach more objects than were looked at: not all state is the same in all runs")
     return found
+
+
+def environment_of(about: Mapping[str, Any], device: str | None) -> dict[str, str]:
+    """What the figures were measured with; ``device`` is that of the compiled graphs, where one is known."""
+    return {
+        "breakscan": __version__,
+        "torch": str(about.get("torch")),
+        "python": platform.python_version(),
+        "device": device or ", ".join(about.get("devices", ())) or "cpu",
+        "machine": platform.machine(),
+    }
 
 
 def other_calls(about: Mapping[str, Any], reference: Mapping[str, Any]) -> str | None:

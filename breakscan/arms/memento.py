@@ -160,9 +160,9 @@ class Memento:
         for undo in self._undo:
             undo()
 
-    def take_over(self, values: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-        """Takes the values of another process in the place of its own.  Returns what of them cannot be taken, and what
-        it has beyond them, in words."""
+    def take_over(self, values: Mapping[str, Any]) -> list[str]:
+        """Takes the values of another process in the place of its own.  Returns what of them cannot be taken, in
+        words."""
         problems: list[str] = []
         for path, value in values.items():
             own = self.values.get(path)
@@ -174,7 +174,7 @@ class Memento:
                 problems.append(f"{path} is {own.dtype}, not {value.dtype}")
             else:
                 self.values[path] = value
-        return problems, [path for path in self.values if path not in values]
+        return problems
 
     def now(self) -> dict[str, Any]:
         """The values as they are at this moment."""

@@ -27,8 +27,7 @@ class Reference:
 
     def hand_over(self, arm: Arm) -> list[str]:
         """Gives an arm the values.  Returns what it cannot take, and what differs there then."""
-        told = arm.ask("take", path=self._values)
-        problems: list[str] = list(told["problems"])
+        problems: list[str] = list(arm.ask("take", path=self._values))
         if not problems:
             digests = arm.ask("digests")
             problems += [

@@ -87,6 +87,8 @@ class Stage:
 
     def _devices(self) -> set[str]:
         """The types of those that the calls use: of NumPy arrays, the device that was set for new tensors tells."""
+        if not self._doors:
+            return set()
         import torch
 
         cuda: Any = torch.cuda
@@ -133,20 +135,16 @@ class Stage:
         """Digests of all that the first call of each callable could reach, values and generators."""
         return [door.start for door in self._doors]
 
-    def take(self, path: str) -> dict[str, Any]:
-        """Takes the values of a file in the place of its own.  Returns what cannot be taken, what is there beyond it,
-        and the digests of what is there then."""
+    def take(self, path: str) -> list[str]:
+        """Takes the values of a file in the place of its own.  Returns what cannot be taken."""
         problems: list[str] = []
-        extra: list[str] = []
         given = _load(path)
         for door, its in zip(self._doors, given, strict=False):
             for memento, values in zip(self._mementos_of(door), its["values"], strict=False):
-                cannot, more = memento.take_over(values)
-                problems += cannot
-                extra += more
+                problems += memento.take_over(values)
             for case, rng in zip(door.cases, its["rng"], strict=False):
                 case.rng = {**case.rng, **rng}
-        return {"problems": list(dict.fromkeys(problems)), "extra": list(dict.fromkeys(extra))}
+        return list(dict.fromkeys(problems))
 
     def digests(self) -> dict[str, str]:
         """Of all values as they are when they have been put back into the program's own objects."""
@@ -254,10 +252,9 @@ class Stage:
 
     # -- runs for their time ------------------------------------------------------------------------------------
 
-    def prepare(self, how: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Gets ready for :meth:`block`: nothing is recorded any more, all is compiled anew, and runs until its time
-        is steady.  ``how`` are options of ``torch.compile`` in place of the program's own; ``{"eager": true}`` runs
-        eager.  Returns the seconds of a step, and whether it became steady."""
+    def prepare(self, eager: bool = False) -> dict[str, Any]:
+        """Gets ready for :meth:`block`: nothing is recorded any more, all is compiled anew where it is not to run
+        eager, and runs until its time is steady.  Returns the seconds of a step, and whether it became steady."""
         import torch
 
         self._stop_recording()
@@ -266,17 +263,11 @@ class Stage:
         gc.collect()
         # What is there stays: looking at it again before each block would take longer than the block.
         gc.freeze()
-        self._eager = bool(how and how.get("eager"))
-        rows: list[list[_Step]] = []
-        for door in self._doors:
-            call = (
-                door.compiled
-                if how is None
-                else door.original
-                if self._eager
-                else self._capture.compile(door.original, how)[0]
-            )
-            rows.append([self._step(door, case, call) for case in door.cases])
+        self._eager = eager
+        rows = [
+            [self._step(door, case, door.original if eager else door.compiled) for case in door.cases]
+            for door in self._doors
+        ]
         longest = max(map(len, rows))
         self._steps = [[row[at % len(row)] for row in rows] for at in range(longest)]
         modes = [step.case.modes for row in rows for step in row]

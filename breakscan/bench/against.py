@@ -72,8 +72,8 @@ class Against:
             choices = Choices(cuda="cuda" in self.about["devices"], **second.ask("choices"))
             meant = second.ask("meant", hows=[dict(how) for how in plan(choices)])
             self._see_whether_it_repeats(second)
-            self._seconds = self._arm.ask("prepare", how={"eager": True})["seconds"]
-            second.ask("prepare", how={"eager": True})
+            self._seconds = self._arm.ask("prepare", eager=True)["seconds"]
+            second.ask("prepare", eager=True)
             times = measure.interleave({"eager": self._arm, "same": second}, self._seconds, LONGEST)
             self.same = measure.ratio([times["eager"]], times["same"])
             self._steps = times["eager"] + times["same"]
@@ -111,6 +111,11 @@ class Against:
     def unlike(self, arm: Arm) -> list[Difference]:
         """What the compiled results of an arm, written already, differ in from eager ones."""
         return self._reference.differences(self._reference.compiled(arm)) if self._repeats else []
+
+    def note(self, what: str) -> None:
+        """What the reader must know, once."""
+        if what not in self.notes:
+            self.notes.append(what)
 
     def _see_whether_it_repeats(self, second: Arm) -> None:
         problems = self._reference.unrepeatable(second)

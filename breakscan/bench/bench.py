@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import platform
 import shutil
 import signal
 import tempfile
@@ -12,9 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from breakscan import __version__
 from breakscan.arms.arm import Program
-from breakscan.arms.captured import notes_of
+from breakscan.arms.captured import environment_of, notes_of
 from breakscan.bench.against import Against, EagerLost
 from breakscan.bench.best import best_of, write_for
 from breakscan.bench.flags import flags_for
@@ -145,7 +143,7 @@ class _Work:
         asked = bool(self.program.requests.compile)
         return Bench(
             argv=self.program.argv,
-            environment=self._environment(),
+            environment=environment_of(about, self.device),
             callables=callables,
             rows=(*self.rows, *left),
             eager=self.against.eager,
@@ -156,16 +154,6 @@ class _Work:
             as_fast=tuple(row.label for row in as_fast),
             write=write_for(best, callables, asked) if best else None,
         )
-
-    def _environment(self) -> dict[str, str]:
-        about = self.against.about
-        return {
-            "breakscan": __version__,
-            "torch": str(about.get("torch")),
-            "python": platform.python_version(),
-            "device": self.device or ", ".join(about.get("devices", ())) or "cpu",
-            "machine": platform.machine(),
-        }
 
 
 @contextlib.contextmanager

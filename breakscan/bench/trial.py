@@ -98,7 +98,10 @@ class Trial:
         if other:
             self._stop(Standing.FAILED, RUN_TIME, f"it makes {other}")
         if about["warm_cache"]:
-            self._say("its compiler caches are not empty: the program chooses their folder itself")
+            self._against.note(
+                "the program chooses the folder of its compiler caches itself, and they are not empty: the seconds of "
+                "compiling, and after how many calls it pays, are too small"
+            )
 
     def _explain(self, arm: Arm, told: Mapping[str, Any]) -> None:
         """What was recorded, of failed runs as well."""

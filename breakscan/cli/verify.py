@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 import click
 
-from breakscan.arms.arm import CALLS, ArmError, Program
+from breakscan.arms.arm import ArmError
 from breakscan.arms.captured import NothingToMeasure
+from breakscan.arms.settings import SettingError
 from breakscan.cli.failures import INTERRUPTED
+from breakscan.cli.measuring import NotMeasured, measuring_options, program_of, say
 from breakscan.cli.output import report_stream
-from breakscan.cli.request_options import asked_for
 from breakscan.cli.selection_options import words
 from breakscan.config import load_settings
 from breakscan.repair.plan import Wanted
@@ -21,14 +21,13 @@ from breakscan.reports.verify_formats import FORMATS, write_verification
 from breakscan.rulebook.document import nearest
 from breakscan.runtime.requests_file import BACKEND
 from breakscan.verify.patch import PatchError, patched_files
-from breakscan.verify.plan import Candidate, SettingError, of_patch, of_settings
+from breakscan.verify.plan import Candidate, of_patch, of_settings
 from breakscan.verify.proof import Standing, Verification
 from breakscan.verify.verify import Question
 from breakscan.verify.verify import verify as prove
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.option("-m", "as_module", is_flag=True, help="PROGRAM is the name of a module, as for python -m.")
 @click.option(
     "--rewrite",
     "ids",
@@ -47,19 +46,8 @@ from breakscan.verify.verify import verify as prove
     "--config", "settings", metavar="KEY=VALUE", multiple=True, help="Verify this setting of torch.compile instead."
 )
 @click.option("--apply", is_flag=True, help="Write the rewrites that are accepted into your files.")
-@click.option("--calls", type=click.IntRange(min=1), default=CALLS, help=f"Calls that are captured.  [{CALLS}]")
-@click.option(
-    "--compile",
-    "compile_",
-    multiple=True,
-    metavar="MODULE:NAME",
-    help="Compile this function, class (its forward) or module once it is defined; :NAME is the script's.",
-)
 @click.option("--compile-backend", default=BACKEND, metavar="NAME", help=f"The backend of --compile.  [{BACKEND}]")
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="terminal", help="How to report.  [terminal]")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the report to this file.")
-@click.argument("program")
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@measuring_options(FORMATS)
 def verify(
     as_module: bool,
     ids: tuple[str, ...] | None,
@@ -86,11 +74,8 @@ def verify(
     Exits with 0 where no change is rejected, 1 where one is, 2 where the program could not be measured, 130 where it
     was interrupted: the report tells of what was proved until then.
     """
-    if not as_module and not os.path.exists(program):
-        raise click.UsageError(f"there is no file {program!r}; a module takes -m")
     if patch is not None and settings:
         raise click.UsageError("--patch and --config are verified one at a time")
-    argv = (*(["-m"] if as_module else []), program, *arguments)
     candidate = _candidate(patch, settings)
     if apply and settings:
         raise click.UsageError("--apply cannot write a setting: set it in your program")
@@ -101,13 +86,11 @@ def verify(
         candidate,
         apply,
     )
-    requests = asked_for(argv, False, compile_, compile_backend)
     try:
-        verification = prove(Program(argv, requests, calls), question, _say)
+        verification = prove(program_of(as_module, program, arguments, calls, compile_, compile_backend), question, say)
     except (ArmError, NothingToMeasure) as error:
-        _say("")
-        raise _Failure(str(error)) from error
-    _say("")
+        raise NotMeasured(str(error)) from error
+    say("")
     with report_stream(output) as stream:
         write_verification(format_, verification, stream)
     sys.exit(_status(verification))
@@ -137,18 +120,6 @@ def _told_apart(ids: tuple[str, ...] | None) -> tuple[list[str], tuple[str, ...]
             message = f"there is no rewrite {one!r}{nearest(one, rewrite_ids())}"
             raise click.BadParameter(message, param_hint="--rewrite")
     return rewrites, rules or None
-
-
-def _say(what: str) -> None:
-    """On a terminal, in place of what was said before."""
-    if sys.stderr.isatty():
-        print(f"\r\033[K{what}", end="", file=sys.stderr, flush=True)
-    elif what:
-        print(f"breakscan: {what}", file=sys.stderr, flush=True)
-
-
-class _Failure(click.ClickException):
-    exit_code = 2
 
 
 def _status(verification: Verification) -> int:

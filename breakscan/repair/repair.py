@@ -41,9 +41,26 @@ def repair_paths(
 
     ``jobs`` is the number of processes, by default one a core; ``errors`` are those that are known already.
     """
+    found = check_paths(files, settings, on_progress=progress.checked if progress else None, jobs=jobs)
+    return repair_found(found, settings, wanted, progress, jobs=jobs, errors=errors)
+
+
+def repair_found(
+    found: CheckResult,
+    settings: Settings,
+    wanted: Wanted,
+    progress: Progress | None = None,
+    *,
+    jobs: int | None = None,
+    errors: Sequence[SourceError] = (),
+) -> Repair:
+    """As :func:`repair_paths`, of files that have been checked.  Where only some places are wanted, the repairs are
+    those of their files."""
     progress = progress or Progress()
-    found = check_paths(files, settings, on_progress=progress.checked, jobs=jobs)
     roots = roots_of(found)
+    if wanted.places is not None:
+        files = {Path(os.path.abspath(path)) for path, *_ in wanted.places}
+        roots = {path: of for path, of in roots.items() if path in files}
     tasks = [(path, tuple(sorted(of))) for path, of in sorted(roots.items())]
     repairs: list[FileRepair] = []
     for done, repair in enumerate(_repairs(tasks, settings, wanted, jobs), 1):

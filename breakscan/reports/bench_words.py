@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from breakscan.arms.measure import LEAST, Ratio
+from breakscan.arms.measure import LEAST
 from breakscan.bench.result import OWN, Bench, Problem, Row, Standing
 from breakscan.reports.price_words import duration
 from breakscan.reports.printable import visible
+from breakscan.reports.ratio_words import interval, number, ratio_words
 from breakscan.reports.wording import counted, sentence
 
 STAGES = {"dynamo": "Dynamo", "aot_autograd": "AOTAutograd", "inductor": "Inductor"}
@@ -20,19 +21,9 @@ TITLES = ("way", "breaks", "kernels", "compile", "step", "× eager", "pays after
 """Of the table; the cells behind the first are those of :func:`cells`."""
 
 
-def number(value: float) -> str:
-    """A ratio, to the hundredth where it is small."""
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}"
-
-
 def calls_words(count: int) -> str:
     """``2,310 calls``."""
     return f"{count:,} {'call' if count == 1 else 'calls'}"
-
-
-def ratio_words(ratio: Ratio) -> str:
-    """``3.10 [3.04, 3.17]``."""
-    return f"{number(ratio.median)} [{number(ratio.low)}, {number(ratio.high)}]"
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -77,7 +68,7 @@ def headline(bench: Bench) -> str:
     if bench.eager is None:
         said = "Nothing was measured"
     elif row is not None and row.ratio is not None:
-        said = f"Fastest: {visible(row.label)}, {number(row.ratio.median)}× eager {_interval(row.ratio)}"
+        said = f"Fastest: {visible(row.label)}, {number(row.ratio.median)}× eager {interval(row.ratio)}"
     elif any(row.ratio is not None for row in bench.rows):
         said = "Nothing is faster than eager here"
     else:
@@ -154,7 +145,7 @@ def _why_not(bench: Bench) -> list[str]:
     nearest = max(timed, key=_median)
     assert nearest.ratio is not None
     said = [
-        f"The nearest is {visible(nearest.label)}, {number(nearest.ratio.median)}× eager {_interval(nearest.ratio)}."
+        f"The nearest is {visible(nearest.label)}, {number(nearest.ratio.median)}× eager {interval(nearest.ratio)}."
     ]
     step = bench.eager.step_seconds
     entering = next((row for row in timed if row.label == ENTERING), None)
@@ -202,10 +193,6 @@ def _left(row: Row | None) -> list[str]:
 
 def _stage_words(problem: Problem) -> str:
     return {"run time": "at run time"}.get(problem.stage, f"in {problem.stage}")
-
-
-def _interval(ratio: Ratio) -> str:
-    return f"[{number(ratio.low)}, {number(ratio.high)}]"
 
 
 def _median(row: Row) -> float:

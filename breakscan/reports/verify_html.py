@@ -24,6 +24,7 @@ from breakscan.reports.verify_words import (
     ending_words,
     facts,
     headline,
+    remarks,
     verdict_words,
 )
 from breakscan.reports.wording import sentence
@@ -106,7 +107,7 @@ def _table(proofs: Sequence[Proof]) -> str:
 
 
 def _details(proof: Proof) -> str:
-    listed = [*proof.reasons, *([f"not safe: {proof.difference}"] if proof.difference else [])]
+    listed = [*proof.reasons, *remarks(proof)]
     listed += [f"{name}: {text}" for name, text in facts(proof)]
     items = "".join(f"<li>{escaped(item)}</li>" for item in listed)
     parts = [f"<details><summary>{escaped(proof.label)}</summary><ul>{items}</ul>"]

@@ -54,6 +54,7 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "difference": proof.difference,
         "breaks_there": proof.breaks_there,
         "revealed": list(proof.revealed),
+        "unrun": list(proof.unrun),
         "outputs_equal": proof.outputs_equal,
         "breaks": both(lambda metrics: metrics.breaks),
         "recompiles": both(lambda metrics: metrics.recompiles),

@@ -13,6 +13,7 @@ from breakscan.reports.verify_words import (
     ending_words,
     facts,
     headline,
+    remarks,
     verdict_words,
 )
 from breakscan.reports.wording import sentence
@@ -57,8 +58,7 @@ def _table(verification: Verification) -> str:
 def _details(proof: Proof) -> str:
     said = [f"<details><summary>{prose(visible(proof.label))}</summary>\n"]
     said += [f"- {prose(visible(reason))}" for reason in proof.reasons]
-    if proof.difference:
-        said.append(f"- not safe: {prose(visible(proof.difference))}")
+    said += [f"- {prose(visible(remark))}" for remark in remarks(proof)]
     said += [f"- {prose(name)}: {prose(text)}" for name, text in facts(proof)]
     if proof.diff and _FENCE not in proof.diff:
         said.append(f"\n{_FENCE}diff\n{proof.diff.rstrip()}\n{_FENCE}")

@@ -16,6 +16,7 @@ from breakscan.reports.verify_words import (
     cells,
     ending_words,
     headline,
+    remarks,
     verdict_words,
 )
 from breakscan.reports.wording import counted, sentence
@@ -72,16 +73,7 @@ def _more(proof: Proof) -> list[str]:
     said = [sentence(f"Also {visible(reason)}") for reason in proof.reasons[1:MOST_REASONS]]
     if len(proof.reasons) > MOST_REASONS:
         said.append(f"{len(proof.reasons) - MOST_REASONS} more reasons are in --format json.")
-    if proof.standing is not Standing.REJECTED and not proof.breaks_there:
-        said.append("No break was recorded there in this run: one before it may hide it, or the compiler takes it.")
-    # Of the whole set, its members have told.
-    if proof.standing is not Standing.REJECTED and proof.revealed:
-        said.append(
-            f"The compiler gets further with it, and breaks the graph there: {', '.join(map(visible, proof.revealed))}."
-        )
-    if proof.difference and proof.standing is not Standing.REJECTED and not proof.members:
-        said.append(sentence(f"Not safe: {visible(proof.difference)}"))
-    return said
+    return [*said, *map(visible, remarks(proof))]
 
 
 def _left(verification: Verification) -> list[str]:

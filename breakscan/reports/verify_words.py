@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from breakscan.arms.measure import Ratio
 from breakscan.reports.price_words import UNITS
 from breakscan.reports.printable import visible
-from breakscan.reports.wording import counted
+from breakscan.reports.ratio_words import interval, number, ratio_words
+from breakscan.reports.wording import counted, sentence
 from breakscan.verify.proof import Metrics, Proof, Standing, Verification
 
 NOISY = 1.1
@@ -24,17 +24,7 @@ def verdict_words(proof: Proof) -> str:
     if proof.standing is Standing.ACCEPTED:
         return f"equal, {number(ratio.median)}× faster {interval(ratio)}"
     word = "slower" if proof.slower else "no faster"
-    return f"equal, {word} ({number(ratio.median)} {interval(ratio)})"
-
-
-def number(value: float) -> str:
-    """A ratio, to the hundredth where it is small."""
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}"
-
-
-def interval(ratio: Ratio) -> str:
-    """``[4.71, 5.12]``."""
-    return f"[{number(ratio.low)}, {number(ratio.high)}]"
+    return f"equal, {word} ({ratio_words(ratio)})"
 
 
 def from_to(before: object, after: object) -> str:
@@ -99,6 +89,24 @@ def facts(proof: Proof) -> list[tuple[str, str]]:
     return [(name, text) for name, text in told if text not in ("", "0")]
 
 
+def remarks(proof: Proof) -> list[str]:
+    """What the reader must know of a change that is not rejected, in sentences."""
+    if proof.standing is Standing.REJECTED:
+        return []
+    said = []
+    if not proof.breaks_there:
+        said.append("No break was recorded there in this run: one before it may hide it, or the compiler takes it.")
+    if proof.revealed:
+        said.append(f"The compiler gets further with it, and breaks the graph there: {', '.join(proof.revealed)}.")
+    # Of several changes together, each has told.
+    if proof.unrun and not proof.members:
+        rest = f" (and {len(proof.unrun) - 1} more)" if proof.unrun[1:] else ""
+        said.append(f"Not proved, as the calls do not run it: {proof.unrun[0]}{rest}")
+    if proof.difference and not proof.members:
+        said.append(sentence(f"Not safe: {proof.difference}"))
+    return said
+
+
 def headline(verification: Verification) -> str:
     """The first line: how many changes hold."""
     proofs = [proof for proof in verification.proofs if not proof.members] or list(verification.proofs)
@@ -131,7 +139,7 @@ def basis_words(verification: Verification) -> list[str]:
     if verification.same is not None:
         same = verification.same
         said.append(
-            f"Two processes of the program as it is differ by {number(same.median)} {interval(same)}: what lies within "
+            f"Two processes of the program as it is differ by {ratio_words(same)}: what lies within "
             "that, or below 1.02, counts as no faster."
         )
         if max(same.high, 1 / same.low) > NOISY:

@@ -7,36 +7,52 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """``statements`` of the new text are new or other than before, ``ran`` of them were executed.  ``in_functions``
-    says that one of them at least stands in a function, so that it can run while a call does."""
+    says that one of them at least stands in a function, so that it can run while a call does.  ``unrun`` are the first
+    lines of those in functions that were not executed; what has only moved, or stands under a test of whether it is
+    being compiled, is not among them."""
 
     statements: int
     ran: int
     in_functions: bool
+    unrun: tuple[str, ...]
 
 
 def evidence(before: str, after: str, executed: Collection[int]) -> Evidence:
     """Of a file with these texts, of whose new text these lines were executed.  Raises SyntaxError."""
     changed = _changed_lines(before, after)
     spans = [span for span in _spans(ast.parse(after)) if not changed.isdisjoint(range(span.first, span.last + 1))]
+    known = {span.code for span in _spans(ast.parse(before))}
     # A statement of several lines is told by its first; where it lies within another, by the inner one.
     inner = [span for span in spans if not any(other is not span and span.holds(other) for other in spans)]
     lines = set(executed)
-    ran = sum(not lines.isdisjoint(range(span.first, span.proof + 1)) for span in inner)
-    return Evidence(len(inner), ran, any(span.in_function for span in inner))
+    unrun = [span for span in inner if lines.isdisjoint(range(span.first, span.proof + 1))]
+    texts = after.split("\n")
+    new = [span for span in unrun if span.in_function and not span.compiler_only and span.code not in known]
+    return Evidence(
+        len(inner),
+        len(inner) - len(unrun),
+        any(span.in_function for span in inner),
+        tuple(texts[span.first - 1].strip() for span in new),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """The lines of a statement's own text; executed lines up to ``proof`` show that it ran."""
+    """The lines of a statement's own text; executed lines up to ``proof`` show that it ran.  ``code`` is the same for
+    statements that differ in their place and comments alone."""
 
     first: int
     last: int
     proof: int
     in_function: bool
+    compiler_only: bool
+    code: str
 
     def holds(self, other: _Span) -> bool:
         return self.first <= other.first and other.last <= self.last
@@ -54,22 +70,27 @@ def _changed_lines(before: str, after: str) -> set[int]:
     return found
 
 
-def _spans(node: ast.AST, in_function: bool = False) -> Iterator[_Span]:
+def _spans(node: ast.AST, in_function: bool = False, compiler_only: bool = False) -> Iterator[_Span]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.stmt):
-            yield _span(child, in_function)
-        inside = in_function or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
-        yield from _spans(child, inside)
+            first, last, proof = _lines(child)
+            is_function = isinstance(child, FUNCTIONS)
+            yield _Span(first, last, proof, in_function or is_function, compiler_only, ast.dump(child))
+        asks = isinstance(child, ast.If) and any(
+            isinstance(one, ast.Attribute | ast.Name) and ast.unparse(one).endswith("_compiling")
+            for one in ast.walk(child.test)
+        )
+        yield from _spans(child, in_function or isinstance(child, FUNCTIONS), compiler_only or asks)
 
 
-def _span(statement: ast.stmt, in_function: bool) -> _Span:
+def _lines(statement: ast.stmt) -> tuple[int, int, int]:
     last = statement.end_lineno or statement.lineno
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    if isinstance(statement, FUNCTIONS):
         # Decorators and signature take effect where the body runs.
         first = min([statement.lineno, *(one.lineno for one in statement.decorator_list)])
-        return _Span(first, statement.body[0].lineno - 1, last, True)
+        return first, statement.body[0].lineno - 1, last
     body = getattr(statement, "body", None)
     if body:
         head = max(statement.lineno, body[0].lineno - 1)
-        return _Span(statement.lineno, head, head, in_function)
-    return _Span(statement.lineno, last, last, in_function)
+        return statement.lineno, head, head
+    return statement.lineno, last, last

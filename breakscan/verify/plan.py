@@ -5,16 +5,17 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from breakscan.analysis.check import check_paths
 from breakscan.arms.arm import Change
-from breakscan.arms.settings import SettingError as SettingError
 from breakscan.arms.settings import settings_of
 from breakscan.config import Settings
-from breakscan.findings import Finding, Site
+from breakscan.findings import CheckResult, Finding, Site
 from breakscan.repair.plan import LAST_RESORTS, Wanted, place_of
-from breakscan.repair.repair import repair_paths
+from breakscan.repair.repair import repair_found
 from breakscan.repair.result import Applied, Repair
 from breakscan.verify.patch import Patched
 
@@ -52,7 +53,7 @@ class Planned:
     declined: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rewrites:
     """Plans rewrites of files, given by absolute paths."""
 
@@ -115,7 +116,11 @@ class Rewrites:
         return {str(file.path): (file.before, file.after) for file in repair.files if file.changed}
 
     def _repair(self, wanted: Wanted) -> Repair:
-        return repair_paths(self.files, self.settings, wanted, jobs=1)
+        return repair_found(self._found, self.settings, wanted, jobs=1)
+
+    @cached_property
+    def _found(self) -> CheckResult:
+        return check_paths(self.files, self.settings, jobs=1)
 
 
 def _merged(one: Candidate, other: Candidate) -> Candidate:

@@ -84,6 +84,8 @@ class Proof:
     another break."""
     revealed: tuple[str, ...] = ()
     """Where it breaks the graph with the change, and did not without."""
+    unrun: tuple[str, ...] = ()
+    """Lines of the change that the captured calls do not execute: nothing is proved of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,9 +187,10 @@ class Referee:
         self._require_same_start(arm, about, reasons)
         self._say(f"{candidate.label}: compiling")
         seen = self._compile(arm, candidate)
-        proof = replace(proof, after=seen.metrics, revealed=tuple(self._revealed(seen, candidate)))
-        self._require_equal(arm, candidate, about, reasons)
-        self._require_fewer_breaks(seen, candidate, reasons)
+        maps = _line_maps(candidate)
+        proof = replace(proof, after=seen.metrics, revealed=tuple(self._revealed(seen, maps)))
+        proof = replace(proof, unrun=self._require_equal(arm, candidate, about, reasons))
+        self._require_fewer_breaks(seen, candidate, maps, proof.revealed, reasons)
         if reasons.found:
             return proof
         self._say(f"{candidate.label}: timing")
@@ -231,15 +232,20 @@ class Referee:
         if others:
             raise _Rejected
 
-    def _require_equal(self, arm: Arm, candidate: Candidate, about: Mapping[str, Any], reasons: _Reasons) -> None:
+    def _require_equal(
+        self, arm: Arm, candidate: Candidate, about: Mapping[str, Any], reasons: _Reasons
+    ) -> tuple[str, ...]:
+        """Returns the lines of the change that did not run."""
         path = str(arm.folder / "eager.pt")
         told = arm.ask("eager", path=path, watched=list(candidate.texts))
+        unrun: list[str] = []
         for name, (before, after) in candidate.texts.items():
-            found = evidence(before, after, told["lines"][name])
+            found = evidence(before, after, {*told["lines"][name], *about["ran"].get(name, ())})
             if not found.statements:
                 reasons.stop("it changes no code")
-            if found.in_functions and not found.ran and not evidence(before, after, about["ran"].get(name, ())).ran:
+            if found.in_functions and not found.ran:
                 reasons.stop("the rewritten code did not run: none of its changed lines was executed")
+            unrun += found.unrun
         unequal = differences(self._reference.eager, load_outcomes(path), self._reference.double, strict=True)
         for difference in unequal:
             reasons.add(f"eager, {difference.text}")
@@ -256,10 +262,17 @@ class Referee:
         for difference in compiled_differs:
             reasons.add(f"compiled, {difference.text}")
         reasons.equal = not unequal and not compiled_differs
+        return tuple(unrun)
 
-    def _require_fewer_breaks(self, seen: _Seen, candidate: Candidate, reasons: _Reasons) -> None:
+    def _require_fewer_breaks(
+        self,
+        seen: _Seen,
+        candidate: Candidate,
+        maps: Mapping[str, LineMap],
+        revealed: Sequence[str],
+        reasons: _Reasons,
+    ) -> None:
         before, after = self.seen.metrics, seen.metrics
-        maps = _line_maps(candidate)
         for target in candidate.targets:
             if any(_still_there(site.site, target, maps) for site in seen.explanation.breaks):
                 reasons.add(f"the break at {target.path}:{target.line} is still there")
@@ -270,7 +283,6 @@ class Referee:
             )
         # Where a function is compiled that was given up, breaks come to light that were hidden: its time will tell.
         if after.breaks > before.breaks and after.eager_frames >= before.eager_frames:
-            revealed = self._revealed(seen, candidate)
             also = f": now at {_listed(revealed)}, too" if revealed else ""
             reasons.add(f"it breaks the graph {after.breaks} times, not {before.breaks}{also}")
         if after.eager_frames > before.eager_frames:
@@ -280,10 +292,9 @@ class Referee:
             cause = next((one.subject for one in seen.explanation.recompiles), "")
             reasons.add(f"it is compiled {new} more {'time' if new == 1 else 'times'} ({cause} changes)")
 
-    def _revealed(self, seen: _Seen, candidate: Candidate) -> list[str]:
+    def _revealed(self, seen: _Seen, maps: Mapping[str, LineMap]) -> list[str]:
         """Where it breaks and did not before, as places in the files as they are: often what another break has
         hidden."""
-        maps = _line_maps(candidate)
         was = [site.site for site in self.seen.explanation.breaks]
         return [
             f"{one.site.path}:{_line_before(one.site, maps)}"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import platform
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from breakscan import __version__
 from breakscan.arms.arm import Program
-from breakscan.arms.captured import notes_of
+from breakscan.arms.captured import environment_of, notes_of
 from breakscan.arms.compare import TOLERANCES
 from breakscan.config import Settings
 from breakscan.findings import Origin, SourceError
@@ -81,7 +79,7 @@ class _Work:
         about = self.referee.about
         return Verification(
             argv=self.program.argv,
-            environment=_environment(self.referee),
+            environment=environment_of(about, self.referee.seen.explanation.device),
             callables={one["name"]: one["calls"] for one in about["callables"]},
             proofs=self._proofs_with_launches(),
             same=self.referee.same,
@@ -208,13 +206,3 @@ def _write_file(path: str, before: str, after: str) -> SourceError | None:
     except SourceProblem as problem:
         return problem.error
     return None
-
-
-def _environment(referee: Referee) -> dict[str, str]:
-    return {
-        "breakscan": __version__,
-        "torch": str(referee.about["torch"]),
-        "python": platform.python_version(),
-        "device": referee.seen.explanation.device or "cpu",
-        "machine": platform.machine(),
-    }

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from breakscan.arms.settings import SettingError
 from breakscan.config import load_settings
 from breakscan.findings import Site
 from breakscan.repair.plan import Wanted
-from breakscan.verify.plan import Rewrites, SettingError, diff_of, of_settings
+from breakscan.verify.plan import Rewrites, diff_of, of_settings
 
 TEXT = """\
 import torch

@@ -108,5 +108,23 @@ def test_evidence_that_changed_code_ran(old: str, new: str, executed: set[int], 
     assert found.statements
 
 
+GUARDED = """\
+def f(x):
+    if x.dtype == half:
+        y = where(x > 0, x, 0)
+    if not torch.compiler.is_compiling():
+        check(x)
+    else:
+        assert_async(x)
+    return y
+"""
+
+
+def test_new_lines_that_did_not_run_are_told() -> None:
+    before = "def f(x):\n    check(x)\n    if x.dtype == half and x.any():\n        y = x\n    return y\n"
+    assert evidence(before, GUARDED, {2, 4, 8}).unrun == ("y = where(x > 0, x, 0)",)
+    assert evidence(before, GUARDED, {2, 3, 4, 8}).unrun == ()
+
+
 def test_a_comment_is_no_code() -> None:
     assert evidence(CODE, CODE.replace("import os\n\n", "import os\n# a comment\n"), {1}).statements == 0

@@ -1,0 +1,76 @@
+"""What ``verify`` and ``bench`` share: the options that say what is run and how it is reported, and what is said while
+it is measured."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from breakscan.arms.arm import CALLS, Program
+from breakscan.cli.failures import FAILED
+from breakscan.cli.request_options import asked_for
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class NotMeasured(click.ClickException):
+    """The program could not be measured.  Says why."""
+
+    exit_code = FAILED
+
+    def show(self, file: Any = None) -> None:
+        say("")
+        super().show(file)
+
+
+def measuring_options(formats: Sequence[str]) -> Callable[[F], F]:
+    """Adds the options and arguments to a command."""
+    options = (
+        click.argument("arguments", nargs=-1, type=click.UNPROCESSED),
+        click.argument("program"),
+        click.option(
+            "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the report to this file."
+        ),
+        click.option(
+            "--format", "format_", type=click.Choice(formats), default="terminal", help="How to report.  [terminal]"
+        ),
+        click.option(
+            "--compile",
+            "compile_",
+            multiple=True,
+            metavar="MODULE:NAME",
+            help="Compile this function, class (its forward) or module once it is defined; :NAME is the script's.",
+        ),
+        click.option("--calls", type=click.IntRange(min=1), default=CALLS, help=f"Calls that are captured.  [{CALLS}]"),
+        click.option("-m", "as_module", is_flag=True, help="PROGRAM is the name of a module, as for python -m."),
+    )
+
+    def add(command: F) -> F:
+        for option in options:
+            command = option(command)
+        return command
+
+    return add
+
+
+def program_of(
+    as_module: bool, program: str, arguments: Sequence[str], calls: int, compile_: Sequence[str], backend: str
+) -> Program:
+    """The program as the options tell it.  Raises UsageError."""
+    if not as_module and not os.path.exists(program):
+        raise click.UsageError(f"there is no file {program!r}; a module takes -m")
+    argv = (*(["-m"] if as_module else []), program, *arguments)
+    return Program(argv, asked_for(argv, False, compile_, backend), calls)
+
+
+def say(what: str) -> None:
+    """Tells what goes on, on standard error: on a terminal, in place of what was said before."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{what}", end="", file=sys.stderr, flush=True)
+    elif what:
+        print(f"breakscan: {what}", file=sys.stderr, flush=True)
