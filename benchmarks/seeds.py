@@ -28,6 +28,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from breakscan.reports.bench_words import calls_words
+
 HERE = Path(__file__).parent
 DEVICES = ("cpu", "cuda")
 BACKENDS = ("eager", "aot_eager", "cudagraphs", "inductor")
@@ -172,7 +174,7 @@ def machine(device: str) -> dict[str, Any]:
 def collected(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """What is there, by device, in the order of the seeds."""
     order = [seed.name for seed in SEEDS]
-    parts = [json.loads(path.read_text()) for path in folder.glob("c*-*.json")]
+    parts = [json.loads(path.read_text()) for path in sorted(folder.glob("c*-*.json"))]
     parts.sort(key=lambda part: order.index(part["name"]))
     return {device: mine for device in DEVICES if (mine := [part for part in parts if part["device"] == device])}
 
@@ -191,6 +193,8 @@ def say(words: str) -> None:
 
 COLUMNS = ("program", "way", "kernels", "launches", "compiling", "first call", "step", "times as fast", "pays after")
 
+EPOCHS = ("program", "way", "first epoch", "epoch", "eager in turns with it", "less time an epoch")
+
 
 def tables(told: Mapping[str, list[dict[str, Any]]]) -> str:
     """Markdown, a table a machine."""
@@ -204,7 +208,7 @@ def tables(told: Mapping[str, list[dict[str, Any]]]) -> str:
             lines += [machine, "", *table(columns, cells), ""]
         epochs = [row for part in parts for row in epoch_rows(part)]
         if epochs:
-            lines += [*table(["program", "way", "first epoch", "epoch", "less time an epoch"], epochs), ""]
+            lines += [*table(list(EPOCHS), epochs), ""]
     return "\n".join(lines)
 
 
@@ -266,7 +270,7 @@ def cells_of(way: Mapping[str, Any]) -> dict[str, str]:
         "first call": duration(way["first_call_seconds"]),
         "step": duration(way["step_seconds"]),
         "times as fast": interval(way["ratio"]) if way["ratio"] else "",
-        "pays after": f"{way['pays_after_calls']:,} calls" if way["pays_after_calls"] else "",
+        "pays after": calls_words(way["pays_after_calls"]) if way["pays_after_calls"] else "",
     }
     if way["standing"] != "measured":
         problem = way["problem"]
@@ -278,18 +282,21 @@ def cells_of(way: Mapping[str, Any]) -> dict[str, str]:
 
 
 def epoch_rows(part: Mapping[str, Any]) -> list[list[str]]:
-    """Derived: so many steps, of which in the first epoch one is the first call."""
+    """Derived: so many steps, of which in the first epoch one is the first call.  Each way was timed in turns with
+    eager steps, which were not always equally fast."""
     bench = part.get("bench")
     if not part["batch"] or not bench or not bench["eager"]:
         return []
     steps = -(-IMAGES // part["batch"])
-    eager = bench["eager"]["step_seconds"]
     found = []
     for way, one in [("eager", bench["eager"]), *((label(one), one) for one in bench["ways"])]:
-        step = one["step_seconds"]
+        step, ratio = one["step_seconds"], one.get("ratio")
         if step:
             first = (steps - 1) * step + one["first_call_seconds"]
-            found.append([part["name"], way, f"{first:.0f} s", f"{steps * step:.1f} s", f"{1 - step / eager:.0%}"])
+            eager, less = (
+                (f"{steps * step * ratio['median']:.1f} s", f"{1 - 1 / ratio['median']:.0%}") if ratio else ("", "")
+            )
+            found.append([part["name"], way, f"{first:.0f} s", f"{steps * step:.1f} s", eager, less])
     return found
 
 

@@ -17,13 +17,17 @@ ENTERING = 'backend="eager"'
 _WORTH_SAYING = 0.1
 """The part of a step, or of the time spent compiling, below which nothing is said of it."""
 
+_DRIFT = 1.25
+"""How many times as long eager steps may take beside one way as beside another before the report says so."""
+
 TITLES = ("way", "breaks", "kernels", "compile", "step", "× eager", "pays after")
 """Of the table; the cells behind the first are those of :func:`cells`."""
 
 
 def calls_words(count: int) -> str:
-    """``2,310 calls``."""
-    return f"{count:,} {'call' if count == 1 else 'calls'}"
+    """``2,300 calls``: two digits, as a further run of the same program tells up to a quarter more or less."""
+    rounded = round(count, 2 - len(str(count)))
+    return f"{rounded:,} {'call' if rounded == 1 else 'calls'}"
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -104,6 +108,13 @@ def basis_words(bench: Bench) -> list[str]:
         said.append(
             f"Two eager processes differ by {ratio_words(bench.same)}: what lies within that, or below {LEAST}, counts "
             "as no faster."
+        )
+    beside = [row.step_seconds * row.ratio.median for row in bench.rows if row.step_seconds and row.ratio]
+    if beside and max(beside) > _DRIFT * min(beside):
+        said.append(
+            f"The machine was not always equally fast: an eager step took from {duration(min(beside))} to "
+            f"{duration(max(beside))}. Ratios hold, as each way was timed in turns with eager steps; the steps of two "
+            "rows cannot be compared."
         )
     return said
 

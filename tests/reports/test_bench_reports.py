@@ -28,7 +28,7 @@ def written(format_: str, told: Bench = WHOLE) -> str:
 
 def test_the_fastest_is_named_with_its_cost_and_the_code() -> None:
     assert headline(WHOLE) == 'Fastest: mode="reduce-overhead", 3.10× eager [3.00, 3.20]'
-    assert "Compiling takes 14.0 s (Inductor 12.0 s) and pays after 2,064 calls." in verdict(WHOLE)
+    assert "Compiling takes 14.0 s (Inductor 12.0 s) and pays after 2,100 calls." in verdict(WHOLE)
     assert write_words(WHOLE) == 'Write: torch.compile(model, mode="reduce-overhead")'
     assert write_words(replace(WHOLE, write=None)) == "Your program compiles so already."
 
@@ -90,7 +90,7 @@ def test_the_terminal_report_has_a_line_a_way() -> None:
     assert lines[1].split() == ["way", "breaks", "kernels", "compile", "step", "×", "eager", "pays", "after"]
     assert lines[2].split() == ["eager", "10.0", "ms"]
     (line,) = [line for line in lines if line.startswith(' mode="reduce-overhead"')]
-    assert line.split(None, 1)[1].strip() == "0        4   14.0 s   3.2 ms  3.10 [3.00, 3.20]  2,064 calls"
+    assert line.split(None, 1)[1].strip() == "0        4   14.0 s   3.2 ms  3.10 [3.00, 3.20]  2,100 calls"
     (line,) = [line for line in lines if line.startswith(' mode="default"')]
     assert line.endswith("same as program's own")
 
@@ -118,3 +118,10 @@ def test_foreign_text_steers_nothing(format_: str) -> None:
     told = written(format_)
     assert "\x1b" not in told
     assert "\u202e" not in told
+
+
+def test_a_machine_that_changed_its_speed_is_told() -> None:
+    assert "equally fast" not in written("terminal")
+    slow = replace(FASTEST, step_seconds=14e-3 / 3.1)
+    told = " ".join(written("terminal", bench(OWN_ROW, slow)).split())
+    assert "The machine was not always equally fast: an eager step took from 10.0 ms to 14.0 ms." in told

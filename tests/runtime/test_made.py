@@ -435,6 +435,12 @@ def test_very_long_code_says_that_it_is_cut() -> None:
     assert len(short) < LONGEST
     assert "characters are left out of the recording" in short
     assert list(kernel_calls(short)) == list(kernel_calls(code))
+    fragments = code.replace("# Graph fragment:\n", "# Graph fragment:\n" + "#   %x : Tensor\n" * (LONGEST // 10), 1)
+    assert list(kernel_calls(shortened(fragments))) == list(kernel_calls(code))
+    commented = code.replace("# Graph fragment:\n", "# words\n" * LONGEST, 1)
+    assert phase_of(shortened(commented)) == phase_of(code)
+    kernels = [(call.kernel, call.kind) for call in kernel_calls(code)]
+    assert [(call.kernel, call.kind) for call in kernel_calls(shortened(commented))] == kernels
     hopeless = "x = 1\n" * LONGEST
     assert len(shortened(hopeless)) < LONGEST + 100
     assert shortened(hopeless).endswith("characters are left out of the recording\n")

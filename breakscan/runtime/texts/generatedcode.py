@@ -10,6 +10,9 @@ LONGEST = 400_000
 
 _HEAD = re.compile(r"^# AOT ID: \['(?P<number>\d+)_(?P<phase>forward|backward|inference)'\]", re.M)
 _BODY = re.compile(r"(r?''')(.*?)'''", re.S)
+_FRAGMENT = re.compile(r"^ *#   %.*\n", re.M)
+"""A line of the graph of which a kernel does the work, in the comment above it: of large models the most of all."""
+_COMMENT = re.compile(r"^ *#(?! AOT ID).*\n", re.M)
 
 
 def phase_of(code: str) -> str | None:
@@ -25,7 +28,7 @@ def number_of(code: str) -> int:
 
 def shortened(code: str) -> str:
     """The code, of which a recording keeps no more than :data:`LONGEST` characters.  The sources of kernels are left
-    out first, the longest first; without them the code still says which kernels are called."""
+    out first, the longest first, then comments; without them the code still says which kernels are called."""
     excess = len(code) - LONGEST
     if excess <= 0:
         return code
@@ -33,6 +36,9 @@ def shortened(code: str) -> str:
         if excess > 0:
             shortest, excess = length, excess - length
     code = _BODY.sub(lambda found: _left_out(found) if len(found[2]) >= shortest else found[0], code)
+    for comment in (_FRAGMENT, _COMMENT):
+        if len(code) > LONGEST:
+            code = comment.sub("", code)
     if len(code) > LONGEST:
         code = f"{code[:LONGEST]}\n# {len(code) - LONGEST:,} characters are left out of the recording\n"
     return code
