@@ -27,6 +27,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from breakscan.arms.arm import ALLOCATOR
+
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "by_hand_programs"
 NAMES = ("gates", "gpt", "colours")
@@ -115,14 +117,16 @@ def _myself(*words: str) -> list[str]:
 
 
 def _json(command: list[str]) -> Any:
-    """What a command prints, run with empty compiler caches."""
+    """What a command prints, run with empty compiler caches, and glibc's allocator as bench sets it."""
     with tempfile.TemporaryDirectory() as folder:
-        caches = {
+        env = {
+            **ALLOCATOR,
+            **os.environ,
             "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
             "TRITON_CACHE_DIR": f"{folder}/triton",
             "PYTHONPATH": os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")]),
         }
-        done = subprocess.run(command, stdout=subprocess.PIPE, env={**os.environ, **caches}, text=True, check=True)
+        done = subprocess.run(command, stdout=subprocess.PIPE, env=env, text=True, check=True)
     return json.loads(done.stdout)
 
 

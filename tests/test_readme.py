@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from breakscan.reports.verify_words import from_to
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -68,6 +71,31 @@ def test_explain_prints_what_the_readme_shows() -> None:
         assert any(line.startswith(timed) for line in printed)
         printed += [line for line in shown(command) if line.startswith(timed)]
     assert [line for line in shown(command) if line not in printed] == []
+
+
+@pytest.mark.torch
+def test_verify_counts_what_the_readme_shows() -> None:
+    """All but the times, which Inductor's compiles make long to wait for."""
+    command = "breakscan verify examples/vision.py"
+    words = [
+        sys.executable,
+        "-m",
+        "breakscan",
+        "verify",
+        "--format",
+        "json",
+        "examples/vision.py",
+        "--backend",
+        "eager",
+    ]
+    done = subprocess.run(words, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = {}
+    for proof in json.loads(done.stdout)["proofs"]:
+        pairs = [proof[key] for key in ("breaks", "graphs")]
+        told[proof["label"]] = [from_to(pair["before"], pair["after"]) for pair in pairs]
+    rows = [re.split(r" {2,}", line.strip()) for line in shown(command) if "equal, " in line]
+    assert {label: [breaks, graphs] for label, breaks, graphs, *_ in rows} == told
 
 
 @pytest.mark.parametrize("marker", ["main-job", "tests"])
