@@ -55,7 +55,8 @@ class _Span:
     code: str
 
     def holds(self, other: _Span) -> bool:
-        return self.first <= other.first and other.last <= self.last
+        mine, its = (self.first, self.last), (other.first, other.last)
+        return mine != its and mine[0] <= its[0] and its[1] <= mine[1]
 
 
 def _changed_lines(before: str, after: str) -> set[int]:

@@ -100,6 +100,7 @@ def g(a, b):
         pytest.param("    print(a)\n", "", {18}, 1, True, id="what is gone is told by its neighbours"),
         pytest.param("x = 1", "x = 2", set(), 0, False, id="outside of functions"),
         pytest.param("import os", "import sys", {1}, 1, False, id="an import"),
+        pytest.param("return b", "b += 1; return b", {19}, 1, True, id="two statements on a line"),
     ],
 )
 def test_evidence_that_changed_code_ran(old: str, new: str, executed: set[int], ran: int, in_functions: bool) -> None:
