@@ -27,14 +27,16 @@ class ProgramStopped(BaseException):
 
 @dataclass(slots=True)
 class Case:
-    """One call: its arguments, the values in them, and what it ran under.  ``backward`` says that the program went
-    back through its result."""
+    """One call: its arguments, the values in them, and what it ran under.  ``state`` is what it found beside its
+    inputs, where that is kept: of a first call, which often finds what later ones do not.  ``backward`` says that the
+    program went back through its result."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     inputs: Memento
     rng: dict[str, Any]
     modes: Modes
+    state: Memento | None = None
     backward: bool = False
 
 
@@ -179,6 +181,7 @@ class Capture:
             if len(door.cases) in (1, self._calls):
                 door.state = state_of(door, modules)
             if len(door.cases) == 1 and door.state is not None:
+                door.cases[0].state = door.state
                 for values in (door.state.values, inputs.values, door.cases[0].rng):
                     door.start.update(digests(values))
         if self._is_full():

@@ -23,13 +23,15 @@ _HOOKS = ("_forward_", "_backward_", "_state_dict_", "_load_state_", "_non_persi
 
 class Memento:
     """All that can be reached from ``roots``, as it is now.  Where ``modules`` is given, modules found on the way are
-    put there instead of being walked into."""
+    put there instead of being walked into.  ``lazy`` says that there are parameters without a shape, which cannot be
+    put back once they have one."""
 
     def __init__(self, roots: Mapping[str, Any], modules: dict[str, Any] | None = None, *, keep: bool = True) -> None:
         self.tensors: dict[str, Any] = {}
         self.plains: dict[str, Any] = {}
         self.values: dict[str, Any] = {}
         self.complete = True
+        self.lazy = False
         self._arrays: dict[str, Any] = {}
         self._generators: dict[str, Any] = {}
         self._grads: dict[str, Any] = {}
@@ -63,6 +65,9 @@ class Memento:
     def _inside(self, path: str, thing: Any) -> Iterable[tuple[str, Any]]:
         import torch
 
+        if torch.nn.parameter.is_lazy(thing):
+            self.lazy = True
+            return []
         if isinstance(thing, torch.Tensor):
             self.tensors[path] = thing
             if thing.is_leaf and thing.requires_grad:
@@ -189,6 +194,31 @@ class Memento:
         """Numbers, texts and their kin that can be reached at this moment."""
         return Memento(self._roots, None if self._modules is None else {}, keep=False).plains
 
+    def share(self, other: Memento) -> None:
+        """Keeps once what both have of the same tensors."""
+        for path, tensor in self.tensors.items():
+            if other.tensors.get(path) is tensor and _equal(self.values[path], other.values[path]):
+                self.values[path] = other.values[path]
+
+    def is_other_than(self, other: Memento) -> bool:
+        """Whether more than numbers of floating point has changed: other code may run."""
+        return (
+            self.plains != other.plains
+            or self.values.keys() != other.values.keys()
+            or any(
+                not (value.dtype.is_floating_point or value.dtype.is_complex or _equal(value, other.values[path]))
+                for path, value in self.values.items()
+            )
+        )
+
+    @property
+    def fits(self) -> bool:
+        """Whether the values can be put back: the tensors still have the shapes and dtypes that they had."""
+        return not self.lazy and all(
+            (tensor.shape, tensor.dtype) == (self.values[path].shape, self.values[path].dtype)
+            for path, tensor in self.tensors.items()
+        )
+
     def leaves(self) -> dict[str, Any]:
         """The tensors that gradients end in."""
         return {path: self.tensors[path] for path in self._grads}
@@ -268,6 +298,12 @@ def set_rng_state(states: Mapping[str, Any]) -> None:
     for name, state in states.items():
         if name.startswith("the generator of cuda:"):
             torch.cuda.set_rng_state(state, int(name.rpartition(":")[2]))
+
+
+def _equal(one: Any, other: Any) -> bool:
+    import torch
+
+    return one is other or (one.dtype == other.dtype and torch.equal(one, other))
 
 
 def _write(tensor: Any, value: Any) -> None:
