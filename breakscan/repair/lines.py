@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from difflib import SequenceMatcher
 
@@ -13,10 +14,22 @@ class LineMap:
 
     def __init__(self, before: str, after: str) -> None:
         self._lines: list[int] = [0]
-        matcher = SequenceMatcher(None, before.split("\n"), after.split("\n"), autojunk=False)
-        for tag, first, last, first_new, last_new in matcher.get_opcodes():
+        old, new = before.split("\n"), after.split("\n")
+        gone: dict[str, list[int]] = {}
+        added: list[int] = []
+        for tag, first, last, first_new, last_new in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
             for offset in range(last_new - first_new):
                 self._lines.append(first + offset + 1 if tag == "equal" else min(first + offset + 1, max(last, 1)))
+            if tag != "equal":
+                added += range(first_new + 1, last_new + 1)
+                for number in range(first, last):
+                    gone.setdefault(old[number].strip(), []).append(number + 1)
+        # What only moves, to in front of what was taken out, is where it was.
+        texts = Counter(new[number - 1].strip() for number in added)
+        for number in added:
+            text = new[number - 1].strip()
+            if text and texts[text] == len(gone.get(text, ())) == 1:
+                self._lines[number] = gone[text][0]
 
     def before(self, line: int) -> int:
         """The line, from 1, that a line was, or that it has taken the place of."""
