@@ -184,5 +184,13 @@ class Arm:
     def _death(self) -> ArmError:
         status = self._process.wait()
         last = next((line for line in reversed(self.output().splitlines()) if line.strip()), "")
-        how = f"by signal {-status}" if status < 0 else f"with exit status {status}"
+        how = _signal(-status) if status < 0 else f"with exit status {status}"
         return ArmError(f"the program ended {how}{f': {last.strip()[:300]}' if last else ''}")
+
+
+def _signal(number: int) -> str:
+    if number == signal.SIGKILL:
+        return "by SIGKILL, which the system sends where memory runs out"
+    with contextlib.suppress(ValueError):
+        return f"by {signal.Signals(number).name}"
+    return f"by signal {number}"

@@ -52,6 +52,7 @@ class _Work:
         self.rows: list[Row] = []
         self.device = ""
         self.flags: Way | None = None
+        self._kept: dict[str, Any] = {}
 
     def run(self) -> None:
         with self.against:
@@ -69,6 +70,7 @@ class _Work:
 
     def _plan(self, choices: Choices) -> list[dict[str, Any]]:
         self.ways = list(planned(self.wanted, choices))
+        self._kept = choices.kept
         return [dict(way.options or {}) for way in self.ways]
 
     def _try_all(self, skipped: dict[str, Row]) -> None:
@@ -80,6 +82,7 @@ class _Work:
             explanation = self._try(way)
             if way.label == OWN and explanation is not None:
                 self._try_flags(explanation)
+                self._try_with_breaks(explanation)
 
     def _try(self, way: Way) -> Explanation | None:
         number = len(self.rows) + 1
@@ -107,6 +110,13 @@ class _Work:
                 return
             self.flags = way
             explanation = found
+
+    def _try_with_breaks(self, explanation: Explanation) -> None:
+        """Where the program forbids the breaks that it has."""
+        if self._kept.get("fullgraph") and explanation.breaks and self.rows[-1].standing is Standing.FAILED:
+            way = Way("fullgraph=False", {**self._kept, "fullgraph": False})
+            self._add(way)
+            self._try(way)
 
     def _try_together(self) -> None:
         """What is fastest, with the settings that remove breaks."""

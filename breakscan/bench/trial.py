@@ -107,13 +107,17 @@ class Trial:
         """What was recorded, of failed runs as well."""
         explanation, processes = explained(arm, (), {})
         self.explanation = explanation
+        stages = _stages(processes)
+        if not told and not stages["total"]:
+            # The process has ended before anything of it was written down.
+            return
         self.row = replace(
             self.row,
             breaks=explanation.break_events,
             recompiles=len(explanation.recompiles),
             graphs=len(explanation.graphs),
             eager_frames=sum(frame.status is FrameStatus.EAGER for frame in explanation.frames),
-            compile_seconds=_stages(processes),
+            compile_seconds=stages,
         )
         if told.get("calls"):
             self.row = replace(

@@ -172,6 +172,60 @@ def test_what_is_compiled_again_at_every_call_is_unsteady(tmp_path: Path, valid:
     assert same["same_as"] == "program's own"
 
 
+FORBIDS_BREAKS = """\
+import torch
+
+
+@torch.compile(fullgraph=True, backend="aot_eager")
+def f(x):
+    if x.sum() > 0:
+        return x + 1
+    return x - 1
+
+
+for step in range(9):
+    f(torch.ones(8))
+"""
+
+
+def test_a_program_that_forbids_its_breaks_is_measured_with_them(tmp_path: Path, valid: Callable[..., Any]) -> None:
+    (tmp_path / "it.py").write_text(FORBIDS_BREAKS, encoding="utf-8")
+    told = valid(bench(tmp_path, "--backends", "eager", "--format", "json", "it.py").stdout, "bench")
+    own, free, eager = told["ways"]
+    assert (own["standing"], own["problem"]["stage"], own["breaks"]) == ("failed", "Dynamo", 1)
+    assert (free["way"], free["standing"], free["breaks"]) == ("fullgraph=False", "measured", 1)
+    assert free["ratio"] is not None
+    assert (eager["way"], eager["standing"]) == ('backend="eager"', "failed")
+
+
+ENDED = """import os
+import signal
+
+import torch
+
+
+def out_of_memory(graph, inputs):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+f = torch.compile(lambda x: x.cos(), backend=out_of_memory)
+for step in range(9):
+    f(torch.ones(8))
+"""
+
+
+def test_a_way_that_the_system_ends_is_told_and_the_others_are_measured(
+    tmp_path: Path, valid: Callable[..., Any]
+) -> None:
+    (tmp_path / "it.py").write_text(ENDED, encoding="utf-8")
+    told = valid(bench(tmp_path, "--backends", "eager", "--format", "json", "it.py").stdout, "bench")
+    own, eager = told["ways"]
+    assert own["standing"] == "failed"
+    assert own["problem"]["error"] == "the program ended by SIGKILL, which the system sends where memory runs out"
+    assert own["breaks"] is None
+    assert eager["standing"] == "measured"
+
+
 @pytest.mark.parametrize(
     ("text", "words", "said"),
     [
