@@ -22,7 +22,7 @@ from breakscan.runtime.digest.kernelcalls import kernel_calls
 from breakscan.runtime.launch import run_recorded
 from breakscan.runtime.recording import read_recording
 from breakscan.runtime.records import Record
-from breakscan.runtime.texts.generatedcode import LONGEST, phase_of, shortened
+from breakscan.runtime.texts.generatedcode import LONGEST, LONGEST_CALLS, phase_of, shortened
 from breakscan.runtime.texts.guardtree import guards_of_tree
 
 pytestmark = pytest.mark.torch
@@ -441,9 +441,14 @@ def test_very_long_code_says_that_it_is_cut() -> None:
     assert phase_of(shortened(commented)) == phase_of(code)
     kernels = [(call.kernel, call.kind) for call in kernel_calls(code)]
     assert [(call.kernel, call.kind) for call in kernel_calls(shortened(commented))] == kernels
-    hopeless = "x = 1\n" * LONGEST
-    assert len(shortened(hopeless)) < LONGEST + 100
-    assert shortened(hopeless).endswith("characters are left out of the recording\n")
+    many = 2 * LONGEST // len("extern_kernels.mm(x, y, out=z)\n")
+    called = "def call():\n" + "    extern_kernels.mm(x, y, out=z)\n" * many
+    assert len(list(kernel_calls(shortened(called)))) == many
+    hopeless = "def call():\n" + "    extern_kernels.mm(x, y, out=z)\n" * LONGEST
+    cut = shortened(hopeless)
+    assert len(cut) < LONGEST_CALLS + 100
+    assert cut.endswith("characters are left out of the recording\n")
+    assert len(list(kernel_calls(cut))) == LONGEST_CALLS // len("    extern_kernels.mm(x, y, out=z)\n")
 
 
 def test_code_that_is_no_python_has_no_kernels() -> None:

@@ -6,7 +6,9 @@ from __future__ import annotations
 import re
 
 LONGEST = 400_000
-"""Characters of the code for one graph that a recording keeps."""
+"""Characters of the code for one graph that a recording keeps whole."""
+LONGEST_CALLS = 10 * LONGEST
+"""Characters that it keeps without the sources of kernels and comments.  The backward of DenseNet-121 has 400,521."""
 
 _HEAD = re.compile(r"^# AOT ID: \['(?P<number>\d+)_(?P<phase>forward|backward|inference)'\]", re.M)
 _BODY = re.compile(r"(r?''')(.*?)'''", re.S)
@@ -28,7 +30,8 @@ def number_of(code: str) -> int:
 
 def shortened(code: str) -> str:
     """The code, of which a recording keeps no more than :data:`LONGEST` characters.  The sources of kernels are left
-    out first, the longest first, then comments; without them the code still says which kernels are called."""
+    out first, the longest first, then comments.  What is longer without them says which kernels are called, and is kept
+    up to :data:`LONGEST_CALLS`."""
     excess = len(code) - LONGEST
     if excess <= 0:
         return code
@@ -39,8 +42,10 @@ def shortened(code: str) -> str:
     for comment in (_FRAGMENT, _COMMENT):
         if len(code) > LONGEST:
             code = comment.sub("", code)
-    if len(code) > LONGEST:
-        code = f"{code[:LONGEST]}\n# {len(code) - LONGEST:,} characters are left out of the recording\n"
+    if len(code) > LONGEST_CALLS:
+        # Behind a whole line, as a statement of generated code is one: what is cut within one is no Python.
+        kept = code[: code.rfind("\n", 0, LONGEST_CALLS) + 1]
+        code = f"{kept}# {len(code) - len(kept):,} characters are left out of the recording\n"
     return code
 
 
