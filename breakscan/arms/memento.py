@@ -201,13 +201,14 @@ class Memento:
                 self.values[path] = other.values[path]
 
     def is_other_than(self, other: Memento) -> bool:
-        """Whether more than numbers of floating point has changed: other code may run."""
+        """Whether more than gradients and numbers of floating point has changed: other code may run."""
+        own, its = (one.values.keys() - {f"{path}.grad" for path in one.leaves()} for one in (self, other))
         return (
             self.plains != other.plains
-            or self.values.keys() != other.values.keys()
+            or own != its
             or any(
-                not (value.dtype.is_floating_point or value.dtype.is_complex or _equal(value, other.values[path]))
-                for path, value in self.values.items()
+                not (self.values[path].is_floating_point() or _equal(self.values[path], other.values[path]))
+                for path in own
             )
         )
 
