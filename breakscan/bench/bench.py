@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
-import signal
 import tempfile
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from breakscan.arms.arm import Program
 from breakscan.arms.captured import environment_of, notes_of
+from breakscan.arms.interrupt import interrupted_once
 from breakscan.bench.against import Against, EagerLost
 from breakscan.bench.best import best_of, write_for
 from breakscan.bench.flags import flags_for
@@ -23,8 +20,8 @@ from breakscan.runtime.digest.explanation import Explanation
 
 
 def bench(program: Program, wanted: Wanted, say: Say) -> Bench:
-    """Runs the program several times, and writes nothing.  ``say`` is told what goes on.  SIGINT ends it with what is
-    measured until then.
+    """Runs the program several times, and writes nothing.  ``say`` is told what goes on.  SIGINT or SIGTERM
+    ends it with what is measured until then.
 
     Raises NothingToMeasure where the program cannot be measured, ArmError where it cannot be run, UnknownName where
     something is wanted that torch has not.
@@ -32,7 +29,7 @@ def bench(program: Program, wanted: Wanted, say: Say) -> Bench:
     folder = Path(tempfile.mkdtemp(prefix="breakscan-bench-"))
     work = _Work(program, wanted, folder, say)
     try:
-        with _interrupted_once():
+        with interrupted_once():
             work.run()
     except KeyboardInterrupt:
         work.interrupted = True
@@ -164,22 +161,3 @@ class _Work:
             as_fast=tuple(row.label for row in as_fast),
             write=write_for(best, callables, asked) if best else None,
         )
-
-
-@contextlib.contextmanager
-def _interrupted_once() -> Iterator[None]:
-    """SIGINT raises KeyboardInterrupt in the block once; then it is ignored until the block has been left, as the
-    processes are being ended."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupted(*_: object) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, interrupted)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -60,10 +60,10 @@ def bench(
     """Run PROGRAM with its ARGUMENTS eager and compiled in many ways, and say which is fastest and when it pays.
 
     Backends, modes, dynamic shapes, and the settings that remove the program's graph breaks; each in a process of its
-    own, from empty caches, up to the program's first calls of what it compiles: what it writes is not shown. Ctrl-C
-    reports what is measured until then. Options of breakscan stand before PROGRAM.
+    own, from empty caches, up to the program's first calls of what it compiles: what it writes is not shown. Ctrl-C,
+    or a SIGTERM, reports what is measured until then. Options of breakscan stand before PROGRAM.
 
-    Exits with 0 where the program was measured, 2 where it could not be, 130 where Ctrl-C ended it.
+    Exits with 0 where the program was measured, 2 where it could not be, 130 where it was interrupted.
     """
     try:
         wanted = Wanted(backends, modes, autotune, dynamic, tuple(settings_of([word]) for word in settings))

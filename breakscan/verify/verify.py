@@ -11,6 +11,7 @@ from pathlib import Path
 from breakscan.arms.arm import Program
 from breakscan.arms.captured import environment_of, notes_of
 from breakscan.arms.compare import TOLERANCES
+from breakscan.arms.interrupt import interrupted_once
 from breakscan.config import Settings
 from breakscan.findings import Origin, SourceError
 from breakscan.repair.plan import Wanted
@@ -37,13 +38,15 @@ class Question:
 
 
 def verify(program: Program, question: Question, say: Say) -> Verification:
-    """Runs the program several times, and writes nothing but for ``apply``.  ``say`` is told what goes on.
+    """Runs the program several times, and writes nothing but for ``apply``.  ``say`` is told what goes on.  SIGINT or
+    SIGTERM ends it with what is proved until then.
 
     Raises NothingToMeasure where the program cannot be measured, ArmError where it cannot be run.
     """
     folder = Path(tempfile.mkdtemp(prefix="breakscan-verify-"))
     try:
-        with Referee(program, folder, load_library(question.settings.rule_folders), say) as referee:
+        rules = load_library(question.settings.rule_folders)
+        with interrupted_once(), Referee(program, folder, rules, say) as referee:
             return _Work(program, question, referee).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
