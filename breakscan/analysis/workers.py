@@ -11,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import TypeVar
 
 from breakscan.analysis.cache_fingerprint import open_cache
@@ -28,6 +29,8 @@ FILES_PER_TASK = 16
 """Enough to make handing a task over cheap, few enough to keep all cores busy to the end."""
 FEWEST_FILES = 24
 """Below this, starting processes costs more than it saves."""
+LAST_SECONDS = 2.0
+"""For a pool of processes to end, once they are told to."""
 
 
 def check_files(files: Sequence[Path], settings: Settings, jobs: int | None) -> Iterator[FileResult]:
@@ -79,9 +82,13 @@ def in_processes(pool: ProcessPoolExecutor, work: Callable[[Task], Result], task
         yield from pool.map(work, tasks)
     except BaseException:
         # An orderly shutdown would wait for workers that may never hear of it (Ctrl-C, torn queues).
+        manager: Thread | None = getattr(pool, "_executor_manager_thread", None)
         pool.shutdown(wait=False, cancel_futures=True)
         for process in multiprocessing.active_children():
             process.terminate()
+        # Python's own shutdown wakes it, and prints a traceback where it is just closing what it is woken by.
+        if manager is not None:
+            manager.join(LAST_SECONDS)
         raise
     pool.shutdown()
 
