@@ -79,8 +79,7 @@ def test_verify_counts_what_the_readme_shows() -> None:
     command = "breakscan verify examples/vision.py"
     words = [
         sys.executable,
-        "-m",
-        "breakscan",
+        "tests/briefly.py",
         "verify",
         "--format",
         "json",

@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = pytest.mark.torch
 
-
+BRIEFLY = Path(__file__).parents[1] / "briefly.py"
 PROGRAM = """\
 import torch
 from torch._dynamo import register_backend
@@ -47,12 +47,13 @@ for step in range(50):
 FLAG = "capture_scalar_outputs=True"
 
 
-def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "breakscan", "bench", *words]
+def command(*words: str, brief: bool = False) -> list[str]:
+    """``brief`` times each way for two seconds at most."""
+    return [sys.executable, *([str(BRIEFLY)] if brief else ["-m", "breakscan"]), "bench", *words]
 
 
-def bench(folder: Path, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command(*words), cwd=folder, capture_output=True, text=True, timeout=580)
+def bench(folder: Path, *words: str, status: int = 0, brief: bool = False) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(command(*words, brief=brief), cwd=folder, capture_output=True, text=True, timeout=580)
     assert done.returncode == status, done.stdout + done.stderr
     return done
 
@@ -190,7 +191,7 @@ for step in range(9):
 
 def test_a_program_that_forbids_its_breaks_is_measured_with_them(tmp_path: Path, valid: Callable[..., Any]) -> None:
     (tmp_path / "it.py").write_text(FORBIDS_BREAKS, encoding="utf-8")
-    told = valid(bench(tmp_path, "--backends", "eager", "--format", "json", "it.py").stdout, "bench")
+    told = valid(bench(tmp_path, "--backends", "eager", "--format", "json", "it.py", brief=True).stdout, "bench")
     own, free, eager = told["ways"]
     assert (own["standing"], own["problem"]["stage"], own["breaks"]) == ("failed", "Dynamo", 1)
     assert (free["way"], free["standing"], free["breaks"]) == ("fullgraph=False", "measured", 1)
@@ -218,7 +219,7 @@ def test_a_way_that_the_system_ends_is_told_and_the_others_are_measured(
     tmp_path: Path, valid: Callable[..., Any]
 ) -> None:
     (tmp_path / "it.py").write_text(ENDED, encoding="utf-8")
-    told = valid(bench(tmp_path, "--backends", "eager", "--format", "json", "it.py").stdout, "bench")
+    told = valid(bench(tmp_path, "--backends", "eager", "--format", "json", "it.py", brief=True).stdout, "bench")
     own, eager = told["ways"]
     assert own["standing"] == "failed"
     assert own["problem"]["error"] == "the program ended by SIGKILL, which the system sends where memory runs out"

@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = pytest.mark.torch
 
-
+BRIEFLY = Path(__file__).parents[1] / "briefly.py"
 TRAIN = """\
 import torch
 
@@ -50,8 +50,9 @@ for step in range(50):
 WHERE = "        y = torch.where(y.sum() > 0, y * 2, y * 3)\n"
 
 
-def verify(folder: Path, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "breakscan", "verify", *words]
+def verify(folder: Path, *words: str, status: int = 0, brief: bool = False) -> subprocess.CompletedProcess[str]:
+    """``brief`` times for two seconds at most."""
+    command = [sys.executable, *([str(BRIEFLY)] if brief else ["-m", "breakscan"]), "verify", *words]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=580)
     assert done.returncode == status, done.stdout + done.stderr
     return done
@@ -59,7 +60,7 @@ def verify(folder: Path, *words: str, status: int = 0) -> subprocess.CompletedPr
 
 def test_rewrites_of_a_training_program_with_dropout_on_inductor(tmp_path: Path, valid: Callable[..., Any]) -> None:
     (tmp_path / "train.py").write_text(TRAIN, encoding="utf-8")
-    told = valid(verify(tmp_path, "--format", "json", "train.py").stdout, "verify")
+    told = valid(verify(tmp_path, "--format", "json", "train.py", brief=True).stdout, "verify")
     (proof,) = told["proofs"]
     assert (proof["label"], proof["rule"], proof["rewrite"]) == ("train.py:12 where", "BRK101", "where")
     assert proof["verdict"] in ("accepted", "no-faster"), proof["reasons"]
@@ -262,9 +263,8 @@ def test_what_was_proved_before_an_interrupt_is_told(tmp_path: Path, valid: Call
 def test_a_setting_can_be_verified(tmp_path: Path, valid: Callable[..., Any]) -> None:
     text = "import torch\n\n\ndef f(x):\n    return x * x.sum().item()\n\n\ng = torch.compile(f, backend='aot_eager')\n"
     (tmp_path / "item.py").write_text(text + "for step in range(5):\n    g(torch.ones(8))\n", encoding="utf-8")
-    told = valid(
-        verify(tmp_path, "--config", "capture_scalar_outputs=True", "--format", "json", "item.py").stdout, "verify"
-    )
+    words = ["--config", "capture_scalar_outputs=True", "--format", "json", "item.py"]
+    told = valid(verify(tmp_path, *words, brief=True).stdout, "verify")
     (proof,) = told["proofs"]
     assert proof["label"] == "dynamo.capture_scalar_outputs=True"
     assert proof["outputs_equal"] is True
