@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from breakscan.__main__ import main
 from breakscan.arms import measure
 
+BRIEFLY = (sys.executable, __file__)
 LONGEST = 2.0
 _interleave = measure.interleave
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from briefly import BRIEFLY
 
 from breakscan.reports.verify_words import from_to
 
@@ -78,8 +79,7 @@ def test_verify_counts_what_the_readme_shows() -> None:
     """All but the times, which Inductor's compiles make long to wait for."""
     command = "breakscan verify examples/vision.py"
     words = [
-        sys.executable,
-        "tests/briefly.py",
+        *BRIEFLY,
         "verify",
         "--format",
         "json",

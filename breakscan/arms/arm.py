@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from breakscan.runtime.endings import signal_name
 from breakscan.runtime.launch import interpreter_options
 from breakscan.runtime.recording import read_recording
 from breakscan.runtime.records import Record
@@ -184,13 +185,7 @@ class Arm:
     def _death(self) -> ArmError:
         status = self._process.wait()
         last = next((line for line in reversed(self.output().splitlines()) if line.strip()), "")
-        how = _signal(-status) if status < 0 else f"with exit status {status}"
+        how = f"by {signal_name(-status)}" if status < 0 else f"with exit status {status}"
+        if status == -signal.SIGKILL:
+            how += ", which the system sends where memory runs out"
         return ArmError(f"the program ended {how}{f': {last.strip()[:300]}' if last else ''}")
-
-
-def _signal(number: int) -> str:
-    if number == signal.SIGKILL:
-        return "by SIGKILL, which the system sends where memory runs out"
-    with contextlib.suppress(ValueError):
-        return f"by {signal.Signals(number).name}"
-    return f"by signal {number}"

@@ -201,7 +201,7 @@ class Memento:
                 self.values[path] = other.values[path]
 
     def is_other_than(self, other: Memento) -> bool:
-        """Whether more than gradients and numbers of floating point has changed: other code may run."""
+        """Whether more than gradients and tensors of floating point has changed: other code may run."""
         own, its = (one.values.keys() - {f"{path}.grad" for path in one.leaves()} for one in (self, other))
         return (
             self.plains != other.plains

@@ -4,13 +4,12 @@ the same state, and times them."""
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import gc
 import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +119,8 @@ class Stage:
     # -- the same state for all ---------------------------------------------------------------------------------
 
     def save(self, path: str) -> dict[str, str]:
-        """Writes all values to a file, for the other processes.  Returns their digests."""
+        """Decides which first calls run from a state of their own, and writes all values to a file, for the other
+        processes.  Returns their digests."""
         import torch
 
         for door in self._doors:
@@ -143,7 +143,8 @@ class Stage:
         return [door.start for door in self._doors]
 
     def take(self, path: str) -> list[str]:
-        """Takes the values of a file in the place of its own.  Returns what cannot be taken."""
+        """Takes the values of a file in the place of its own, and which first calls run from a state of their own.
+        Returns what cannot be taken."""
         problems: list[str] = []
         given = _load(path)
         for door, its in zip(self._doors, given, strict=False):
@@ -444,7 +445,7 @@ class Stage:
 
     def _step(self, door: Door, case: Case, call: Callable[..., Any]) -> _Step:
         # Steady are the later calls: what a first one found is not timed.
-        case = dataclasses.replace(case, state=None)
+        case = replace(case, state=None)
         with self._ready(door, case), _eager_stance():
             result = door.original(*case.args, **case.kwargs)
             refills = case.inputs.plains_now() != case.inputs.plains

@@ -20,8 +20,8 @@ from breakscan.runtime.digest.explanation import Explanation
 
 
 def bench(program: Program, wanted: Wanted, say: Say) -> Bench:
-    """Runs the program several times, and writes nothing.  ``say`` is told what goes on.  SIGINT or SIGTERM
-    ends it with what is measured until then.
+    """Runs the program several times, and writes nothing.  ``say`` is told what goes on.  SIGINT or SIGTERM ends
+    it with what is measured until then.
 
     Raises NothingToMeasure where the program cannot be measured, ArmError where it cannot be run, UnknownName where
     something is wanted that torch has not.
@@ -111,7 +111,7 @@ class _Work:
     def _try_with_breaks(self, explanation: Explanation) -> None:
         """Where the program forbids the breaks that it has."""
         if self._kept.get("fullgraph") and explanation.breaks and self.rows[-1].standing is Standing.FAILED:
-            way = Way("fullgraph=False", {**self._kept, "fullgraph": False})
+            way = Way('mode="default", fullgraph=False', {**self._kept, "fullgraph": False})
             self._add(way)
             self._try(way)
 

@@ -16,18 +16,17 @@ class LineMap:
         self._lines: list[int] = [0]
         old, new = before.split("\n"), after.split("\n")
         gone: dict[str, list[int]] = {}
-        added: list[int] = []
+        added: dict[int, str] = {}
         for tag, first, last, first_new, last_new in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
             for offset in range(last_new - first_new):
                 self._lines.append(first + offset + 1 if tag == "equal" else min(first + offset + 1, max(last, 1)))
             if tag != "equal":
-                added += range(first_new + 1, last_new + 1)
+                added |= {number + 1: new[number].strip() for number in range(first_new, last_new)}
                 for number in range(first, last):
                     gone.setdefault(old[number].strip(), []).append(number + 1)
         # What only moves, to in front of what was taken out, is where it was.
-        texts = Counter(new[number - 1].strip() for number in added)
-        for number in added:
-            text = new[number - 1].strip()
+        texts = Counter(added.values())
+        for number, text in added.items():
             if text and texts[text] == len(gone.get(text, ())) == 1:
                 self._lines[number] = gone[text][0]
 

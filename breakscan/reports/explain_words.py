@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Sequence
 
 from breakscan.findings import Finding, Verdict
 from breakscan.reports.wording import INSIDE, counted
 from breakscan.runtime.digest.explanation import BreakSite, Explanation, FrameFate, FrameStatus, Recompile
+from breakscan.runtime.endings import signal_name
 
 _MOST_VALUES = 5
 
@@ -62,10 +62,7 @@ def ending(status: int | None) -> str:
         return "ended in a way that is not known"
     if status >= 0:
         return f"finished with exit status {status}"
-    try:
-        name = signal.Signals(-status).name
-    except ValueError:
-        name = f"signal {-status}"
+    name = signal_name(-status)
     return "was interrupted (SIGINT)" if name == "SIGINT" else f"was ended by {name}"
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from briefly import BRIEFLY
 
 pytestmark = pytest.mark.torch
 
-BRIEFLY = Path(__file__).parents[1] / "briefly.py"
 SET_UP = """\
 import torch
 
@@ -69,7 +68,7 @@ for step in range(4):
 
 def verified(folder: Path, text: str, *words: str, status: int = 0) -> str:
     (folder / "program.py").write_text(text, encoding="utf-8")
-    command = [sys.executable, str(BRIEFLY), "verify", "--format", "json", *words, "program.py"]
+    command = [*BRIEFLY, "verify", "--format", "json", *words, "program.py"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=580)
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from briefly import BRIEFLY
 
 pytestmark = pytest.mark.torch
 
-BRIEFLY = Path(__file__).parents[1] / "briefly.py"
 TRAIN = """\
 import torch
 
@@ -52,7 +52,7 @@ WHERE = "        y = torch.where(y.sum() > 0, y * 2, y * 3)\n"
 
 def verify(folder: Path, *words: str, status: int = 0, brief: bool = False) -> subprocess.CompletedProcess[str]:
     """``brief`` times for two seconds at most."""
-    command = [sys.executable, *([str(BRIEFLY)] if brief else ["-m", "breakscan"]), "verify", *words]
+    command = [*(BRIEFLY if brief else (sys.executable, "-m", "breakscan")), "verify", *words]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=580)
     assert done.returncode == status, done.stdout + done.stderr
     return done

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 from breakscan.findings import Site
 from breakscan.runtime.digest.compiled import Graph
 from breakscan.runtime.digest.explanation import BreakSite, Difference, Explanation, FrameFate, RankReport, Recompile
+from breakscan.runtime.endings import signal_name
 
 T = TypeVar("T")
 
@@ -77,10 +77,7 @@ def ending(status: int | None) -> str:
         return "ended in a way that was not recorded"
     if status >= 0:
         return f"finished with exit status {status}"
-    try:
-        return f"was ended by {signal.Signals(-status).name}"
-    except ValueError:
-        return f"was ended by signal {-status}"
+    return f"was ended by {signal_name(-status)}"
 
 
 def ranks_in_words(ranks: Iterable[int]) -> str:

@@ -29,9 +29,9 @@ def number_of(code: str) -> int:
 
 
 def shortened(code: str) -> str:
-    """The code, of which a recording keeps no more than :data:`LONGEST` characters.  The sources of kernels are left
-    out first, the longest first, then comments.  What is longer without them says which kernels are called, and is kept
-    up to :data:`LONGEST_CALLS`."""
+    """The code as a recording keeps it: whole up to :data:`LONGEST` characters.  Of longer code the sources of kernels
+    are left out first, the longest first, then comments.  What is longer without them says which kernels are called,
+    and is kept up to :data:`LONGEST_CALLS`."""
     excess = len(code) - LONGEST
     if excess <= 0:
         return code
