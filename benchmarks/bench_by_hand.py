@@ -32,6 +32,8 @@ from breakscan.arms.arm import ALLOCATOR
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "by_hand_programs"
 NAMES = ("gates", "gpt", "colours")
+HANDS = 2
+"""Processes by hand, behind each run of bench."""
 ROUNDS = 30
 BLOCK = 0.04
 """Seconds of a block of steps."""
@@ -66,7 +68,7 @@ def _row(name: str, runs: int) -> str:
     reports, hand = [], []
     for _ in range(runs):
         reports.append(_json(command))
-        hand.append(_json(_myself("--turns", name)))
+        hand += [_json(_myself("--turns", name)) for _ in range(HANDS)]
     ratios = [_own_way(report)["ratio"] for report in reports]
     middle = statistics.median(one[1] for one in hand)
     inside = sum(one["low"] <= middle <= one["high"] for one in ratios)

@@ -143,11 +143,13 @@ class Turn:
 
 def time_eager(arm: Any) -> dict[str, Any]:
     """The median of a step of the program as it is, without the compiler."""
+    from breakscan.arms.measure import EAGER
+
     arm.ready()
-    seconds = arm.ask("prepare", eager=True)["seconds"]
+    seconds = arm.ask("prepare", kind=EAGER)
     calls = max(1, round(BLOCK / seconds))
-    blocks = [arm.ask("block", calls=calls)["seconds"] for _ in range(EAGER_BLOCKS)]
-    return {"step_seconds": statistics.median(blocks), "launches": arm.ask("launches")}
+    blocks = [arm.block(calls, EAGER)["seconds"] for _ in range(EAGER_BLOCKS)]
+    return {"step_seconds": statistics.median(blocks), "launches": arm.ask("launches", kind=EAGER)}
 
 
 # -- all of them --------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from breakscan.__main__ import main
 from breakscan.arms import measure
@@ -13,8 +13,8 @@ LONGEST = 2.0
 _interleave = measure.interleave
 
 
-def interleave(arms: Mapping[str, measure.Timed], seconds: float, _: float = 0.0) -> dict[str, list[float]]:
-    return _interleave(arms, seconds, LONGEST)
+def interleave(blocks: Mapping[str, measure.Block], seconds: Sequence[float], _: float = 0.0) -> dict[str, list[float]]:
+    return _interleave(blocks, seconds, LONGEST)
 
 
 if __name__ == "__main__":

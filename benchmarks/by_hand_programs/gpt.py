@@ -49,13 +49,14 @@ class GPT(nn.Module):
 
 torch.manual_seed(0)
 model = GPT()
+parameters = list(model.parameters())
 tokens, targets = torch.randint(256, (2, 4, 32))
 
 
 def step(call):
     loss = call(tokens, targets)
     loss.backward()
-    for parameter in model.parameters():
+    for parameter in parameters:
         parameter.grad = None
     return loss
 

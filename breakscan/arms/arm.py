@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from breakscan.arms.measure import COMPILED
 from breakscan.runtime.endings import signal_name
 from breakscan.runtime.launch import interpreter_options
 from breakscan.runtime.recording import read_recording
@@ -65,15 +66,16 @@ class Program:
 
 
 class Arm:
-    """Starts when it is made.  ``folder`` is new; all that the arm writes lies in it."""
+    """Starts when it is made.  ``folder`` is new; all that the arm writes lies in it.  ``cache_of`` is the folder of an
+    arm of which it takes over the compiler caches, which are empty else."""
 
-    def __init__(self, program: Program, change: Change, folder: Path) -> None:
+    def __init__(self, program: Program, change: Change, folder: Path, cache_of: Path | None = None) -> None:
         self.program = program
         self.folder = folder
         self.recording = folder / "recording"
-        self.cache = folder / "cache"
-        for made in (self.recording, self.cache):
-            made.mkdir(parents=True)
+        self.cache = (cache_of or folder) / "cache"
+        self.recording.mkdir(parents=True)
+        self.cache.mkdir(exist_ok=True)
         program.requests.write(self.recording)
         commands, self._commands = os.pipe()
         self._replies, replies = os.pipe()
@@ -106,7 +108,7 @@ class Arm:
         self.about: dict[str, Any] = {}
 
     def _environment(self) -> dict[str, str]:
-        """That of this process, with compiler caches of the arm's own, which are empty, and :data:`ALLOCATOR`."""
+        """That of this process, with compiler caches of the arm's own, and :data:`ALLOCATOR`."""
         return {
             **ALLOCATOR,
             **os.environ,
@@ -134,6 +136,11 @@ class Arm:
         if "error" in reply:
             raise ArmError(reply["error"], reply["stage"])
         return reply["result"]
+
+    def block(self, calls: int, kind: str = COMPILED) -> dict[str, Any]:
+        """Times so many steps of a kind that it has been prepared for."""
+        told: dict[str, Any] = self.ask("block", calls=calls, kind=kind)
+        return told
 
     def records(self) -> list[list[Record]]:
         """What was recorded in it until now."""

@@ -54,8 +54,19 @@ class Door:
     """Digests of all that the first call could reach: what the program has come to before it."""
     context: Any = None
     """What ``torch.compile`` was told, as Dynamo keeps it."""
+    module: Any = None
+    """The module that ``torch.compile`` gave, where it was given one."""
     passed: bool = False
     """It is not waited for: there are too many callables, or it runs within another one."""
+
+    @property
+    def entry(self) -> Callable[..., Any]:
+        """What the program calls: a module around ``compiled`` takes time as well."""
+        if self.module is None:
+            return self.compiled
+        self.module.forward = self.compiled
+        module: Callable[..., Any] = self.module
+        return module
 
     @property
     def backward(self) -> bool:
@@ -85,14 +96,19 @@ class Capture:
 
     def hook(self, _: ModuleType) -> None:
         """Puts a door before all that torch.compile gives from now on.  Behind the import of ``torch._dynamo``."""
-        from torch._dynamo.eval_frame import OptimizeContext
+        from torch._dynamo.eval_frame import OptimizeContext, OptimizedModule
 
         original: Any = OptimizeContext.__call__
         capture = self
 
         def call(context: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
+            known = len(capture.doors)
             compiled = original(context, fn, *args, **kwargs)
             capture.contexts.append(context)
+            if isinstance(compiled, OptimizedModule):
+                # Around what it has been given for the calls of the module.
+                for door in capture.doors[known:]:
+                    door.module = compiled
             if capture._doorless or not isinstance(compiled, FunctionType):
                 return compiled
             return capture.door(fn, compiled, context)

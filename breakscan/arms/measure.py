@@ -6,19 +6,21 @@ one round.  How far two processes that run the same program lie apart is measure
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any
 
 ROUNDS = 24
 FEWEST_ROUNDS = 8
 MOST_ROUNDS = 96
 BLOCK = 0.04
-"""Seconds of a block, at least."""
+"""Seconds of a block, at least, of what is fastest: unless that of what is slowest would take :data:`LONGEST_BLOCK`."""
+LONGEST_BLOCK = 0.2
 LONGEST = 20.0
 """Seconds of all rounds, where that leaves :data:`FEWEST_ROUNDS`."""
 SHARP = 1.03
@@ -26,13 +28,16 @@ SHARP = 1.03
 DRAWS = 800
 LEAST = 1.02
 """What counts as faster at all."""
+PROCESSES = 4
+"""Those in which one thing is timed where more than one is."""
+STUDENT = 3.182
+"""How many standard errors the mean of so many values may lie off: the quantile 0.975 of Student's t."""
 
 
-class Timed(Protocol):
-    """What can be timed: an arm."""
-
-    def ask(self, command: str, **arguments: Any) -> Any:
-        """The answer to a command."""
+COMPILED, EAGER = "compiled", "eager"
+"""In what way a block runs steps."""
+Block = Callable[[int], Mapping[str, Any]]
+"""Runs so many steps.  Returns the ``seconds`` of one, and how many ``compiles`` there were."""
 
 
 class Unsteady(Exception):
@@ -41,29 +46,32 @@ class Unsteady(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How many times as fast: the median, and its interval of 95%."""
+    """How many times as fast: the median, or the mean of those of several processes, and its interval of 95%."""
 
     median: float
     low: float
     high: float
 
 
-def interleave(arms: Mapping[str, Timed], seconds: float, longest: float = LONGEST) -> dict[str, list[float]]:
-    """The seconds of a step of each arm, round by round.  ``seconds`` is about what a step takes, ``longest`` what all
-    rounds may take.
+def interleave(
+    blocks: Mapping[str, Block], seconds: Sequence[float], longest: float = LONGEST
+) -> dict[str, list[float]]:
+    """The seconds of a step of each, round by round.  ``seconds`` are about what their steps take, ``longest`` what all
+    rounds may take.  All run as many steps.
 
     Raises Unsteady where one compiles in its blocks once more after it has been given another chance.
     """
-    calls = max(1, round(BLOCK / max(seconds, 1e-7)))
-    found: dict[str, list[float]] = {name: [] for name in arms}
-    spoilt = dict.fromkeys(arms, 0)
+    fastest, slowest = max(min(seconds), 1e-7), max(*seconds, 1e-7)
+    calls = max(1, round(BLOCK / slowest), min(round(BLOCK / fastest), round(LONGEST_BLOCK / slowest)))
+    found: dict[str, list[float]] = {name: [] for name in blocks}
+    spoilt = dict.fromkeys(blocks, 0)
     began = time.monotonic()
     done = 0
     while done < FEWEST_ROUNDS or (done < MOST_ROUNDS and time.monotonic() - began < longest):
         if done >= ROUNDS and done % FEWEST_ROUNDS == 0 and _is_sharp(list(found.values())):
             break
-        order = list(arms) if done % 2 == 0 else list(arms)[::-1]
-        told = {name: arms[name].ask("block", calls=calls) for name in order}
+        order = list(blocks) if done % 2 == 0 else list(blocks)[::-1]
+        told = {name: blocks[name](calls) for name in order}
         late = [name for name in order if told[name]["compiles"]]
         for name in late:
             spoilt[name] += 1
@@ -93,6 +101,23 @@ def ratio(references: Sequence[Sequence[float]], other: Sequence[float]) -> Rati
     medians = sorted(statistics.median(chain(*source.choices(rounds, k=len(rounds)))) for _ in range(DRAWS))
     middle = statistics.median(chain(*rounds))
     return Ratio(middle, medians[round(0.025 * DRAWS)], medians[round(0.975 * DRAWS) - 1])
+
+
+def ratio_of_processes(ratios: Sequence[Ratio]) -> Ratio:
+    """What :data:`PROCESSES` that did the same come to: their geometric mean, and Student's interval of it; but no
+    narrower than that of one of them: those that run one after another may lie close together by the machine's state.
+
+    See Kalibera and Jones, "Rigorous benchmarking in reasonable time" (2013), on why processes have to be repeated,
+    and not rounds alone.
+    """
+    logs = [math.log(one.median) for one in ratios]
+    middle = statistics.fmean(logs)
+    either_way = STUDENT * statistics.stdev(logs) / math.sqrt(PROCESSES)
+    return Ratio(
+        math.exp(middle),
+        min(math.exp(middle - either_way), statistics.median(one.low for one in ratios)),
+        max(math.exp(middle + either_way), statistics.median(one.high for one in ratios)),
+    )
 
 
 def is_faster(claim: Ratio, same: Ratio) -> bool:

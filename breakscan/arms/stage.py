@@ -17,6 +17,7 @@ from breakscan.arms import choices
 from breakscan.arms.capture import Capture, Case, Door
 from breakscan.arms.failure import one_line
 from breakscan.arms.lines import executed_lines
+from breakscan.arms.measure import COMPILED, EAGER
 from breakscan.arms.memento import digests, set_rng_state
 from breakscan.arms.modes import Modes
 from breakscan.arms.outcome import Outcome, leaves, outcome_of, projections, wait_for_device
@@ -60,10 +61,9 @@ class Stage:
         self._capture = capture
         self._stop_recording = stop_recording
         self._cache = cache
-        self._steps: list[list[_Step]] = []
+        self._steps: dict[str, list[list[_Step]]] = {}
         self._modes: Modes | None = None
         self._compiles = 0
-        self._eager = False
         self.program: dict[str, Any] = {}
 
     @property
@@ -261,31 +261,35 @@ class Stage:
 
     # -- runs for their time ------------------------------------------------------------------------------------
 
-    def prepare(self, eager: bool = False) -> dict[str, Any]:
-        """Gets ready for :meth:`block`: nothing is recorded any more, all is compiled anew where it is not to run
-        eager, and runs until its time is steady.  Returns the seconds of a step, and whether it became steady."""
+    def prepare(self, kind: str = COMPILED) -> float:
+        """Gets ready for a :meth:`block` of this kind: nothing is recorded any more, what is compiled is compiled anew,
+        and runs until its time is steady.  Returns the seconds of a step."""
         import torch
 
         self._stop_recording()
         self._clean_contexts()
-        torch._dynamo.reset()
+        if kind == COMPILED:
+            torch._dynamo.reset()
         gc.collect()
         # What is there stays: looking at it again before each block would take longer than the block.
         gc.freeze()
-        self._eager = eager
         rows = [
-            [self._step(door, case, door.original if eager else door.compiled) for case in door.cases]
+            [self._step(door, case, door.original if kind == EAGER else door.entry) for case in door.cases]
             for door in self._doors
         ]
         longest = max(map(len, rows))
-        self._steps = [[row[at % len(row)] for row in rows] for at in range(longest)]
-        modes = [step.case.modes for row in rows for step in row]
+        self._steps[kind] = [[row[at % len(row)] for row in rows] for at in range(longest)]
+        modes = [case.modes for door in self._doors for case in door.cases]
         self._modes = modes[0] if all(one == modes[0] for one in modes) else None
-        return self._warm_up()
+        return self._warm_up(kind)
 
-    def block(self, calls: int) -> dict[str, Any]:
+    def block(self, calls: int, kind: str = COMPILED) -> dict[str, Any]:
         """Times so many steps: a step is one call of each callable.  Returns the median of a few parts: what else the
         machine does now and then is not in it."""
+        import torch
+
+        cuda: Any = torch.cuda
+        cycle = self._steps[kind]
         for door in self._doors:
             assert door.state is not None
             door.state.restore(values_only=True)
@@ -295,15 +299,15 @@ class Stage:
         with contextlib.ExitStack() as stack:
             if self._modes is not None:
                 stack.enter_context(self._modes.set())
-            if self._eager:
+            if kind == EAGER:
                 stack.enter_context(_eager_stance())
             compiles = stack.enter_context(self._counted_compiles())
-            gc.disable()
-            stack.callback(gc.enable)
-            steps = [self._steps[at % len(self._steps)] for at in range(calls)]
+            steps = [cycle[at % len(cycle)] for at in range(calls)]
             run = self._run if self._modes is not None else self._run_in_modes
+            # A device works on while the next call is prepared: waiting for it behind each part would be timed, too.
             # All calls of a cycle in each part: they may differ.
-            size = -(-calls // (CHUNKS * len(self._steps))) * len(self._steps)
+            parts = 1 if cuda.is_initialized() else CHUNKS
+            size = -(-calls // (parts * len(cycle))) * len(cycle)
             wait_for_device()
             seconds = []
             for first in range(0, calls, size):
@@ -316,7 +320,7 @@ class Stage:
                 seconds.append((time.perf_counter() - began) / len(chunk))
         return {"seconds": statistics.median(seconds), "compiles": compiles()}
 
-    def memory(self) -> int | None:
+    def memory(self, kind: str = COMPILED) -> int | None:
         """The most bytes in use while a few steps run: on the device, else of the process.  None where the system does
         not tell."""
         import torch
@@ -325,18 +329,18 @@ class Stage:
         if cuda.is_initialized():
             cuda.synchronize()
             cuda.reset_peak_memory_stats()
-            self.block(2 * len(self._steps))
+            self.block(2 * len(self._steps[kind]), kind)
             return int(cuda.max_memory_allocated())
         try:
             Path("/proc/self/clear_refs").write_text("5")
-            self.block(2 * len(self._steps))
+            self.block(2 * len(self._steps[kind]), kind)
             status = Path("/proc/self/status").read_text()
         except OSError:
             return None
         line = next((line for line in status.splitlines() if line.startswith("VmHWM:")), None)
         return int(line.split()[1]) * 1024 if line else None
 
-    def launches(self) -> dict[str, int] | None:
+    def launches(self, kind: str = COMPILED) -> dict[str, int] | None:
         """What one step hands to the device: kernels one by one, and CUDA graphs.  None without a device."""
         import torch
 
@@ -345,8 +349,9 @@ class Stage:
             return None
         from torch.profiler import ProfilerActivity, profile
 
+        steps = len(self._steps[kind])
         with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiled:
-            self.block(len(self._steps))
+            self.block(steps, kind)
         counts = {"kernels": 0, "cuda_graphs": 0}
         for event in profiled.events() or ():
             name = event.name
@@ -354,7 +359,7 @@ class Stage:
                 counts["kernels"] += 1
             elif name.startswith("cudaGraphLaunch"):
                 counts["cuda_graphs"] += 1
-        return {name: round(count / len(self._steps)) for name, count in counts.items()}
+        return {name: round(count / steps) for name, count in counts.items()}
 
     # -- the inside ---------------------------------------------------------------------------------------------
 
@@ -473,21 +478,22 @@ class Stage:
         with step.case.modes.set():
             self._run(step)
 
-    def _warm_up(self) -> dict[str, Any]:
-        """Runs until two blocks in a row compile nothing and take about the same time."""
+    def _warm_up(self, kind: str) -> float:
+        """Runs until two blocks in a row compile nothing and take about the same time.  Returns the seconds of a
+        step."""
         began = time.monotonic()
-        size = len(self._steps)
+        size = len(self._steps[kind])
         seconds = 0.0
         calm = 0
         while calm < 2 and time.monotonic() - began < MOST_WARMUP:
-            told = self.block(size)
+            told = self.block(size, kind)
             near = seconds and abs(told["seconds"] - seconds) < 0.1 * seconds
             calm = calm + 1 if near and not told["compiles"] else 0
             seconds = told["seconds"]
             # Blocks of at least some milliseconds: shorter ones never agree.
             if seconds * size < 0.02:
                 size = min(max(size + 1, round(0.02 / max(seconds, 1e-7))), size * 10)
-        return {"seconds": seconds, "steady": calm >= 2}
+        return seconds
 
     @contextlib.contextmanager
     def _counted_compiles(self) -> Iterator[Callable[[], int]]:

@@ -1,8 +1,9 @@
-"""The program run eager: what the results and times of all ways are held against."""
+"""The program run eager: what the results of all ways are held against."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,24 +11,22 @@ from typing import Any
 
 from breakscan.arms import measure
 from breakscan.arms.arm import Arm, ArmError, Change, Program
-from breakscan.arms.captured import require_calls
+from breakscan.arms.captured import other_calls, require_calls
 from breakscan.arms.compare import Difference
-from breakscan.arms.measure import Ratio
+from breakscan.arms.measure import EAGER, Ratio
 from breakscan.arms.reference import Reference
 from breakscan.bench.plan import Choices
 from breakscan.bench.result import Eager
 
 LONGEST = 8.0
-"""Seconds that a way is timed: there are many."""
-
-
-class EagerLost(Exception):
-    """The eager process has ended: nothing can be compared any more.  Says how."""
+"""Seconds of timing."""
 
 
 class Against:
-    """An arm that stays, and for a while a second one like it, which shows how far two equal processes lie apart.
-    ``folder`` is new.  To be entered."""
+    """What two eager processes of a program come to, and how far they lie apart.  ``folder`` is new.
+
+    ``steps`` are the seconds of eager steps: those of later processes are added to them.
+    """
 
     def __init__(self, program: Program, folder: Path) -> None:
         self.program = program
@@ -35,74 +34,49 @@ class Against:
         self.about: dict[str, Any] = {}
         self.notes: list[str] = []
         self.same: Ratio | None = None
-        self._arms = contextlib.ExitStack()
-        self._arm: Arm
+        self.steps: list[float] = []
         self._reference: Reference
         self._repeats = True
-        self._steps: list[float] = []
-        self._seconds = 0.0
         self._first = 0.0
         self._memory: int | None = None
         self._launches: dict[str, int] | None = None
 
-    def __enter__(self) -> Against:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._arms.__exit__(*error)
-
-    def start(self) -> None:
-        """Runs the program up to its captured calls.  Raises NothingToMeasure and ArmError."""
-        self._arm = self._arms.enter_context(Arm(self.program, Change(), self.folder / "eager"))
-        self.about = self._arm.ready()
-        require_calls(self.about)
-        self._reference = Reference(self._arm)
-        self._reference.run([])
-        self.notes += self._reference.notes
-        outcomes = iter(self._reference.eager)
-        for one in self.about["callables"]:
-            first, *_ = [next(outcomes) for _ in range(one["calls"])]
-            self._first += first["seconds"] + first["backward_seconds"]
-
-    def time(self, plan: Callable[[Choices], Sequence[Mapping[str, Any]]]) -> tuple[Choices, list[Any]]:
-        """Measures eager steps, in two processes.  Returns what torch offers here, and what it takes each of the
-        keyword arguments for that ``plan`` makes of that."""
-        with Arm(self.program, Change(), self.folder / "second") as second:
-            second.ready()
-            choices = Choices(cuda="cuda" in self.about["devices"], **second.ask("choices"))
-            meant = second.ask("meant", hows=[dict(how) for how in plan(choices)])
-            self._see_whether_it_repeats(second)
-            self._seconds = self._arm.ask("prepare", eager=True)["seconds"]
-            second.ask("prepare", eager=True)
-            times = measure.interleave({"eager": self._arm, "same": second}, self._seconds, LONGEST)
-            self.same = measure.ratio([times["eager"]], times["same"])
-            self._steps = times["eager"] + times["same"]
-            self._memory = self._arm.ask("memory")
+    def run(
+        self, plan: Callable[[Choices], Sequence[Mapping[str, Any]]], say: Callable[[str], None]
+    ) -> tuple[Choices, list[Any]]:
+        """Returns what torch offers here, and what it takes each of the keyword arguments for that ``plan`` makes of
+        that.  Raises NothingToMeasure and ArmError, and what ``plan`` raises."""
+        say("running the program")
+        with Arm(self.program, Change(), self.folder / "eager") as arm:
+            self.about = arm.ready()
+            require_calls(self.about)
+            self._refer_to(arm)
+            say("timing it eager")
+            with Arm(self.program, Change(), self.folder / "second") as second:
+                second.ready()
+                choices = Choices(cuda="cuda" in self.about["devices"], **second.ask("choices"))
+                meant = second.ask("meant", hows=[dict(how) for how in plan(choices)])
+                self._see_whether_it_repeats(second)
+                self._time(arm, second)
+            self._memory = arm.ask("memory", kind=EAGER)
+            with contextlib.suppress(ArmError):
+                self._launches = arm.ask("launches", kind=EAGER)
         return choices, meant
-
-    def interleaved(self, arm: Arm, seconds: float) -> dict[str, list[float]]:
-        """The seconds of steps, of ``eager`` and of the ``way``.  Raises Unsteady."""
-        times = measure.interleave({"eager": self._arm, "way": arm}, max(seconds, self._seconds), LONGEST)
-        self._steps += times["eager"]
-        return times
-
-    def count_launches(self) -> None:
-        """To be called when nothing is timed any more: the profiler slows down the process."""
-        with contextlib.suppress(ArmError):
-            self._launches = self._arm.ask("launches")
 
     @property
     def eager(self) -> Eager | None:
         """What is measured of eager runs until now."""
-        if not self._steps:
+        if not self.steps:
             return None
-        return Eager(self._first, statistics.median(self._steps), self._memory, self._launches)
+        return Eager(self._first, statistics.median(self.steps), self._memory, self._launches)
 
-    def require_alive(self) -> None:
-        """Raises EagerLost where the arm has ended."""
-        if self._arm.ended:
-            last = next((line for line in reversed(self._arm.output().splitlines()) if line.strip()), "")
-            raise EagerLost(f"the eager process has ended{f': {last.strip()[:200]}' if last else ''}")
+    def other_than(self, about: Mapping[str, Any]) -> str | None:
+        """How the program fails, or which calls it makes, in an arm in which it does not as here."""
+        if about["error"] and about["error"] != self.about["error"]:
+            error: str = about["error"]
+            return error
+        other = other_calls(about, self.about)
+        return f"it makes {other}" if other else None
 
     def hand_over(self, arm: Arm) -> list[str]:
         """Gives an arm the values.  Returns in what they differ there."""
@@ -117,8 +91,25 @@ class Against:
         if what not in self.notes:
             self.notes.append(what)
 
+    def _refer_to(self, arm: Arm) -> None:
+        self._reference = Reference(arm)
+        self._reference.run([])
+        self.notes += self._reference.notes
+        outcomes = iter(self._reference.eager)
+        for one in self.about["callables"]:
+            first, *_ = [next(outcomes) for _ in range(one["calls"])]
+            self._first += first["seconds"] + first["backward_seconds"]
+
     def _see_whether_it_repeats(self, second: Arm) -> None:
         problems = self._reference.unrepeatable(second)
         if problems:
             self._repeats = False
             self.notes.append(f"results were not compared, as the program does not repeat itself: {problems[0]}")
+
+    def _time(self, arm: Arm, second: Arm) -> None:
+        arms = {"eager": arm, "same": second}
+        seconds = [one.ask("prepare", kind=EAGER) for one in arms.values()]
+        blocks = {name: functools.partial(one.block, kind=EAGER) for name, one in arms.items()}
+        times = measure.interleave(blocks, seconds, LONGEST)
+        self.same = measure.ratio([times["eager"]], times["same"])
+        self.steps = times["eager"] + times["same"]

@@ -10,7 +10,8 @@ from typing import Any
 from breakscan.arms.arm import Program
 from breakscan.arms.captured import environment_of, notes_of
 from breakscan.arms.interrupt import interrupted_once
-from breakscan.bench.against import Against, EagerLost
+from breakscan.bench.again import run_again
+from breakscan.bench.against import Against
 from breakscan.bench.best import best_of, write_for
 from breakscan.bench.flags import flags_for
 from breakscan.bench.plan import Choices, Wanted, doubles, not_run, planned, with_settings, without_recompiles
@@ -50,20 +51,13 @@ class _Work:
         self.device = ""
         self.flags: Way | None = None
         self._kept: dict[str, Any] = {}
+        self._folders: dict[str, Path] = {}
 
     def run(self) -> None:
-        with self.against:
-            self.say("running the program")
-            self.against.start()
-            self.say("timing it eager")
-            choices, meant = self.against.time(self._plan)
-            skipped = doubles(self.ways, meant, choices)
-            try:
-                self._try_all(skipped)
-                self._try_together()
-            except EagerLost as lost:
-                self.against.notes.append(str(lost))
-            self.against.count_launches()
+        choices, meant = self.against.run(self._plan, self.say)
+        self._try_all(doubles(self.ways, meant, choices))
+        self._try_together()
+        self._run_again()
 
     def _plan(self, choices: Choices) -> list[dict[str, Any]]:
         self.ways = list(planned(self.wanted, choices))
@@ -89,6 +83,7 @@ class _Work:
 
         tried = Trial(way, self.against, number, say).run()
         self.rows.append(tried.row)
+        self._folders[way.label] = tried.folder
         if tried.explanation is not None:
             self.device = self.device or tried.explanation.device or ""
         return tried.explanation
@@ -125,6 +120,27 @@ class _Work:
         self._add(together)
         self._try(together)
 
+    def _run_again(self) -> None:
+        """What the reader goes by, in more processes: the program's own way, and the one to choose.  That may be
+        another one then."""
+        assert self.against.same is not None
+        done: set[str] = set()
+        while True:
+            best, _ = best_of(self.rows, self.against.same)
+            wanted = {OWN, *([best.label] if best else [])} - done
+            again = [row for row in self.rows if row.label in wanted and row.standing is Standing.MEASURED]
+            if not again:
+                return
+            for row in again:
+                done.add(row.label)
+                self.rows[self.rows.index(row)] = self._again(row)
+
+    def _again(self, row: Row) -> Row:
+        def say(what: str) -> None:
+            self.say(f"{row.label}: {what}")
+
+        return run_again(row, self.against, self._folders[row.label], say)
+
     def _add(self, way: Way) -> None:
         self.ways.insert(len(self.rows), way)
 
@@ -141,11 +157,7 @@ class _Work:
         same, about = self.against.same, self.against.about
         best, as_fast = best_of(self.rows, same) if same is not None else (None, ())
         done = {row.label for row in self.rows}
-        left = [
-            not_run(way, "it was interrupted" if self.interrupted else "it was ended")
-            for way in self.ways
-            if way.label not in done
-        ]
+        left = [not_run(way, "it was interrupted") for way in self.ways if way.label not in done]
         callables = {one["name"]: one["calls"] for one in about.get("callables", ())}
         asked = bool(self.program.requests.compile)
         return Bench(

@@ -50,7 +50,8 @@ class Row:
 
     ``kernels`` are those of a step, by kind; ``launches`` what a step hands to a GPU; ``compile_seconds`` has ``total``
     and the stages in it, ``cold_seconds`` are those of the first ``cold_steps`` steps, compiling included;
-    ``ratio`` says how many times as fast as eager a step is; ``pays_after_calls`` counts from the first call.
+    ``ratio`` says how many times as fast as eager a step is, in so many ``processes``; ``pays_after_calls`` counts from
+    the first call.
     """
 
     way: Way
@@ -69,6 +70,7 @@ class Row:
     cold_steps: float | None = None
     step_seconds: float | None = None
     ratio: Ratio | None = None
+    processes: int | None = None
     memory_bytes: int | None = None
     pays_after_calls: int | None = None
 
@@ -92,8 +94,7 @@ class Eager:
 class Bench:
     """All of one command.  ``same`` is the ratio of two processes that both run eager; ``best`` the label of the way
     to be chosen, None where none is faster than eager, ``as_fast`` those within noise of the fastest; ``write`` what to
-    write for it, None where the program does so
-    already.."""
+    write for it, None where the program does so already."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]

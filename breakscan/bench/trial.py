@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from breakscan.arms import measure
 from breakscan.arms.arm import Arm, ArmError, Change
-from breakscan.arms.captured import other_calls
 from breakscan.arms.failure import RUN_TIME
-from breakscan.arms.measure import Unsteady
+from breakscan.arms.measure import EAGER, Unsteady
 from breakscan.arms.recorded import explained, kernels_of_step
 from breakscan.arms.reference import compiled_paths
-from breakscan.bench.against import Against
+from breakscan.bench.against import LONGEST, Against
 from breakscan.bench.best import pays_after
+from breakscan.bench.pace import pace_of
 from breakscan.bench.result import Problem, Row, Standing, Way
 from breakscan.runtime.digest.explanation import Explanation, FrameStatus
 from breakscan.runtime.records import CompileTimed, Record
@@ -28,9 +27,10 @@ STAGES = ("dynamo", "aot_autograd", "inductor")
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A row, and what the run was recorded to do, where it was."""
+    """A row, the folder of its process, and what that was recorded to do, where it was."""
 
     row: Row
+    folder: Path
     explanation: Explanation | None = None
 
 
@@ -39,7 +39,7 @@ class _Stopped(Exception):
 
 
 class Trial:
-    """One way, in an arm of its own, against eager runs.  ``say`` is told what goes on."""
+    """One way, in an arm of its own.  ``say`` is told what goes on."""
 
     def __init__(self, way: Way, against: Against, number: int, say: Say) -> None:
         self.row = Row(way, Standing.MEASURED)
@@ -49,7 +49,7 @@ class Trial:
         self._folder = against.folder / f"way{number}"
 
     def run(self) -> Tried:
-        """Raises EagerLost; whatever else goes wrong is in the row."""
+        """Whatever goes wrong is in the row."""
         way = self.row.way
         try:
             self._say("running the program")
@@ -58,9 +58,8 @@ class Trial:
         except _Stopped:
             pass
         except ArmError as error:
-            self._against.require_alive()
             self._fail(Standing.FAILED, error.stage or RUN_TIME, str(error).strip().partition("\n")[0])
-        return Tried(self.row, self.explanation)
+        return Tried(self.row, self._folder, self.explanation)
 
     def _measure(self, arm: Arm) -> None:
         about = arm.ready()
@@ -91,12 +90,9 @@ class Trial:
             self._stop(Standing.SKIPPED, "not run", f"torch has no setting {', '.join(about['unknown_settings'])}")
         if about["lost_settings"]:
             self._stop(Standing.SKIPPED, "not run", f"the program sets {', '.join(about['lost_settings'])} itself")
-        reference = self._against.about
-        if about["error"] and about["error"] != reference["error"]:
-            self._stop(Standing.FAILED, RUN_TIME, about["error"])
-        other = other_calls(about, reference)
+        other = self._against.other_than(about)
         if other:
-            self._stop(Standing.FAILED, RUN_TIME, f"it makes {other}")
+            self._stop(Standing.FAILED, RUN_TIME, other)
         if about["warm_cache"]:
             self._against.note(
                 "the program chooses the folder of its compiler caches itself, and they are not empty: the seconds of "
@@ -142,19 +138,20 @@ class Trial:
         return f"it is compiled again {how_long}{f': {cause} changes' if cause else ''}"
 
     def _time(self, arm: Arm) -> None:
-        seconds = arm.ask("prepare")["seconds"]
         try:
-            times = self._against.interleaved(arm, seconds)
+            pace = pace_of(arm, LONGEST)
         except Unsteady as error:
-            if str(error) == "eager":
+            if str(error) == EAGER:
                 self._stop(Standing.FAILED, RUN_TIME, "the program compiles something while it runs eager")
             self._stop(Standing.UNSTEADY, "recompiling", self._recompiling("again while it is timed"))
         assert self._against.same is not None
+        self._against.steps += pace.eager
         row = replace(
             self.row,
-            step_seconds=statistics.median(times["way"]),
-            ratio=measure.ratio([times["eager"]], times["way"]),
-            memory_bytes=arm.ask("memory"),
+            processes=1,
+            step_seconds=pace.step_seconds,
+            ratio=pace.ratio,
+            memory_bytes=pace.memory_bytes,
             launches=arm.ask("launches"),
         )
         differs = row.standing is Standing.DIFFERS

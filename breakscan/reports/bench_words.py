@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from breakscan.arms.measure import LEAST
+from breakscan.arms.measure import LEAST, PROCESSES
 from breakscan.bench.result import OWN, Bench, Problem, Row, Standing
 from breakscan.reports.price_words import duration
 from breakscan.reports.printable import visible
@@ -109,6 +109,7 @@ def basis_words(bench: Bench) -> list[str]:
             f"Two eager processes differ by {ratio_words(bench.same)}: what lies within that, or below {LEAST}, counts "
             "as no faster."
         )
+    said += _repeated(bench)
     beside = [row.step_seconds * row.ratio.median for row in bench.rows if row.step_seconds and row.ratio]
     if beside and max(beside) > _DRIFT * min(beside):
         said.append(
@@ -117,6 +118,18 @@ def basis_words(bench: Bench) -> list[str]:
             "rows cannot be compared."
         )
     return said
+
+
+def _repeated(bench: Bench) -> list[str]:
+    """Which intervals hold more than one process."""
+    labels = [visible(row.label) for row in bench.rows if row.processes == PROCESSES]
+    if not labels:
+        return []
+    *others, last = labels
+    who = f"{', '.join(others)} and {last} were each" if others else f"{last} was"
+    what = "their intervals hold" if others else "its interval holds"
+    rest = "; any other interval is of one process" if any(row.processes == 1 for row in bench.rows) else ""
+    return [f"{who} run in {PROCESSES} processes, and {what} how these differ{rest}."]
 
 
 def stage_words(seconds: Mapping[str, float]) -> str:

@@ -306,14 +306,14 @@ class Referee:
 
     def _time(self, arm: Arm, proof: Proof, reasons: _Reasons) -> Proof:
         if not self._prepared:
-            self._seconds = self._first.ask("prepare")["seconds"]
+            self._seconds = self._first.ask("prepare")
             self._second.ask("prepare")
             self._prepared = True
             self.seen.metrics = replace(self.seen.metrics, memory_bytes=self._first.ask("memory"))
-        told = arm.ask("prepare")
-        arms = {"before": self._first, "same": self._second, "after": arm}
+        seconds = arm.ask("prepare")
+        blocks = {"before": self._first.block, "same": self._second.block, "after": arm.block}
         try:
-            times = measure.interleave(arms, max(told["seconds"], self._seconds))
+            times = measure.interleave(blocks, [self._seconds, seconds])
         except Unsteady as error:
             which = "it" if str(error) == "after" else "the program as it is"
             reasons.stop(f"{which} is compiled again and again while it is timed")

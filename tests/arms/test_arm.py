@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from breakscan.arms.arm import Arm, Change, Program
+from breakscan.arms.measure import COMPILED, EAGER
 
 pytestmark = pytest.mark.torch
 
@@ -33,3 +34,40 @@ def test_arms_have_caches_and_an_allocator_of_which_no_chance_decides(
     assert cache == os.fspath(tmp_path / "arm" / "cache" / "inductor")
     assert mapped == "33554432"
     assert trimmed == "12345", "what the user has set, stays"
+
+
+MODULE = """\
+import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return x + 1
+
+
+net = torch.compile(Net(), backend="eager")
+net.register_forward_hook(lambda *_: print("hooked"))
+for step in range(9):
+    net(torch.ones(2))
+"""
+
+
+def test_the_module_around_what_is_compiled_is_timed_with_it_and_not_eager(tmp_path: Path) -> None:
+    script = tmp_path / "it.py"
+    script.write_text(MODULE, encoding="utf-8")
+    with Arm(Program((str(script),)), Change(), tmp_path / "arm") as arm:
+        arm.ready()
+
+        def hooked(kind: str) -> int:
+            before = arm.output().count("hooked")
+            assert arm.block(6, kind)["seconds"] > 0
+            return arm.output().count("hooked") - before
+
+        arm.ask("prepare", kind=COMPILED)
+        assert hooked(COMPILED) == 6
+        arm.ask("compile", how={"backend": "aot_eager"})
+        arm.ask("prepare", kind=COMPILED)
+        assert hooked(COMPILED) == 6
+        arm.ask("prepare", kind=EAGER)
+        assert hooked(EAGER) == 0
+        assert arm.block(6)["compiles"] == 0, "eager steps between do not make it compile anew"

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from breakscan.arms import measure
-from breakscan.arms.measure import Ratio, Unsteady, apart, interleave, is_faster, is_slower, ratio
+from breakscan.arms.measure import Ratio, Unsteady, apart, interleave, is_faster, is_slower, ratio, ratio_of_processes
 
 
 class Clock:
-    """An arm whose steps take about so long."""
+    """Blocks of steps that take about so long."""
 
     def __init__(self, seconds: float, source: random.Random, noise: float, compiles: int = 0) -> None:
         self.seconds = seconds
@@ -21,8 +21,8 @@ class Clock:
         self.compiles = compiles
         self.asked = 0
 
-    def ask(self, command: str, **arguments: Any) -> Any:
-        assert command == "block"
+    def __call__(self, calls: int) -> dict[str, Any]:
+        assert calls > 0
         self.asked += 1
         busy = 1 + self.noise * self.source.expovariate(1.0)
         return {"seconds": self.seconds * busy, "compiles": int(self.asked <= self.compiles)}
@@ -37,7 +37,7 @@ def verdict(speed: float, seed: int, noise: float = 0.2, apart_by: float = 0.01)
         "same": Clock(1e-3 * luck[1], source, noise),
         "after": Clock(1e-3 * luck[2] / speed, source, noise),
     }
-    times = interleave(arms, 1e-3)
+    times = interleave(arms, [1e-3])
     same = ratio([times["before"]], times["same"])
     claim = ratio([times["before"], times["same"]], times["after"])
     return is_faster(claim, same), is_slower(claim, same), claim
@@ -78,6 +78,34 @@ def test_the_interval_holds_the_truth_most_of_the_time() -> None:
     assert held >= 43
 
 
+def in_processes(source: random.Random, apart_by: float) -> list[Ratio]:
+    """Those of as many processes as are run, of something twice as fast as eager."""
+    found = []
+    for _ in range(measure.PROCESSES):
+        way = Clock(0.5e-3 * source.gauss(1, apart_by), source, 0.02)
+        times = interleave({"eager": Clock(1e-3, source, 0.02), "way": way}, [1e-3])
+        found.append(ratio([times["eager"]], times["way"]))
+    return found
+
+
+@pytest.mark.parametrize("apart_by", [0.0, 0.05])
+def test_the_interval_of_several_processes_holds_how_they_differ(apart_by: float) -> None:
+    single = several = 0
+    for seed in range(100):
+        ratios = in_processes(random.Random(seed), apart_by)
+        whole = ratio_of_processes(ratios)
+        assert min(one.median for one in ratios) <= whole.median <= max(one.median for one in ratios)
+        single += ratios[0].low <= 2.0 <= ratios[0].high
+        several += whole.low <= 2.0 <= whole.high
+    assert several >= 89, f"{several} of 100"
+    assert single < 50 or not apart_by, f"one process alone tells {single} of 100"
+
+
+def test_several_processes_tell_no_more_than_one_where_they_agree() -> None:
+    whole = ratio_of_processes([Ratio(2.0, 1.9, 2.1)] * measure.PROCESSES)
+    assert (whole.median, whole.low, whole.high) == (pytest.approx(2.0), 1.9, 2.1)
+
+
 def test_a_claim_must_beat_what_equal_processes_show() -> None:
     claim = Ratio(1.1, 1.08, 1.12)
     assert is_faster(claim, Ratio(1.0, 0.99, 1.01))
@@ -87,10 +115,26 @@ def test_a_claim_must_beat_what_equal_processes_show() -> None:
     assert not is_faster(Ratio(1.015, 1.011, 1.019), Ratio(1.0, 1.0, 1.0))
 
 
+@pytest.mark.parametrize(
+    ("seconds", "steps"), [([1e-3], 40), ([1e-3, 2e-3], 40), ([1e-3, 10e-3], 20), ([1e-3, 0.1], 2), ([0.5, 1.0], 1)]
+)
+def test_a_block_is_long_enough_for_the_fastest_and_not_too_long_for_the_slowest(
+    seconds: list[float], steps: int
+) -> None:
+    asked: set[int] = set()
+
+    def block(calls: int) -> dict[str, Any]:
+        asked.add(calls)
+        return {"seconds": 1e-3, "compiles": 0}
+
+    interleave({"before": block, "after": block}, seconds)
+    assert asked == {steps}
+
+
 def test_rounds_in_which_something_is_compiled_do_not_count() -> None:
     source = random.Random(0)
     arms = {"before": Clock(1e-3, source, 0.0), "after": Clock(1e-3, source, 0.0, compiles=2)}
-    times = interleave(arms, 1e-3)
+    times = interleave(arms, [1e-3])
     assert len(times["after"]) == len(times["before"]) == measure.ROUNDS
     assert arms["after"].asked == measure.ROUNDS + 2
 
@@ -99,4 +143,4 @@ def test_what_is_compiled_again_and_again_is_not_timed() -> None:
     source = random.Random(0)
     arms = {"before": Clock(1e-3, source, 0.0), "after": Clock(1e-3, source, 0.0, compiles=99)}
     with pytest.raises(Unsteady, match="after"):
-        interleave(arms, 1e-3)
+        interleave(arms, [1e-3])

@@ -80,6 +80,8 @@ def test_each_way_of_a_training_step_is_measured_or_says_why_not(tmp_path: Path,
     # Compiled, but by nothing that makes it faster.
     assert own["ratio"]["high"] < 1
     assert own["pays_after_calls"] is None
+    # What the program does itself is what its reader goes by, though it is not the one to choose.
+    assert (own["processes"], flag["processes"]) == (4, 1)
     assert own["memory_bytes"] > 1e8
     assert ways['backend="aot_eager"']["same_as"] == "program's own"
     broken, wrong = ways['backend="broken"'], ways['backend="wrong"']
@@ -138,6 +140,7 @@ def test_an_interrupt_reports_what_is_measured_until_then(tmp_path: Path, valid:
     # What was measured by then is judged.
     own = told["ways"][0]
     assert own["ratio"]["low"] > 2
+    assert own["processes"] == 1
     assert 1 <= own["pays_after_calls"] < 10_000
     assert told["best"] == "program's own"
     assert told["write"] is None
@@ -225,6 +228,43 @@ def test_a_way_that_the_system_ends_is_told_and_the_others_are_measured(
     assert own["problem"]["error"] == "the program ended by SIGKILL, which the system sends where memory runs out"
     assert own["breaks"] is None
     assert eager["standing"] == "measured"
+
+
+FAILS_LATER = """\
+import os
+import time
+from pathlib import Path
+
+import torch
+
+runs = Path("runs.txt")
+with runs.open("a") as file:
+    file.write(".")
+if len(runs.read_text()) == 4:
+    raise SystemExit(7)
+
+
+def f(x):
+    if not torch.compiler.is_compiling():
+        time.sleep(0.005)
+    return x + 1
+
+
+g = torch.compile(f, backend="eager")
+for step in range(9):
+    g(torch.ones(8))
+"""
+
+
+def test_the_figures_of_a_process_stay_where_a_further_one_fails(tmp_path: Path, valid: Callable[..., Any]) -> None:
+    (tmp_path / "it.py").write_text(FAILS_LATER, encoding="utf-8")
+    told = valid(bench(tmp_path, "--backends", "eager", "--format", "json", "it.py", brief=True).stdout, "bench")
+    own, _ = told["ways"]
+    assert (own["standing"], own["processes"]) == ("measured", 1)
+    assert own["ratio"]["low"] > 2
+    (note,) = told["notes"]
+    assert note == ("program's own was timed in one process alone, as another one failed: it ended with exit status 7")
+    assert told["best"] == "program's own"
 
 
 @pytest.mark.parametrize(

@@ -125,3 +125,17 @@ def test_a_machine_that_changed_its_speed_is_told() -> None:
     slow = replace(FASTEST, step_seconds=14e-3 / 3.1)
     told = " ".join(written("terminal", bench(OWN_ROW, slow)).split())
     assert "The machine was not always equally fast: an eager step took from 10.0 ms to 14.0 ms." in told
+
+
+def test_it_is_said_which_intervals_hold_how_processes_differ() -> None:
+    told = " ".join(written("terminal").split())
+    assert (
+        "program's own was run in 4 processes, and its interval holds how these differ; any other interval is of one "
+        "process." in told
+    )
+    told = " ".join(written("terminal", bench(OWN_ROW, replace(FASTEST, processes=4))).split())
+    assert (
+        'program\'s own and mode="reduce-overhead" were each run in 4 processes, and their intervals hold how these '
+        "differ." in told
+    )
+    assert "processes, and" not in " ".join(written("terminal", bench(FASTEST)).split())
