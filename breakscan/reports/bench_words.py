@@ -126,10 +126,10 @@ def _repeated(bench: Bench) -> list[str]:
     if not labels:
         return []
     *others, last = labels
-    who = f"{', '.join(others)} and {last} were each" if others else f"{last} was"
+    who = f"each were run of {', '.join(others)} and {last}" if others else f"were run of {last}"
     what = "their intervals hold" if others else "its interval holds"
     rest = "; any other interval is of one process" if any(row.processes == 1 for row in bench.rows) else ""
-    return [f"{who} run in {PROCESSES} processes, and {what} how these differ{rest}."]
+    return [f"{PROCESSES} processes {who}, and {what} how these differ{rest}."]
 
 
 def stage_words(seconds: Mapping[str, float]) -> str:

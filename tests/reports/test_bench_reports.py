@@ -130,12 +130,12 @@ def test_a_machine_that_changed_its_speed_is_told() -> None:
 def test_it_is_said_which_intervals_hold_how_processes_differ() -> None:
     told = " ".join(written("terminal").split())
     assert (
-        "program's own was run in 4 processes, and its interval holds how these differ; any other interval is of one "
+        "4 processes were run of program's own, and its interval holds how these differ; any other interval is of one "
         "process." in told
     )
     told = " ".join(written("terminal", bench(OWN_ROW, replace(FASTEST, processes=4))).split())
     assert (
-        'program\'s own and mode="reduce-overhead" were each run in 4 processes, and their intervals hold how these '
+        '4 processes each were run of program\'s own and mode="reduce-overhead", and their intervals hold how these '
         "differ." in told
     )
-    assert "processes, and" not in " ".join(written("terminal", bench(FASTEST)).split())
+    assert "4 processes" not in " ".join(written("terminal", bench(FASTEST)).split())
