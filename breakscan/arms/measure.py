@@ -19,7 +19,8 @@ ROUNDS = 24
 FEWEST_ROUNDS = 8
 MOST_ROUNDS = 96
 BLOCK = 0.04
-"""Seconds of a block, at least, of what is fastest: unless that of what is slowest would take :data:`LONGEST_BLOCK`."""
+"""Seconds of a block, at least, of what is slowest; and of what is fastest, unless the slowest then takes longer than
+:data:`LONGEST_BLOCK`."""
 LONGEST_BLOCK = 0.2
 LONGEST = 20.0
 """Seconds of all rounds, where that leaves :data:`FEWEST_ROUNDS`."""

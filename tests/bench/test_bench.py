@@ -60,9 +60,8 @@ def bench(folder: Path, *words: str, status: int = 0, brief: bool = False) -> su
 
 def test_each_way_of_a_training_step_is_measured_or_says_why_not(tmp_path: Path, valid: Callable[..., Any]) -> None:
     (tmp_path / "train.py").write_text(PROGRAM, encoding="utf-8")
-    told = valid(
-        bench(tmp_path, "--backends", "aot_eager,broken,wrong", "--format", "json", "train.py").stdout, "bench"
-    )
+    words = ("--backends", "aot_eager,broken,wrong", "--format", "json", "train.py")
+    told = valid(bench(tmp_path, *words, brief=True).stdout, "bench")
     ways = {way["way"]: way for way in told["ways"]}
     assert list(ways) == [
         "program's own",
