@@ -45,6 +45,11 @@ class ArmError(Exception):
         super().__init__(text)
         self.stage = stage
 
+    @property
+    def first_line(self) -> str:
+        """Of what it says."""
+        return str(self).strip().partition("\n")[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Change:

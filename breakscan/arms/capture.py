@@ -96,7 +96,7 @@ class Capture:
 
     def hook(self, _: ModuleType) -> None:
         """Puts a door before all that torch.compile gives from now on.  Behind the import of ``torch._dynamo``."""
-        from torch._dynamo.eval_frame import OptimizeContext, OptimizedModule
+        from torch._dynamo.eval_frame import OptimizeContext
 
         original: Any = OptimizeContext.__call__
         capture = self
@@ -105,7 +105,7 @@ class Capture:
             known = len(capture.doors)
             compiled = original(context, fn, *args, **kwargs)
             capture.contexts.append(context)
-            if isinstance(compiled, OptimizedModule):
+            if isinstance(compiled, _module_class()):
                 # Around what it has been given for the calls of the module.
                 for door in capture.doors[known:]:
                     door.module = compiled

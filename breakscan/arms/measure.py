@@ -34,7 +34,6 @@ PROCESSES = 4
 STUDENT = 3.182
 """How many standard errors the mean of so many values may lie off: the quantile 0.975 of Student's t."""
 
-
 COMPILED, EAGER = "compiled", "eager"
 """In what way a block runs steps."""
 Block = Callable[[int], Mapping[str, Any]]

@@ -34,7 +34,8 @@ def run_again(row: Row, against: Against, first: Path, say: Callable[[str], None
         try:
             paces.append(_pace(row, against, first, number))
         except (ArmError, Unsteady) as error:
-            against.note(f"{row.label} was timed in one process alone, as another one failed: {_first_line(error)}")
+            why = error.first_line if isinstance(error, ArmError) else "it is compiled again while it is timed"
+            against.note(f"{row.label} was timed in one process alone, as another one failed: {why}")
             return row
     steps = [row.step_seconds, *(pace.step_seconds for pace in paces)]
     ratios = [row.ratio, *(pace.ratio for pace in paces)]
@@ -60,9 +61,3 @@ def _pace(row: Row, against: Against, first: Path, number: int) -> Pace:
         pace = pace_of(arm, LONGEST)
     against.steps += pace.eager
     return pace
-
-
-def _first_line(error: Exception) -> str:
-    if isinstance(error, Unsteady):
-        return "it is compiled again while it is timed"
-    return str(error).strip().partition("\n")[0]

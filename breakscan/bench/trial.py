@@ -58,7 +58,7 @@ class Trial:
         except _Stopped:
             pass
         except ArmError as error:
-            self._fail(Standing.FAILED, error.stage or RUN_TIME, str(error).strip().partition("\n")[0])
+            self._fail(Standing.FAILED, error.stage or RUN_TIME, error.first_line)
         return Tried(self.row, self._folder, self.explanation)
 
     def _measure(self, arm: Arm) -> None:

@@ -102,7 +102,7 @@ def basis_words(bench: Bench) -> list[str]:
         device = visible(bench.environment["device"])
         said.append(
             f"Measured: {calls} on {device}, torch {visible(bench.environment['torch'])}; every process has the same "
-            "weights, inputs and random numbers, and compiler caches that are empty at the start."
+            "weights, inputs and random numbers, and compiling is timed from empty caches."
         )
     if bench.same is not None:
         said.append(

@@ -40,12 +40,20 @@ MODULE = """\
 import torch
 
 
+def told(graph, inputs):
+    def run(*values):
+        print("compiled")
+        return graph(*values)
+
+    return run
+
+
 class Net(torch.nn.Module):
     def forward(self, x):
         return x + 1
 
 
-net = torch.compile(Net(), backend="eager")
+net = torch.compile(Net(), backend=told)
 net.register_forward_hook(lambda *_: print("hooked"))
 for step in range(9):
     net(torch.ones(2))
@@ -58,16 +66,20 @@ def test_the_module_around_what_is_compiled_is_timed_with_it_and_not_eager(tmp_p
     with Arm(Program((str(script),)), Change(), tmp_path / "arm") as arm:
         arm.ready()
 
-        def hooked(kind: str) -> int:
-            before = arm.output().count("hooked")
+        def told(kind: str) -> tuple[int, int]:
+            before = arm.output()
             assert arm.block(6, kind)["seconds"] > 0
-            return arm.output().count("hooked") - before
+            now = arm.output()[len(before) :]
+            return now.count("hooked"), now.count("compiled")
 
         arm.ask("prepare", kind=COMPILED)
-        assert hooked(COMPILED) == 6
+        assert told(COMPILED) == (6, 6)
+        arm.ask("prepare", kind=EAGER)
+        assert told(EAGER) == (0, 0)
+        assert told(COMPILED) == (6, 6)
         arm.ask("compile", how={"backend": "aot_eager"})
         arm.ask("prepare", kind=COMPILED)
-        assert hooked(COMPILED) == 6
+        assert told(COMPILED) == (6, 0)
         arm.ask("prepare", kind=EAGER)
-        assert hooked(EAGER) == 0
+        assert told(EAGER) == (0, 0)
         assert arm.block(6)["compiles"] == 0, "eager steps between do not make it compile anew"

@@ -229,30 +229,18 @@ def test_a_way_that_the_system_ends_is_told_and_the_others_are_measured(
     assert eager["standing"] == "measured"
 
 
-FAILS_LATER = """\
-import os
-import time
+FAILS_LATER = (
+    """\
 from pathlib import Path
-
-import torch
 
 runs = Path("runs.txt")
 with runs.open("a") as file:
     file.write(".")
 if len(runs.read_text()) == 4:
     raise SystemExit(7)
-
-
-def f(x):
-    if not torch.compiler.is_compiling():
-        time.sleep(0.005)
-    return x + 1
-
-
-g = torch.compile(f, backend="eager")
-for step in range(9):
-    g(torch.ones(8))
 """
+    + SLOW_EAGER
+)
 
 
 def test_the_figures_of_a_process_stay_where_a_further_one_fails(tmp_path: Path, valid: Callable[..., Any]) -> None:
