@@ -38,7 +38,7 @@ BLOCK = 0.04
 
 
 @dataclass(frozen=True)
-class Case:
+class CapturedCall:
     """``sizes`` are the program's arguments: batch, width, and depth where it has one."""
 
     name: str
@@ -51,35 +51,35 @@ class Case:
 
 
 CASES = (
-    Case("residual, batch 16", "residual_blocks", (16, 256, 6)),
-    Case("residual, batch 4096", "residual_blocks", (4096, 256, 6)),
-    Case("norm branch", "norm_branch", (256, 256, 6)),
-    Case("masked mean", "masked_mean", (512, 1024)),
-    Case("logging", "logging_blocks", (1024, 256, 6)),
-    Case("indexed loss", "indexed_loss", (512, 1024)),
-    Case("training step", "training_step", (256, 256, 4)),
+    CapturedCall("residual, batch 16", "residual_blocks", (16, 256, 6)),
+    CapturedCall("residual, batch 4096", "residual_blocks", (4096, 256, 6)),
+    CapturedCall("norm branch", "norm_branch", (256, 256, 6)),
+    CapturedCall("masked mean", "masked_mean", (512, 1024)),
+    CapturedCall("logging", "logging_blocks", (1024, 256, 6)),
+    CapturedCall("indexed loss", "indexed_loss", (512, 1024)),
+    CapturedCall("training step", "training_step", (256, 256, 4)),
 )
 
 
 # -- one case, in a process of its own ----------------------------------------------------------------------------
 
 
-def prove(case: Case, mode: str, cpu: bool) -> dict[str, Any]:
+def prove(case: CapturedCall, mode: str, cpu: bool) -> dict[str, Any]:
     """Compiles, waits for its turn, and times."""
-    from breakscan.arms.arm import Arm, Change, Program
     from breakscan.config import load_settings
-    from breakscan.repair.plan import Wanted
+    from breakscan.repair.planner import WantedRewrites
     from breakscan.repair.repair import repair_paths
-    from breakscan.reports.verify_words import verdict_words
-    from breakscan.verify.plan import Candidate
+    from breakscan.reports.verify.words import verdict_words
+    from breakscan.verify.candidates import Candidate
     from breakscan.verify.proof import Metrics
     from breakscan.verify.verify import Question, verify
+    from breakscan.worker.worker import ProgramChange, UserProgram, Worker
 
     argv = case.arguments(mode, cpu)
-    settings, wanted = load_settings(Path.cwd(), no_cache=True), Wanted(unsafe=True)
+    settings, wanted = load_settings(Path.cwd(), no_cache=True), WantedRewrites(unsafe=True)
     (file,) = repair_paths((Path(argv[0]).absolute(),), settings, wanted, jobs=1).files
     candidate = Candidate("breakscan fix", {str(file.path): (file.before, file.after)})
-    program = Program(tuple(argv))
+    program = UserProgram(tuple(argv))
     turn = Turn()
 
     def say(words: str) -> None:
@@ -91,7 +91,7 @@ def prove(case: Case, mode: str, cpu: bool) -> dict[str, Any]:
         eager = None
         if mode == MODES[0]:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="breakscan-eager-")))
-            eager = stack.enter_context(Arm(program, Change(), folder / "arm"))
+            eager = stack.enter_context(Worker(program, ProgramChange(), folder / "arm"))
         verification = verify(program, Question(settings, wanted, candidate), say)
         turn.take()
         eager_step = None if eager is None else time_eager(eager)
@@ -143,7 +143,7 @@ class Turn:
 
 def time_eager(arm: Any) -> dict[str, Any]:
     """The median of a step of the program as it is, without the compiler."""
-    from breakscan.arms.measure import EAGER
+    from breakscan.worker.timing import EAGER
 
     arm.ready()
     seconds = arm.ask("prepare", kind=EAGER)
@@ -158,7 +158,7 @@ def time_eager(arm: Any) -> dict[str, Any]:
 class Worker:
     """The process of one case."""
 
-    def __init__(self, case: Case, mode: str, cpu: bool, folder: Path) -> None:
+    def __init__(self, case: CapturedCall, mode: str, cpu: bool, folder: Path) -> None:
         self.case, self.mode = case, mode
         stem = f"{case.name} {mode}".replace(",", "").replace(" ", "-")
         self.log = folder / f"{stem}.log"
@@ -201,7 +201,7 @@ class Worker:
                 self.process.wait()
 
 
-def run(cases: list[Case], modes: list[str], cpu: bool, output: Path, seconds: float, at_once: int) -> None:
+def run(cases: list[CapturedCall], modes: list[str], cpu: bool, output: Path, seconds: float, at_once: int) -> None:
     output.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     until = began + seconds

@@ -17,9 +17,9 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from breakscan.analysis.check import check_paths
+from breakscan.analysis.pipeline.check import check_paths
 from breakscan.config import load_settings
-from breakscan.repair.plan import Wanted, repair_file
+from breakscan.repair.planner import WantedRewrites, repair_file
 from breakscan.repair.repair import roots_of
 from breakscan.repair.result import FileRepair
 
@@ -71,7 +71,9 @@ def main() -> None:
         settings = replace(load_settings(root, None, target_torch="2.13", no_cache=True), regions="all")
         found = check_paths([*root.rglob("*.py")], settings, jobs=arguments.jobs)
         roots = {path: of for path, of in roots_of(found).items() if path in set(paths.values())}
-        repairs = {path: repair_file(path, tuple(of), settings, Wanted(unsafe=True)) for path, of in roots.items()}
+        repairs = {
+            path: repair_file(path, tuple(of), settings, WantedRewrites(unsafe=True)) for path, of in roots.items()
+        }
         counts: Counter[tuple[str, str]] = Counter()
         for name, path in paths.items():
             for entry in broken[name]:

@@ -33,7 +33,7 @@ class Block(nn.Module):
 
 
 @dataclass(frozen=True)
-class Case:
+class CapturedCall:
     """A folder to check, from inside it.
 
     ``during`` meddles with it while the check runs.  ``as_module`` runs ``python -m breakscan``, for which Python looks
@@ -421,30 +421,32 @@ def _long_chains(folder: Path) -> None:
 
 
 CASES = (
-    Case("invalid encodings, NUL bytes, odd line ends", _encodings),
-    Case("10 MB files", _large, formats=("json",)),
-    Case("nesting, up to 5,000 deep", _nesting),
-    Case("deep and wide to analyse", _deep_analysis),
-    Case("symlink loops", _symlinks, targets=(".", "a/up/a", "b")),
-    Case("a symlink loop, named", _symlinks, targets=("a/self.py", "a/one.py", "a/self", "a/dangling.py", "a/same.py")),
-    Case("unreadable files and folders", _unreadable, without_privileges=True),
-    Case("a pipe and a socket named *.py", _special_files),
-    Case("strange names", _names),
-    Case("broken .gitignore files", _ignore_files),
-    Case("files that vanish", _many, during=_vanish),
-    Case("files that change", _many, during=_change),
-    Case(
+    CapturedCall("invalid encodings, NUL bytes, odd line ends", _encodings),
+    CapturedCall("10 MB files", _large, formats=("json",)),
+    CapturedCall("nesting, up to 5,000 deep", _nesting),
+    CapturedCall("deep and wide to analyse", _deep_analysis),
+    CapturedCall("symlink loops", _symlinks, targets=(".", "a/up/a", "b")),
+    CapturedCall(
+        "a symlink loop, named", _symlinks, targets=("a/self.py", "a/one.py", "a/self", "a/dangling.py", "a/same.py")
+    ),
+    CapturedCall("unreadable files and folders", _unreadable, without_privileges=True),
+    CapturedCall("a pipe and a socket named *.py", _special_files),
+    CapturedCall("strange names", _names),
+    CapturedCall("broken .gitignore files", _ignore_files),
+    CapturedCall("files that vanish", _many, during=_vanish),
+    CapturedCall("files that change", _many, during=_change),
+    CapturedCall(
         "one file in many ways", _symlinks, targets=("a/model.py", "./a/../a/model.py", "a", "a/hard.py", "b/model.py")
     ),
-    Case("import cycles", _import_cycles),
-    Case("a ring of star imports", _star_ring),
-    Case("inheritance cycles over files", _inheritance_cycles),
-    Case("re-export cycles, missing modules", _reexport_cycles),
-    Case("modules named like torch and the standard library", _shadows),
-    Case("python -m breakscan, beside files named like modules", _shadows_of_what_runs, as_module=True),
-    Case("odd packages", _odd_packages),
-    Case("chains over 1,500 files", _long_chains),
-    Case("3,000 files that import each other", _all_import_all),
+    CapturedCall("import cycles", _import_cycles),
+    CapturedCall("a ring of star imports", _star_ring),
+    CapturedCall("inheritance cycles over files", _inheritance_cycles),
+    CapturedCall("re-export cycles, missing modules", _reexport_cycles),
+    CapturedCall("modules named like torch and the standard library", _shadows),
+    CapturedCall("python -m breakscan, beside files named like modules", _shadows_of_what_runs, as_module=True),
+    CapturedCall("odd packages", _odd_packages),
+    CapturedCall("chains over 1,500 files", _long_chains),
+    CapturedCall("3,000 files that import each other", _all_import_all),
 )
 TIMED = {
     "nesting, up to 5,000 deep",

@@ -16,28 +16,28 @@ import sys
 from dataclasses import replace
 
 from breakscan.__main__ import main
-from breakscan.arms import measure
-from breakscan.repair.plan import Wanted
-from breakscan.verify.proof import Proof, Standing
-from breakscan.verify.referee import Referee
+from breakscan.repair.planner import WantedRewrites
+from breakscan.verify.proof import Proof, ProofVerdict
+from breakscan.verify.verifier import Verifier
+from breakscan.worker import timing as measure
 
 LONGEST = 5.0
 """Whether the rewrites are equal is what counts here."""
 UNTIMED = measure.Ratio(1.0, 1.0, 1.0)
 
 
-def not_timed(_: Referee, __: object, proof: Proof, ___: object) -> Proof:
+def not_timed(_: Verifier, __: object, proof: Proof, ___: object) -> Proof:
     """In place of what times an equal change."""
-    return replace(proof, standing=Standing.NO_FASTER, ratio=UNTIMED)
+    return replace(proof, standing=ProofVerdict.NO_FASTER, ratio=UNTIMED)
 
 
 if __name__ == "__main__":
     arguments = sys.argv[1:]
     if arguments[0] == "--untimed":
-        Referee._time = not_timed  # type: ignore[method-assign,assignment]
+        Verifier._time = not_timed  # type: ignore[method-assign,assignment]
         arguments.pop(0)
     places = {(path, line, column, rule): rewrite for path, line, column, rule, rewrite in json.loads(arguments[0])}
     command = importlib.import_module("breakscan.cli.verify")
-    command.Wanted = functools.partial(Wanted, places=places)  # type: ignore[attr-defined]
+    command.Wanted = functools.partial(WantedRewrites, places=places)  # type: ignore[attr-defined]
     measure.interleave = functools.partial(measure.interleave, longest=LONGEST)
     sys.exit(main(arguments[1:]))

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
-from breakscan.analysis.behind import reach_of, turn
-from breakscan.analysis.check import check_paths
+from breakscan.analysis.pipeline.check import check_paths
+from breakscan.analysis.pipeline.shadowed import reach_of, turn
 from breakscan.config import Settings, enabled_rules
 from breakscan.findings import (
     CheckResult,
@@ -31,14 +31,14 @@ from breakscan.findings import (
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.ledger import version_key
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.digest.explanation import BreakSite, Explanation, FrameFate, FrameStatus
-from breakscan.runtime.judging.sitematch import given_up_alone
+from breakscan.runtime.explain.explanation import BreakSite, Explanation, FrameStatus, UncompiledFrame
+from breakscan.runtime.gates.site_match import given_up_alone
 from breakscan.source.module import SourceModule, SourceProblem, decode_source, parse_module
 from breakscan.source.paths import Patterns
 from breakscan.source.per_file_ignores import PerFileIgnores
 from breakscan.source.suppressions import Suppressions
 
-Missed = BreakSite | FrameFate
+Missed = BreakSite | UncompiledFrame
 Key = tuple[Site, str]
 """What makes two recorded breaks the same: site and type."""
 
@@ -48,7 +48,7 @@ _JUDGED = (Kind.GRAPH_BREAK, Kind.RECOMPILE)
 _SURE = (Confidence.CERTAIN, Confidence.LIKELY)
 
 
-class Outcome(str, Enum):
+class AgreementOutcome(str, Enum):
     """What the run says of a finding."""
 
     CONFIRMED = "confirmed"
@@ -67,7 +67,7 @@ class Judged:
     that an operation of a graph comes from its lines."""
 
     finding: Finding
-    outcome: Outcome
+    outcome: AgreementOutcome
     by: Site | None
     is_traced: bool
 
@@ -89,7 +89,7 @@ class Agreement:
     hidden: Mapping[Key, tuple[Finding, ...]]
     errors: tuple[SourceError, ...]
 
-    def count(self, outcome: Outcome) -> int:
+    def count(self, outcome: AgreementOutcome) -> int:
         """How many findings have it."""
         return sum(one.outcome is outcome for one in self.judged)
 
@@ -335,18 +335,18 @@ def _judge(
     for number, finding in enumerate(findings):
         is_traced = _touches(finding.site, explanation.traced)
         if number in confirmed:
-            yield Judged(finding, Outcome.CONFIRMED, confirmed[number], is_traced)
+            yield Judged(finding, AgreementOutcome.CONFIRMED, confirmed[number], is_traced)
         elif id(finding) in hiding:
-            yield Judged(finding, Outcome.HIDDEN, hiding[id(finding)], is_traced)
+            yield Judged(finding, AgreementOutcome.HIDDEN, hiding[id(finding)], is_traced)
         elif (
             is_traced
             and finding.kind is Kind.GRAPH_BREAK
             and finding.confidence in _SURE
             and not sources.may_be_skipped(finding.site)
         ):
-            yield Judged(finding, Outcome.CONTRADICTED, None, is_traced)
+            yield Judged(finding, AgreementOutcome.CONTRADICTED, None, is_traced)
         else:
-            yield Judged(finding, Outcome.NOT_TRIGGERED, None, is_traced)
+            yield Judged(finding, AgreementOutcome.NOT_TRIGGERED, None, is_traced)
 
 
 def _recorded(explanation: Explanation) -> Iterator[_Recorded]:

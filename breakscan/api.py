@@ -26,15 +26,15 @@ from pathlib import Path
 from typing import Any
 
 from breakscan.config import load_settings
-from breakscan.reports.explain_formats import write_report
-from breakscan.reports.explain_words import headline, why_nothing_compiled
+from breakscan.reports.explain.formats import write_report
+from breakscan.reports.explain.words import headline, why_nothing_compiled
 from breakscan.rulebook.ledger import version_key
 from breakscan.rulebook.library import Library, load_library
 from breakscan.runtime.cells import ShownPaths
-from breakscan.runtime.digest.compiled import Graph
-from breakscan.runtime.digest.explain_processes import explain_processes
-from breakscan.runtime.digest.explanation import BreakSite, Explanation, FrameFate, Recompile
-from breakscan.runtime.digest.notices import OLDEST
+from breakscan.runtime.explain.compiled import Graph
+from breakscan.runtime.explain.explanation import BreakSite, Explanation, Recompile, UncompiledFrame
+from breakscan.runtime.explain.from_processes import explain_processes
+from breakscan.runtime.explain.notices import OLDEST
 from breakscan.runtime.isolation import (
     compiled_fresh,
     compiler_as_it_was,
@@ -69,7 +69,7 @@ class Report:
         return self.explanation.recompiles
 
     @property
-    def frames(self) -> Sequence[FrameFate]:
+    def frames(self) -> Sequence[UncompiledFrame]:
         """The functions that were to be compiled and are not."""
         return self.explanation.frames
 

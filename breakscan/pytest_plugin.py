@@ -162,7 +162,7 @@ def _allowed(breaks: int = 0, recompiles: int | None = None) -> tuple[int, int |
 
 def _judge(report: Report, breaks: int, recompiles: int | None, what: str) -> None:
     __tracebackhide__ = True
-    from breakscan.reports.objections import objections
+    from breakscan.reports.explain.assertion_message import objections
 
     if found := objections(report.explanation, breaks, recompiles):
         pytest.fail("\n".join([f"{what}:", *found]), pytrace=False)
@@ -170,7 +170,7 @@ def _judge(report: Report, breaks: int, recompiles: int | None, what: str) -> No
 
 def _keep(item: pytest.Item, report: Report) -> None:
     """For the summary, with what is there already."""
-    from breakscan.reports.objections import told_sites
+    from breakscan.reports.explain.assertion_message import told_sites
 
     kept = item.stash.setdefault(_sites, [])
     kept += [site for site in told_sites(report.explanation) if site not in kept]

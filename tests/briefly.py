@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from breakscan.__main__ import main
-from breakscan.arms import measure
+from breakscan.worker import timing as measure
 
 BRIEFLY = (sys.executable, __file__)
 LONGEST = 2.0

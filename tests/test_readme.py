@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from briefly import BRIEFLY
 
-from breakscan.reports.verify_words import from_to
+from breakscan.reports.verify.words import from_to
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

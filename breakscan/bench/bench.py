@@ -7,20 +7,28 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from breakscan.arms.arm import Program
-from breakscan.arms.captured import environment_of, notes_of
-from breakscan.arms.interrupt import interrupted_once
-from breakscan.bench.again import run_again
-from breakscan.bench.against import Against
 from breakscan.bench.best import best_of, write_for
-from breakscan.bench.flags import flags_for
-from breakscan.bench.plan import Choices, Wanted, doubles, not_run, planned, with_settings, without_recompiles
-from breakscan.bench.result import OWN, Bench, Row, Standing, Way
+from breakscan.bench.eager_baseline import EagerBaseline
+from breakscan.bench.hinted_settings import flags_for
+from breakscan.bench.replicates import run_again
+from breakscan.bench.result import OWN, Bench, BenchRow, MeasurementStatus, Variant
 from breakscan.bench.trial import Say, Trial
-from breakscan.runtime.digest.explanation import Explanation
+from breakscan.bench.variants import (
+    Choices,
+    WantedVariants,
+    doubles,
+    not_run,
+    planned,
+    with_settings,
+    without_recompiles,
+)
+from breakscan.runtime.explain.explanation import Explanation
+from breakscan.worker.captured_words import environment_of, notes_of
+from breakscan.worker.interrupt import interrupted_once
+from breakscan.worker.worker import UserProgram
 
 
-def bench(program: Program, wanted: Wanted, say: Say) -> Bench:
+def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
     """Runs the program several times, and writes nothing.  ``say`` is told what goes on.  SIGINT or SIGTERM ends
     it with what is measured until then.
 
@@ -40,16 +48,16 @@ def bench(program: Program, wanted: Wanted, say: Say) -> Bench:
 
 
 class _Work:
-    def __init__(self, program: Program, wanted: Wanted, folder: Path, say: Say) -> None:
+    def __init__(self, program: UserProgram, wanted: WantedVariants, folder: Path, say: Say) -> None:
         self.program = program
         self.wanted = wanted
         self.say = say
         self.interrupted = False
-        self.against = Against(program, folder)
-        self.ways: list[Way] = []
-        self.rows: list[Row] = []
+        self.against = EagerBaseline(program, folder)
+        self.ways: list[Variant] = []
+        self.rows: list[BenchRow] = []
         self.device = ""
-        self.flags: Way | None = None
+        self.flags: Variant | None = None
         self._kept: dict[str, Any] = {}
         self._folders: dict[str, Path] = {}
 
@@ -64,7 +72,7 @@ class _Work:
         self._kept = choices.kept
         return [dict(way.options or {}) for way in self.ways]
 
-    def _try_all(self, skipped: dict[str, Row]) -> None:
+    def _try_all(self, skipped: dict[str, BenchRow]) -> None:
         for way in list(self.ways):
             row = skipped.get(way.label) or without_recompiles(way, self._usual())
             if row is not None:
@@ -75,7 +83,7 @@ class _Work:
                 self._try_flags(explanation)
                 self._try_with_breaks(explanation)
 
-    def _try(self, way: Way) -> Explanation | None:
+    def _try(self, way: Variant) -> Explanation | None:
         number = len(self.rows) + 1
 
         def say(what: str) -> None:
@@ -98,15 +106,15 @@ class _Work:
                 return
             self._add(way)
             found = self._try(way)
-            if found is None or self.rows[-1].standing is not Standing.MEASURED:
+            if found is None or self.rows[-1].standing is not MeasurementStatus.MEASURED:
                 return
             self.flags = way
             explanation = found
 
     def _try_with_breaks(self, explanation: Explanation) -> None:
         """Where the program forbids the breaks that it has."""
-        if self._kept.get("fullgraph") and explanation.breaks and self.rows[-1].standing is Standing.FAILED:
-            way = Way('mode="default", fullgraph=False', {**self._kept, "fullgraph": False})
+        if self._kept.get("fullgraph") and explanation.breaks and self.rows[-1].standing is MeasurementStatus.FAILED:
+            way = Variant('mode="default", fullgraph=False', {**self._kept, "fullgraph": False})
             self._add(way)
             self._try(way)
 
@@ -128,23 +136,23 @@ class _Work:
         while True:
             best, _ = best_of(self.rows, self.against.same)
             wanted = {OWN, *([best.label] if best else [])} - done
-            again = [row for row in self.rows if row.label in wanted and row.standing is Standing.MEASURED]
+            again = [row for row in self.rows if row.label in wanted and row.standing is MeasurementStatus.MEASURED]
             if not again:
                 return
             for row in again:
                 done.add(row.label)
                 self.rows[self.rows.index(row)] = self._again(row)
 
-    def _again(self, row: Row) -> Row:
+    def _again(self, row: BenchRow) -> BenchRow:
         def say(what: str) -> None:
             self.say(f"{row.label}: {what}")
 
         return run_again(row, self.against, self._folders[row.label], say)
 
-    def _add(self, way: Way) -> None:
+    def _add(self, way: Variant) -> None:
         self.ways.insert(len(self.rows), way)
 
-    def _usual(self) -> Row | None:
+    def _usual(self) -> BenchRow | None:
         """The row of Inductor as it is by default."""
         row = next((row for row in self.rows if row.label == 'mode="default"'), None)
         if row is not None and row.same_as is not None:

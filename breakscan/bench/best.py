@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from breakscan.arms import measure
-from breakscan.arms.measure import Ratio
-from breakscan.bench.flags import as_written
-from breakscan.bench.result import OWN, Row, Standing
+from breakscan.bench.hinted_settings import as_written
+from breakscan.bench.result import OWN, BenchRow, MeasurementStatus
+from breakscan.worker import timing as measure
+from breakscan.worker.timing import Ratio
 
 AS_CHEAP = 1.25
 """Times the cheapest way's cold cost, up to which the program's own way is kept."""
 
 
-def pays_after(row: Row, same: Ratio) -> int | None:
+def pays_after(row: BenchRow, same: Ratio) -> int | None:
     """The number of calls, from the first on, with which the time spent compiling is won back.  None where a step is
     not faster than eager."""
     if row.ratio is None or row.step_seconds is None or row.cold_seconds is None or row.cold_steps is None:
@@ -26,13 +26,13 @@ def pays_after(row: Row, same: Ratio) -> int | None:
     return max(1, math.ceil(spent / (eager - row.step_seconds)))
 
 
-def best_of(rows: Sequence[Row], same: Ratio) -> tuple[Row | None, tuple[Row, ...]]:
+def best_of(rows: Sequence[BenchRow], same: Ratio) -> tuple[BenchRow | None, tuple[BenchRow, ...]]:
     """The way to choose, and those that are as fast within noise, it among them: the one of which the first calls
     cost least; the program's own where that costs about as little.  None where none is faster than eager."""
     faster = [
         row
         for row in rows
-        if row.standing is Standing.MEASURED and row.ratio is not None and measure.is_faster(row.ratio, same)
+        if row.standing is MeasurementStatus.MEASURED and row.ratio is not None and measure.is_faster(row.ratio, same)
     ]
     if not faster:
         return None, ()
@@ -45,7 +45,7 @@ def best_of(rows: Sequence[Row], same: Ratio) -> tuple[Row | None, tuple[Row, ..
     return best, tuple(as_fast)
 
 
-def write_for(row: Row, callables: Mapping[str, int], asked: bool) -> str | None:
+def write_for(row: BenchRow, callables: Mapping[str, int], asked: bool) -> str | None:
     """The line of code for a way; None where the program compiles so already: unless ``--compile`` asked for it."""
     settings = as_written(row.way.settings)
     options = row.way.options
@@ -60,7 +60,7 @@ def write_for(row: Row, callables: Mapping[str, int], asked: bool) -> str | None
     return f"{settings}; {call}" if settings else call
 
 
-def _is_slower(row: Row, fastest: Row, least: float) -> bool:
+def _is_slower(row: BenchRow, fastest: BenchRow, least: float) -> bool:
     """Each was timed against eager runs of its own: a machine that was faster then changes the ratio, as it does the
     step.  So both have to tell."""
     if row.step_seconds is None or fastest.step_seconds is None:
@@ -69,10 +69,10 @@ def _is_slower(row: Row, fastest: Row, least: float) -> bool:
     return by_ratio and row.step_seconds > least * fastest.step_seconds
 
 
-def _ratio(row: Row) -> Ratio:
+def _ratio(row: BenchRow) -> Ratio:
     assert row.ratio is not None
     return row.ratio
 
 
-def _cost(row: Row) -> float:
+def _cost(row: BenchRow) -> float:
     return row.cold_seconds or 0.0

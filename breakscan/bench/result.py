@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from breakscan.arms.measure import Ratio
+from breakscan.worker.timing import Ratio
 
 OWN = "program's own"
 """The label of the way in which the program itself compiles."""
 
 
-class Standing(str, Enum):
+class MeasurementStatus(str, Enum):
     """What became of a way in one word."""
 
     MEASURED = "measured"
@@ -26,7 +26,7 @@ class Standing(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Variant:
     """``options`` are keyword arguments of ``torch.compile``, None for the program's own; ``settings`` those of the
     compiler's configurations (``dynamo.capture_scalar_outputs``).  ``label`` is as one writes it."""
 
@@ -45,7 +45,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BenchRow:
     """What was measured of one way; None and empty what was not.
 
     ``kernels`` are those of a step, by kind; ``launches`` what a step hands to a GPU; ``compile_seconds`` has ``total``
@@ -54,8 +54,8 @@ class Row:
     the first call.
     """
 
-    way: Way
-    standing: Standing
+    way: Variant
+    standing: MeasurementStatus
     problem: Problem | None = None
     same_as: str | None = None
     breaks: int | None = None
@@ -99,7 +99,7 @@ class Bench:
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     callables: Mapping[str, int]
-    rows: tuple[Row, ...]
+    rows: tuple[BenchRow, ...]
     eager: Eager | None = None
     same: Ratio | None = None
     notes: tuple[str, ...] = ()
@@ -108,6 +108,6 @@ class Bench:
     as_fast: tuple[str, ...] = ()
     write: str | None = None
 
-    def row(self, label: str | None) -> Row | None:
+    def row(self, label: str | None) -> BenchRow | None:
         """The row with this label."""
         return next((row for row in self.rows if row.label == label), None)

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from breakscan.arms.arm import Arm, ArmError, Change
-from breakscan.arms.failure import RUN_TIME
-from breakscan.arms.measure import EAGER, Unsteady
-from breakscan.arms.recorded import explained, kernels_of_step
-from breakscan.arms.reference import compiled_paths
-from breakscan.bench.against import LONGEST, Against
 from breakscan.bench.best import pays_after
-from breakscan.bench.pace import pace_of
-from breakscan.bench.result import Problem, Row, Standing, Way
-from breakscan.runtime.digest.explanation import Explanation, FrameStatus
+from breakscan.bench.eager_baseline import LONGEST, EagerBaseline
+from breakscan.bench.result import BenchRow, MeasurementStatus, Problem, Variant
+from breakscan.bench.step_time import pace_of
+from breakscan.runtime.explain.explanation import Explanation, FrameStatus
 from breakscan.runtime.records import CompileTimed, Record
+from breakscan.worker.baseline import compiled_paths
+from breakscan.worker.compile_failure import RUN_TIME
+from breakscan.worker.compiled_code import explained, kernels_of_step
+from breakscan.worker.timing import EAGER, Unsteady
+from breakscan.worker.worker import ProgramChange, Worker, WorkerError
 
 Say = Callable[[str], None]
 
@@ -29,7 +29,7 @@ STAGES = ("dynamo", "aot_autograd", "inductor")
 class Tried:
     """A row, the folder of its process, and what that was recorded to do, where it was."""
 
-    row: Row
+    row: BenchRow
     folder: Path
     explanation: Explanation | None = None
 
@@ -41,8 +41,8 @@ class _Stopped(Exception):
 class Trial:
     """One way, in an arm of its own.  ``say`` is told what goes on."""
 
-    def __init__(self, way: Way, against: Against, number: int, say: Say) -> None:
-        self.row = Row(way, Standing.MEASURED)
+    def __init__(self, way: Variant, against: EagerBaseline, number: int, say: Say) -> None:
+        self.row = BenchRow(way, MeasurementStatus.MEASURED)
         self.explanation: Explanation | None = None
         self._against = against
         self._say = say
@@ -53,20 +53,20 @@ class Trial:
         way = self.row.way
         try:
             self._say("running the program")
-            with Arm(self._against.program, Change({}, way.settings), self._folder) as arm:
+            with Worker(self._against.program, ProgramChange({}, way.settings), self._folder) as arm:
                 self._measure(arm)
         except _Stopped:
             pass
-        except ArmError as error:
-            self._fail(Standing.FAILED, error.stage or RUN_TIME, error.first_line)
+        except WorkerError as error:
+            self._fail(MeasurementStatus.FAILED, error.stage or RUN_TIME, error.first_line)
         return Tried(self.row, self._folder, self.explanation)
 
-    def _measure(self, arm: Arm) -> None:
+    def _measure(self, arm: Worker) -> None:
         about = arm.ready()
         self._require_comparable(about)
         handed = self._against.hand_over(arm)
         if handed:
-            self._stop(Standing.FAILED, RUN_TIME, f"it cannot be given the values of eager runs: {handed[0]}")
+            self._stop(MeasurementStatus.FAILED, RUN_TIME, f"it cannot be given the values of eager runs: {handed[0]}")
         options = self.row.way.options
         if options is not None:
             arm.ask("compile", how=dict(options))
@@ -77,29 +77,33 @@ class Trial:
         finally:
             self._explain(arm, told)
         if told["failed"]:
-            self._stop(Standing.FAILED, *told["failed"])
+            self._stop(MeasurementStatus.FAILED, *told["failed"])
         self._require_steady(told)
         unlike = self._against.unlike(arm)
         if unlike:
-            self._fail(Standing.DIFFERS, "results", unlike[0].text)
+            self._fail(MeasurementStatus.DIFFERS, "results", unlike[0].text)
         self._say("timing")
         self._time(arm)
 
     def _require_comparable(self, about: Mapping[str, Any]) -> None:
         if about["unknown_settings"]:
-            self._stop(Standing.SKIPPED, "not run", f"torch has no setting {', '.join(about['unknown_settings'])}")
+            self._stop(
+                MeasurementStatus.SKIPPED, "not run", f"torch has no setting {', '.join(about['unknown_settings'])}"
+            )
         if about["lost_settings"]:
-            self._stop(Standing.SKIPPED, "not run", f"the program sets {', '.join(about['lost_settings'])} itself")
+            self._stop(
+                MeasurementStatus.SKIPPED, "not run", f"the program sets {', '.join(about['lost_settings'])} itself"
+            )
         other = self._against.other_than(about)
         if other:
-            self._stop(Standing.FAILED, RUN_TIME, other)
+            self._stop(MeasurementStatus.FAILED, RUN_TIME, other)
         if about["warm_cache"]:
             self._against.note(
                 "the program chooses the folder of its compiler caches itself, and they are not empty: the seconds of "
                 "compiling, and after how many calls it pays, are too small"
             )
 
-    def _explain(self, arm: Arm, told: Mapping[str, Any]) -> None:
+    def _explain(self, arm: Worker, told: Mapping[str, Any]) -> None:
         """What was recorded, of failed runs as well."""
         explanation, processes = explained(arm, (), {})
         self.explanation = explanation
@@ -128,22 +132,22 @@ class Trial:
         assert self.explanation is not None
         given_up = [frame for frame in self.explanation.frames if frame.over_limit]
         if given_up:
-            self._stop(Standing.UNSTEADY, "recompiling", self._recompiling("until torch gives it up"))
+            self._stop(MeasurementStatus.UNSTEADY, "recompiling", self._recompiling("until torch gives it up"))
         if told["endless"]:
-            self._stop(Standing.UNSTEADY, "recompiling", self._recompiling("at every call"))
+            self._stop(MeasurementStatus.UNSTEADY, "recompiling", self._recompiling("at every call"))
 
     def _recompiling(self, how_long: str) -> str:
         assert self.explanation is not None
         cause = next((one.subject for one in self.explanation.recompiles), "")
         return f"it is compiled again {how_long}{f': {cause} changes' if cause else ''}"
 
-    def _time(self, arm: Arm) -> None:
+    def _time(self, arm: Worker) -> None:
         try:
             pace = pace_of(arm, LONGEST)
         except Unsteady as error:
             if str(error) == EAGER:
-                self._stop(Standing.FAILED, RUN_TIME, "the program compiles something while it runs eager")
-            self._stop(Standing.UNSTEADY, "recompiling", self._recompiling("again while it is timed"))
+                self._stop(MeasurementStatus.FAILED, RUN_TIME, "the program compiles something while it runs eager")
+            self._stop(MeasurementStatus.UNSTEADY, "recompiling", self._recompiling("again while it is timed"))
         assert self._against.same is not None
         self._against.steps += pace.eager
         row = replace(
@@ -154,13 +158,13 @@ class Trial:
             memory_bytes=pace.memory_bytes,
             launches=arm.ask("launches"),
         )
-        differs = row.standing is Standing.DIFFERS
+        differs = row.standing is MeasurementStatus.DIFFERS
         self.row = replace(row, pays_after_calls=None if differs else pays_after(row, self._against.same))
 
-    def _fail(self, standing: Standing, stage: str, error: str) -> None:
+    def _fail(self, standing: MeasurementStatus, stage: str, error: str) -> None:
         self.row = replace(self.row, standing=standing, problem=Problem(stage, error))
 
-    def _stop(self, standing: Standing, stage: str, error: str) -> None:
+    def _stop(self, standing: MeasurementStatus, stage: str, error: str) -> None:
         """Raises _Stopped."""
         self._fail(standing, stage, error)
         raise _Stopped

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import click
 
-from breakscan.arms.arm import ArmError
-from breakscan.arms.captured import NothingToMeasure
-from breakscan.arms.settings import SettingError, settings_of
 from breakscan.bench.bench import bench as measured
-from breakscan.bench.plan import UnknownName, Wanted
+from breakscan.bench.variants import UnknownName, WantedVariants
 from breakscan.cli.failures import INTERRUPTED
 from breakscan.cli.measuring import NotMeasured, measuring_options, program_of, say
 from breakscan.cli.output import report_stream
 from breakscan.cli.selection_options import words
-from breakscan.reports.bench_formats import FORMATS, write_bench
+from breakscan.reports.bench.formats import FORMATS, write_bench
 from breakscan.runtime.requests_file import BACKEND
+from breakscan.worker.captured_words import NothingToMeasure
+from breakscan.worker.config_settings import SettingError, settings_of
+from breakscan.worker.worker import WorkerError
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -66,12 +66,12 @@ def bench(
     Exits with 0 where the program was measured, 2 where it could not be, 130 where it was interrupted.
     """
     try:
-        wanted = Wanted(backends, modes, autotune, dynamic, tuple(settings_of([word]) for word in settings))
+        wanted = WantedVariants(backends, modes, autotune, dynamic, tuple(settings_of([word]) for word in settings))
     except SettingError as error:
         raise click.BadParameter(str(error), param_hint="--config") from error
     try:
         found = measured(program_of(as_module, program, arguments, calls, compile_, BACKEND), wanted, say)
-    except (ArmError, NothingToMeasure, UnknownName) as error:
+    except (WorkerError, NothingToMeasure, UnknownName) as error:
         raise NotMeasured(str(error)) from error
     say("")
     with report_stream(output) as stream:

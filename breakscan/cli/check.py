@@ -17,7 +17,7 @@ from breakscan.cli.progress import ProgressBar
 from breakscan.cli.selection_options import selection_options, settings_for
 from breakscan.config import Settings, Target, enabled_rules, resolve_target
 from breakscan.findings import CheckResult
-from breakscan.reports.printable import visible
+from breakscan.reports.shared.printable import visible
 from breakscan.rulebook.library import load_library
 from breakscan.source.files import discover, is_excluded
 from breakscan.source.module import SourceProblem, decode_source
@@ -96,7 +96,7 @@ def _check_files(
     discovery = discover(paths, settings, force_exclude=force_exclude)
     result = CheckResult((), (), 0, 0, target.torch, settings.fullgraph)
     if discovery.files:
-        from breakscan.analysis.check import check_paths
+        from breakscan.analysis.pipeline.check import check_paths
 
         with ProgressBar("Checking") as progress:
             result = check_paths(discovery.files, settings, on_progress=progress, jobs=jobs)
@@ -118,7 +118,7 @@ def _check_stdin(
         texts[display] = decode_source(sys.stdin.buffer.read(), display)
     except SourceProblem as problem:
         return replace(nothing, errors=(problem.error,), files=1)
-    from breakscan.analysis.check import check_paths
+    from breakscan.analysis.pipeline.check import check_paths
 
     return check_paths((), settings, stdin=(texts[display], path))
 
@@ -133,31 +133,31 @@ def _report(
     texts: dict[str, str],
     seconds: float,
 ) -> None:
-    from breakscan.reports.wording import Run
+    from breakscan.reports.shared.wording import CheckRun
 
-    run = Run(seconds, target.ledger)
+    run = CheckRun(seconds, target.ledger)
     with report_stream(output) as stream:
         if statistics:
-            from breakscan.reports.statistics import write_statistics
+            from breakscan.reports.check.statistics import write_statistics
 
             write_statistics(result, stream, run)
         elif format_ == "full":
-            from breakscan.reports.full import write_full
+            from breakscan.reports.check.terminal import write_full
 
             write_full(result, stream, run, load_library(settings.rule_folders), texts)
         elif format_ == "concise":
-            from breakscan.reports.concise import write_concise
+            from breakscan.reports.check.concise import write_concise
 
             write_concise(result, stream, run)
         elif format_ == "json":
-            from breakscan.reports.json_report import write_json
+            from breakscan.reports.check.json import write_json
 
             write_json(result, stream)
         elif format_ == "sarif":
-            from breakscan.reports.sarif import write_sarif
+            from breakscan.reports.check.sarif import write_sarif
 
             write_sarif(result, stream, load_library(settings.rule_folders), texts)
         else:
-            from breakscan.reports.github import write_github
+            from breakscan.reports.check.github import write_github
 
             write_github(result, stream, run, os.environ.get("GITHUB_WORKSPACE"))

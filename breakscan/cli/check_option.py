@@ -11,8 +11,8 @@ import click
 from breakscan.cli.failures import show_failure
 from breakscan.config import load_settings
 from breakscan.findings import Origin
-from breakscan.reports.explain_formats import WITH_AGREEMENT, View
-from breakscan.runtime.digest.explanation import Explanation, FrameStatus
+from breakscan.reports.explain.formats import WITH_AGREEMENT, View
+from breakscan.runtime.explain.explanation import Explanation, FrameStatus
 
 if TYPE_CHECKING:
     from breakscan.agreement import Agreement

@@ -10,8 +10,8 @@ import click
 
 from breakscan.cli.output import report_stream
 from breakscan.config import load_settings
-from breakscan.reports.explain_diff import compare, is_report
-from breakscan.reports.explain_diff_formats import WRITERS
+from breakscan.reports.explain.diff import compare, is_report
+from breakscan.reports.explain.diff_formats import WRITERS
 from breakscan.rulebook.library import load_library
 from breakscan.source.paths import display_path
 
@@ -59,8 +59,8 @@ def read_report(path: Path) -> Any:
 
 
 def _recorded(folder: Path) -> Any:
-    from breakscan.reports.explain_json import explain_object
-    from breakscan.runtime.digest.explain_run import explain_run
+    from breakscan.reports.explain.json import explain_object
+    from breakscan.runtime.explain.from_recording import explain_run
     from breakscan.runtime.session import SessionError, read_run
 
     try:

@@ -18,12 +18,12 @@ from breakscan.cli.output import report_stream
 from breakscan.cli.request_options import add_unmet, asked_for, request_options
 from breakscan.cli.show_option import require_terminal, show_option
 from breakscan.config import installed_torch, load_settings
-from breakscan.reports.explain_formats import FOR_PEOPLE, FORMATS, write_report
+from breakscan.reports.explain.formats import FOR_PEOPLE, FORMATS, write_report
 from breakscan.rulebook.ledger import version_key
 from breakscan.rulebook.library import Library, load_library
-from breakscan.runtime.digest.explanation import Explanation
-from breakscan.runtime.digest.notices import OLDEST
-from breakscan.runtime.digest.ranks import ranks_in_words
+from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.explain.notices import OLDEST
+from breakscan.runtime.explain.ranks import ranks_in_words
 from breakscan.runtime.job import JobError
 from breakscan.runtime.launch import LaunchError, end_like, outliving_termination, run_recorded
 from breakscan.runtime.requests_file import Requests
@@ -186,7 +186,7 @@ def _report(
     check: bool,
     tables: tuple[str, ...],
 ) -> tuple[Explanation, int]:
-    from breakscan.runtime.digest.explain_run import explain_run
+    from breakscan.runtime.explain.from_recording import explain_run
 
     run = read_run(session.root, session.rank.local_ranks if session.rank else None)
     explanation = explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd))

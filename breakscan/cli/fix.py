@@ -52,7 +52,7 @@ def fix(
     Exits with 0 where nothing is to be rewritten, or all was written; 1 where something would be; and 2 where some
     of the work could not be done.
     """
-    from breakscan.repair.plan import Wanted
+    from breakscan.repair.planner import WantedRewrites
     from breakscan.repair.registry import rewrite_ids
     from breakscan.repair.repair import Progress, repair_paths
 
@@ -65,7 +65,7 @@ def fix(
     discovery = discover(paths, settings, force_exclude=force_exclude)
     if not discovery.files and not discovery.errors and not force_exclude:
         click.echo(f"warning: no Python files in {', '.join(paths)}", err=True)
-    wanted = Wanted(unsafe, frozenset(ids) if ids else None)
+    wanted = WantedRewrites(unsafe, frozenset(ids) if ids else None)
     with ProgressBar("Checking") as checking, ProgressBar("Rewriting") as rewriting:
         progress = Progress(checking, rewriting)
         repair = repair_paths(discovery.files, settings, wanted, progress, jobs=jobs, errors=discovery.errors)
@@ -76,12 +76,12 @@ def fix(
         unwritten = write_repairs(repair.files)
     with report_stream(output) as stream:
         if format_ == "json":
-            from breakscan.reports.fix_json import write_fix_json
+            from breakscan.reports.fix.json import write_fix_json
 
             write_fix_json(repair, stream, written=write, unwritten=unwritten)
         else:
-            from breakscan.reports.fix_diff import write_diff
-            from breakscan.reports.fix_terminal import write_notes
+            from breakscan.reports.fix.diff import write_diff
+            from breakscan.reports.fix.terminal import write_notes
 
             if not write:
                 write_diff(repair.files, stream)

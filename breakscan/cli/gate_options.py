@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from breakscan.rulebook.library import Library
-from breakscan.runtime.digest.explanation import Explanation
-from breakscan.runtime.judging.gates import Gates, nothing_compiled, selectors, unmet
+from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.gates.gates import Gates, nothing_compiled, selectors, unmet
 
 NOT_MET = 1
 
@@ -59,7 +59,7 @@ def gate_status(gates: Gates, explanation: Explanation) -> int:
     if nothing_compiled(explanation):
         click.echo("breakscan: nothing was compiled, so the gates are not met", err=True)
         return NOT_MET
-    from breakscan.reports.gate_words import unmet_sentence
+    from breakscan.reports.explain.gate_words import unmet_sentence
 
     found = unmet(gates, explanation)
     for gate in found:

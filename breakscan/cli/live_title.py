@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from breakscan.reports.wording import counted
-from breakscan.runtime.tally import Tally
+from breakscan.reports.shared.wording import counted
+from breakscan.runtime.record_counts import Tally
 
 
 def live_title(folder: Path) -> Callable[[], None] | None:

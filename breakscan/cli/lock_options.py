@@ -11,11 +11,11 @@ from typing import Any
 import click
 
 from breakscan.cli.gate_options import NOT_MET
-from breakscan.reports.gate_words import lock_sentences, outdated_words
-from breakscan.reports.wording import counted
-from breakscan.runtime.digest.explanation import Explanation
-from breakscan.runtime.judging.gates import nothing_compiled
-from breakscan.runtime.judging.lockfile import (
+from breakscan.reports.explain.gate_words import lock_sentences, outdated_words
+from breakscan.reports.shared.wording import counted
+from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.gates.gates import nothing_compiled
+from breakscan.runtime.gates.lock_file import (
     Judgement,
     Lock,
     LockError,

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 import click
 
-from breakscan.arms.arm import CALLS, Program
 from breakscan.cli.failures import FAILED
 from breakscan.cli.request_options import asked_for
+from breakscan.worker.worker import CALLS, UserProgram
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,12 +60,12 @@ def measuring_options(formats: Sequence[str]) -> Callable[[F], F]:
 
 def program_of(
     as_module: bool, program: str, arguments: Sequence[str], calls: int, compile_: Sequence[str], backend: str
-) -> Program:
+) -> UserProgram:
     """The program as the options tell it.  Raises UsageError."""
     if not as_module and not os.path.exists(program):
         raise click.UsageError(f"there is no file {program!r}; a module takes -m")
     argv = (*(["-m"] if as_module else []), program, *arguments)
-    return Program(argv, asked_for(argv, False, compile_, backend), calls)
+    return UserProgram(argv, asked_for(argv, False, compile_, backend), calls)
 
 
 def say(what: str) -> None:

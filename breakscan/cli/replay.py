@@ -10,7 +10,7 @@ import click
 from breakscan.cli.output import report_stream
 from breakscan.cli.progress import ProgressBar
 from breakscan.config import installed_torch, load_settings
-from breakscan.reports.wording import counted
+from breakscan.reports.shared.wording import counted
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.ledger import (
     ExampleRulings,
@@ -76,7 +76,7 @@ def replay(ctx: click.Context, /, rules: tuple[str, ...], write: bool, output: P
 
 
 def _demand_torch() -> None:
-    from breakscan.runtime.digest.notices import OLDEST
+    from breakscan.runtime.explain.notices import OLDEST
 
     version = installed_torch()
     if version is None:

@@ -13,10 +13,10 @@ from breakscan.cli.gate_options import gate_options, gate_status, read_gates
 from breakscan.cli.output import report_stream
 from breakscan.cli.show_option import require_terminal, show_option
 from breakscan.config import load_settings
-from breakscan.reports.explain_formats import FORMATS, write_report
+from breakscan.reports.explain.formats import FORMATS, write_report
 from breakscan.rulebook.library import Library, load_library
-from breakscan.runtime.digest.explanation import Explanation
-from breakscan.runtime.digest.relocation import Relocation, relocated, shown_path
+from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.explain.relocation import Relocation, relocated, shown_path
 
 STDOUT = "-"
 _MANIFESTS = ("run.json", "rank-*/run.json", "restart-*/rank-*/run.json")
@@ -81,8 +81,8 @@ def report(
 
 
 def _explained(paths: Sequence[Path], library: Library, relocation: Relocation) -> Explanation:
-    from breakscan.runtime.digest.explain_logs import TraceError, explain_logs
-    from breakscan.runtime.digest.explain_run import explain_run
+    from breakscan.runtime.explain.from_recording import explain_run
+    from breakscan.runtime.explain.from_trace_logs import TraceError, explain_logs
     from breakscan.runtime.session import SessionError, read_run
 
     try:

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import click
 
 from breakscan.runtime.compile_option import RequestError, compile_request
-from breakscan.runtime.digest.explanation import Explanation
-from breakscan.runtime.digest.unmet_requests import unmet_requests
+from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.explain.unmet_requests import unmet_requests
 from breakscan.runtime.requests_file import BACKEND, Requests
 
 F = TypeVar("F", bound=Callable[..., Any])

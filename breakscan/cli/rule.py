@@ -34,10 +34,10 @@ def rule(rule: str, format_: str) -> None:
     ledgers = [load_ledger(version) for version in reversed(measured_versions())]
     with report_stream(None) as stream:
         if format_ == "json":
-            from breakscan.reports.rule_json import rule_object
+            from breakscan.reports.rules.json import rule_object
 
             stream.write(json.dumps(rule_object(named[0], ledgers), indent=2) + "\n")
         else:
-            from breakscan.reports.rule_page import write_rule
+            from breakscan.reports.rules.page import write_rule
 
             write_rule(named[0], ledgers, stream)

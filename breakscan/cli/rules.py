@@ -38,11 +38,11 @@ def rules(ctx: click.Context, /, family: int | None, torch: str | None, format_:
     listed = [rule for rule in listed if rule not in compiled]
     with report_stream(None) as stream:
         if format_ == "json":
-            from breakscan.reports.rule_json import rule_object
+            from breakscan.reports.rules.json import rule_object
 
             stream.write(json.dumps([rule_object(rule, [ledger]) for rule in listed], indent=2) + "\n")
             return
-        from breakscan.reports.rule_page import write_rules
+        from breakscan.reports.rules.page import write_rules
 
         write_rules(listed, ledger, target.torch, stream)
         if compiled:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from breakscan.reports.explain_tables import LISTINGS
+from breakscan.reports.explain.tables import LISTINGS
 
 ALL = "all"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from breakscan.analysis.cache import ResultCache
+from breakscan.analysis.pipeline.cache import ResultCache
 from breakscan.config import Settings, Target
 from breakscan.source.paths import display_path
 

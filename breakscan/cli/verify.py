@@ -7,24 +7,24 @@ from pathlib import Path
 
 import click
 
-from breakscan.arms.arm import ArmError
-from breakscan.arms.captured import NothingToMeasure
-from breakscan.arms.settings import SettingError
 from breakscan.cli.failures import INTERRUPTED
 from breakscan.cli.measuring import NotMeasured, measuring_options, program_of, say
 from breakscan.cli.output import report_stream
 from breakscan.cli.selection_options import words
 from breakscan.config import load_settings
-from breakscan.repair.plan import Wanted
+from breakscan.repair.planner import WantedRewrites
 from breakscan.repair.registry import rewrite_ids
-from breakscan.reports.verify_formats import FORMATS, write_verification
+from breakscan.reports.verify.formats import FORMATS, write_verification
 from breakscan.rulebook.document import nearest
 from breakscan.runtime.requests_file import BACKEND
+from breakscan.verify.candidates import Candidate, of_patch, of_settings
 from breakscan.verify.patch import PatchError, patched_files
-from breakscan.verify.plan import Candidate, of_patch, of_settings
-from breakscan.verify.proof import Standing, Verification
+from breakscan.verify.proof import ProofVerdict, Verification
 from breakscan.verify.verify import Question
 from breakscan.verify.verify import verify as prove
+from breakscan.worker.captured_words import NothingToMeasure
+from breakscan.worker.config_settings import SettingError
+from breakscan.worker.worker import WorkerError
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -82,13 +82,13 @@ def verify(
     rewrites, rules = _told_apart(ids)
     question = Question(
         load_settings(Path.cwd(), select=rules or select, ignore=ignore, no_cache=True),
-        Wanted(unsafe, frozenset(rewrites) if rewrites else None),
+        WantedRewrites(unsafe, frozenset(rewrites) if rewrites else None),
         candidate,
         apply,
     )
     try:
         verification = prove(program_of(as_module, program, arguments, calls, compile_, compile_backend), question, say)
-    except (ArmError, NothingToMeasure) as error:
+    except (WorkerError, NothingToMeasure) as error:
         raise NotMeasured(str(error)) from error
     say("")
     with report_stream(output) as stream:
@@ -125,4 +125,4 @@ def _told_apart(ids: tuple[str, ...] | None) -> tuple[list[str], tuple[str, ...]
 def _status(verification: Verification) -> int:
     if verification.interrupted:
         return INTERRUPTED
-    return 1 if any(proof.standing is Standing.REJECTED for proof in verification.proofs) else 0
+    return 1 if any(proof.standing is ProofVerdict.REJECTED for proof in verification.proofs) else 0

@@ -8,8 +8,8 @@ import libcst as cst
 from libcst.codemod import CodemodContext
 from libcst.codemod.visitors import AddImportsVisitor
 
-from breakscan.trees.edit import Edit, Replacement
-from breakscan.trees.spot import FileTree
+from breakscan.rewrite_support.context import FileTree
+from breakscan.rewrite_support.edit import Edit, Replacement
 
 
 def overlap(tree: FileTree, one: Edit, other: Edit) -> bool:

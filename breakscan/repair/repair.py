@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from breakscan.analysis.check import check_paths
-from breakscan.analysis.workers import in_processes, start_worker
+from breakscan.analysis.pipeline.check import check_paths
+from breakscan.analysis.pipeline.workers import in_processes, start_worker
 from breakscan.config import Settings
 from breakscan.findings import CheckResult, SourceError
-from breakscan.repair.plan import Wanted, repair_file
+from breakscan.repair.planner import WantedRewrites, repair_file
 from breakscan.repair.result import FileRepair, Repair
 
 FEWEST_FILES = 4
@@ -31,7 +31,7 @@ class Progress:
 def repair_paths(
     files: Sequence[Path],
     settings: Settings,
-    wanted: Wanted,
+    wanted: WantedRewrites,
     progress: Progress | None = None,
     *,
     jobs: int | None = None,
@@ -48,7 +48,7 @@ def repair_paths(
 def repair_found(
     found: CheckResult,
     settings: Settings,
-    wanted: Wanted,
+    wanted: WantedRewrites,
     progress: Progress | None = None,
     *,
     jobs: int | None = None,
@@ -83,7 +83,7 @@ def roots_of(found: CheckResult) -> dict[Path, set[Path]]:
 
 
 def _repairs(
-    tasks: Sequence[tuple[Path, tuple[Path, ...]]], settings: Settings, wanted: Wanted, jobs: int | None
+    tasks: Sequence[tuple[Path, tuple[Path, ...]]], settings: Settings, wanted: WantedRewrites, jobs: int | None
 ) -> Iterator[FileRepair]:
     work = partial(_repair, settings=settings, wanted=wanted)
     workers = min(jobs or os.cpu_count() or 1, len(tasks))
@@ -94,6 +94,6 @@ def _repairs(
     yield from in_processes(pool, work, tasks)
 
 
-def _repair(task: tuple[Path, tuple[Path, ...]], settings: Settings, wanted: Wanted) -> FileRepair:
+def _repair(task: tuple[Path, tuple[Path, ...]], settings: Settings, wanted: WantedRewrites) -> FileRepair:
     path, roots = task
     return repair_file(path, roots, settings, wanted)

@@ -9,19 +9,19 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees import build
-from breakscan.trees.edit import Declined, Edit, OtherForm, Replacement
-from breakscan.trees.masked import ELEMENTWISE, is_scalar
-from breakscan.trees.names import written
-from breakscan.trees.origins import is_bound_once, is_read, origin
-from breakscan.trees.purity import called
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support import build
+from breakscan.rewrite_support.assignments import is_bound_once, is_read, origin
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, OtherForm, Replacement
+from breakscan.rewrite_support.masked import ELEMENTWISE, is_scalar
+from breakscan.rewrite_support.names import written
+from breakscan.rewrite_support.purity import called
 
 _INDIFFERENT = frozenset({"all", "amax", "amin", "any", "max", "min"})
 _INDIFFERENT_FUNCTIONS = frozenset(f"torch.{name}" for name in _INDIFFERENT)
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The test of all values."""
     node = spot.node
     if not isinstance(node, cst.Call):
@@ -35,7 +35,7 @@ def rewrite(spot: Spot) -> Edit:
     return _named(spot, cst.ensure_type(assignment, cst.Assign), tensor)
 
 
-def _tensor(spot: Spot, node: cst.Call) -> cst.BaseExpression:
+def _tensor(spot: RewriteContext, node: cst.Call) -> cst.BaseExpression:
     function, method = called(spot, node)
     harmless = m.Arg(keyword=m.Name("dim"), value=m.Name("None")) | m.Arg(keyword=m.Name("sorted"))
     given = [arg for arg in node.args if not m.matches(arg, harmless)]
@@ -46,14 +46,14 @@ def _tensor(spot: Spot, node: cst.Call) -> cst.BaseExpression:
     raise Declined("it is asked for more than the different values")
 
 
-def _above(spot: Spot, node: cst.CSTNode) -> cst.CSTNode:
+def _above(spot: RewriteContext, node: cst.CSTNode) -> cst.CSTNode:
     above = spot.parent(node)
     while above is not None and not isinstance(above, cst.BaseExpression | cst.BaseSmallStatement):
         above = spot.parent(above)
     return above or node
 
 
-def _is_indifferent(spot: Spot, node: cst.BaseExpression) -> bool:
+def _is_indifferent(spot: RewriteContext, node: cst.BaseExpression) -> bool:
     """Whether the expression around a value gives the same for repeated elements in any order."""
     values, text = node, spot.code(node)
     while True:
@@ -71,7 +71,7 @@ def _is_indifferent(spot: Spot, node: cst.BaseExpression) -> bool:
         values = above
 
 
-def _is_each(spot: Spot, node: cst.BaseExpression, text: str) -> bool:
+def _is_each(spot: RewriteContext, node: cst.BaseExpression, text: str) -> bool:
     """Whether an expression is computed from each element of a value alone."""
     if spot.code(node) == text or is_scalar(spot, node):
         return True
@@ -92,7 +92,7 @@ def _is_each(spot: Spot, node: cst.BaseExpression, text: str) -> bool:
     return all(_is_each(spot, one, text) for one in operands)
 
 
-def _named(spot: Spot, assignment: cst.Assign, tensor: cst.BaseExpression) -> Edit:
+def _named(spot: RewriteContext, assignment: cst.Assign, tensor: cst.BaseExpression) -> Edit:
     """The tests of a name that holds the values; the assignment goes to where an error is raised, or goes."""
     name = cst.ensure_type(assignment.targets[0].target, cst.Name)
     line = spot.line(assignment)
@@ -138,11 +138,11 @@ class _Changes(cst.CSTTransformer):
         return cst.FlattenSentinel(new)  # type: ignore[return-value]
 
 
-def _is_within(spot: Spot, node: cst.CSTNode, statement: cst.CSTNode) -> bool:
+def _is_within(spot: RewriteContext, node: cst.CSTNode, statement: cst.CSTNode) -> bool:
     return node is statement or any(one is statement for one in spot.around(node))
 
 
-def _may_change(spot: Spot, tensor: cst.Name, line: cst.SimpleStatementLine) -> bool:
+def _may_change(spot: RewriteContext, tensor: cst.Name, line: cst.SimpleStatementLine) -> bool:
     """Whether a tensor is bound anew, or written to in place, behind a line."""
     this = m.Name(tensor.value)
     stores = m.AssignTarget(m.Subscript(value=this)) | m.AugAssign(m.Subscript(value=this) | this)

@@ -12,20 +12,20 @@ from collections.abc import Callable, Sequence
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees.build import call, copied
-from breakscan.trees.check_block import block_of, breaking
-from breakscan.trees.checks import When, check_of
-from breakscan.trees.compiling import compiling, indentation
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.guards import guard_of
-from breakscan.trees.left_out import why_missed
-from breakscan.trees.messages import constant_text
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.build import call, copied
+from breakscan.rewrite_support.check_block import block_of, breaking
+from breakscan.rewrite_support.checks import When, check_of
+from breakscan.rewrite_support.compiling import compiling, indentation
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.guards import guard_of
+from breakscan.rewrite_support.messages import constant_text
+from breakscan.rewrite_support.reporting_calls import why_missed
 
 _WIDTH = 120
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The check as an assertion in the graph, in front of the old one."""
     guard = guard_of(spot)
     if guard.orelse is not None:
@@ -54,7 +54,7 @@ def rewrite(spot: Spot) -> Edit:
 
 
 def _conditional(
-    spot: Spot, conditions: Sequence[When], asserted: cst.Call, text: cst.BaseExpression | None, indent: int
+    spot: RewriteContext, conditions: Sequence[When], asserted: cst.Call, text: cst.BaseExpression | None, indent: int
 ) -> list[cst.BaseStatement]:
     """The assertion under what Python decides: an ``if`` where nothing is wrong without it, else a check of its own."""
     if not conditions:
@@ -69,7 +69,7 @@ def _conditional(
     return [line, *_conditional(spot, others, asserted, text, indent)]
 
 
-def _is_elif(spot: Spot, guard: cst.If) -> bool:
+def _is_elif(spot: RewriteContext, guard: cst.If) -> bool:
     return isinstance(spot.parent(guard), cst.If)
 
 
@@ -85,7 +85,7 @@ def _is_assignment(statement: cst.CSTNode) -> bool:
     return m.matches(statement, assigned)
 
 
-def _message(spot: Spot, raised: cst.Raise, before: Sequence[cst.CSTNode]) -> cst.BaseExpression | None:
+def _message(spot: RewriteContext, raised: cst.Raise, before: Sequence[cst.CSTNode]) -> cst.BaseExpression | None:
     """The constant text of what is raised, also where a line before it gave it a name."""
     made = raised.exc
     if not isinstance(made, cst.Call) or not made.args or made.args[0].keyword is not None or made.args[0].star:
@@ -98,7 +98,7 @@ def _message(spot: Spot, raised: cst.Raise, before: Sequence[cst.CSTNode]) -> cs
     return constant_text(spot, message)
 
 
-def _folded(spot: Spot, asserted: cst.Call, indent: int) -> cst.Call:
+def _folded(spot: RewriteContext, asserted: cst.Call, indent: int) -> cst.Call:
     """The call on one line where it fits, else an argument a line."""
     code = spot.tree.module.code_for_node(asserted)
     if "\n" not in code and indent + len(code) <= _WIDTH:
@@ -118,7 +118,7 @@ def _folded(spot: Spot, asserted: cst.Call, indent: int) -> cst.Call:
 
 
 def _piecewise(
-    spot: Spot, text: cst.BaseExpression, newline: Callable[[bool], cst.ParenthesizedWhitespace]
+    spot: RewriteContext, text: cst.BaseExpression, newline: Callable[[bool], cst.ParenthesizedWhitespace]
 ) -> cst.BaseExpression:
     """The pieces of a text, one a line."""
     if isinstance(text, cst.Lambda):

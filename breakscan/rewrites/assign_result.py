@@ -8,14 +8,14 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees.build import assignment
-from breakscan.trees.definitions import is_function
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.names import read, written
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.build import assignment
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.definitions import is_function
+from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.names import read, written
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The result, bound to the name of what is compiled."""
     line = spot.line()
     statement = line.body[0]
@@ -33,7 +33,7 @@ def rewrite(spot: Spot) -> Edit:
     return Edit({statement: made}, None if plain else "the keys of the state dict of a module begin with `_orig_mod.`")
 
 
-def _bound_here(spot: Spot, name: str) -> None:
+def _bound_here(spot: RewriteContext, name: str) -> None:
     """Declines where the name belongs to another scope, or is not used behind the line."""
     for one in spot.around():
         if isinstance(one, cst.FunctionDef):

@@ -10,10 +10,10 @@ import re
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees.compiling import guarded
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.names import read, written
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.compiling import guarded
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.names import read, written
 
 DIFFERENCE = "in compiled code no time is taken and reported"
 _REPORTS = re.compile(r"(self\.)?(print|(_?log(ger|ging)?|writer)\.\w+)", re.IGNORECASE)
@@ -21,7 +21,7 @@ _REPORTS = re.compile(r"(self\.)?(print|(_?log(ger|ging)?|writer)\.\w+)", re.IGN
 _CLOCK = re.compile(r"\b(time|time_ns|perf_counter|perf_counter_ns|monotonic|process_time|now|default_timer)\(\)")
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """Every statement that takes, computes with or reports the time, under a test."""
     first = spot.line()
     lines = [first]
@@ -44,7 +44,7 @@ def rewrite(spot: Spot) -> Edit:
     return Edit({line: guarded(spot, [line]) for line in lines}, DIFFERENCE)
 
 
-def _uses(spot: Spot, name: str, bindings: bool = False) -> list[cst.SimpleStatementLine]:
+def _uses(spot: RewriteContext, name: str, bindings: bool = False) -> list[cst.SimpleStatementLine]:
     """The lines of the function that read a name, or that bind it."""
     found: list[cst.SimpleStatementLine] = []
     for one in m.findall(spot.function.body, m.Name(name)):
@@ -56,7 +56,7 @@ def _uses(spot: Spot, name: str, bindings: bool = False) -> list[cst.SimpleState
     return found
 
 
-def _taken(spot: Spot, line: cst.SimpleStatementLine) -> list[cst.SimpleStatementLine]:
+def _taken(spot: RewriteContext, line: cst.SimpleStatementLine) -> list[cst.SimpleStatementLine]:
     """The lines of the function in which a line's times were taken."""
     names = set(read(line))
     return [
@@ -67,7 +67,7 @@ def _taken(spot: Spot, line: cst.SimpleStatementLine) -> list[cst.SimpleStatemen
     ]
 
 
-def _reports(spot: Spot, line: cst.SimpleStatementLine) -> bool:
+def _reports(spot: RewriteContext, line: cst.SimpleStatementLine) -> bool:
     statement = line.body[0]
     return (
         isinstance(statement, cst.Expr)
@@ -76,7 +76,7 @@ def _reports(spot: Spot, line: cst.SimpleStatementLine) -> bool:
     )
 
 
-def _why_not(spot: Spot, line: cst.SimpleStatementLine) -> str:
+def _why_not(spot: RewriteContext, line: cst.SimpleStatementLine) -> str:
     if "sleep" in spot.code(line):
         return "a pause belongs around the compiled call"
     return "the time is computed with or given back: take it around the compiled call and pass it in"

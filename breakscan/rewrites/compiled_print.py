@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees.build import copied
-from breakscan.trees.edit import Declined, Edit, OtherForm
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.build import copied
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 
 _SINCE = (2, 11)
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The operator that prints, with a text whose fields the values fill."""
     node = spot.node
     if not isinstance(node, cst.Call) or spot.dotted(node.func) != "print":
@@ -44,7 +44,7 @@ def rewrite(spot: Spot) -> Edit:
     return Edit({node: made}, "a tensor of no dimension is shown as its number, and none with its `grad_fn`")
 
 
-def _fields(spot: Spot, text: cst.FormattedString, values: list[cst.BaseExpression]) -> str:
+def _fields(spot: RewriteContext, text: cst.FormattedString, values: list[cst.BaseExpression]) -> str:
     made = ""
     for part in text.parts:
         if isinstance(part, cst.FormattedStringText):
@@ -58,7 +58,7 @@ def _fields(spot: Spot, text: cst.FormattedString, values: list[cst.BaseExpressi
     return made
 
 
-def _field(spot: Spot, value: cst.BaseExpression, values: list[cst.BaseExpression]) -> str:
+def _field(spot: RewriteContext, value: cst.BaseExpression, values: list[cst.BaseExpression]) -> str:
     fact = spot.fact(value)
     if not fact.is_tensor and fact.literal is None:
         raise Declined(f"`{spot.code(value)}` is not known to be a tensor or a constant")

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees.branches import Side, branch_of, read_side
-from breakscan.trees.build import call, copied, joined_and, method
-from breakscan.trees.choice import Chooser, Value
-from breakscan.trees.costs import what_costs
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.layout import fitted
-from breakscan.trees.purity import why_not_pure
-from breakscan.trees.spot import Spot
-from breakscan.trees.truth import Truth, truth
+from breakscan.rewrite_support.bool_tensor import Truth, truth
+from breakscan.rewrite_support.build import call, copied, joined_and, method
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.costs import what_costs
+from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.if_sides import Side, branch_of, read_side
+from breakscan.rewrite_support.layout import fitted
+from breakscan.rewrite_support.purity import why_not_pure
+from breakscan.rewrite_support.where_builder import Chooser, WhereValue
 
 _DIFFERENCE = "both sides must give the same shape, dtype and strides, and may change nothing"
 _VIEWS = frozenset(
@@ -35,13 +35,13 @@ _STRIDED = frozenset(
 """Those that give a view of other strides than a fresh tensor has."""
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The branch whose test stands at the site, as an operation of the graph."""
     node = branch_of(spot)
     return _of_statement(spot, node) if isinstance(node, cst.If) else _of_expression(spot, node)
 
 
-def _of_expression(spot: Spot, node: cst.IfExp) -> Edit:
+def _of_expression(spot: RewriteContext, node: cst.IfExp) -> Edit:
     tested = truth(spot, node.test)
     if tested.static:
         raise Declined(f"`{spot.code(tested.static[0])}` is no tensor")
@@ -50,7 +50,7 @@ def _of_expression(spot: Spot, node: cst.IfExp) -> Edit:
     return Edit({node: made}, _difference(tested, chooser))
 
 
-def _of_statement(spot: Spot, node: cst.If) -> Edit:
+def _of_statement(spot: RewriteContext, node: cst.If) -> Edit:
     tested = truth(spot, node.test)
     if isinstance(spot.parent(node), cst.If) or isinstance(node.orelse, cst.If):
         raise Declined("it is one of more than two branches")
@@ -98,14 +98,14 @@ def _only_name(side: Side) -> str:
     return side.assigned[0].name
 
 
-def _assigned(chooser: Chooser, side: Side) -> Value:
+def _assigned(chooser: Chooser, side: Side) -> WhereValue:
     one = side.assigned[0]
     if one.operator is not None:
         raise Declined(f"`{one.name}` is changed in place")
     return chooser.value(one.value, {})
 
 
-def _conditional(spot: Spot, tested: Truth, yes: Value, no: Value) -> cst.BaseExpression:
+def _conditional(spot: RewriteContext, tested: Truth, yes: WhereValue, no: WhereValue) -> cst.BaseExpression:
     sources = [value.source for value in (yes, no) if value.source is not None]
     if not any(what_costs(spot, source) for source in sources):
         raise Declined("no side is costly, so there is nothing to gain from `torch.cond`")
@@ -117,7 +117,7 @@ def _conditional(spot: Spot, tested: Truth, yes: Value, no: Value) -> cst.BaseEx
     return call(spot.imported("torch.cond"), tested.tensor, *functions)
 
 
-def _own(spot: Spot, value: Value) -> cst.BaseExpression:
+def _own(spot: RewriteContext, value: WhereValue) -> cst.BaseExpression:
     """Code for a value that shares no memory with what it is made of."""
     made = value.made
     if isinstance(made, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison):

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees.assertions import asserted_test
-from breakscan.trees.edit import Declined, Edit, Replacement
-from breakscan.trees.messages import constant_text
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.assertions import asserted_test
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, Replacement
+from breakscan.rewrite_support.messages import constant_text
 
 _DIFFERENCE = (
     "the message shows no values, and in compiled code a failure is a RuntimeError, on CUDA a device-side assert"
 )
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The message as a literal, and the test as one tensor where it is none yet."""
     if isinstance(spot.node, cst.Call) and spot.finding.rule == "BRK430":
         return _of_check(spot, spot.node)
@@ -35,7 +35,7 @@ def rewrite(spot: Spot) -> Edit:
     return Edit(replace, _DIFFERENCE)
 
 
-def _of_check(spot: Spot, node: cst.Call) -> Edit:
+def _of_check(spot: RewriteContext, node: cst.Call) -> Edit:
     if (spot.dotted(node.func) or "").endswith("_check_is_size"):
         raise Declined("the second argument of `torch._check_is_size` is no message")
     given = next((one for at, one in enumerate(node.args) if _is_message(at, one)), None)

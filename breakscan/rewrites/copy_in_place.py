@@ -8,12 +8,12 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees.build import method
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.build import method
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The new values, copied into the tensor."""
     statement = spot.line().body[0]
     if not m.matches(statement, m.Assign([m.AssignTarget(m.Attribute(attr=m.Name("data")))])):

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The statement that asks for a break, deleted; ``pass`` where it stands alone in a block."""
     line = spot.line()
     statement = line.body[0]

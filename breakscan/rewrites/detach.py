@@ -8,13 +8,13 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees.build import assignment, method, with_leading_lines
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.names import written
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.build import assignment, method, with_leading_lines
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.names import written
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The name, bound to a tensor that shares the memory and requires no gradient."""
     line = spot.line()
     statement = line.body[0]

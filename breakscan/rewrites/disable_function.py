@@ -11,16 +11,16 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.findings import Confidence, Kind
-from breakscan.trees.costs import what_costs
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.costs import what_costs
+from breakscan.rewrite_support.edit import Declined, Edit
 
 FEWEST_BREAKS = 2
 ENTRIES = frozenset({"forward", "__call__"})
 _OWN = m.FunctionDef() | m.Lambda() | m.ClassDef()
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The decorator, nearest to the function."""
     if spot.fullgraph:
         raise Declined("with fullgraph=True nothing may be left to Python")

@@ -17,10 +17,10 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.findings import Confidence, Place, Verdict
-from breakscan.trees.build import statements
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.flow import flow, loaded, stored
-from breakscan.trees.spot import Spot, Statement
+from breakscan.rewrite_support.build import statements
+from breakscan.rewrite_support.context import RewriteContext, Statement
+from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.flow import flow, loaded, stored
 
 RESUMABLE = frozenset(
     {
@@ -53,7 +53,7 @@ WORDS: tuple[tuple[type[cst.CSTNode] | tuple[type[cst.CSTNode], ...], str], ...]
 )
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The outermost statement that keeps Dynamo from resuming, as a call of a helper that holds it."""
     _worth_it(spot)
     function = spot.function
@@ -98,7 +98,7 @@ def _with_blank_lines(helper: cst.FunctionDef) -> cst.FunctionDef:
     return helper.with_changes(leading_lines=[cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)])
 
 
-def _worth_it(spot: Spot) -> None:
+def _worth_it(spot: RewriteContext) -> None:
     finding = spot.finding
     if spot.fullgraph:
         raise Declined("with fullgraph=True nothing may be left to Python")
@@ -110,7 +110,7 @@ def _worth_it(spot: Spot) -> None:
         raise Declined("it breaks in some calls only, and a helper would split the graph in all of them")
 
 
-def _classes_around(spot: Spot, function: cst.FunctionDef) -> list[str]:
+def _classes_around(spot: RewriteContext, function: cst.FunctionDef) -> list[str]:
     names: list[str] = []
     for one in spot.around(function):
         if isinstance(one, cst.FunctionDef | cst.Lambda):
@@ -120,7 +120,7 @@ def _classes_around(spot: Spot, function: cst.FunctionDef) -> list[str]:
     return names
 
 
-def _part(spot: Spot, function: cst.FunctionDef) -> Statement:
+def _part(spot: RewriteContext, function: cst.FunctionDef) -> Statement:
     found: Statement | None = None
     for one in (spot.node, *spot.around()):
         if one is function:
@@ -136,11 +136,11 @@ def _part(spot: Spot, function: cst.FunctionDef) -> Statement:
     return found
 
 
-def _resumes(spot: Spot, context: cst.BaseExpression) -> bool:
+def _resumes(spot: RewriteContext, context: cst.BaseExpression) -> bool:
     return isinstance(context, cst.Call) and spot.dotted(context.func) in RESUMABLE
 
 
-def _movable(spot: Spot, function: cst.FunctionDef, part: Statement, in_class: bool, what: str) -> None:
+def _movable(spot: RewriteContext, function: cst.FunctionDef, part: Statement, in_class: bool, what: str) -> None:
     if function.asynchronous is not None or m.findall(function, m.Yield() | m.Await()):
         raise Declined("the function is a generator or asynchronous")
     if m.findall(function, m.Global() | m.Nonlocal() | m.Del(target=m.Name() | m.Tuple())):
@@ -172,7 +172,7 @@ def _from_torch(node: cst.Import | cst.ImportFrom) -> bool:
     )
 
 
-def _own_return(spot: Spot, part: Statement, node: cst.CSTNode) -> bool:
+def _own_return(spot: RewriteContext, part: Statement, node: cst.CSTNode) -> bool:
     for one in spot.around(node):
         if isinstance(one, cst.FunctionDef):
             return False
@@ -182,7 +182,7 @@ def _own_return(spot: Spot, part: Statement, node: cst.CSTNode) -> bool:
 
 
 def _parsed(
-    spot: Spot, function: cst.FunctionDef, part: Statement
+    spot: RewriteContext, function: cst.FunctionDef, part: Statement
 ) -> tuple[ast.FunctionDef, list[tuple[Sequence[ast.stmt], int]]]:
     """The function as `ast` has it, and the blocks on the way to the part."""
     line = spot.tree.span(function)[0]
@@ -216,7 +216,7 @@ def _closures(function: ast.FunctionDef, part: ast.stmt, bound_behind: frozenset
                 raise Declined(f"a function shares the variable `{shared[0]}` with the {what}")
 
 
-def _computes_outside(spot: Spot, function: cst.FunctionDef, part: Statement) -> bool:
+def _computes_outside(spot: RewriteContext, function: cst.FunctionDef, part: Statement) -> bool:
     return any(
         spot.fact(node).is_tensor or (isinstance(node, cst.Call) and spot.fact(node.func).kind == "module")
         for node in _expressions(function.body, part)
@@ -231,12 +231,12 @@ def _expressions(node: cst.CSTNode, part: Statement) -> Iterator[cst.CSTNode]:
             yield from _expressions(child, part)
 
 
-def _calls_python(spot: Spot, part: Statement) -> bool:
+def _calls_python(spot: RewriteContext, part: Statement) -> bool:
     """Whether code outside of torch may run in a part, which Dynamo would compile by itself."""
     return any(not _is_plain(spot, cst.ensure_type(one, cst.Call)) for one in m.findall(part, m.Call()))
 
 
-def _is_plain(spot: Spot, node: cst.Call) -> bool:
+def _is_plain(spot: RewriteContext, node: cst.Call) -> bool:
     name = spot.dotted(node.func) or ""
     if name.startswith("torch."):
         return name.startswith("torch.nn.functional.") or not name.startswith(OTHER_PYTHON)
@@ -244,7 +244,7 @@ def _is_plain(spot: Spot, node: cst.Call) -> bool:
     return builtin or spot.method(node) is not None
 
 
-def _name(spot: Spot, function: cst.FunctionDef, part: Statement, classes: list[str], what: str) -> str:
+def _name(spot: RewriteContext, function: cst.FunctionDef, part: Statement, classes: list[str], what: str) -> str:
     """``_forward_loop``, with its class where another function has that name, and a number where it has several."""
     own = function.name.value
     alike = [one for one in m.findall(spot.tree.module, m.FunctionDef()) if _named(one, own)]
@@ -278,7 +278,7 @@ def _named(node: cst.CSTNode, name: str) -> bool:
     return isinstance(node, cst.FunctionDef) and node.name.value == name
 
 
-def _class_of(spot: Spot, function: cst.CSTNode) -> list[str]:
+def _class_of(spot: RewriteContext, function: cst.CSTNode) -> list[str]:
     return [one.name.value for one in spot.around(function) if isinstance(one, cst.ClassDef)][::-1]
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
 
 _ASKS = frozenset({"backward", "grad", "register_hook", "retain_grad", "requires_grad", "is_leaf"})
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The call without the flag."""
     node = spot.node
     if not isinstance(node, cst.Call):

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees.assertions import edit_of_assert
-from breakscan.trees.build import operand_of_and
-from breakscan.trees.checks import check_of
-from breakscan.trees.edit import Declined, Edit, OtherForm
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.assertions import edit_of_assert
+from breakscan.rewrite_support.build import operand_of_and
+from breakscan.rewrite_support.checks import check_of
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 
 _DIFFERENCE = "the outcome is a tensor, not a Python bool"
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The comparison, element by element and reduced."""
     assertion = spot.enclosing(cst.Assert)
     if assertion is not None:
@@ -56,5 +56,5 @@ def _is_not(node: cst.CSTNode | None) -> bool:
     return isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not)
 
 
-def _is_python(spot: Spot, node: cst.CSTNode | None) -> bool:
+def _is_python(spot: RewriteContext, node: cst.CSTNode | None) -> bool:
     return isinstance(node, cst.Call) and spot.dotted(node.func) in ("bool", "int", "float", "any", "all")

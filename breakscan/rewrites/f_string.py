@@ -10,13 +10,13 @@ import re
 
 import libcst as cst
 
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
 
 _FIELD = re.compile(r"%(%|(?P<spec>\d*(?:\.\d+)?[feEgG])|.)")
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The text as an f-string."""
     node = spot.node
     if isinstance(node, cst.Call):
@@ -26,7 +26,7 @@ def rewrite(spot: Spot) -> Edit:
     raise Declined("no formatting stands at the site")
 
 
-def _of_format(spot: Spot, node: cst.Call) -> Edit:
+def _of_format(spot: RewriteContext, node: cst.Call) -> Edit:
     if any(one.keyword is not None or one.star for one in node.args) or not 1 <= len(node.args) <= 2:
         raise Declined("`format` is not called with a value and a spec")
     spec = ""
@@ -38,7 +38,7 @@ def _of_format(spot: Spot, node: cst.Call) -> Edit:
     return Edit({node: _text(spot, [(node.args[0].value, spec)], ["", ""])})
 
 
-def _of_percent(spot: Spot, node: cst.BinaryOperation) -> Edit:
+def _of_percent(spot: RewriteContext, node: cst.BinaryOperation) -> Edit:
     template = node.left
     if not isinstance(template, cst.SimpleString) or template.prefix or set(template.raw_value) & set("{}\\'\""):
         raise Declined(f"`{spot.code(template)}` is no plain literal")
@@ -68,7 +68,7 @@ def _of_percent(spot: Spot, node: cst.BinaryOperation) -> Edit:
     return Edit({node: _text(spot, fields, texts)})
 
 
-def _text(spot: Spot, fields: list[tuple[cst.BaseExpression, str]], texts: list[str]) -> cst.BaseExpression:
+def _text(spot: RewriteContext, fields: list[tuple[cst.BaseExpression, str]], texts: list[str]) -> cst.BaseExpression:
     made = 'f"' + texts[0]
     for (value, spec), text in zip(fields, texts[1:], strict=True):
         code = spot.code(value)

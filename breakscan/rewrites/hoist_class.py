@@ -11,9 +11,9 @@ import builtins
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.names import read, written
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.names import read, written
 
 ONCE = "the class, with its attributes, is made once and not at each call"
 _BASES = frozenset(
@@ -35,7 +35,7 @@ _FIXED = m.SimpleStatementLine(
 )
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The class in front of the function."""
     node = spot.node
     if not isinstance(node, cst.ClassDef):
@@ -70,7 +70,7 @@ def _bound(function: cst.FunctionDef, without: cst.ClassDef) -> list[str]:
     return written(emptied if isinstance(emptied, cst.CSTNode) else function)
 
 
-def _defined_above(spot: Spot, node: cst.ClassDef) -> None:
+def _defined_above(spot: RewriteContext, node: cst.ClassDef) -> None:
     """Declines where the class, when it is made, uses a name that the file binds only behind it."""
     above: set[str] = set(dir(builtins))
     for one in spot.tree.module.body:
@@ -89,7 +89,7 @@ def _defined_above(spot: Spot, node: cst.ClassDef) -> None:
             raise Declined(f"`{name}` is not defined above the function")
 
 
-def _fixed(spot: Spot, node: cst.ClassDef) -> bool:
+def _fixed(spot: RewriteContext, node: cst.ClassDef) -> bool:
     """Whether the class is the same at each call, with nothing in it that could be changed."""
     if node.keywords or any(_name(spot, base.value) not in _BASES for base in node.bases):
         return False
@@ -104,5 +104,5 @@ def _fixed(spot: Spot, node: cst.ClassDef) -> bool:
     return True
 
 
-def _name(spot: Spot, node: cst.BaseExpression) -> str:
+def _name(spot: RewriteContext, node: cst.BaseExpression) -> str:
     return spot.dotted(node) or spot.code(node.func if isinstance(node, cst.Call) else node)

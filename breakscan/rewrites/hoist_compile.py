@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees.build import assignment
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.names import read, written
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.build import assignment
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.names import read, written
 
 NAME = "compiled"
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The wrapper, made before the outermost loop that does not change it."""
     node = spot.node
     if not isinstance(node, cst.Call) or not spot.code(node.func).endswith("compile") or not node.args:

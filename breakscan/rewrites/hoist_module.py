@@ -9,14 +9,14 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees.build import copied, statements
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.build import copied, statements
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
 
 ONCE = "the weights are made once, in `__init__`, and are parameters of the module"
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The construction at the end of ``__init__``, and an attribute in its place."""
     node = spot.node
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute | cst.Name):
@@ -50,7 +50,7 @@ def _own_name(function: cst.FunctionDef) -> str | None:
     return function.params.params[0].name.value if function.params.params else None
 
 
-def _known_early(spot: Spot, node: cst.Call, init: cst.FunctionDef, own: str) -> None:
+def _known_early(spot: RewriteContext, node: cst.Call, init: cst.FunctionDef, own: str) -> None:
     """Declines where an argument is not known in ``__init__``."""
     set_there = {
         cst.ensure_type(one, cst.Attribute).attr.value
@@ -86,7 +86,7 @@ def _known_early(spot: Spot, node: cst.Call, init: cst.FunctionDef, own: str) ->
             raise Declined(f"`{spot.code(arg.value)}` is not known in `__init__`")
 
 
-def _attribute(spot: Spot, node: cst.Call, owner: cst.ClassDef) -> str:
+def _attribute(spot: RewriteContext, node: cst.Call, owner: cst.ClassDef) -> str:
     """A name for the attribute: the one that it is bound to, else that of its class."""
     statement = spot.line().body[0]
     name = (spot.dotted(node.func) or spot.code(node.func)).rpartition(".")[2].lower()

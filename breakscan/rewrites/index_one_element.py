@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees.build import method
-from breakscan.trees.edit import Declined, Edit, OtherForm
-from breakscan.trees.numbers import is_number, written_number
-from breakscan.trees.one_element import element_edit
-from breakscan.trees.origins import defined
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.assignments import defined
+from breakscan.rewrite_support.build import method
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
+from breakscan.rewrite_support.numbers import is_number, written_number
+from breakscan.rewrite_support.one_element import element_edit
 
 _ARITHMETIC = cst.Add | cst.Subtract | cst.Multiply | cst.FloorDivide | cst.Modulo
 _MOST_OF_HALF = 65504
 _COUNTS = frozenset({"argmax", "argmin", "count_nonzero", "int", "long", "sum"})
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The index with a dimension, or the masked fill."""
     node, index = _index(spot)
     if not spot.fact(node.value).is_tensor:
@@ -34,7 +34,7 @@ def rewrite(spot: Spot) -> Edit:
     return element_edit(spot, node, index, index, index)
 
 
-def _index(spot: Spot) -> tuple[cst.Subscript, cst.BaseExpression]:
+def _index(spot: RewriteContext) -> tuple[cst.Subscript, cst.BaseExpression]:
     """The subscript and the 0-d tensor in it that the site speaks of."""
     node = spot.node if isinstance(spot.node, cst.Subscript) else spot.enclosing(cst.Subscript)
     if node is None:
@@ -48,7 +48,7 @@ def _index(spot: Spot) -> tuple[cst.Subscript, cst.BaseExpression]:
     return node, tensors[0]
 
 
-def _by_mask(spot: Spot, node: cst.Subscript, index: cst.BaseExpression) -> Edit:
+def _by_mask(spot: RewriteContext, node: cst.Subscript, index: cst.BaseExpression) -> Edit:
     above = spot.parent(node)
     assign = spot.parent(above) if isinstance(above, cst.AssignTarget) else None
     if not isinstance(assign, cst.Assign):
@@ -66,7 +66,7 @@ def _by_mask(spot: Spot, node: cst.Subscript, index: cst.BaseExpression) -> Edit
     return Edit({assign: filled}, ", and ".join(differences) or None)
 
 
-def _is_no_mask(spot: Spot, index: cst.BaseExpression) -> bool:
+def _is_no_mask(spot: RewriteContext, index: cst.BaseExpression) -> bool:
     """Whether an index cannot be a bool tensor: it is a sum, or arithmetic with a number."""
     made = defined(spot, index)
     if isinstance(made, cst.BinaryOperation) and isinstance(made.operator, _ARITHMETIC):

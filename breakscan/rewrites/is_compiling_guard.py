@@ -10,20 +10,20 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from breakscan.trees.build import operand_of_and
-from breakscan.trees.check_block import block_of, breaking
-from breakscan.trees.checks import asks_tensor, operands
-from breakscan.trees.compiling import and_not_compiling, compiling, guarded
-from breakscan.trees.edit import Declined, Edit, Replacement
-from breakscan.trees.guards import guard_of
-from breakscan.trees.left_out import is_reporting, why_missed
-from breakscan.trees.spot import Spot, Statement
+from breakscan.rewrite_support.build import operand_of_and
+from breakscan.rewrite_support.check_block import block_of, breaking
+from breakscan.rewrite_support.checks import asks_tensor, operands
+from breakscan.rewrite_support.compiling import and_not_compiling, compiling, guarded
+from breakscan.rewrite_support.context import RewriteContext, Statement
+from breakscan.rewrite_support.edit import Declined, Edit, Replacement
+from breakscan.rewrite_support.guards import guard_of
+from breakscan.rewrite_support.reporting_calls import is_reporting, why_missed
 
 _UNCHECKED = "nothing is checked in compiled code"
 _SILENT = "nothing is printed, logged or warned of in compiled code"
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The statement under a guard, or a guard in front of a test that is there already."""
     if isinstance(spot.node, cst.Call) and is_reporting(spot, spot.node):
         return _report(spot)
@@ -36,7 +36,7 @@ def rewrite(spot: Spot) -> Edit:
 # -- what tells something --------------------------------------------------------------------------------------------
 
 
-def _report(spot: Spot) -> Edit:
+def _report(spot: RewriteContext) -> Edit:
     line = spot.statement()
     if not isinstance(line, cst.SimpleStatementLine) or not _reports(spot, line):
         call = spot.code(cst.ensure_type(spot.node, cst.Call).func)
@@ -50,13 +50,13 @@ def _report(spot: Spot) -> Edit:
     return Edit(_under_guard(spot, run), _SILENT)
 
 
-def _reports(spot: Spot, statement: cst.CSTNode) -> bool:
+def _reports(spot: RewriteContext, statement: cst.CSTNode) -> bool:
     return isinstance(statement, cst.SimpleStatementLine) and all(
         isinstance(one, cst.Expr) and is_reporting(spot, one.value) for one in statement.body
     )
 
 
-def _why_missed_in(spot: Spot, line: cst.CSTNode) -> str | None:
+def _why_missed_in(spot: RewriteContext, line: cst.CSTNode) -> str | None:
     for small in cst.ensure_type(line, cst.SimpleStatementLine).body:
         for arg in cst.ensure_type(cst.ensure_type(small, cst.Expr).value, cst.Call).args:
             if (reason := why_missed(spot, arg)) is not None:
@@ -64,7 +64,7 @@ def _why_missed_in(spot: Spot, line: cst.CSTNode) -> str | None:
     return None
 
 
-def _neighbours(spot: Spot, line: cst.SimpleStatementLine) -> list[Statement]:
+def _neighbours(spot: RewriteContext, line: cst.SimpleStatementLine) -> list[Statement]:
     """The reporting statements right before and behind one, itself among them."""
     body, position = spot.siblings(line)
     first = last = position
@@ -79,12 +79,12 @@ def _neighbours(spot: Spot, line: cst.SimpleStatementLine) -> list[Statement]:
     return [one for one in body[first : last + 1] if isinstance(one, cst.SimpleStatementLine)]
 
 
-def _with_preparation(spot: Spot, line: Statement) -> list[Statement]:
+def _with_preparation(spot: RewriteContext, line: Statement) -> list[Statement]:
     block = block_of(spot, line)
     return block if breaking(spot, block[:-1]) is not None else [line]
 
 
-def _asking_logger(spot: Spot) -> Edit:
+def _asking_logger(spot: RewriteContext) -> Edit:
     """``if logger.isEnabledFor(level):`` over nothing but log calls."""
     for above in spot.around():
         if isinstance(above, cst.If) and spot.node in (above.test, *operands(above.test)):
@@ -102,14 +102,14 @@ def _asking_logger(spot: Spot) -> Edit:
 # -- what checks something -------------------------------------------------------------------------------------------
 
 
-def _assertion(spot: Spot, node: cst.Assert) -> Edit:
+def _assertion(spot: RewriteContext, node: cst.Assert) -> Edit:
     if (reason := why_missed(spot, node.test)) is not None:
         raise Declined(f"compiled code would leave the check out, and {reason}")
     kept = node.test.deep_clone() if isinstance(node.test, cst.BooleanOperation) else operand_of_and(node.test)
     return Edit({node.test: cst.BooleanOperation(compiling(spot), cst.Or(), kept)}, _UNCHECKED)
 
 
-def _check(spot: Spot, guard: cst.If) -> Edit:
+def _check(spot: RewriteContext, guard: cst.If) -> Edit:
     for part in (guard.test, *guard.body.body[:-1]):
         if (reason := _why_kept(spot, part)) is not None:
             raise Declined(f"compiled code would leave the check out, and {reason}")
@@ -119,13 +119,13 @@ def _check(spot: Spot, guard: cst.If) -> Edit:
     return Edit({guard.test: _unless_compiling(spot, guard.test)}, _UNCHECKED)
 
 
-def _why_kept(spot: Spot, part: cst.CSTNode) -> str | None:
+def _why_kept(spot: RewriteContext, part: cst.CSTNode) -> str | None:
     if isinstance(part, cst.SimpleStatementLine) and _reports(spot, part):
         return _why_missed_in(spot, part)
     return why_missed(spot, part)
 
 
-def _unless_compiling(spot: Spot, test: cst.BaseExpression) -> cst.BaseExpression:
+def _unless_compiling(spot: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression:
     """A test that asks no tensor while it is compiled; what Python decides of an ``or`` is still asked."""
     if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.Or):
         right = test.right
@@ -139,7 +139,7 @@ def _unless_compiling(spot: Spot, test: cst.BaseExpression) -> cst.BaseExpressio
 # -- where the guard goes --------------------------------------------------------------------------------------------
 
 
-def _under_guard(spot: Spot, statements: Sequence[Statement]) -> dict[cst.CSTNode, Replacement]:
+def _under_guard(spot: RewriteContext, statements: Sequence[Statement]) -> dict[cst.CSTNode, Replacement]:
     """The statements under a guard; where they are all that an ``if`` holds, its test takes the guard in."""
     first, *others = statements
     block = spot.parent(first)

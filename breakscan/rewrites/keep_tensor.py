@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees.build import method, operand
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.number_uses import Uses
-from breakscan.trees.one_element import element_edit
-from breakscan.trees.one_number import must_be_tensor, must_have_no_dimension, without_gradient
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.build import method, operand
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.number_uses import Uses
+from breakscan.rewrite_support.one_element import element_edit
+from breakscan.rewrite_support.one_number import must_be_tensor, must_have_no_dimension, without_gradient
 
 _MOVED = frozenset({"cpu", "detach"})
 _CONVERSIONS = frozenset({"bool", "float", "int"})
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The 0-d tensor in the place of the number."""
     node, tensor, conversions = _read(spot)
     must_be_tensor(spot, tensor)
@@ -50,7 +50,7 @@ def rewrite(spot: Spot) -> Edit:
     return Edit({node: made}, ", and ".join(uses.differences) or None)
 
 
-def _read(spot: Spot) -> tuple[cst.Call, cst.BaseExpression, list[str]]:
+def _read(spot: RewriteContext) -> tuple[cst.Call, cst.BaseExpression, list[str]]:
     """The outermost conversion around the site, the tensor, and the conversions from the inside out."""
     node = spot.node
     if not isinstance(node, cst.Call):
@@ -73,7 +73,7 @@ def _read(spot: Spot) -> tuple[cst.Call, cst.BaseExpression, list[str]]:
     return outer, tensor, conversions
 
 
-def _conversion_around(spot: Spot, node: cst.Call) -> cst.Call | None:
+def _conversion_around(spot: RewriteContext, node: cst.Call) -> cst.Call | None:
     arg = spot.parent(node)
     call = spot.parent(arg) if isinstance(arg, cst.Arg) else None
     if isinstance(call, cst.Call) and isinstance(call.func, cst.Name) and len(call.args) == 1:
@@ -82,7 +82,7 @@ def _conversion_around(spot: Spot, node: cst.Call) -> cst.Call | None:
 
 
 def _converted(
-    spot: Spot, tensor: cst.BaseExpression, conversions: list[str]
+    spot: RewriteContext, tensor: cst.BaseExpression, conversions: list[str]
 ) -> tuple[cst.BaseExpression, str | None, list[str]]:
     """The tensor that stands for the number, its dtype, and what differs."""
     fact = spot.fact(tensor)

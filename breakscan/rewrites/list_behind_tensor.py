@@ -13,12 +13,12 @@ from collections.abc import Iterator
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees.aliases import change_behind
-from breakscan.trees.edit import Declined, Edit, OtherForm
-from breakscan.trees.elements import Numbers, targets
-from breakscan.trees.names import read, written
-from breakscan.trees.origins import origin
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.aliases import change_behind
+from breakscan.rewrite_support.assignments import origin
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
+from breakscan.rewrite_support.elements import Numbers, targets
+from breakscan.rewrite_support.names import read, written
 
 SUFFIX = "_list"
 _MAKES = frozenset({"torch.as_tensor", "torch.tensor"})
@@ -28,7 +28,7 @@ _LIST_TYPES = ("list", "tuple", "sequence")
 _CHANGES = frozenset({"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"})
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The lists in the calls."""
     function = spot.function
     parameter = _looped_over(spot, function)
@@ -48,7 +48,7 @@ def rewrite(spot: Spot) -> Edit:
 # -- the loop ----------------------------------------------------------------------------------------------------
 
 
-def _looped_over(spot: Spot, function: cst.FunctionDef) -> cst.Param:
+def _looped_over(spot: RewriteContext, function: cst.FunctionDef) -> cst.Param:
     """The parameter whose elements the site is made of."""
     declined: Declined | None = None
     for parameter in _parameters(function):
@@ -74,7 +74,7 @@ def _iterates(node: cst.CSTNode, name: str) -> bool:
     return isinstance(node, cst.For | cst.CompFor) and name in read(node.iter)
 
 
-def _is_about(spot: Spot, loop: cst.CSTNode) -> bool:
+def _is_about(spot: RewriteContext, loop: cst.CSTNode) -> bool:
     """Whether the site lies in a loop, or a comprehension in the site."""
     holder = spot.parent(loop) if isinstance(loop, cst.CompFor) else loop
     return any(one is holder for one in spot.around()) or any(one is spot.node for one in spot.around(loop))
@@ -88,7 +88,7 @@ def _parameters(function: cst.FunctionDef) -> list[cst.Param]:
 # -- the calls ---------------------------------------------------------------------------------------------------
 
 
-def _calls(spot: Spot, function: cst.FunctionDef) -> Iterator[tuple[cst.Call, bool]]:
+def _calls(spot: RewriteContext, function: cst.FunctionDef) -> Iterator[tuple[cst.Call, bool]]:
     """All calls of a function in its file, and whether the first parameter is bound by the dot."""
     name = function.name.value
     module = spot.tree.module
@@ -122,7 +122,7 @@ def _calls(spot: Spot, function: cst.FunctionDef) -> Iterator[tuple[cst.Call, bo
 
 
 def _given(
-    spot: Spot, function: cst.FunctionDef, parameter: cst.Param, call: cst.Call, bound: bool
+    spot: RewriteContext, function: cst.FunctionDef, parameter: cst.Param, call: cst.Call, bound: bool
 ) -> cst.BaseExpression:
     """What a call gives for a parameter."""
     name = parameter.name.value
@@ -141,13 +141,13 @@ def _given(
 # -- the list ----------------------------------------------------------------------------------------------------
 
 
-def _list_of(spot: Spot, given: cst.BaseExpression) -> tuple[str, str]:
+def _list_of(spot: RewriteContext, given: cst.BaseExpression) -> tuple[str, str]:
     """The name of the list behind what a call gives, and what must hold."""
     text = spot.code(given)
     none = Declined(f"a call gives `{text}`, and no list behind it is at hand")
     if not isinstance(given, cst.Name):
         raise none
-    there = Spot(spot.tree, spot.finding, given, spot.torch_version, spot.fullgraph)
+    there = RewriteContext(spot.tree, spot.finding, given, spot.torch_version, spot.fullgraph)
     found = origin(there, given)
     if isinstance(found.anchor, cst.FunctionDef):
         sibling = text + SUFFIX
@@ -167,7 +167,7 @@ def _list_of(spot: Spot, given: cst.BaseExpression) -> tuple[str, str]:
     return made.value, ""
 
 
-def _made_of(spot: Spot, value: cst.BaseExpression | None) -> cst.Name | None:
+def _made_of(spot: RewriteContext, value: cst.BaseExpression | None) -> cst.Name | None:
     """``sizes`` of ``torch.as_tensor(sizes, ...)``, which may be moved on; None for one of another dtype."""
     while isinstance(value, cst.Call):
         if any(word in spot.code(arg.value) for arg in value.args[1:] for word in _NO_INTEGER):
@@ -183,7 +183,7 @@ def _made_of(spot: Spot, value: cst.BaseExpression | None) -> cst.Name | None:
     return None
 
 
-def _is_made_elsewhere(spot: Spot, tensor: str, numbers: str) -> bool:
+def _is_made_elsewhere(spot: RewriteContext, tensor: str, numbers: str) -> bool:
     for one in m.findall(spot.tree.module, m.Assign([m.AssignTarget(m.Name(tensor))])):
         made = _made_of(spot, cst.ensure_type(one, cst.Assign).value)
         if made is not None and made.value == numbers:
@@ -191,7 +191,7 @@ def _is_made_elsewhere(spot: Spot, tensor: str, numbers: str) -> bool:
     return False
 
 
-def _is_list(there: Spot, name: cst.Name) -> bool:
+def _is_list(there: RewriteContext, name: cst.Name) -> bool:
     found = origin(there, name)
     if isinstance(found.anchor, cst.FunctionDef):
         annotations = [one.annotation for one in _parameters(found.anchor) if one.name.value == name.value]
@@ -203,7 +203,7 @@ def _is_list(there: Spot, name: cst.Name) -> bool:
     return isinstance(made, cst.List | cst.Tuple | cst.ListComp)
 
 
-def _unchanged(there: Spot, start: cst.CSTNode, names: set[str], numbers: str) -> None:
+def _unchanged(there: RewriteContext, start: cst.CSTNode, names: set[str], numbers: str) -> None:
     """Declines where the tensor is changed, or the list changed or bound, behind a node."""
     changed = change_behind(there, names, start)
     at = there.tree.span(start)[:2] if isinstance(start, cst.IndentedBlock) else there.tree.span(start)[2:]

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees.assertions import edit_of_assert
-from breakscan.trees.checks import asks_tensor, check_of, operands
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.assertions import edit_of_assert
+from breakscan.rewrite_support.checks import asks_tensor, check_of, operands
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
 
 _OWN_TENSOR = (cst.Call, cst.Comparison, cst.BinaryOperation, cst.UnaryOperation, cst.BooleanOperation)
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The operator that works on tensors, in the place of Python's."""
     assertion = spot.enclosing(cst.Assert)
     if assertion is not None:
@@ -51,7 +51,7 @@ def rewrite(spot: Spot) -> Edit:
     return Edit({whole: made})
 
 
-def _whole(spot: Spot) -> cst.BaseExpression:
+def _whole(spot: RewriteContext) -> cst.BaseExpression:
     """The outermost expression of ``and``, ``or``, ``not`` and chains that the site is part of."""
     whole = spot.node
     if not isinstance(whole, cst.BaseExpression):
@@ -64,7 +64,7 @@ def _whole(spot: Spot) -> cst.BaseExpression:
     return whole
 
 
-def _is_asked(spot: Spot, node: cst.BaseExpression) -> bool:
+def _is_asked(spot: RewriteContext, node: cst.BaseExpression) -> bool:
     above = spot.parent(node)
     return (
         (isinstance(above, cst.If | cst.While | cst.IfExp) and above.test is node)
@@ -91,7 +91,7 @@ def _has_not(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not)
 
 
-def _cannot_fail(spot: Spot, node: cst.BaseExpression) -> bool:
+def _cannot_fail(spot: RewriteContext, node: cst.BaseExpression) -> bool:
     """Whether it works for any shape: operations of one tensor with itself and with numbers, and whole reductions."""
     finder = _Tensors(spot)
     node.visit(finder)
@@ -99,7 +99,7 @@ def _cannot_fail(spot: Spot, node: cst.BaseExpression) -> bool:
 
 
 class _Tensors(cst.CSTVisitor):
-    def __init__(self, spot: Spot) -> None:
+    def __init__(self, spot: RewriteContext) -> None:
         self.spot = spot
         self.tensors: set[str] = set()
         self.may_fail = False

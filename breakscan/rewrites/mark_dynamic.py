@@ -9,15 +9,15 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees.build import assignment, copied, statements
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.names import written
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.build import assignment, copied, statements
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.names import written
 
 PART = "part"
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The mark, in front of the statement with the call."""
     value = spot.node
     if not isinstance(value, cst.BaseExpression) or not isinstance(spot.parent(value), cst.Arg):
@@ -41,7 +41,7 @@ def rewrite(spot: Spot) -> Edit:
     return Edit({line: [first, mark, call.with_changes(leading_lines=())]})
 
 
-def _made(spot: Spot, name: str) -> cst.BaseExpression | None:
+def _made(spot: RewriteContext, name: str) -> cst.BaseExpression | None:
     """What the loop around the call binds a name to."""
     loop = next((one for one in spot.around() if isinstance(one, cst.For | cst.While)), None)
     found = m.findall(loop, m.Assign([m.AssignTarget(m.Name(name))])) if loop is not None else []

@@ -8,20 +8,20 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees import build
-from breakscan.trees.edit import Declined, Edit, OtherForm
-from breakscan.trees.masked import COUNT_IN_FLOAT16, has_shape_of, hits_of, is_bool, is_scalar
-from breakscan.trees.origins import reads_of
-from breakscan.trees.purity import called, why_not_pure
-from breakscan.trees.ranks import rank
-from breakscan.trees.spot import Spot
-from breakscan.trees.wording import plain
+from breakscan.rewrite_support import build
+from breakscan.rewrite_support.assignments import reads_of
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
+from breakscan.rewrite_support.masked import COUNT_IN_FLOAT16, has_shape_of, hits_of, is_bool, is_scalar
+from breakscan.rewrite_support.purity import called, why_not_pure
+from breakscan.rewrite_support.tensor_dims import rank
+from breakscan.rewrite_support.wording import plain
 
 _ZERO = m.Index(m.Integer("0"))
 _FIRST = "where nothing is hit, the result is 0 instead of an IndexError"
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """What the indices are for, by the mask."""
     if not isinstance(spot.node, cst.Call):
         raise OtherForm("it is no call")
@@ -43,7 +43,7 @@ def rewrite(spot: Spot) -> Edit:
     return _used(spot, vector, mask, rows and vector is spot.node)
 
 
-def _matrix_of(spot: Spot, node: cst.Call) -> cst.BaseExpression:
+def _matrix_of(spot: RewriteContext, node: cst.Call) -> cst.BaseExpression:
     """The mask of a ``nonzero`` that gives one row for each hit."""
     function, method = called(spot, node)
     given = [arg for arg in node.args if not m.matches(arg, m.Arg(m.Name("False"), keyword=m.Name("as_tuple")))]
@@ -54,7 +54,7 @@ def _matrix_of(spot: Spot, node: cst.Call) -> cst.BaseExpression:
     raise Declined("its arguments are not those of one mask")
 
 
-def _above(spot: Spot, node: cst.CSTNode) -> cst.CSTNode | None:
+def _above(spot: RewriteContext, node: cst.CSTNode) -> cst.CSTNode | None:
     """What a node is an operand, index or receiver of."""
     above = spot.parent(node)
     while isinstance(above, cst.Index | cst.SubscriptElement | cst.Arg):
@@ -62,7 +62,7 @@ def _above(spot: Spot, node: cst.CSTNode) -> cst.CSTNode | None:
     return above
 
 
-def _store(spot: Spot, subscript: cst.Subscript, mask: cst.BaseExpression) -> Edit:
+def _store(spot: RewriteContext, subscript: cst.Subscript, mask: cst.BaseExpression) -> Edit:
     """``x[torch.where(mask)] = 0``: a bool mask stores one value, and compiles."""
     if len(subscript.slice) != 1:
         raise Declined("the indices are one index of several")
@@ -75,7 +75,7 @@ def _store(spot: Spot, subscript: cst.Subscript, mask: cst.BaseExpression) -> Ed
     return Edit({spot.node: build.copied(mask)}, "; ".join(needs) or None)
 
 
-def _index_needs(spot: Spot, owner: cst.BaseExpression, mask: cst.BaseExpression) -> list[str]:
+def _index_needs(spot: RewriteContext, owner: cst.BaseExpression, mask: cst.BaseExpression) -> list[str]:
     needs = []
     if not has_shape_of(spot, mask, owner):
         needs.append(f"`{plain(spot, mask)}` must have the sizes of `{plain(spot, owner)}`")
@@ -84,7 +84,7 @@ def _index_needs(spot: Spot, owner: cst.BaseExpression, mask: cst.BaseExpression
     return needs
 
 
-def _vector(spot: Spot, node: cst.Call, rows: bool) -> tuple[cst.BaseExpression, bool]:
+def _vector(spot: RewriteContext, node: cst.Call, rows: bool) -> tuple[cst.BaseExpression, bool]:
     """The expression of the hits of a mask with one dimension, and whether the code shows that there is one."""
     above = spot.parent(node)
     if not rows:
@@ -110,7 +110,7 @@ def _vector(spot: Spot, node: cst.Call, rows: bool) -> tuple[cst.BaseExpression,
     return node, False
 
 
-def _used(spot: Spot, vector: cst.BaseExpression, mask: cst.BaseExpression, rows: bool) -> Edit:
+def _used(spot: RewriteContext, vector: cst.BaseExpression, mask: cst.BaseExpression, rows: bool) -> Edit:
     """Hits that are used where they are found."""
     above = _above(spot, vector)
     counted = _count_at(spot, vector)
@@ -131,20 +131,20 @@ def _used(spot: Spot, vector: cst.BaseExpression, mask: cst.BaseExpression, rows
     raise Declined(f"`{plain(spot, where)}` needs the indices as such")
 
 
-def _one_dimension(spot: Spot, mask: cst.BaseExpression) -> list[str]:
+def _one_dimension(spot: RewriteContext, mask: cst.BaseExpression) -> list[str]:
     known = rank(spot, mask)
     if known.least > 1:
         raise Declined(f"`{plain(spot, mask)}` has more than one dimension")
     return [] if known.most == 1 else [f"`{plain(spot, mask)}` must have one dimension"]
 
 
-def _argmax(spot: Spot, mask: cst.BaseExpression) -> cst.BaseExpression:
+def _argmax(spot: RewriteContext, mask: cst.BaseExpression) -> cst.BaseExpression:
     """The place of the first hit: ``argmax`` gives the first of several, and knows no booleans."""
     truth = mask if is_bool(spot, mask) else build.binary(mask, cst.NotEqual(), build.expression("0"))  # type: ignore[arg-type]
     return build.method(build.method(truth, "int"), "argmax")
 
 
-def _count_at(spot: Spot, vector: cst.BaseExpression) -> cst.BaseExpression | None:
+def _count_at(spot: RewriteContext, vector: cst.BaseExpression) -> cst.BaseExpression | None:
     """The expression that gives the number of hits."""
     parent = spot.parent(vector)
     if isinstance(parent, cst.Arg):
@@ -160,7 +160,7 @@ def _count_at(spot: Spot, vector: cst.BaseExpression) -> cst.BaseExpression | No
     return above if isinstance(above, cst.BaseExpression) and m.matches(above, counts) else None
 
 
-def _as_tensor(spot: Spot, count: cst.BaseExpression) -> cst.BaseExpression:
+def _as_tensor(spot: RewriteContext, count: cst.BaseExpression) -> cst.BaseExpression:
     """A count that may be a tensor as well as a Python number.  Declines elsewhere."""
     above = spot.parent(count)
     if isinstance(above, cst.BinaryOperation):
@@ -170,7 +170,7 @@ def _as_tensor(spot: Spot, count: cst.BaseExpression) -> cst.BaseExpression:
     raise Declined("their number is needed as a Python number")
 
 
-def _first_at(spot: Spot, subscript: cst.Subscript, rows: bool) -> cst.BaseExpression:
+def _first_at(spot: RewriteContext, subscript: cst.Subscript, rows: bool) -> cst.BaseExpression:
     """The expression of the first hit's index."""
     if m.matches(subscript, m.Subscript(slice=[m.SubscriptElement(_ZERO)])):
         if not rows:
@@ -187,7 +187,7 @@ def _first_at(spot: Spot, subscript: cst.Subscript, rows: bool) -> cst.BaseExpre
 
 
 def _named(
-    spot: Spot, assignment: cst.Assign, vector: cst.BaseExpression, mask: cst.BaseExpression, one_dim: bool
+    spot: RewriteContext, assignment: cst.Assign, vector: cst.BaseExpression, mask: cst.BaseExpression, one_dim: bool
 ) -> Edit:
     """The name holds the mask instead, or the first hit where that is all that is asked for."""
     target: cst.BaseExpression = assignment.targets[0].target
@@ -223,7 +223,7 @@ def _named(
     return Edit(changes, "; ".join(dict.fromkeys(needs)) or None)
 
 
-def _stored_into(spot: Spot, name: cst.Name) -> cst.BaseExpression:
+def _stored_into(spot: RewriteContext, name: cst.Name) -> cst.BaseExpression:
     """The tensor that a name indexes for a store of one value.  Declines for any other use."""
     subscript = _above(spot, name)
     target = spot.parent(subscript) if subscript is not None else None

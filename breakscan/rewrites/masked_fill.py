@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees import build
-from breakscan.trees.edit import Declined, Edit, OtherForm
-from breakscan.trees.masked import is_bool
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support import build
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
+from breakscan.rewrite_support.masked import is_bool
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The fill under a flag."""
     node = spot.node
     if not isinstance(node, cst.Subscript) or len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees import build
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.masked import (
+from breakscan.rewrite_support import build
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.masked import (
     CONVERTS,
     COUNT_IN_FLOAT16,
     ELEMENTWISE,
@@ -33,9 +34,8 @@ from breakscan.trees.masked import (
     whole,
     zero,
 )
-from breakscan.trees.purity import called
-from breakscan.trees.spot import Spot
-from breakscan.trees.wording import plain
+from breakscan.rewrite_support.purity import called
+from breakscan.rewrite_support.wording import plain
 
 _REDUCTIONS = frozenset({"all", "amax", "amin", "any", "count_nonzero", "max", "mean", "min", "sum"})
 _LOSSES = frozenset({"huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss"})
@@ -53,7 +53,7 @@ class _Use:
     args: tuple[cst.Arg, ...] = ()
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The reduction over all elements."""
     leaf = leaf_of(spot)
     use = _use(spot, leaf.node)
@@ -85,14 +85,14 @@ def rewrite(spot: Spot) -> Edit:
     return _edit(spot, use, made, [*hazards, *needs])
 
 
-def _edit(spot: Spot, use: _Use, made: cst.BaseExpression, words: list[str]) -> Edit:
+def _edit(spot: RewriteContext, use: _Use, made: cst.BaseExpression, words: list[str]) -> Edit:
     return Edit({use.node: in_place_of(spot, use.node, made)}, "; ".join(words) or None)
 
 
 # -- what becomes of the elements -----------------------------------------------------------------------------------
 
 
-def _use(spot: Spot, leaf: cst.BaseExpression) -> _Use:
+def _use(spot: RewriteContext, leaf: cst.BaseExpression) -> _Use:
     """The reduction around picked elements.  Declines, with the use that needs them as they are."""
     node: cst.BaseExpression = leaf
     while True:
@@ -112,7 +112,9 @@ def _use(spot: Spot, leaf: cst.BaseExpression) -> _Use:
         node = found
 
 
-def _attribute_use(spot: Spot, node: cst.BaseExpression, attribute: cst.Attribute) -> _Use | cst.BaseExpression:
+def _attribute_use(
+    spot: RewriteContext, node: cst.BaseExpression, attribute: cst.Attribute
+) -> _Use | cst.BaseExpression:
     name, above = attribute.attr.value, spot.parent(attribute)
     if (
         name == "shape"
@@ -130,7 +132,7 @@ def _attribute_use(spot: Spot, node: cst.BaseExpression, attribute: cst.Attribut
     raise Declined(f"`{plain(spot, attribute)}` needs the picked elements as such")
 
 
-def _argument_use(spot: Spot, node: cst.BaseExpression, arg: cst.Arg) -> _Use | cst.BaseExpression:
+def _argument_use(spot: RewriteContext, node: cst.BaseExpression, arg: cst.Arg) -> _Use | cst.BaseExpression:
     call = spot.parent(arg)
     if not isinstance(call, cst.Call):
         raise Declined("the picked elements are the argument of a class")
@@ -147,7 +149,7 @@ def _argument_use(spot: Spot, node: cst.BaseExpression, arg: cst.Arg) -> _Use | 
     raise Declined(f"`{plain(spot, call.func)}` is called with the picked elements")
 
 
-def _why_needed(spot: Spot, node: cst.CSTNode, above: cst.CSTNode | None) -> str:
+def _why_needed(spot: RewriteContext, node: cst.CSTNode, above: cst.CSTNode | None) -> str:
     if isinstance(above, cst.Return):
         return "the picked elements are returned"
     if isinstance(above, cst.Assign | cst.AnnAssign):
@@ -160,12 +162,12 @@ def _why_needed(spot: Spot, node: cst.CSTNode, above: cst.CSTNode | None) -> str
 # -- what takes their place -----------------------------------------------------------------------------------------
 
 
-def _refuse_arguments(spot: Spot, use: _Use) -> None:
+def _refuse_arguments(spot: RewriteContext, use: _Use) -> None:
     if _without_only_dimension(spot, use):
         raise Declined(f"`{use.what}` has further arguments")
 
 
-def _without_only_dimension(spot: Spot, use: _Use) -> list[cst.Arg]:
+def _without_only_dimension(spot: RewriteContext, use: _Use) -> list[cst.Arg]:
     """The arguments of a reduction over a vector, without the dimension, of which there is one."""
     if any(arg.keyword is not None and arg.keyword.value in ("keepdim", "out") for arg in use.args):
         raise Declined(f"`{use.what}` keeps a dimension, or writes into a tensor")
@@ -179,7 +181,9 @@ def _without_only_dimension(spot: Spot, use: _Use) -> list[cst.Arg]:
     return [arg for arg in use.args if not m.matches(arg, dimension)]
 
 
-def _logical(spot: Spot, use: _Use, mask: cst.BaseExpression, value: cst.BaseExpression) -> cst.BaseExpression:
+def _logical(
+    spot: RewriteContext, use: _Use, mask: cst.BaseExpression, value: cst.BaseExpression
+) -> cst.BaseExpression:
     if spot.fact(use.value).dtype == "bool" and spot.fact(use.value).certain:
         if use.what == "all":
             both = beside(value, cst.BitOr(), build.inverted(mask))
@@ -191,7 +195,7 @@ def _logical(spot: Spot, use: _Use, mask: cst.BaseExpression, value: cst.BaseExp
 
 
 def _extreme(
-    spot: Spot, use: _Use, mask: cst.BaseExpression, value: cst.BaseExpression
+    spot: RewriteContext, use: _Use, mask: cst.BaseExpression, value: cst.BaseExpression
 ) -> tuple[cst.BaseExpression, str]:
     fact = spot.fact(use.value)
     if not (fact.certain and fact.dtype == "float"):
@@ -202,7 +206,7 @@ def _extreme(
     return made, _NO_HIT.format(infinity.strip('"'))
 
 
-def _loss(spot: Spot, use: _Use, leaf: Leaf) -> Edit:
+def _loss(spot: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
     """``F.mse_loss(x[mask], y[mask])``: both sides are zero where the mask is off, where the loss has no slope."""
     call = cst.ensure_type(use.node, cst.Call)
     leaves: list[Leaf] = []
@@ -234,7 +238,7 @@ def _loss(spot: Spot, use: _Use, leaf: Leaf) -> Edit:
     return _edit(spot, use, made, needs)
 
 
-def _count(spot: Spot, use: _Use, leaf: Leaf) -> Edit:
+def _count(spot: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
     """The number of hits, where a tensor does as well as a Python number."""
     found = masked(spot, use.value, leaf.mask)
     elements = m.matches(use.node, m.Call(func=m.Attribute(attr=m.Name("numel"))))
@@ -261,12 +265,12 @@ def _count(spot: Spot, use: _Use, leaf: Leaf) -> Edit:
     raise Declined("their number is needed as a Python number")
 
 
-def _only_mask(spot: Spot, found: Masked) -> list[str]:
+def _only_mask(spot: RewriteContext, found: Masked) -> list[str]:
     """What must hold for the number of rows to be that of the mask's hits."""
     return [] if is_bool(spot, found.mask) else [f"`{plain(spot, found.mask)}` must be a bool tensor"]
 
 
-def _at_least(spot: Spot, node: cst.BaseExpression) -> tuple[cst.Call, cst.BaseExpression] | None:
+def _at_least(spot: RewriteContext, node: cst.BaseExpression) -> tuple[cst.Call, cst.BaseExpression] | None:
     """``max(count, 1)`` around a count, and the 1."""
     call = spot.parent(spot.parent(node) or node)
     if not isinstance(call, cst.Call) or not m.matches(call.func, m.Name("max")) or len(call.args) != 2:

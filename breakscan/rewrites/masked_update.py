@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees import build
-from breakscan.trees.build import AUGMENTED
-from breakscan.trees.edit import Declined, Edit, OtherForm
-from breakscan.trees.freshness import is_unshared
-from breakscan.trees.masked import (
+from breakscan.rewrite_support import build
+from breakscan.rewrite_support.build import AUGMENTED
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
+from breakscan.rewrite_support.masked import (
     NAN_GRADIENTS,
     Leaf,
     Masked,
@@ -27,13 +27,13 @@ from breakscan.trees.masked import (
     masked,
     whole,
 )
-from breakscan.trees.spot import Spot
-from breakscan.trees.wording import plain
+from breakscan.rewrite_support.unaliased import is_unshared
+from breakscan.rewrite_support.wording import plain
 
 _OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {**AUGMENTED, cst.BitXorAssign: cst.BitXor()}
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The assignment under the mask, made for all elements."""
     leaf = leaf_of(spot)
     augmented = spot.enclosing(cst.AugAssign)
@@ -45,7 +45,7 @@ def rewrite(spot: Spot) -> Edit:
     return _of_assignment(spot, assignment, leaf)
 
 
-def _of_assignment(spot: Spot, small: cst.Assign, leaf: Leaf) -> Edit:
+def _of_assignment(spot: RewriteContext, small: cst.Assign, leaf: Leaf) -> Edit:
     target = leaf_at(spot, small.targets[0].target)
     if target is None or plain(spot, target.mask) != plain(spot, leaf.mask):
         raise Declined("they are not assigned under the same mask")
@@ -60,7 +60,7 @@ def _of_assignment(spot: Spot, small: cst.Assign, leaf: Leaf) -> Edit:
     return _edit(spot, small, target, found, made, bends_gradients(spot, small.value, found))
 
 
-def _of_augmented(spot: Spot, small: cst.AugAssign, leaf: Leaf) -> Edit:
+def _of_augmented(spot: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> Edit:
     operator = _OPERATORS.get(type(small.operator))
     if operator is None:
         raise Declined("the operator may raise where the mask is off")
@@ -82,7 +82,7 @@ def _of_augmented(spot: Spot, small: cst.AugAssign, leaf: Leaf) -> Edit:
 
 
 def _edit(
-    spot: Spot,
+    spot: RewriteContext,
     small: cst.Assign | cst.AugAssign,
     target: Leaf,
     found: Masked,

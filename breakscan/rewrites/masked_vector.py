@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees import build
-from breakscan.trees.edit import Declined, Edit, OtherForm, Replacement
-from breakscan.trees.masked import (
+from breakscan.rewrite_support import build
+from breakscan.rewrite_support.assignments import is_settled, origin, reads_of
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, OtherForm, Replacement
+from breakscan.rewrite_support.masked import (
     COUNT_IN_FLOAT16,
     MEAN_IN_FLOAT16,
     Leaf,
@@ -27,10 +29,8 @@ from breakscan.trees.masked import (
     leaf_of,
     zero,
 )
-from breakscan.trees.names import read, written
-from breakscan.trees.origins import is_settled, origin, reads_of
-from breakscan.trees.purity import called
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.names import read, written
+from breakscan.rewrite_support.purity import called
 
 LOSSES = frozenset({"huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss"})
 _ZERO_AT_ZERO = frozenset({"abs", "square", "relu", "float", "double", "to", "neg", "clone", "contiguous"})
@@ -54,7 +54,7 @@ class _Group:
     compares: bool = False
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The vector with zeros in it, and its mean over the hits."""
     leaf = leaf_of(spot)
     line = spot.line()
@@ -87,21 +87,21 @@ def rewrite(spot: Spot) -> Edit:
     return Edit(group.changes, "; ".join(words) or None)
 
 
-def _leaf_on(spot: Spot, line: cst.SimpleStatementLine) -> Leaf | None:
+def _leaf_on(spot: RewriteContext, line: cst.SimpleStatementLine) -> Leaf | None:
     """What a line that is ``name = x[mask]`` picks."""
     if len(line.body) != 1 or not m.matches(line.body[0], m.Assign([m.AssignTarget(m.Name())])):
         return None
     return leaf_at(spot, cst.ensure_type(line.body[0], cst.Assign).value)
 
 
-def _follow(spot: Spot, group: _Group, line: cst.SimpleStatementLine) -> None:
+def _follow(spot: RewriteContext, group: _Group, line: cst.SimpleStatementLine) -> None:
     """Works out what becomes of the uses of the name that a line assigns."""
     target = cst.ensure_type(cst.ensure_type(line.body[0], cst.Assign).targets[0].target, cst.Name)
     for use in reads_of(spot, target, line):
         _one(spot, group, use)
 
 
-def _one(spot: Spot, group: _Group, use: cst.Name) -> None:
+def _one(spot: RewriteContext, group: _Group, use: cst.Name) -> None:
     value: cst.BaseExpression = use
     while True:
         above = spot.parent(value)
@@ -127,7 +127,7 @@ def _one(spot: Spot, group: _Group, use: cst.Name) -> None:
 
 
 def _computed(
-    spot: Spot, value: cst.BaseExpression, above: cst.CSTNode | None, call: cst.Call | None
+    spot: RewriteContext, value: cst.BaseExpression, above: cst.CSTNode | None, call: cst.Call | None
 ) -> cst.BaseExpression:
     """The operation that a value goes into."""
     if isinstance(above, cst.BinaryOperation | cst.UnaryOperation):
@@ -141,12 +141,14 @@ def _computed(
     raise Declined(f"`{spot.code(where)}` needs the picked elements as such")
 
 
-def _size_at(spot: Spot, above: cst.CSTNode | None) -> cst.BaseExpression | None:
+def _size_at(spot: RewriteContext, above: cst.CSTNode | None) -> cst.BaseExpression | None:
     outer = spot.parent(above) if above is not None else None
     return outer if isinstance(outer, cst.BaseExpression) and m.matches(outer, _SIZE) else None
 
 
-def _reduced(spot: Spot, group: _Group, call: cst.Call, value: cst.BaseExpression, args: Sequence[cst.Arg]) -> None:
+def _reduced(
+    spot: RewriteContext, group: _Group, call: cst.Call, value: cst.BaseExpression, args: Sequence[cst.Arg]
+) -> None:
     if args:
         raise Declined(f"`{spot.code(call.func)}` has further arguments")
     _zero_at_zero(spot, group, value)
@@ -154,13 +156,13 @@ def _reduced(spot: Spot, group: _Group, call: cst.Call, value: cst.BaseExpressio
         _divided(spot, group, call, build.method(value, "sum"))
 
 
-def _divided(spot: Spot, group: _Group, node: cst.Call, summed: cst.Call) -> None:
+def _divided(spot: RewriteContext, group: _Group, node: cst.Call, summed: cst.Call) -> None:
     made: cst.BaseExpression = build.binary(summed, cst.Divide(), build.method(group.counter, "sum"))
     group.changes[node] = in_place_of(spot, node, made)
     group.divides = group.counts = True
 
 
-def _lost(spot: Spot, group: _Group, call: cst.Call) -> None:
+def _lost(spot: RewriteContext, group: _Group, call: cst.Call) -> None:
     sides: list[cst.Arg] = []
     others: list[cst.Arg] = []
     reduction = "mean"
@@ -190,7 +192,7 @@ def _lost(spot: Spot, group: _Group, call: cst.Call) -> None:
         _divided(spot, group, call, summed)
 
 
-def _counted(spot: Spot, group: _Group, node: cst.BaseExpression) -> None:
+def _counted(spot: RewriteContext, group: _Group, node: cst.BaseExpression) -> None:
     above = spot.parent(node)
     if isinstance(above, cst.BinaryOperation):
         fact = spot.fact(above.right if above.left is node else above.left)
@@ -201,7 +203,7 @@ def _counted(spot: Spot, group: _Group, node: cst.BaseExpression) -> None:
     raise Declined("their number is needed as a Python number")
 
 
-def _zero_at_zero(spot: Spot, group: _Group, node: cst.BaseExpression) -> None:
+def _zero_at_zero(spot: RewriteContext, group: _Group, node: cst.BaseExpression) -> None:
     """Takes in the names of an expression that is zero where they are.  Declines for any other expression."""
     if isinstance(node, cst.Name):
         line = origin(spot, node).anchor

@@ -10,10 +10,10 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees.build import call, copied
-from breakscan.trees.edit import Declined, Edit, OtherForm
-from breakscan.trees.origins import defined
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.assignments import defined
+from breakscan.rewrite_support.build import call, copied
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 
 _ROUNDING = frozenset({"ceil", "floor"})
 _ANY_SIZE = frozenset({"log1p", "sqrt"})
@@ -27,7 +27,7 @@ _SHAPE = m.Attribute(attr=m.Name("shape")) | m.Call(func=m.Attribute(attr=m.Name
 _SIZE = _LENGTH | m.Call(func=m.Attribute(attr=m.Name("size")), args=[m.Arg()]) | m.Subscript(value=_SHAPE)
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The number by functions of ``math``."""
     node = spot.node
     if not isinstance(node, cst.Call):
@@ -49,7 +49,7 @@ def rewrite(spot: Spot) -> Edit:
     return Edit({node: _made(spot, value, differences)}, ", and ".join(dict.fromkeys(differences)) or None)
 
 
-def _numpy_name(spot: Spot, node: cst.CSTNode) -> str | None:
+def _numpy_name(spot: RewriteContext, node: cst.CSTNode) -> str | None:
     """The name of the function of NumPy that a call calls with one argument."""
     if not isinstance(node, cst.Call) or len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
         return None
@@ -57,7 +57,7 @@ def _numpy_name(spot: Spot, node: cst.CSTNode) -> str | None:
     return dotted.removeprefix("numpy.") if dotted.startswith("numpy.") else None
 
 
-def _made(spot: Spot, node: cst.BaseExpression, differences: list[str]) -> cst.BaseExpression:
+def _made(spot: RewriteContext, node: cst.BaseExpression, differences: list[str]) -> cst.BaseExpression:
     """The same computed by ``math``.  Declines what is no number."""
     name = _numpy_name(spot, node)
     if name is None:
@@ -74,21 +74,21 @@ def _made(spot: Spot, node: cst.BaseExpression, differences: list[str]) -> cst.B
     return call(spot.imported(f"math.{name}"), _made(spot, inner, differences))
 
 
-def _number(spot: Spot, node: cst.BaseExpression) -> cst.BaseExpression:
+def _number(spot: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression:
     """A number that NumPy is given: a size, a literal, or arithmetic with them that cannot be negative."""
     if not _is_not_negative(spot, node):
         raise Declined(f"`{spot.code(node)}` is not known to be a size or a number")
     return copied(node)
 
 
-def _is_not_negative(spot: Spot, node: cst.BaseExpression) -> bool:
+def _is_not_negative(spot: RewriteContext, node: cst.BaseExpression) -> bool:
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _ARITHMETIC):
         return _is_not_negative(spot, node.left) and _is_not_negative(spot, node.right)
     made = defined(spot, node)
     return isinstance(made, cst.Integer | cst.Float) or (m.matches(made, _SIZE) and _is_of_tensor(spot, made))
 
 
-def _is_of_tensor(spot: Spot, node: cst.BaseExpression) -> bool:
+def _is_of_tensor(spot: RewriteContext, node: cst.BaseExpression) -> bool:
     """Whether ``x`` of ``x.size(0)``, ``x.shape[0]``, ``x.shape`` or ``len(x)`` is a tensor."""
     if m.matches(node, _LENGTH):
         return spot.fact(cst.ensure_type(node, cst.Call).args[0].value).is_tensor

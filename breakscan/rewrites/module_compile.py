@@ -8,15 +8,15 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees.build import operand
-from breakscan.trees.definitions import is_function
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.build import operand
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.definitions import is_function
+from breakscan.rewrite_support.edit import Declined, Edit
 
 UNKNOWN = "it must be a module, and of no class of torch.nn, which would not be compiled in place"
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The statement as a call of the module's method."""
     statement = spot.line().body[0]
     call, name = _compiled(spot, statement)
@@ -35,7 +35,7 @@ def rewrite(spot: Spot) -> Edit:
     return Edit({statement: cst.Expr(made)}, None if own else UNKNOWN)
 
 
-def _compiled(spot: Spot, statement: cst.BaseSmallStatement) -> tuple[cst.Call, str | None]:
+def _compiled(spot: RewriteContext, statement: cst.BaseSmallStatement) -> tuple[cst.Call, str | None]:
     """The call of ``torch.compile``, and the name that is bound to it."""
     value: cst.BaseExpression | None = None
     name: str | None = None

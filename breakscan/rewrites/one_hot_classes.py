@@ -9,18 +9,18 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees import build
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.names import written
-from breakscan.trees.origins import defined, is_bound_once
-from breakscan.trees.purity import called
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support import build
+from breakscan.rewrite_support.assignments import defined, is_bound_once
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.names import written
+from breakscan.rewrite_support.purity import called
 
 _NAMES = ("num_classes", "n_classes", "num_labels", "n_labels", "num_categories")
 _PLACES = frozenset({"argmax", "argmin", "argsort"})
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The call, with the number of classes."""
     node = spot.node
     if not isinstance(node, cst.Call) or not node.args or any(arg.star for arg in node.args):
@@ -37,7 +37,7 @@ def rewrite(spot: Spot) -> Edit:
     return Edit({node: made}, f"it always has `{columns}` columns, where it had one more than the largest label")
 
 
-def _shown(spot: Spot, labels: cst.BaseExpression) -> cst.BaseExpression | None:
+def _shown(spot: RewriteContext, labels: cst.BaseExpression) -> cst.BaseExpression | None:
     """The number that all labels are below, from how they are made."""
     if isinstance(labels, cst.BinaryOperation) and isinstance(labels.operator, cst.Modulo):
         return _lasting(spot, labels.right)
@@ -57,7 +57,7 @@ def _shown(spot: Spot, labels: cst.BaseExpression) -> cst.BaseExpression | None:
     return _size(spot, labels, given)
 
 
-def _size(spot: Spot, call: cst.Call, given: list[cst.BaseExpression]) -> cst.BaseExpression | None:
+def _size(spot: RewriteContext, call: cst.Call, given: list[cst.BaseExpression]) -> cst.BaseExpression | None:
     """The size of the dimension that places are found in."""
     dimension = next((arg.value for arg in call.args if m.matches(arg.keyword or call, m.Name("dim"))), None)
     dimension = dimension or (given[1] if len(given) > 1 else None)
@@ -69,7 +69,7 @@ def _size(spot: Spot, call: cst.Call, given: list[cst.BaseExpression]) -> cst.Ba
     return build.expression(f"{given[0].value}.shape[{spot.code(dimension)}]")
 
 
-def _lasting(spot: Spot, number: cst.BaseExpression) -> cst.BaseExpression | None:
+def _lasting(spot: RewriteContext, number: cst.BaseExpression) -> cst.BaseExpression | None:
     """A number that is the same where the labels are made and where they are used."""
     if isinstance(number, cst.Integer) or m.matches(number, m.Attribute(value=m.Name("self"))):
         return number
@@ -77,7 +77,7 @@ def _lasting(spot: Spot, number: cst.BaseExpression) -> cst.BaseExpression | Non
     return number if lasting and not spot.fact(number).is_tensor else None
 
 
-def _named(spot: Spot) -> cst.BaseExpression | None:
+def _named(spot: RewriteContext) -> cst.BaseExpression | None:
     """A parameter, or an attribute that the class sets, that is called what is asked for."""
     parameters = written(spot.function.params)
     for name in _NAMES:

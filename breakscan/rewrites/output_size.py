@@ -8,14 +8,14 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees import build
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.origins import defined, is_bound_once, origin
-from breakscan.trees.purity import called
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support import build
+from breakscan.rewrite_support.assignments import defined, is_bound_once, origin
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.purity import called
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The call, with the length of its result."""
     node = spot.node
     if not isinstance(node, cst.Call) or any(arg.star for arg in node.args):
@@ -43,7 +43,7 @@ def _comma(arg: cst.Arg) -> cst.Comma:
     return given.deep_clone() if isinstance(given, cst.Comma) else cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
 
 
-def _sum(spot: Spot, repeats: cst.BaseExpression) -> cst.BaseExpression:
+def _sum(spot: RewriteContext, repeats: cst.BaseExpression) -> cst.BaseExpression:
     """What the repeats add up to.  Declines where the code does not show it."""
     value = defined(spot, repeats)
     counted = _unpacked(spot, repeats) if isinstance(repeats, cst.Name) else None
@@ -59,7 +59,7 @@ def _sum(spot: Spot, repeats: cst.BaseExpression) -> cst.BaseExpression:
     raise Declined(f"what `{spot.code(repeats)}` adds up to is not known from shapes")
 
 
-def _counted(spot: Spot, value: cst.BaseExpression) -> cst.BaseExpression | None:
+def _counted(spot: RewriteContext, value: cst.BaseExpression) -> cst.BaseExpression | None:
     """The tensor whose values a ``bincount`` counts."""
     if not isinstance(value, cst.Call):
         return None
@@ -71,7 +71,7 @@ def _counted(spot: Spot, value: cst.BaseExpression) -> cst.BaseExpression | None
     return value.args[0].value if function == "torch.bincount" and value.args else None
 
 
-def _unpacked(spot: Spot, name: cst.Name) -> cst.BaseExpression | None:
+def _unpacked(spot: RewriteContext, name: cst.Name) -> cst.BaseExpression | None:
     """The tensor of which a name holds the counts: ``values, name = torch.unique(tensor, return_counts=True)``."""
     anchor = origin(spot, name).anchor
     small = anchor.body[0] if isinstance(anchor, cst.SimpleStatementLine) else None

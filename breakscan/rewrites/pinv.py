@@ -9,14 +9,14 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees import build
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support import build
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
 
 _SOLUTION = m.Attribute(attr=m.Name("solution")) | m.Subscript(slice=[m.SubscriptElement(m.Index(m.Integer("0")))])
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The solution by the pseudo-inverse."""
     node = spot.node
     if not isinstance(node, cst.Call) or spot.dotted(node.func) != "torch.linalg.lstsq":

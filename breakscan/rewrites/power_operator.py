@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees.build import operand
-from breakscan.trees.edit import Declined, Edit, OtherForm
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.build import operand
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 
 _SHORT = cst.Name | cst.Attribute | cst.BaseNumber
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The power by the operator, spaced as formatters do it: none around ``**`` between names and numbers."""
     node = spot.node
     if not isinstance(node, cst.Call):

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.names import written
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.names import written
 
 FROM_NUMPY = "the number comes from Python's generator, not from NumPy's"
 _UNIT = frozenset({"numpy.random.rand", "numpy.random.random", "numpy.random.random_sample", "numpy.random.sample"})
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The same draw by a function that Dynamo traces."""
     node = spot.node
     if not isinstance(node, cst.Call):
@@ -42,7 +42,7 @@ def rewrite(spot: Spot) -> Edit:
     raise Declined("Dynamo traces no function that draws the same: draw before the compiled call and pass it in")
 
 
-def _are_numbers(spot: Spot, node: cst.Call) -> bool:
+def _are_numbers(spot: RewriteContext, node: cst.Call) -> bool:
     """Whether the bounds are Python numbers for sure: arrays would make an array."""
     return all(spot.fact(arg.value).is_number or isinstance(arg.value, cst.BaseNumber) for arg in node.args)
 
@@ -52,7 +52,7 @@ def _draw(function: cst.BaseExpression, arguments: str) -> cst.BaseExpression:
     return call.with_changes(func=function)
 
 
-def _python(spot: Spot, dotted: str) -> cst.BaseExpression:
+def _python(spot: RewriteContext, dotted: str) -> cst.BaseExpression:
     module = spot.tree.module
     imports = [one for line in module.body if isinstance(line, cst.SimpleStatementLine) for one in line.body]
     if "random" in written([one for one in imports if not isinstance(one, cst.Import)]):

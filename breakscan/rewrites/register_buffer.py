@@ -9,12 +9,12 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees.build import statements, with_leading_lines
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.build import statements, with_leading_lines
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The number in ``__init__`` as a buffer."""
     counted = next((one for one in (spot.node, *spot.around()) if isinstance(one, cst.AugAssign)), None)
     if counted is None or not m.matches(counted.target, m.Attribute(value=m.Name())):
@@ -50,7 +50,7 @@ def rewrite(spot: Spot) -> Edit:
     return Edit({line: made}, "the number is a tensor")
 
 
-def _start(spot: Spot, init: cst.FunctionDef, own: str, name: str) -> cst.SimpleStatementLine:
+def _start(spot: RewriteContext, init: cst.FunctionDef, own: str, name: str) -> cst.SimpleStatementLine:
     """The line of ``__init__`` that sets the number."""
     ready = False
     assigned = m.Assign([m.AssignTarget(m.Attribute(m.Name(own), m.Name(name)))], m.Integer())

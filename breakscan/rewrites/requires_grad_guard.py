@@ -9,15 +9,15 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees.compiling import and_not_compiling, guarded
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.names import written
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.compiling import and_not_compiling, guarded
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.names import written
 
 DIFFERENCE = "in compiled code the tensor does not require a gradient by itself"
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The statement under a test, which joins the one that it stands under alone."""
     line = spot.line()
     target = _target(line.body[0])

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees import build
-from breakscan.trees.edit import Declined, Edit, OtherForm
-from breakscan.trees.purity import called
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support import build
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
+from breakscan.rewrite_support.purity import called
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The counts of a fixed number of values."""
     node = spot.node
     if not isinstance(node, cst.Call):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees.build import call, copied, expression
-from breakscan.trees.edit import Declined, Edit, OtherForm
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.build import call, copied, expression
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The tensors stacked and sorted in the graph, where they are unpacked or gone through."""
     node = spot.node
     if not isinstance(node, cst.Call) or spot.dotted(node.func) != "sorted" or not node.args:
@@ -40,7 +40,7 @@ def rewrite(spot: Spot) -> Edit:
     )
 
 
-def _descending(spot: Spot, node: cst.Call) -> bool:
+def _descending(spot: RewriteContext, node: cst.Call) -> bool:
     found = False
     for arg in node.args[1:]:
         if arg.keyword is None or arg.keyword.value != "reverse":

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees.assertions import edit_of_assert
-from breakscan.trees.build import inverted
-from breakscan.trees.checks import reduced
-from breakscan.trees.edit import Declined, Edit, OtherForm
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.assertions import edit_of_assert
+from breakscan.rewrite_support.build import inverted
+from breakscan.rewrite_support.checks import reduced
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The reduction in the graph."""
     node = spot.node
     if not isinstance(node, cst.Call):

@@ -9,15 +9,15 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees.build import call
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.names import written
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.build import call
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.names import written
 
 DIFFERENCE = "the number is a tensor, and a float is rounded to the default dtype first"
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The number as a tensor without dimensions."""
     value = spot.node
     arg = spot.parent(value)
@@ -49,7 +49,7 @@ def rewrite(spot: Spot) -> Edit:
     return Edit({value: call(spot.imported("torch.tensor"), value)}, DIFFERENCE)
 
 
-def _compiled(spot: Spot, func: cst.BaseExpression) -> cst.FunctionDef:
+def _compiled(spot: RewriteContext, func: cst.BaseExpression) -> cst.FunctionDef:
     """The function of this file that a name was compiled from."""
     if isinstance(func, cst.Name):
         for one in m.findall(spot.tree.module, m.Assign([m.AssignTarget(m.Name(func.value))], m.Call())):

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.trees.build import call, copied, method, operand
-from breakscan.trees.edit import Declined, Edit, OtherForm
-from breakscan.trees.number_uses import DOUBLE, Uses
-from breakscan.trees.numbers import is_number
-from breakscan.trees.one_number import must_be_tensor, must_have_no_dimension, without_gradient
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.build import call, copied, method, operand
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
+from breakscan.rewrite_support.number_uses import DOUBLE, Uses
+from breakscan.rewrite_support.numbers import is_number
+from breakscan.rewrite_support.one_number import must_be_tensor, must_have_no_dimension, without_gradient
 
 _SAME = frozenset(
     {
@@ -29,7 +29,7 @@ _TWO = {"fmod": "fmod", "pow": "pow"}
 _DOMAIN = "a number outside of the domain gives NaN or infinity, where it was an error"
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The function of torch on the 0-d tensor."""
     node = spot.node
     name = spot.dotted(node.func) if isinstance(node, cst.Call) else None
@@ -50,7 +50,7 @@ def rewrite(spot: Spot) -> Edit:
 
 
 def _made(
-    spot: Spot, node: cst.Call, name: str, tensor: cst.BaseExpression
+    spot: RewriteContext, node: cst.Call, name: str, tensor: cst.BaseExpression
 ) -> tuple[cst.BaseExpression, str, list[str]]:
     """The new expression, its dtype, and what differs."""
     given = without_gradient(spot, tensor)

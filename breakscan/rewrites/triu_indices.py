@@ -9,12 +9,12 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees import build
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support import build
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The pairs by their indices."""
     node = spot.node
     if not isinstance(node, cst.Call) or any(arg.star for arg in node.args):

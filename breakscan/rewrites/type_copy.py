@@ -8,15 +8,15 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees.build import method
-from breakscan.trees.edit import Declined, Edit
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.build import method
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
 
 BUILTIN = frozenset({"list", "dict", "set", "List", "Dict", "Set"})
 _MADE = (cst.List, cst.ListComp, cst.Dict, cst.DictComp, cst.Set, cst.SetComp)
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The copy by the method of the type, which compiles."""
     node = spot.node
     if not isinstance(node, cst.Call) or len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
@@ -32,7 +32,7 @@ def rewrite(spot: Spot) -> Edit:
     return Edit({node: method(copied, "copy")})
 
 
-def _is_builtin(spot: Spot, node: cst.BaseExpression) -> bool:
+def _is_builtin(spot: RewriteContext, node: cst.BaseExpression) -> bool:
     if isinstance(node, _MADE):
         return True
     if isinstance(node, cst.Call):
@@ -40,7 +40,7 @@ def _is_builtin(spot: Spot, node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Name) and _is_builtin_name(spot, node.value)
 
 
-def _is_builtin_name(spot: Spot, name: str) -> bool:
+def _is_builtin_name(spot: RewriteContext, name: str) -> bool:
     """Whether every binding of a name in the function binds a list, dict or set."""
     function = spot.function
     params = function.params

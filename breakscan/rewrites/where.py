@@ -12,30 +12,30 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from breakscan.trees.alike import Kind, kind_of
-from breakscan.trees.branches import Assigned, Side, branch_of, read_side
-from breakscan.trees.build import assignment, copied, joined_and, with_leading_lines
-from breakscan.trees.choice import Chooser, Value
-from breakscan.trees.compiling import and_not_compiling
-from breakscan.trees.edit import Declined, Edit, Replacement
-from breakscan.trees.floats import asked_limits, float_tested
-from breakscan.trees.later import changed_in_place, is_read_outside
-from breakscan.trees.layout import fitted
-from breakscan.trees.left_out import why_missed
-from breakscan.trees.names import read, written
-from breakscan.trees.purity import why_may_raise, why_not_pure
-from breakscan.trees.spot import Spot
-from breakscan.trees.truth import Truth, truth
+from breakscan.rewrite_support.bool_tensor import Truth, truth
+from breakscan.rewrite_support.build import assignment, copied, joined_and, with_leading_lines
+from breakscan.rewrite_support.compiling import and_not_compiling
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, Replacement
+from breakscan.rewrite_support.floats import asked_limits, float_tested
+from breakscan.rewrite_support.if_sides import Assigned, Side, branch_of, read_side
+from breakscan.rewrite_support.later_uses import changed_in_place, is_read_outside
+from breakscan.rewrite_support.layout import fitted
+from breakscan.rewrite_support.names import read, written
+from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
+from breakscan.rewrite_support.reporting_calls import why_missed
+from breakscan.rewrite_support.shape_dtype import ShapeDtypeKind, kind_of
+from breakscan.rewrite_support.where_builder import Chooser, WhereValue
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The branch whose test stands at the site, as a choice between two tensors."""
     node = branch_of(spot)
     return _Branch(spot, node).edit() if isinstance(node, cst.If) else _Ternary(spot).edit(node)
 
 
 class _Ternary:
-    def __init__(self, spot: Spot) -> None:
+    def __init__(self, spot: RewriteContext) -> None:
         self.spot = spot
         self.chooser = Chooser(spot)
 
@@ -66,7 +66,7 @@ class _Arm:
 
 
 class _Branch:
-    def __init__(self, spot: Spot, node: cst.If) -> None:
+    def __init__(self, spot: RewriteContext, node: cst.If) -> None:
         self.spot = spot
         self.node = node
         self.chooser = Chooser(spot)
@@ -76,7 +76,7 @@ class _Branch:
         self.static = self.arms[0].truth.static if self.arms[0].truth is not None else ()
         self.indent = spot.tree.span(node)[1] - 1
         self.floats = {
-            found.value: Kind(frozenset({found.value}), frozenset({(found.value, "float")}))
+            found.value: ShapeDtypeKind(frozenset({found.value}), frozenset({(found.value, "float")}))
             for test in self.static
             if (found := float_tested(spot, test)) is not None
         }
@@ -182,7 +182,7 @@ class _Branch:
 
     # -- values -------------------------------------------------------------------------------------------------
 
-    def _names(self, side: Side, until: Assigned | None) -> dict[str, Kind]:
+    def _names(self, side: Side, until: Assigned | None) -> dict[str, ShapeDtypeKind]:
         """What the names that a side has assigned stand for, in front of one of its assignments."""
         kinds = dict(self.floats)
         for one in side.assigned:
@@ -191,7 +191,7 @@ class _Branch:
             kinds[one.name] = kind_of(self.spot, one.value, dict(kinds))
         return kinds
 
-    def _value(self, name: str, side: Side) -> Value:
+    def _value(self, name: str, side: Side) -> WhereValue:
         one = side.value(name)
         if one is None:
             old = self.chooser.old(name, self.before.get(name))
@@ -199,10 +199,10 @@ class _Branch:
         if one.operator is not None:
             old = self.chooser.old(name, self.before.get(name))
             self.chooser.doubts[f"`{name}` is no longer changed in place"] = None
-            return Value(one.made, old.kind, old.fact, frozenset(read(one.made)), one.value)
+            return WhereValue(one.made, old.kind, old.fact, frozenset(read(one.made)), one.value)
         return self.chooser.value(one.value, self._names(side, one))
 
-    def _chosen(self, name: str, arms: Sequence[_Arm], tests: Sequence[cst.BaseExpression]) -> Value:
+    def _chosen(self, name: str, arms: Sequence[_Arm], tests: Sequence[cst.BaseExpression]) -> WhereValue:
         made = self._value(name, arms[-1].side)
         for arm, test in zip(reversed(arms[:-1]), reversed(tests), strict=True):
             assert arm.truth is not None
@@ -211,8 +211,8 @@ class _Branch:
                 made = self.chooser.choose(arm.truth, test, value, made)
         return made
 
-    def _chosen_return(self, arms: Sequence[_Arm]) -> Value:
-        made: Value | None = None
+    def _chosen_return(self, arms: Sequence[_Arm]) -> WhereValue:
+        made: WhereValue | None = None
         for arm in reversed(arms):
             assert arm.side.returned is not None
             value = self.chooser.value(arm.side.returned, self._names(arm.side, None))

@@ -15,19 +15,19 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.facts import UNKNOWN, Fact
-from breakscan.trees.alike import kind_of
-from breakscan.trees.branches import branch_of
-from breakscan.trees.choice import Chooser, Value
-from breakscan.trees.edit import Declined, Edit, OtherForm
-from breakscan.trees.layout import fitted
-from breakscan.trees.names import read
-from breakscan.trees.purity import why_not_pure
-from breakscan.trees.spot import Spot
-from breakscan.trees.truth import truth
-from breakscan.trees.wording import plain
+from breakscan.rewrite_support.bool_tensor import truth
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
+from breakscan.rewrite_support.if_sides import branch_of
+from breakscan.rewrite_support.layout import fitted
+from breakscan.rewrite_support.names import read
+from breakscan.rewrite_support.purity import why_not_pure
+from breakscan.rewrite_support.shape_dtype import kind_of
+from breakscan.rewrite_support.where_builder import Chooser, WhereValue
+from breakscan.rewrite_support.wording import plain
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The branch whose test stands at the site, as one choice that is stored."""
     node = branch_of(spot)
     if not isinstance(node, cst.If) or not _ends_in_store(node):
@@ -71,7 +71,7 @@ def _sets_attributes(method: cst.CSTNode) -> bool:
 
 
 class _Branch:
-    def __init__(self, spot: Spot, node: cst.If) -> None:
+    def __init__(self, spot: RewriteContext, node: cst.If) -> None:
         self.spot = spot
         self.node = node
         given = [*spot.function.params.posonly_params, *spot.function.params.params]
@@ -243,7 +243,7 @@ class _Branch:
 
     # -- what becomes of it -----------------------------------------------------------------------------------------
 
-    def _value(self, chooser: Chooser, store: _Store) -> Value:
+    def _value(self, chooser: Chooser, store: _Store) -> WhereValue:
         spot, fact = self.spot, self.spot.fact(store.value)
         if fact.parameter and not store.registers:
             raise Declined(f"`{spot.code(store.value)}` is a parameter, and a choice is none")
@@ -252,7 +252,7 @@ class _Branch:
         # `register_buffer` takes nothing but a tensor or None.
         chooser.doubts["the values are taken for tensors of one shape and dtype"] = None
         names = frozenset(read(store.value))
-        return Value(store.value, kind_of(spot, store.value, {}), Fact("tensor"), names, store.value)
+        return WhereValue(store.value, kind_of(spot, store.value, {}), Fact("tensor"), names, store.value)
 
     def _lines(self, yes: _Side, no: _Side, made: cst.BaseExpression) -> list[cst.BaseStatement]:
         lines: list[cst.BaseStatement]

@@ -10,15 +10,15 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.trees.build import and_list, joined_and, operand, operand_of_and
-from breakscan.trees.edit import Declined, Edit, OtherForm
-from breakscan.trees.origins import defined
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.assignments import defined
+from breakscan.rewrite_support.build import and_list, joined_and, operand, operand_of_and
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 
 _NO_PROBABILITY = ("tensor", "number", "container", "none", "module", "function", "class")
 
 
-def rewrite(spot: Spot) -> Edit:
+def rewrite(spot: RewriteContext) -> Edit:
     """The comparison behind a test of the probability alone."""
     test = _comparison(spot)
     number, probability = _sides(test)
@@ -49,7 +49,7 @@ def rewrite(spot: Spot) -> Edit:
     return Edit({whole: made}, remains=code)
 
 
-def _comparison(spot: Spot) -> cst.Comparison:
+def _comparison(spot: RewriteContext) -> cst.Comparison:
     """The comparison in a test, or in what a name that is tested was assigned: ``self.training and drawn < p``."""
     test = spot.node
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
@@ -73,7 +73,7 @@ def _sides(test: cst.Comparison) -> tuple[cst.BaseExpression, cst.BaseExpression
     raise Declined("only `<` is false for every number that is drawn where the probability is 0")
 
 
-def _whole_test(spot: Spot, test: cst.BaseExpression) -> cst.BaseExpression:
+def _whole_test(spot: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression:
     """The largest ``and`` that the comparison is an operand of."""
     whole = test
     while isinstance(above := spot.parent(whole), cst.BooleanOperation) and isinstance(above.operator, cst.And):

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-INJECTED = Path(__file__).parent / "inject"
+INJECTED = Path(__file__).parent / "bootstrap"
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 _PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 _SENT_BY_KERNEL = 0x80
@@ -36,7 +36,7 @@ class LaunchError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProgramExit:
     """How the program ended: its exit status, negative for the signal that killed it, and its wall time in
     seconds, from the start of its interpreter on."""
 
@@ -44,7 +44,7 @@ class Outcome:
     seconds: float
 
 
-def run_recorded(arguments: Sequence[str], folder: Path, meanwhile: Callable[[], None] | None = None) -> Outcome:
+def run_recorded(arguments: Sequence[str], folder: Path, meanwhile: Callable[[], None] | None = None) -> ProgramExit:
     """Runs ``python ARGUMENTS`` with the options of this interpreter, recording into ``folder``.
 
     Standard streams are inherited.  ``meanwhile`` is called every few seconds, on Linux.
@@ -65,7 +65,7 @@ def run_recorded(arguments: Sequence[str], folder: Path, meanwhile: Callable[[],
         status = _wait_on_windows(command, environment)
     else:
         status = _run_on_posix(command, environment, meanwhile)
-    return Outcome(status, time.monotonic() - started)
+    return ProgramExit(status, time.monotonic() - started)
 
 
 @contextlib.contextmanager

@@ -18,18 +18,18 @@ from typing import Any, ParamSpec, TypeVar
 
 from breakscan.runtime.hooks import bytes_moved, cudagraphs
 from breakscan.runtime.hooks.breaks import break_record, graph_breaks, raised_break_record
-from breakscan.runtime.hooks.facts import code_of, current_compile_id
 from breakscan.runtime.hooks.frames import FrameOutcome, frame_outcomes, frame_record, is_break, is_recompile_limit
 from breakscan.runtime.hooks.fullgraph import FullgraphAside
 from breakscan.runtime.hooks.graphs import compiled_graphs, graph_record, metered_graph
 from breakscan.runtime.hooks.guards import built_guards, with_lines
-from breakscan.runtime.hooks.late import LateHooks
+from breakscan.runtime.hooks.late_hooks import LateHooks
+from breakscan.runtime.hooks.object_facts import code_of, current_compile_id
 from breakscan.runtime.hooks.own_code import own_code_skipped
 from breakscan.runtime.hooks.patching import untraced
 from breakscan.runtime.hooks.ranks import RankWatch
 from breakscan.runtime.hooks.recompiles import recompilations, recompile_record
 from breakscan.runtime.hooks.runs import RunMeter, timed_calls
-from breakscan.runtime.hooks.spine import records_of_trace, structured_trace
+from breakscan.runtime.hooks.structured_trace import records_of_trace, structured_trace
 from breakscan.runtime.hooks.targets import compile_calls, compile_record, silent_skips, skip_record
 from breakscan.runtime.recording import RecordingWriter
 from breakscan.runtime.records import (

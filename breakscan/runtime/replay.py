@@ -24,8 +24,8 @@ from breakscan.findings import Kind, Mode, Place, Verdict
 from breakscan.rulebook.document import Example, Rule
 from breakscan.rulebook.ledger import ExampleRulings, Ledger, Ruling, digest, version_key
 from breakscan.runtime.hooks.frames import FrameOutcome, frame_outcomes
-from breakscan.runtime.hooks.spine import structured_trace
-from breakscan.runtime.texts.breaktext import frame_skipped, parse_causes
+from breakscan.runtime.hooks.structured_trace import structured_trace
+from breakscan.runtime.parsers.break_text import frame_skipped, parse_causes
 
 _numbers = itertools.count()
 _COMPILES_ITSELF = re.compile(r"\.compile\(.*backend=")

@@ -21,7 +21,7 @@ from pathlib import Path
 from breakscan import __version__
 from breakscan.dataclass_json import decoder
 from breakscan.runtime.job import Rank, is_running, own_rank, shared_folder
-from breakscan.runtime.launch import Outcome
+from breakscan.runtime.launch import ProgramExit
 from breakscan.runtime.recording import SUFFIX, TORCH_IMPORTED, cut_by, read_recording
 from breakscan.runtime.records import Record
 
@@ -77,7 +77,7 @@ class Session:
         """Whether this process reports: of the ranks of a machine, the first."""
         return self.rank is None or self.rank.local_rank == 0
 
-    def end(self, outcome: Outcome) -> None:
+    def end(self, outcome: ProgramExit) -> None:
         """Notes how the program ended.  Raises OSError where the disk does not take it."""
         ended = replace(self.manifest, ended=time.time(), seconds=outcome.seconds, status=outcome.status)
         # Where the rank that reports has waited long enough, the folder is gone.

@@ -9,6 +9,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from breakscan.runtime.parsers.generated_code import phase_of, shortened
+from breakscan.runtime.parsers.graph_code import autograd_graph, operation_count
+from breakscan.runtime.parsers.guard_tree import guards_of_tree
 from breakscan.runtime.records import (
     BreakTraced,
     CacheLooked,
@@ -25,9 +28,6 @@ from breakscan.runtime.records import (
     ShapeSpecialised,
     StackFrame,
 )
-from breakscan.runtime.texts.generatedcode import phase_of, shortened
-from breakscan.runtime.texts.graphcode import autograd_graph, operation_count
-from breakscan.runtime.texts.guardtree import guards_of_tree
 
 Stack = tuple[StackFrame, ...]
 

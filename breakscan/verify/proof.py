@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from breakscan.arms.measure import Ratio
 from breakscan.findings import Site
+from breakscan.worker.timing import Ratio
 
 
-class Standing(str, Enum):
+class ProofVerdict(str, Enum):
     """What is said of a change in one word."""
 
     ACCEPTED = "accepted"
@@ -64,7 +64,7 @@ class Proof:
     """
 
     label: str
-    standing: Standing
+    standing: ProofVerdict
     reasons: tuple[str, ...]
     outputs_equal: bool | None
     before: Metrics

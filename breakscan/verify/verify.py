@@ -8,20 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from breakscan.arms.arm import Program
-from breakscan.arms.captured import environment_of, notes_of
-from breakscan.arms.compare import TOLERANCES
-from breakscan.arms.interrupt import interrupted_once
 from breakscan.config import Settings
 from breakscan.findings import Origin, SourceError
-from breakscan.repair.plan import Wanted
+from breakscan.repair.planner import WantedRewrites
 from breakscan.rulebook.library import load_library
 from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
 from breakscan.source.writing import rewrite_file
-from breakscan.verify.plan import Candidate, Planned, Rewrites
-from breakscan.verify.proof import Proof, Standing, Verification
-from breakscan.verify.referee import Referee, Say
+from breakscan.verify.candidates import Candidate, Planned, Rewrites
+from breakscan.verify.proof import Proof, ProofVerdict, Verification
+from breakscan.verify.verifier import Say, Verifier
+from breakscan.worker.captured_words import environment_of, notes_of
+from breakscan.worker.compare import TOLERANCES
+from breakscan.worker.interrupt import interrupted_once
+from breakscan.worker.worker import UserProgram
 
 ALL = "all"
 
@@ -32,12 +32,12 @@ class Question:
     that what is proved is written."""
 
     settings: Settings
-    wanted: Wanted
+    wanted: WantedRewrites
     candidate: Candidate | None = None
     apply: bool = False
 
 
-def verify(program: Program, question: Question, say: Say) -> Verification:
+def verify(program: UserProgram, question: Question, say: Say) -> Verification:
     """Runs the program several times, and writes nothing but for ``apply``.  ``say`` is told what goes on.  SIGINT or
     SIGTERM ends it with what is proved until then.
 
@@ -46,14 +46,14 @@ def verify(program: Program, question: Question, say: Say) -> Verification:
     folder = Path(tempfile.mkdtemp(prefix="breakscan-verify-"))
     try:
         rules = load_library(question.settings.rule_folders)
-        with interrupted_once(), Referee(program, folder, rules, say) as referee:
+        with interrupted_once(), Verifier(program, folder, rules, say) as referee:
             return _Work(program, question, referee).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Work:
-    def __init__(self, program: Program, question: Question, referee: Referee) -> None:
+    def __init__(self, program: UserProgram, question: Question, referee: Verifier) -> None:
         self.program = program
         self.question = question
         self.referee = referee
@@ -191,7 +191,7 @@ class _Work:
 
 
 def _holds(proof: Proof) -> bool:
-    return proof.standing is Standing.ACCEPTED
+    return proof.standing is ProofVerdict.ACCEPTED
 
 
 def _gain(proof: Proof) -> float:

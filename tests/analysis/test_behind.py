@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from breakscan.analysis.behind import gives_up, mark_behind, reach_of
-from breakscan.analysis.check import check_paths
+from breakscan.analysis.pipeline.check import check_paths
+from breakscan.analysis.pipeline.shadowed import gives_up, mark_behind, reach_of
 from breakscan.config import Settings
 from breakscan.findings import CheckResult, Confidence, Finding, Kind, Verdict
 from breakscan.source.module import parse_module

@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import breakscan
-from breakscan.analysis import cache as cache_module
-from breakscan.analysis.cache import DAY, MONTH, ResultCache
-from breakscan.analysis.cache_fingerprint import WITHOUT_EFFECT, cache_fingerprint
-from breakscan.analysis.digests import ABSENT, UNKNOWN, Digests
-from breakscan.analysis.results import FileResult
+from breakscan.analysis.pipeline import cache as cache_module
+from breakscan.analysis.pipeline.cache import DAY, MONTH, ResultCache
+from breakscan.analysis.pipeline.cache_fingerprint import WITHOUT_EFFECT, cache_fingerprint
+from breakscan.analysis.pipeline.results import FileResult
+from breakscan.analysis.project.digests import ABSENT, UNKNOWN, Digests
 from breakscan.config import Settings, Target
 from breakscan.findings import Confidence, Finding, Kind, Place, Region, Severity, Site, SourceError, Verdict
 
@@ -307,9 +307,9 @@ class TestDamage:
 WRITER = """
 import sys
 from pathlib import Path
-from breakscan.analysis.cache import ResultCache
-from breakscan.analysis.digests import Digests
-from breakscan.analysis.results import FileResult
+from breakscan.analysis.pipeline.cache import ResultCache
+from breakscan.analysis.project.digests import Digests
+from breakscan.analysis.pipeline.results import FileResult
 from breakscan.findings import SourceError
 
 project, folder, me = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
@@ -345,9 +345,9 @@ def test_two_processes_write_the_same_entries_at_once(project: Path, folder: Pat
 FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
-from breakscan.analysis.cache import ResultCache
-from breakscan.analysis.digests import Digests
-from breakscan.analysis.results import FileResult
+from breakscan.analysis.pipeline.cache import ResultCache
+from breakscan.analysis.project.digests import Digests
+from breakscan.analysis.pipeline.results import FileResult
 from breakscan.findings import SourceError
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -540,15 +540,15 @@ class TestFingerprint:
         [
             ("findings.py", True),
             ("config.py", True),
-            ("analysis/judge.py", True),
-            ("analysis/torch_api/2.13.json", True),
+            ("analysis/pipeline/judge.py", True),
+            ("torch_facts/data/2.13.json", True),
             ("rulebook/matching.py", True),
             ("source/suppressions.py", True),
             ("rules/BRK101-branch-on-tensor.md", True),
             ("rules/ledger/2.13.json", True),
             ("rules/ledger/2.11.json", False),
             ("runtime/launch.py", False),
-            ("reports/full.py", False),
+            ("reports/check/terminal.py", False),
         ],
     )
     def test_of_breakscan_itself(
@@ -560,7 +560,7 @@ class TestFingerprint:
         shutil.copytree(Path(breakscan.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copytree(shipped_rules(), package / "rules", dirs_exist_ok=True)
         monkeypatch.setattr(breakscan, "__file__", str(package / "__init__.py"))
-        monkeypatch.setattr("breakscan.analysis.cache_fingerprint.shipped_rules", lambda: package / "rules")
+        monkeypatch.setattr("breakscan.analysis.pipeline.cache_fingerprint.shipped_rules", lambda: package / "rules")
         before = cache_fingerprint(self.BASE, TARGET, "/project")
         with open(package / changed, "a", encoding="utf-8") as stream:
             stream.write(" ")
@@ -569,7 +569,7 @@ class TestFingerprint:
     def test_is_the_same_in_another_process(self) -> None:
         code = (
             "import sys; from pathlib import Path; from breakscan.config import Settings, Target;"
-            "from breakscan.analysis.cache_fingerprint import cache_fingerprint;"
+            "from breakscan.analysis.pipeline.cache_fingerprint import cache_fingerprint;"
             "target = Target('2.13', 'config', '2.13');"
             "print(cache_fingerprint(Settings(root=Path('/project')), target, '/project'), file=sys.stderr)"
         )

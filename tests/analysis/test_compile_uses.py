@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from breakscan.analysis.check import check_paths
+from breakscan.analysis.pipeline.check import check_paths
 from breakscan.config import Settings
 from breakscan.findings import CheckResult
 

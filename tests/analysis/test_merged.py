@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from breakscan.analysis.merged import Merged
+from breakscan.analysis.pipeline.merge import Merged
 from breakscan.findings import Confidence, Finding, Kind, Place, Region, Severity, Site, Verdict
 
 SITE = Site("ops.py", 5, 8, 5, 20)

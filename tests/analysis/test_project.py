@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from breakscan.analysis.check import check_paths
+from breakscan.analysis.pipeline.check import check_paths
 from breakscan.config import Settings
 from breakscan.findings import CheckResult
 

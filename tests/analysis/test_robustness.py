@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import breakscan
-from breakscan.analysis.check import check_paths
-from breakscan.analysis.file_checker import FileChecker
-from breakscan.analysis.results import FileResult
+from breakscan.analysis.pipeline.check import check_paths
+from breakscan.analysis.pipeline.check_file import FileChecker
+from breakscan.analysis.pipeline.results import FileResult
 from breakscan.config import Settings
 
 SOURCES = sorted(p for p in Path(breakscan.__file__).parent.rglob("*.py") if p.stat().st_size > 2000)

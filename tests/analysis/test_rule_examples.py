@@ -12,7 +12,7 @@ from typing import Literal
 
 import pytest
 
-from breakscan.analysis.check import check_paths
+from breakscan.analysis.pipeline.check import check_paths
 from breakscan.config import Settings
 from breakscan.findings import Kind
 from breakscan.rulebook.document import Example, Rule

@@ -6,22 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from breakscan.arms.measure import Ratio
 from breakscan.bench.best import best_of, pays_after, write_for
-from breakscan.bench.result import OWN, Row, Standing, Way
+from breakscan.bench.result import OWN, BenchRow, MeasurementStatus, Variant
+from breakscan.worker.timing import Ratio
 
 SAME = Ratio(1.0, 0.99, 1.01)
 DEFAULT = 'mode="default"'
 AUTOTUNED = 'mode="max-autotune"'
 
 
-def row(label: str, ratio: float, cold: float, half: float = 0.02) -> Row:
+def row(label: str, ratio: float, cold: float, half: float = 0.02) -> BenchRow:
     """A way that is measured to be so many times as fast as an eager step of 10 ms."""
     options = None if label == OWN else {"mode": label.split('"')[1]}
     interval = Ratio(ratio, ratio - half, ratio + half)
-    return Row(
-        Way(label, options),
-        Standing.MEASURED,
+    return BenchRow(
+        Variant(label, options),
+        MeasurementStatus.MEASURED,
         cold_seconds=cold,
         cold_steps=9.0,
         step_seconds=10e-3 / ratio,
@@ -29,7 +29,7 @@ def row(label: str, ratio: float, cold: float, half: float = 0.02) -> Row:
     )
 
 
-def chosen(*rows: Row, same: Ratio = SAME) -> str | None:
+def chosen(*rows: BenchRow, same: Ratio = SAME) -> str | None:
     best, _ = best_of(rows, same)
     return best.label if best else None
 
@@ -60,8 +60,8 @@ def test_the_program_is_left_as_it_is_where_another_way_costs_about_as_much() ->
     assert chosen(row(OWN, 3.0, 100), row(DEFAULT, 3.0, 20)) == DEFAULT
 
 
-@pytest.mark.parametrize("standing", [one for one in Standing if one is not Standing.MEASURED])
-def test_only_what_gives_equal_results_is_chosen(standing: Standing) -> None:
+@pytest.mark.parametrize("standing", [one for one in MeasurementStatus if one is not MeasurementStatus.MEASURED])
+def test_only_what_gives_equal_results_is_chosen(standing: MeasurementStatus) -> None:
     assert chosen(replace(row(DEFAULT, 3.0, 20), standing=standing)) is None
 
 
@@ -92,32 +92,35 @@ def test_it_never_pays_where_it_is_no_faster() -> None:
 @pytest.mark.parametrize(
     ("way", "asked", "written"),
     [
-        (Way(OWN), False, None),
-        (Way(OWN), True, "torch.compile(model)"),
-        (Way(DEFAULT, {}), False, "torch.compile(model)"),
+        (Variant(OWN), False, None),
+        (Variant(OWN), True, "torch.compile(model)"),
+        (Variant(DEFAULT, {}), False, "torch.compile(model)"),
         (
-            Way("it", {"mode": "max-autotune", "dynamic": True}),
+            Variant("it", {"mode": "max-autotune", "dynamic": True}),
             False,
             'torch.compile(model, mode="max-autotune", dynamic=True)',
         ),
         (
-            Way("it", None, {"dynamo.capture_scalar_outputs": True}),
+            Variant("it", None, {"dynamo.capture_scalar_outputs": True}),
             False,
             "torch._dynamo.config.capture_scalar_outputs = True",
         ),
         (
-            Way("it", {"backend": "eager"}, {"inductor.max_autotune": True}),
+            Variant("it", {"backend": "eager"}, {"inductor.max_autotune": True}),
             False,
             'torch._inductor.config.max_autotune = True; torch.compile(model, backend="eager")',
         ),
     ],
 )
-def test_what_to_write_is_code(way: Way, asked: bool, written: str | None) -> None:
-    found = write_for(Row(way, Standing.MEASURED), {"Net": 3}, asked)
+def test_what_to_write_is_code(way: Variant, asked: bool, written: str | None) -> None:
+    found = write_for(BenchRow(way, MeasurementStatus.MEASURED), {"Net": 3}, asked)
     assert found == written
     if found is not None:
         compile(found, "it", "exec")
 
 
 def test_a_function_is_called_by_its_name() -> None:
-    assert write_for(Row(Way(DEFAULT, {}), Standing.MEASURED), {"step": 3}, False) == "torch.compile(step)"
+    assert (
+        write_for(BenchRow(Variant(DEFAULT, {}), MeasurementStatus.MEASURED), {"step": 3}, False)
+        == "torch.compile(step)"
+    )

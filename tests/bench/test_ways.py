@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from breakscan.bench.flags import flags_for
-from breakscan.bench.plan import Choices, UnknownName, Wanted, doubles, planned, without_recompiles
-from breakscan.bench.result import OWN, Row, Standing, Way
+from breakscan.bench.hinted_settings import flags_for
+from breakscan.bench.result import OWN, BenchRow, MeasurementStatus, Variant
+from breakscan.bench.variants import Choices, UnknownName, WantedVariants, doubles, planned, without_recompiles
 from breakscan.findings import Origin, Place, Site, Verdict
-from breakscan.runtime.digest.explanation import BreakSite
+from breakscan.runtime.explain.explanation import BreakSite
 
 MODES: dict[str, dict[str, Any]] = {
     "default": {},
@@ -34,7 +34,7 @@ CPU = Choices(
 GPU = replace(CPU, cuda=True)
 
 
-def meant(way: Way) -> dict[str, Any]:
+def meant(way: Variant) -> dict[str, Any]:
     """As torch.compile has it."""
     options = dict(way.options or {})
     mode = MODES[options.get("mode", "default")]
@@ -44,7 +44,7 @@ def meant(way: Way) -> dict[str, Any]:
 
 def run(choices: Choices, **wanted: Any) -> tuple[list[str], dict[str, str | None]]:
     """The labels of what is run, and of what is skipped, with what that is the same as."""
-    ways = planned(Wanted(**wanted), choices)
+    ways = planned(WantedVariants(**wanted), choices)
     skipped = doubles(ways, [meant(way) for way in ways], choices)
     return [way.label for way in ways if way.label not in skipped], {key: one.same_as for key, one in skipped.items()}
 
@@ -79,7 +79,7 @@ def test_without_one_a_mode_is_run_once() -> None:
 def test_what_the_program_asks_for_is_kept_and_not_run_twice() -> None:
     own = told(dynamic=True, fullgraph=True, **MODES["reduce-overhead"])
     choices = replace(GPU, told=[own])
-    ways = planned(Wanted(), choices)
+    ways = planned(WantedVariants(), choices)
     assert all(way.options["fullgraph"] is True for way in ways if way.options is not None)
     assert {"mode": "max-autotune", "fullgraph": True, "dynamic": True} in [way.options for way in ways]
     assert run(choices)[1] == {'mode="reduce-overhead"': OWN, "dynamic=True": 'mode="default"'}
@@ -110,13 +110,13 @@ def test_lists_narrow_and_widen_what_is_tried() -> None:
 )
 def test_what_is_not_there_is_said_with_what_is(wanted: dict[str, Any], said: str) -> None:
     with pytest.raises(UnknownName, match=said):
-        planned(Wanted(**wanted), GPU)
+        planned(WantedVariants(**wanted), GPU)
 
 
 def test_what_torch_compile_refuses_is_a_result() -> None:
-    ways = [Way(OWN), Way("it", {"mode": "x"})]
+    ways = [Variant(OWN), Variant("it", {"mode": "x"})]
     refused = doubles(ways, [told(), "RuntimeError: Unrecognized mode"], GPU)["it"]
-    assert refused.standing is Standing.FAILED
+    assert refused.standing is MeasurementStatus.FAILED
     assert refused.problem is not None
     assert (refused.problem.stage, refused.problem.error) == ("torch.compile", "RuntimeError: Unrecognized mode")
 
@@ -127,8 +127,8 @@ def test_what_torch_compile_refuses_is_a_result() -> None:
 def test_constant_shapes_are_tried_where_something_was_compiled_again(
     recompiles: int, label: str, skipped: bool
 ) -> None:
-    usual = Row(Way('mode="default"', {}), Standing.MEASURED, recompiles=recompiles)
-    way = Way(f"dynamic={label}", {"dynamic": label == "True"})
+    usual = BenchRow(Variant('mode="default"', {}), MeasurementStatus.MEASURED, recompiles=recompiles)
+    way = Variant(f"dynamic={label}", {"dynamic": label == "True"})
     assert (without_recompiles(way, usual) is not None) is skipped
     assert without_recompiles(way, None) is None
 

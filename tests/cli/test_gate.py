@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.judging.gates import selectors
+from breakscan.runtime.gates.gates import selectors
 
 Run = Callable[..., Any]
 

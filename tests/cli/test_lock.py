@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from breakscan.findings import Verdict
-from breakscan.runtime.judging.lockfile import Lock, LockError, lock_text, read_lock, write_lock
-from breakscan.runtime.judging.sitematch import KnownBreak, matched
+from breakscan.runtime.gates.lock_file import Lock, LockError, lock_text, read_lock, write_lock
+from breakscan.runtime.gates.site_match import KnownBreak, matched
 
 Run = Callable[..., Any]
 

@@ -17,7 +17,7 @@ import jsonschema
 import pytest
 
 from breakscan.cli.report import report
-from breakscan.reports.explain_formats import FORMATS
+from breakscan.reports.explain.formats import FORMATS
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
 DOCS = Path(__file__).parents[2] / "docs"

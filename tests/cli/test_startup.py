@@ -39,7 +39,7 @@ def cpu_seconds(folder: Path, *arguments: str) -> float:
 @pytest.mark.parametrize("format_", ["full", "concise", "json", "github"])
 def test_check_loads_neither_torch_nor_numpy_nor_jinja2(folder: Path, format_: str) -> None:
     loaded = modules_after(folder, "check", "--format", format_)
-    assert "breakscan.analysis.check" in loaded
+    assert "breakscan.analysis.pipeline.check" in loaded
     assert not HEAVY & loaded
     assert not {name for name in loaded if name.startswith(("breakscan.runtime", "breakscan.cli.explain"))}
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from breakscan.repair.lines import LineMap
+from breakscan.repair.line_map import LineMap
 
 BEFORE = """\
 def f(x):

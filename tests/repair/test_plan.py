@@ -9,12 +9,12 @@ import libcst as cst
 import pytest
 
 from breakscan.config import load_settings
-from breakscan.repair import plan
-from breakscan.repair.plan import Wanted, repair_file
+from breakscan.repair import planner as plan
+from breakscan.repair.planner import WantedRewrites, repair_file
 from breakscan.repair.result import FileRepair
-from breakscan.trees.build import expression
-from breakscan.trees.edit import Declined, Edit, Rewrite
-from breakscan.trees.spot import Spot
+from breakscan.rewrite_support.build import expression
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, Rewrite
 
 PRINTS = """import torch
 
@@ -36,11 +36,11 @@ def repaired(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch, rewrite: 
     settings = replace(
         load_settings(folder, None, target_torch="2.13", no_cache=True), regions="all", select=("BRK401",)
     )
-    return repair_file(path, (), settings, Wanted(unsafe=True))
+    return repair_file(path, (), settings, WantedRewrites(unsafe=True))
 
 
 def test_an_edit_that_does_not_help_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def adds_an_argument(spot: Spot) -> Edit:
+    def adds_an_argument(spot: RewriteContext) -> Edit:
         if "y" not in spot.code(spot.node):
             return Edit({spot.line(): None})
         return Edit({spot.node: expression("print(y, y)")})
@@ -67,7 +67,7 @@ def test_a_text_that_does_not_parse_is_never_given(tmp_path: Path, monkeypatch: 
 
 
 def test_a_rewrite_that_fails_costs_only_its_own_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails_on_y(spot: Spot) -> Edit:
+    def fails_on_y(spot: RewriteContext) -> Edit:
         if "y" in spot.code(spot.node):
             raise RuntimeError("boom")
         return Edit({spot.line(): None})
@@ -83,7 +83,7 @@ def test_a_rewrite_that_fails_costs_only_its_own_site(tmp_path: Path, monkeypatc
 def test_sites_in_one_another_are_mended_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nested = PRINTS.replace("    print(y)\n", "    print(print(y))\n")
 
-    def the_inner_one(spot: Spot) -> Edit:
+    def the_inner_one(spot: RewriteContext) -> Edit:
         assert isinstance(spot.node, cst.Call)
         return Edit({spot.node: spot.node.args[0].value.deep_clone()})
 
@@ -93,7 +93,7 @@ def test_sites_in_one_another_are_mended_in_turn(tmp_path: Path, monkeypatch: py
 
 
 def test_sites_are_those_of_the_old_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def widens(spot: Spot) -> Edit:
+    def widens(spot: RewriteContext) -> Edit:
         if "z" in spot.code(spot.node):
             raise Declined("it is the last one")
         line = spot.line()
@@ -117,7 +117,7 @@ def test_imports_and_definitions_come_once(tmp_path: Path, monkeypatch: pytest.M
     )
     helper = "def show(x):\n    pass\n"
 
-    def defines(spot: Spot) -> Edit:
+    def defines(spot: RewriteContext) -> Edit:
         assert isinstance(spot.node, cst.Call)
         called = cst.Call(cst.Name("show"), [cst.Arg(spot.imported("torch.sin"))])
         return Edit({spot.node: called}, "it is something else", [cst.parse_statement(helper)])

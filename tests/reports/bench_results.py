@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from breakscan.arms.measure import Ratio
-from breakscan.bench.result import OWN, Bench, Eager, Problem, Row, Standing, Way
+from breakscan.bench.result import OWN, Bench, BenchRow, Eager, MeasurementStatus, Problem, Variant
+from breakscan.worker.timing import Ratio
 
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e::error::"
 DEFAULT = 'mode="default"'
 REDUCE = 'mode="reduce-overhead"'
 
 
-def row(label: str, ratio: Ratio | None, cold: float = 14.0, **more: object) -> Row:
+def row(label: str, ratio: Ratio | None, cold: float = 14.0, **more: object) -> BenchRow:
     """Of a program whose eager step takes 10 ms."""
     step = None if ratio is None else 10e-3 / ratio.median
     figures = {
@@ -31,24 +31,30 @@ def row(label: str, ratio: Ratio | None, cold: float = 14.0, **more: object) -> 
         "memory_bytes": 10_000_000,
     }
     told = {**(figures if ratio else {}), **more}
-    return replace(Row(Way(label, {}), Standing.MEASURED), **told)  # type: ignore[arg-type]
+    return replace(BenchRow(Variant(label, {}), MeasurementStatus.MEASURED), **told)  # type: ignore[arg-type]
 
 
-OWN_ROW = row(OWN, Ratio(2.0, 1.95, 2.05), breaks=2, graphs=3, pays_after_calls=2797, processes=4, way=Way(OWN))
+OWN_ROW = row(OWN, Ratio(2.0, 1.95, 2.05), breaks=2, graphs=3, pays_after_calls=2797, processes=4, way=Variant(OWN))
 FASTEST = row(REDUCE, Ratio(3.1, 3.0, 3.2), pays_after_calls=2064, launches={"kernels": 0, "cuda_graphs": 1})
 FLAG = row(
     "capture_scalar_outputs=True",
     Ratio(2.5, 2.4, 2.6),
-    way=Way("capture_scalar_outputs=True", None, {"dynamo.capture_scalar_outputs": True}),
+    way=Variant("capture_scalar_outputs=True", None, {"dynamo.capture_scalar_outputs": True}),
 )
-SAME = row(DEFAULT, None, standing=Standing.SKIPPED, same_as=OWN, problem=Problem("not run", "it is the same"))
-NO_GPU = row('backend="cudagraphs"', None, standing=Standing.SKIPPED, problem=Problem("not run", "there is no GPU"))
-FAILED = row('backend="tvm"', None, standing=Standing.FAILED, problem=Problem("Inductor", HOSTILE))
-DIFFERS = row(HOSTILE, Ratio(4.0, 3.9, 4.1), standing=Standing.DIFFERS, problem=Problem("results", "output differs"))
-UNSTEADY = row("dynamic=False", None, standing=Standing.UNSTEADY, problem=Problem("recompiling", "L['n'] changes"))
+SAME = row(DEFAULT, None, standing=MeasurementStatus.SKIPPED, same_as=OWN, problem=Problem("not run", "it is the same"))
+NO_GPU = row(
+    'backend="cudagraphs"', None, standing=MeasurementStatus.SKIPPED, problem=Problem("not run", "there is no GPU")
+)
+FAILED = row('backend="tvm"', None, standing=MeasurementStatus.FAILED, problem=Problem("Inductor", HOSTILE))
+DIFFERS = row(
+    HOSTILE, Ratio(4.0, 3.9, 4.1), standing=MeasurementStatus.DIFFERS, problem=Problem("results", "output differs")
+)
+UNSTEADY = row(
+    "dynamic=False", None, standing=MeasurementStatus.UNSTEADY, problem=Problem("recompiling", "L['n'] changes")
+)
 
 
-def bench(*rows: Row, best: str | None = None, write: str | None = None) -> Bench:
+def bench(*rows: BenchRow, best: str | None = None, write: str | None = None) -> Bench:
     return Bench(
         ("train.py", "--steps", "3"),
         {"torch": "2.13.0", "device": "1 × NVIDIA H200"},

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from breakscan.agreement import Agreement, Judged, Outcome
+from breakscan.agreement import Agreement, AgreementOutcome, Judged
 from breakscan.findings import Confidence, Finding, Kind, Origin, Place, Severity, Site, SourceError, Verdict
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.digest.compiled import (
+from breakscan.runtime.explain.compiled import (
     AutogradCapture,
     CacheUse,
     Calls,
@@ -20,19 +20,19 @@ from breakscan.runtime.digest.compiled import (
     Kernel,
     KernelKind,
     Price,
-    Run,
+    RunTotals,
     Specialisation,
 )
-from breakscan.runtime.digest.explanation import (
+from breakscan.runtime.explain.explanation import (
     BreakSite,
     Caller,
-    Difference,
+    CompileTarget,
     Explanation,
-    FrameFate,
     FrameStatus,
+    RankDifference,
     RankReport,
     Recompile,
-    Target,
+    UncompiledFrame,
 )
 
 LIBRARY = load_library()
@@ -99,7 +99,7 @@ RECOMPILE = Recompile(
     compile_id="0/1",
     cause=0,
 )
-FRAME = FrameFate(
+FRAME = UncompiledFrame(
     function="batches",
     site=Site("src/data.py", 7, 1, 7, 9),
     origin=Origin.USER,
@@ -184,7 +184,7 @@ def explanation(**changes: Any) -> Explanation:
         "recompiles": (RECOMPILE, replace(RECOMPILE, compile_id="0/2", new="30", trigger=None, old=None)),
         "frames": (FRAME, BEHIND_BREAK, OVER_LIMIT, PASSED_OVER, FAILED),
         "graphs": (GRAPH, UNTOLD),
-        "targets": (Target("Model.forward", CALLER, True), Target("other", None, False)),
+        "targets": (CompileTarget("Model.forward", CALLER, True), CompileTarget("other", None, False)),
         "entries": 1,
         "compile_seconds": 38.12345,
         "notices": ("this torch lacks something",),
@@ -196,12 +196,12 @@ def explanation(**changes: Any) -> Explanation:
         ),
         "autograd": (AutogradCapture("!0", 12, ("sizes changed",)),),
         "calls": (Calls("Model.forward", 340, 4.0, 2.5, 1.0),),
-        "runs": (Run(0, 1.6, 0.0001), Run(1, 1.7, 0.0002)),
+        "runs": (RunTotals(0, 1.6, 0.0001), RunTotals(1, 1.7, 0.0002)),
         "ranks": RankReport(
             2,
             (0, 1),
             {0: "finished with exit status 0", 1: "was ended by SIGKILL"},
-            (Difference("graph breaks", SITE, {0: "3", 1: "none"}),),
+            (RankDifference("graph breaks", SITE, {0: "3", 1: "none"}),),
         ),
         "processes": 2,
         "trace": None,
@@ -226,7 +226,10 @@ FINDING = Finding(
 AGREEMENT = Agreement(
     torch="2.13",
     files=(BREAK.site.path,),
-    judged=(Judged(FINDING, Outcome.CONFIRMED, BREAK.site, True), Judged(FINDING, Outcome.NOT_TRIGGERED, None, False)),
+    judged=(
+        Judged(FINDING, AgreementOutcome.CONFIRMED, BREAK.site, True),
+        Judged(FINDING, AgreementOutcome.NOT_TRIGGERED, None, False),
+    ),
     missed=(BREAK,),
     silenced=(BREAK,),
     hidden={},

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from bench_results import DEFAULT, FASTEST, FLAG, OWN_ROW, REDUCE, WHOLE, bench, row
 
-from breakscan.arms.measure import Ratio
-from breakscan.bench.result import OWN, Bench, Problem, Standing
-from breakscan.reports.bench_formats import FORMATS, write_bench
-from breakscan.reports.bench_words import headline, verdict, write_words
+from breakscan.bench.result import OWN, Bench, MeasurementStatus, Problem
+from breakscan.reports.bench.formats import FORMATS, write_bench
+from breakscan.reports.bench.words import headline, verdict, write_words
+from breakscan.worker.timing import Ratio
 
 SLOWER = row(OWN, Ratio(0.9, 0.88, 0.92))
 
@@ -101,7 +101,7 @@ def test_what_went_wrong_is_said_in_words() -> None:
     assert "differs from eager: output differs" in told
     assert "unsteady: L['n'] changes" in told
     assert "not run: there is no GPU" in told
-    broke = row("it", None, standing=Standing.FAILED, problem=Problem("run time", "it ended by signal 11"))
+    broke = row("it", None, standing=MeasurementStatus.FAILED, problem=Problem("run time", "it ended by signal 11"))
     assert "failed at run time: it ended by signal 11" in written("terminal", bench(broke))
 
 
@@ -109,7 +109,7 @@ def test_the_json_is_what_its_schema_says(valid: Callable[..., Any]) -> None:
     for result in (WHOLE, bench(), replace(bench(), eager=None, same=None)):
         valid(written("json", result), "bench")
     told = json.loads(written("json"))
-    assert {way["standing"] for way in told["ways"]} == {standing.value for standing in Standing}
+    assert {way["standing"] for way in told["ways"]} == {standing.value for standing in MeasurementStatus}
     written("json").encode("ascii")
 
 

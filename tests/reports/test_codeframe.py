@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from breakscan.findings import Site
-from breakscan.reports.codeframe import Row, frame_rows
+from breakscan.reports.shared.code_frame import FrameRow, frame_rows
 
 
-def rows(text: str, line: int, column: int, end_line: int, end_column: int, width: int = 80) -> list[Row]:
+def rows(text: str, line: int, column: int, end_line: int, end_column: int, width: int = 80) -> list[FrameRow]:
     return list(frame_rows(text.split("\n"), Site("x.py", line, column, end_line, end_column), width))
 
 
-def marked(row: Row) -> str:
+def marked(row: FrameRow) -> str:
     """The glyphs above the underline."""
     assert row.mark is not None
     shown, at = "", 0
@@ -28,8 +28,8 @@ def marked(row: Row) -> str:
 
 def test_the_span_is_marked_and_the_line_above_is_shown() -> None:
     above, line = rows("for h in heads:\n    if x.any():\n        pass", 2, 8, 2, 15)
-    assert above == Row(1, "for h in heads:", None)
-    assert line == Row(2, "    if x.any():", (7, 14))
+    assert above == FrameRow(1, "for h in heads:", None)
+    assert line == FrameRow(2, "    if x.any():", (7, 14))
 
 
 def test_a_blank_line_above_is_left_out() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import explain_results as made
 import pytest
 
-from breakscan.reports.explain_github import write_explain_github
-from breakscan.runtime.digest.explanation import Explanation
+from breakscan.reports.explain.github import write_explain_github
+from breakscan.runtime.explain.explanation import Explanation
 
 
 @pytest.fixture(autouse=True)

@@ -15,9 +15,9 @@ import pytest
 import breakscan
 from breakscan.agreement import Agreement
 from breakscan.findings import Origin, Place, Verdict
-from breakscan.reports.explain_json import write_explain_json
-from breakscan.runtime.digest import compiled, explanation, ranks
-from breakscan.runtime.digest.explanation import Explanation, FrameStatus
+from breakscan.reports.explain.json import write_explain_json
+from breakscan.runtime.explain import compiled, explanation, ranks
+from breakscan.runtime.explain.explanation import Explanation, FrameStatus
 
 SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "explain.schema.json").read_text(encoding="utf-8"))
 

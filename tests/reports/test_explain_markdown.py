@@ -8,9 +8,9 @@ from dataclasses import replace
 import explain_results as made
 import pytest
 
-from breakscan.reports.explain_markdown import LIMIT, write_explain_markdown
-from breakscan.reports.markdown_text import code, paragraph, prose
-from breakscan.runtime.digest.explanation import Explanation
+from breakscan.reports.explain.markdown import LIMIT, write_explain_markdown
+from breakscan.reports.shared.markdown_text import code, paragraph, prose
+from breakscan.runtime.explain.explanation import Explanation
 
 
 def written(told: Explanation) -> str:

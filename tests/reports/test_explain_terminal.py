@@ -20,10 +20,10 @@ from explain_results import (
 )
 
 from breakscan.findings import Site
-from breakscan.reports.explain_tables import LISTINGS, MOST_GUARDS, MOST_LINES
-from breakscan.reports.explain_terminal import write_explanation
-from breakscan.reports.explain_words import seconds_in_words
-from breakscan.runtime.digest.compiled import CompiledFrame, GuardLine
+from breakscan.reports.explain.tables import LISTINGS, MOST_GUARDS, MOST_LINES
+from breakscan.reports.explain.terminal import write_explanation
+from breakscan.reports.explain.words import seconds_in_words
+from breakscan.runtime.explain.compiled import CompiledFrame, GuardLine
 
 CALLS = explanation().calls[0]
 LONG = "container.AugmentationSequentialOperations.transform_all_of_them_one_after_the_other_and_then_back_again"

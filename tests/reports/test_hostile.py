@@ -20,21 +20,21 @@ from report_results import BEHIND, EAGER, SPLIT, UNPARSED, result
 from sarif_validity import validate_sarif
 
 import breakscan
-from breakscan.reports.concise import write_concise
-from breakscan.reports.explain_formats import View, write_report
-from breakscan.reports.explain_markdown import LIMIT, MARK
-from breakscan.reports.explain_tables import LISTINGS
-from breakscan.reports.full import write_full
-from breakscan.reports.github import write_github
-from breakscan.reports.printable import LONGEST, visible
-from breakscan.reports.sarif import write_sarif
-from breakscan.reports.wording import Run
+from breakscan.reports.check.concise import write_concise
+from breakscan.reports.check.github import write_github
+from breakscan.reports.check.sarif import write_sarif
+from breakscan.reports.check.terminal import write_full
+from breakscan.reports.explain.formats import View, write_report
+from breakscan.reports.explain.markdown import LIMIT, MARK
+from breakscan.reports.explain.tables import LISTINGS
+from breakscan.reports.shared.printable import LONGEST, visible
+from breakscan.reports.shared.wording import CheckRun
 
 SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "explain.schema.json").read_text(encoding="utf-8"))
 STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 STYLING = re.compile("\x1b\\[[0-9;]*m")
 COMMANDS = {"error", "warning", "notice", "group", "endgroup"}
-RUN = Run(0.1, "2.13")
+RUN = CheckRun(0.1, "2.13")
 
 hostile = settings(max_examples=25, deadline=None)
 

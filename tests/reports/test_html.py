@@ -22,12 +22,12 @@ from explain_results import BREAK, CALLER, COMPILE, FRAME, GRAPH, RECOMPILE, exp
 from hostile import NASTY, poisoned
 
 from breakscan.findings import Origin, Site, Verdict
-from breakscan.reports.explain_words import headline
-from breakscan.reports.html import island as island_of
-from breakscan.reports.html import sources
-from breakscan.reports.html.write import write_html
-from breakscan.runtime.digest.compiled import Generated, GuardLine, Kernel, KernelKind, Price, Run
-from breakscan.runtime.digest.explanation import Difference, Explanation, RankReport
+from breakscan.reports.explain.html import island as island_of
+from breakscan.reports.explain.html import sources
+from breakscan.reports.explain.html.write import write_html
+from breakscan.reports.explain.words import headline
+from breakscan.runtime.explain.compiled import Generated, GuardLine, Kernel, KernelKind, Price, RunTotals
+from breakscan.runtime.explain.explanation import Explanation, RankDifference, RankReport
 
 MODEL = """\
 class Block(nn.Module):
@@ -365,7 +365,7 @@ def test_recompiles_are_a_tree_of_call_cause_and_function(show: Any) -> None:
 
 
 def timeline(runs: int) -> Explanation:
-    told = [Run(number % 3, 2.0 + number * 0.001, 0.0004) for number in range(runs)]
+    told = [RunTotals(number % 3, 2.0 + number * 0.001, 0.0004) for number in range(runs)]
     graphs = [replace(GRAPH, number=number, generated=()) for number in range(3)]
     compiles = [replace(COMPILE, compile_id=f"{number}/0", at=number * 0.5, seconds=0.4) for number in range(3)]
     return explanation(runs=told, graphs=graphs, compiles=compiles)
@@ -474,7 +474,7 @@ def test_compile_time_by_phase_and_function(show: Any) -> None:
 
 def test_ranks_stand_side_by_side(show: Any) -> None:
     endings = {0: "exit status 0", 1: "exit status 0", 2: "exit status 0", 3: "left no recording"}
-    breaks = Difference("graph breaks at src/model.py:3", BREAK.site, {0: "never", 1: "never", 2: "twice"})
+    breaks = RankDifference("graph breaks at src/model.py:3", BREAK.site, {0: "never", 1: "never", 2: "twice"})
     page = show(explanation(ranks=RankReport(4, (0, 1, 2), endings, (breaks,))), "#ranks")
     assert page.locator(".ranks thead th").all_inner_texts() == ["What", "rank 0", "rank 1", "rank 2", "rank 3"]
     assert page.locator(".ranks .differs").all_inner_texts()[:2] == ["left no recording", "twice"]

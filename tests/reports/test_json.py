@@ -14,7 +14,7 @@ from report_results import BEHIND, EAGER, SPLIT, UNPARSED, result
 
 import breakscan
 from breakscan.findings import CheckResult, Confidence, Kind, Region, Severity
-from breakscan.reports.json_report import write_json
+from breakscan.reports.check.json import write_json
 
 SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "check.schema.json").read_text(encoding="utf-8"))
 

@@ -10,12 +10,12 @@ import pytest
 from report_results import BEHIND, EAGER, SPLIT, UNPARSED, result
 
 from breakscan.findings import CheckResult, Severity, Site
-from breakscan.reports.concise import write_concise
-from breakscan.reports.github import write_github
-from breakscan.reports.statistics import write_statistics
-from breakscan.reports.wording import Run
+from breakscan.reports.check.concise import write_concise
+from breakscan.reports.check.github import write_github
+from breakscan.reports.check.statistics import write_statistics
+from breakscan.reports.shared.wording import CheckRun
 
-RUN = Run(0.4, "2.13")
+RUN = CheckRun(0.4, "2.13")
 END = "1 error, 1 warning in 41 files (0.4 s) · torch 2.13, default mode · 1 path not checked\n"
 
 

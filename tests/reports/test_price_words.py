@@ -8,9 +8,9 @@ from dataclasses import replace
 from explain_results import BREAK, PRICE, explanation
 
 from breakscan.findings import Verdict
-from breakscan.reports.explain_terminal import write_explanation
-from breakscan.reports.price_words import ceiling_sentence
-from breakscan.runtime.digest.compiled import Calls
+from breakscan.reports.explain.price_words import ceiling_sentence
+from breakscan.reports.explain.terminal import write_explanation
+from breakscan.runtime.explain.compiled import Calls
 
 STACK = BREAK.stack
 OUTER = STACK[0].function or ""

@@ -14,9 +14,9 @@ from report_results import BEHIND, EAGER, SOURCE, SPLIT, UNPARSED, result
 from sarif_validity import validate_sarif
 
 from breakscan.findings import CheckResult, Severity
-from breakscan.reports.explain_sarif import write_explain_sarif
-from breakscan.reports.sarif import write_sarif
-from breakscan.runtime.digest.explanation import Explanation
+from breakscan.reports.check.sarif import write_sarif
+from breakscan.reports.explain.sarif import write_explain_sarif
+from breakscan.runtime.explain.explanation import Explanation
 
 
 @pytest.fixture(autouse=True)

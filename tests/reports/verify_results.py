@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from breakscan.arms.measure import Ratio
 from breakscan.findings import Site
-from breakscan.verify.proof import KernelCode, Metrics, Proof, Standing, Verification
+from breakscan.verify.proof import KernelCode, Metrics, Proof, ProofVerdict, Verification
+from breakscan.worker.timing import Ratio
 
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e::error::"
 SITE = Site("net.py", 12, 12, 12, 23)
@@ -20,7 +20,7 @@ BEFORE = metrics(1, 11.8e-3, f"a = 1\nb = '{HOSTILE}'\n")
 AFTER = metrics(0, 7.9e-3, "a = 2\n")
 ACCEPTED = Proof(
     "net.py:12 where",
-    Standing.ACCEPTED,
+    ProofVerdict.ACCEPTED,
     (),
     True,
     BEFORE,
@@ -33,12 +33,16 @@ ACCEPTED = Proof(
     "--- a/net.py\n+++ b/net.py\n@@ -1 +1 @@\n-if x:\n+y = where(x)\n",
 )
 NO_FASTER = Proof(
-    "net.py:20 cond", Standing.NO_FASTER, (), True, BEFORE, AFTER, Ratio(1.0, 0.99, 1.02), "BRK101", "cond", SITE
+    "net.py:20 cond", ProofVerdict.NO_FASTER, (), True, BEFORE, AFTER, Ratio(1.0, 0.99, 1.02), "BRK101", "cond", SITE
 )
 REJECTED = Proof(
-    HOSTILE, Standing.REJECTED, ("eager, output 0 differs by 0.03 at [2, 5]", "the break is still there"), False, BEFORE
+    HOSTILE,
+    ProofVerdict.REJECTED,
+    ("eager, output 0 differs by 0.03 at [2, 5]", "the break is still there"),
+    False,
+    BEFORE,
 )
-ALL = Proof("all", Standing.REJECTED, (HOSTILE,), None, BEFORE, members=("net.py:12 where", "net.py:20 cond"))
+ALL = Proof("all", ProofVerdict.REJECTED, (HOSTILE,), None, BEFORE, members=("net.py:12 where", "net.py:20 cond"))
 
 
 def verification(*proofs: Proof) -> Verification:

@@ -39,7 +39,7 @@ INPUTS = "[(torch.tensor([-2.0, -0.5, 0.5, 2.0]),), (torch.ones(4),), (-torch.on
 
 
 @dataclass(frozen=True)
-class Case:
+class CapturedCall:
     """One case.  ``after`` is None where the rewrite declines, with ``reason``."""
 
     rewrite: str
@@ -55,7 +55,7 @@ class Case:
         return f"{self.rewrite}-{self.name.replace(' ', '-')}"
 
 
-def cases() -> Iterator[Case]:
+def cases() -> Iterator[CapturedCall]:
     """All cases, in the order of their files."""
     for path in sorted(FOLDER.glob("*.md")):
         parts = _SECTION.split(path.read_text(encoding="utf-8"))[1:]
@@ -67,4 +67,4 @@ def cases() -> Iterator[Case]:
             assert after is None or safety in (["safe"], ["unsafe"]), f"{path.name}: {name}"
             reason = blocks["declines"][1].strip() if "declines" in blocks else None
             inputs = blocks.get("inputs", ([], INPUTS))[1]
-            yield Case(path.stem, name, frozenset(words), before, after, safety == ["safe"], reason, inputs)
+            yield CapturedCall(path.stem, name, frozenset(words), before, after, safety == ["safe"], reason, inputs)

@@ -12,10 +12,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from cases import Case, cases
+from cases import CapturedCall, cases
 
 from breakscan.config import load_settings
-from breakscan.repair.plan import Wanted, repair_file
+from breakscan.repair.planner import WantedRewrites, repair_file
 from breakscan.repair.registry import rewrite_ids
 from breakscan.repair.result import FileRepair
 
@@ -28,11 +28,11 @@ def repaired(folder: Path, text: str, rewrite: str) -> FileRepair:
     path = folder / "case.py"
     path.write_text(text, encoding="utf-8")
     settings = replace(load_settings(folder, None, target_torch="2.13", no_cache=True), regions="all")
-    return repair_file(path, (), settings, Wanted(unsafe=True, ids=frozenset({rewrite})))
+    return repair_file(path, (), settings, WantedRewrites(unsafe=True, ids=frozenset({rewrite})))
 
 
 @pytest.mark.parametrize("case", APPLIED, ids=str)
-def test_the_text_behind_it(case: Case, tmp_path: Path) -> None:
+def test_the_text_behind_it(case: CapturedCall, tmp_path: Path) -> None:
     found = repaired(tmp_path, case.before, case.rewrite)
     assert found.errors == ()
     assert found.after == case.after, found.refused
@@ -42,7 +42,7 @@ def test_the_text_behind_it(case: Case, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", [case for case in ALL if case.reason is not None], ids=str)
-def test_it_declines(case: Case, tmp_path: Path) -> None:
+def test_it_declines(case: CapturedCall, tmp_path: Path) -> None:
     found = repaired(tmp_path, case.before, case.rewrite)
     assert not found.changed, found.after
     reasons = [reason.text for refused in found.refused for reason in refused.reasons]
@@ -79,7 +79,7 @@ def outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[s
 
 @pytest.mark.torch
 @pytest.mark.parametrize("case", RUN, ids=str)
-def test_both_sides_compute_the_same(case: Case, tmp_path: Path) -> None:
+def test_both_sides_compute_the_same(case: CapturedCall, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     from torch.testing import assert_close
     from torch.utils._pytree import tree_map
@@ -102,7 +102,7 @@ def test_both_sides_compute_the_same(case: Case, tmp_path: Path) -> None:
 
 @pytest.mark.torch
 @pytest.mark.parametrize("case", RUN, ids=str)
-def test_the_compiler_agrees(case: Case, tmp_path: Path) -> None:
+def test_the_compiler_agrees(case: CapturedCall, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     arguments = next(iter(eval(case.inputs, {"torch": torch})))
     breaks = {}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cases import Case, cases
+from cases import CapturedCall, cases
 from test_cases import load
 
 RECOMPILES = ("register-buffer", "mark-dynamic", "tensor-argument")
@@ -15,7 +15,7 @@ ONCE = ("hoist-compile",)
 MEANT = [case for case in cases() if case.after is not None and case.rewrite in (*RECOMPILES, *NEVER_COMPILED, *ONCE)]
 
 
-def graphs_and_result(text: str, name: str, case: Case, folder: Path) -> tuple[int, Any]:
+def graphs_and_result(text: str, name: str, case: CapturedCall, folder: Path) -> tuple[int, Any]:
     """How many graphs are compiled in four calls, with what the file compiles itself, and what the last one gives."""
     import torch
 
@@ -31,7 +31,7 @@ def graphs_and_result(text: str, name: str, case: Case, folder: Path) -> tuple[i
 
 @pytest.mark.torch
 @pytest.mark.parametrize("case", MEANT, ids=str)
-def test_several_calls(case: Case, tmp_path: Path) -> None:
+def test_several_calls(case: CapturedCall, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     before, old = graphs_and_result(case.before, "before", case, tmp_path)
     after, new = graphs_and_result(case.after or "", "after", case, tmp_path)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from breakscan.config import load_settings
-from breakscan.repair.plan import Wanted, repair_file
+from breakscan.repair.planner import WantedRewrites, repair_file
 from breakscan.repair.result import FileRepair
 
 SETTINGS = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
@@ -99,7 +99,7 @@ def repaired(text: str, *, unsafe: bool) -> FileRepair:
         path = Path(folder) / "case.py"
         path.write_text(text, encoding="utf-8")
         config = replace(load_settings(Path(folder), None, target_torch="2.13", no_cache=True), regions="all")
-        return repair_file(path, (), config, Wanted(unsafe=unsafe, ids=frozenset({"where"})))
+        return repair_file(path, (), config, WantedRewrites(unsafe=unsafe, ids=frozenset({"where"})))
 
 
 def ran(text: str, given: Any) -> tuple[Any, Any]:

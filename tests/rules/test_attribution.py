@@ -18,8 +18,8 @@ import pytest
 from breakscan.findings import Kind
 from breakscan.rulebook.document import Example, Rule
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.digest.explain_processes import explain_processes
-from breakscan.runtime.launch import Outcome
+from breakscan.runtime.explain.from_processes import explain_processes
+from breakscan.runtime.launch import ProgramExit
 from breakscan.runtime.recorder import Recorder
 from breakscan.runtime.recording import read_recording
 
@@ -81,7 +81,7 @@ def rules_recorded(example: Example, folder: Path) -> set[str]:
     explanation = explain_processes(
         read_recording(folder),
         argv=["example.py"],
-        outcome=Outcome(0, 1.0),
+        outcome=ProgramExit(0, 1.0),
         rules=load_library(),
         show=str,
         torch_imported=True,

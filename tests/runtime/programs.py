@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from breakscan.reports.explain_json import explain_object
+from breakscan.reports.explain.json import explain_object
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.digest.explain_processes import explain_processes
-from breakscan.runtime.digest.explanation import Explanation
-from breakscan.runtime.launch import Outcome
+from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.explain.from_processes import explain_processes
+from breakscan.runtime.launch import ProgramExit
 from breakscan.runtime.records import Record
 
 ZOO = Path(__file__).parent / "zoo.py"
@@ -82,7 +82,7 @@ class Zoo:
 
     recording: list[list[Record]]
     lines: list[str]
-    outcome: Outcome
+    outcome: ProgramExit
 
     def explain(self, keep: Callable[[Record], Record | None] = lambda record: record) -> Any:
         """The report as JSON, of the records that ``keep`` lets through as it returns them."""

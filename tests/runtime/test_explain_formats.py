@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 from programs import ZOO, Folder, Zoo
 
-from breakscan.reports.explain_formats import write_report
+from breakscan.reports.explain.formats import write_report
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from programs import Zoo
 
-from breakscan.runtime.digest.notices import notices
+from breakscan.runtime.explain.notices import notices
 from breakscan.runtime.records import (
     BreakSeen,
     CompileStarted,

@@ -14,16 +14,16 @@ import pytest
 from programs import environment
 
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.digest.compilations import guard_in_words
-from breakscan.runtime.digest.compiled import Generated, Kernel, KernelKind
-from breakscan.runtime.digest.explain_processes import explain_processes
-from breakscan.runtime.digest.explanation import Explanation
-from breakscan.runtime.digest.kernelcalls import kernel_calls
+from breakscan.runtime.explain.compilations import guard_in_words
+from breakscan.runtime.explain.compiled import Generated, Kernel, KernelKind
+from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.explain.from_processes import explain_processes
+from breakscan.runtime.explain.kernel_calls import kernel_calls
 from breakscan.runtime.launch import run_recorded
+from breakscan.runtime.parsers.generated_code import LONGEST, LONGEST_CALLS, phase_of, shortened
+from breakscan.runtime.parsers.guard_tree import guards_of_tree
 from breakscan.runtime.recording import read_recording
 from breakscan.runtime.records import Record
-from breakscan.runtime.texts.generatedcode import LONGEST, LONGEST_CALLS, phase_of, shortened
-from breakscan.runtime.texts.guardtree import guards_of_tree
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")

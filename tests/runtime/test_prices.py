@@ -16,9 +16,9 @@ from programs import environment
 
 from breakscan.findings import Verdict
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.digest.explain_processes import explain_processes
-from breakscan.runtime.digest.explanation import BreakSite, Explanation, FrameStatus
-from breakscan.runtime.launch import INJECTED, Outcome
+from breakscan.runtime.explain.explanation import BreakSite, Explanation, FrameStatus
+from breakscan.runtime.explain.from_processes import explain_processes
+from breakscan.runtime.launch import INJECTED, ProgramExit
 from breakscan.runtime.recording import read_recording
 from breakscan.runtime.records import CallsRan, GapRan, GraphRan, HookFailed, Record, RunsTraced
 
@@ -95,7 +95,7 @@ def run(tmp_path: Path) -> Any:
         explanation = explain_processes(
             records,
             argv=["script.py"],
-            outcome=Outcome(program.returncode, 1.0),
+            outcome=ProgramExit(program.returncode, 1.0),
             rules=load_library(),
             show=lambda path: os.path.basename(path),
             torch_imported=True,

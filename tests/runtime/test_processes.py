@@ -17,7 +17,7 @@ from programs import Folder, environment
 
 from breakscan.rulebook.library import load_library
 from breakscan.runtime import launch
-from breakscan.runtime.digest.explain_run import explain_run
+from breakscan.runtime.explain.from_recording import explain_run
 from breakscan.runtime.session import SessionError, read_run
 
 pytestmark = [pytest.mark.torch, pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes")]

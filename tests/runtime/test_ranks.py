@@ -18,10 +18,10 @@ from programs import Done, Folder, environment
 
 from breakscan.findings import Origin, Site
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.digest.compiled import CompiledFrame, Graph, Run
-from breakscan.runtime.digest.explain_run import explain_run
-from breakscan.runtime.digest.explanation import Explanation, Recompile
-from breakscan.runtime.digest.ranks import alike, compare, merge, ranks_in_words
+from breakscan.runtime.explain.compiled import CompiledFrame, Graph, RunTotals
+from breakscan.runtime.explain.explanation import Explanation, Recompile
+from breakscan.runtime.explain.from_recording import explain_run
+from breakscan.runtime.explain.ranks import alike, compare, merge, ranks_in_words
 from breakscan.runtime.job import JobError, is_running, own_rank, shared_folder
 from breakscan.runtime.session import SessionError, read_run, start_session
 from breakscan.runtime.waiting import unfinished_ranks
@@ -355,7 +355,7 @@ class TestComparison:
         assert (merged.notices, merged.processes) == (("the same",), 2)
 
     def test_a_recompile_in_another_step(self) -> None:
-        runs = tuple(Run(0, float(at), 0.1) for at in range(10))
+        runs = tuple(RunTotals(0, float(at), 0.1) for at in range(10))
         one, two = (
             replace(PLAIN, recompiles=(recompile("f", "0/1"),), compiles=(compiled_frame("0/1", at),), runs=runs)
             for at in (3.5, 7.5)

@@ -20,11 +20,11 @@ from typing import Any
 import pytest
 from programs import Folder
 
-from breakscan.reports.explain_json import explain_object
-from breakscan.reports.explain_terminal import write_explanation
+from breakscan.reports.explain.json import explain_object
+from breakscan.reports.explain.terminal import write_explanation
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.digest.explain_logs import explain_logs
-from breakscan.runtime.digest.relocation import Relocation, shown_path
+from breakscan.runtime.explain.from_trace_logs import explain_logs
+from breakscan.runtime.explain.relocation import Relocation, shown_path
 from breakscan.runtime.records import BreakSeen, CompileStarted, CompileTimed, FrameEnded, GraphCompiled, RecompileSeen
 from breakscan.runtime.tracelog.graphtext import devices_of, nodes_of
 from breakscan.runtime.tracelog.lines import LogRecord, read_log

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from breakscan.arms.settings import SettingError
 from breakscan.config import load_settings
 from breakscan.findings import Site
-from breakscan.repair.plan import Wanted
-from breakscan.verify.plan import Rewrites, diff_of, of_settings
+from breakscan.repair.planner import WantedRewrites
+from breakscan.verify.candidates import Rewrites, diff_of, of_settings
+from breakscan.worker.config_settings import SettingError
 
 TEXT = """\
 import torch
@@ -47,7 +47,7 @@ def written(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Rewrite
     monkeypatch.chdir(folder)
     (folder / "net.py").write_text(text, encoding="utf-8")
     settings = load_settings(folder, target_torch="2.13", no_cache=True)
-    return Rewrites((folder / "net.py",), settings, Wanted(unsafe=True))
+    return Rewrites((folder / "net.py",), settings, WantedRewrites(unsafe=True))
 
 
 @pytest.fixture

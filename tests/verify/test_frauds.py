@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from breakscan.arms import measure
-from breakscan.arms.arm import Program
 from breakscan.config import load_settings
 from breakscan.findings import Site
 from breakscan.rulebook.library import load_library
-from breakscan.verify.plan import Candidate
-from breakscan.verify.proof import Proof, Standing
-from breakscan.verify.referee import Referee
+from breakscan.verify.candidates import Candidate
+from breakscan.verify.proof import Proof, ProofVerdict
+from breakscan.verify.verifier import Verifier
+from breakscan.worker import timing as measure
+from breakscan.worker.worker import UserProgram
 
 pytestmark = pytest.mark.torch
 
@@ -69,7 +69,7 @@ def prove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prove]:
         patch.setattr(measure, "ROUNDS", 12)
         patch.setattr(measure, "LONGEST", 3.0)
         rules = load_library(load_settings(folder).rule_folders)
-        with Referee(Program((str(script),)), folder / "arms", rules, lambda _: None) as referee:
+        with Verifier(UserProgram((str(script),)), folder / "arms", rules, lambda _: None) as referee:
             referee.watch([str(script)])
 
             def prove(old: str = "", new: str = "", *, path: Path = script) -> Proof:
@@ -85,7 +85,7 @@ def prove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prove]:
 
 def test_an_honest_rewrite_is_equal(prove: Prove) -> None:
     proof = prove(BRANCH, WHERE)
-    assert proof.standing in (Standing.ACCEPTED, Standing.NO_FASTER), proof.reasons
+    assert proof.standing in (ProofVerdict.ACCEPTED, ProofVerdict.NO_FASTER), proof.reasons
     assert proof.outputs_equal
     assert proof.after
     assert (proof.before.breaks, proof.after.breaks) == (1, 0)
@@ -94,7 +94,7 @@ def test_an_honest_rewrite_is_equal(prove: Prove) -> None:
 
 def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
     proof = prove()
-    assert proof.standing is Standing.NO_FASTER, (proof.reasons, proof.ratio)
+    assert proof.standing is ProofVerdict.NO_FASTER, (proof.reasons, proof.ratio)
 
 
 @pytest.mark.parametrize(
@@ -185,13 +185,13 @@ def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
 )
 def test_a_fraud_is_rejected_by_name(prove: Prove, old: str, new: str, expected: str) -> None:
     proof = prove(old, new)
-    assert proof.standing is Standing.REJECTED, proof.ratio
+    assert proof.standing is ProofVerdict.REJECTED, proof.ratio
     assert any(expected in reason for reason in proof.reasons), proof.reasons
     assert proof.ratio is None
 
 
 def test_a_rewrite_of_a_file_that_is_not_loaded_did_not_run(prove: Prove) -> None:
     proof = prove("x = 1", "x = 2", path=prove.library)  # type: ignore[attr-defined]
-    assert proof.standing is Standing.REJECTED
+    assert proof.standing is ProofVerdict.REJECTED
     assert "the rewritten code did not run" in proof.reasons[0]
     assert "unused.py was not loaded" in proof.reasons[0]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from breakscan.verify.changed import evidence
+from breakscan.verify.executed_changes import evidence
 from breakscan.verify.patch import PatchError, patched_files
 
 BEFORE = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\n"

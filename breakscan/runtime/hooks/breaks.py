@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from breakscan.runtime.hooks.facts import code_of, current_compile_id, stack_of
+from breakscan.runtime.hooks.object_facts import code_of, current_compile_id, stack_of
 from breakscan.runtime.hooks.patching import wrapped
 from breakscan.runtime.records import BreakSeen, Code, StackFrame
 

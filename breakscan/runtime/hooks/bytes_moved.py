@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from breakscan.runtime.hooks.facts import current_compile_id
+from breakscan.runtime.hooks.object_facts import current_compile_id
 from breakscan.runtime.hooks.patching import leave_no_trace, wrapped
 from breakscan.runtime.records import BytesMoved
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from breakscan.runtime.hooks.facts import current_compile_id
+from breakscan.runtime.hooks.object_facts import current_compile_id
 from breakscan.runtime.hooks.patching import wrapped
 from breakscan.runtime.records import CudaGraphSkipped
 

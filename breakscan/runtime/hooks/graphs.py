@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from breakscan.runtime.hooks.facts import code_of, current_compile_id, stack_of
+from breakscan.runtime.hooks.object_facts import code_of, current_compile_id, stack_of
 from breakscan.runtime.hooks.patching import leave_no_trace, wrapped
 from breakscan.runtime.hooks.runs import RunMeter
+from breakscan.runtime.parsers.tracebacks import innermost_frame
 from breakscan.runtime.records import GraphCompiled, GraphNode, StackFrame
-from breakscan.runtime.texts.tracebacks import innermost_frame
 
 _OPERATIONS = ("call_function", "call_method", "call_module")
 

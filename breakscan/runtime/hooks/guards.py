@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import CodeType
 from typing import Any
 
-from breakscan.runtime.hooks.facts import code_of, stack_of
+from breakscan.runtime.hooks.object_facts import code_of, stack_of
 from breakscan.runtime.hooks.patching import leave_no_trace, wrapped
 from breakscan.runtime.records import GuardsBuilt, StackFrame
 

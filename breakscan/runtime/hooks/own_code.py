@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from breakscan.runtime.hooks.facts import OURS
+from breakscan.runtime.hooks.object_facts import OURS
 
 
 @contextmanager

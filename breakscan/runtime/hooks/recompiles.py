@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from breakscan.runtime.hooks.facts import (
+from breakscan.runtime.hooks.object_facts import (
     code_of,
     current_compile_id,
     stack_above_dynamo,
@@ -18,8 +18,8 @@ from breakscan.runtime.hooks.facts import (
     value_in_words,
 )
 from breakscan.runtime.hooks.patching import wrapped
+from breakscan.runtime.parsers.guard_text import subject_source
 from breakscan.runtime.records import FailedGuard, RecompileSeen
-from breakscan.runtime.texts.guardtext import subject_source
 
 _MODULES = ("torch._dynamo.guards", "torch._dynamo.convert_frame")
 """The second imports the function by its name."""

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
-from breakscan.runtime.hooks.facts import calling_stack, code_of
+from breakscan.runtime.hooks.object_facts import calling_stack, code_of
 from breakscan.runtime.hooks.patching import leave_no_trace, wrapped
 from breakscan.runtime.records import Code, CompileCalled, FrameEnded
 

@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from breakscan.dataclass_json import decoder, encode
+from breakscan.runtime.parsers.break_text import frame_skipped, traceback_frames
+from breakscan.runtime.parsers.dynamo_names import user_name
+from breakscan.runtime.parsers.tracebacks import frames_of
 from breakscan.runtime.records import (
     BreakSeen,
     BreakTraced,
@@ -27,9 +30,6 @@ from breakscan.runtime.records import (
     Record,
     StackFrame,
 )
-from breakscan.runtime.texts.breaktext import frame_skipped, traceback_frames
-from breakscan.runtime.texts.dynamo_names import user_name
-from breakscan.runtime.texts.tracebacks import frames_of
 from breakscan.runtime.traced import compile_id_of, trace_records
 from breakscan.runtime.tracelog.graphtext import devices_of, nodes_of
 from breakscan.runtime.tracelog.lines import LogRecord

@@ -7,9 +7,9 @@ import builtins
 import re
 from collections.abc import Iterator, Sequence
 
+from breakscan.runtime.parsers.guard_text import read_guard
+from breakscan.runtime.parsers.tracebacks import frames_of
 from breakscan.runtime.records import CompileStarted, FailedGuard, RecompileSeen, RecompileTraced, Record
-from breakscan.runtime.texts.guardtext import read_guard
-from breakscan.runtime.texts.tracebacks import frames_of
 
 _REASON = re.compile(r"(?P<id>!?\d+(?:/\d+)+): (?P<text>.*)", re.S)
 _SCOPES = {"L", "G"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from breakscan.runtime.texts.guardtext import GuardInWords, read_guard, readable, subject_source
+from breakscan.runtime.parsers.guard_text import GuardInWords, read_guard, readable, subject_source
 
 CASES = [
     (

@@ -1,0 +1,155 @@
+"""Arguments of compiled code that are another value, size or length in each round of a loop."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from breakscan.analysis.compile_uses.changes import ArgumentChange, Changes, mentions
+from breakscan.analysis.compile_uses.parameters import (
+    Treatment,
+    function_of,
+    parameter_of,
+    reads_only_constant_keys,
+    treatment,
+)
+from breakscan.analysis.compile_uses.uses import Found, Loop, Survey, Use
+from breakscan.analysis.project.index import walk
+
+_MADE_WITH_SIZE = frozenset({"torch.randn", "torch.rand", "torch.zeros", "torch.ones", "torch.empty"})
+_GROWING = frozenset({"append", "extend", "insert", "add", "update"})
+_SHRINKING = frozenset({"clear", "pop", "popleft", "remove", "popitem"})
+
+
+def changing_arguments(survey: Survey) -> Iterator[Found]:
+    """What changes from one call to the next, of what is handed to something compiled in a loop."""
+    for use in survey.uses:
+        if not use.spot.loops:
+            continue
+        changes = Changes(survey, use.spot)
+        for argument in (*use.call.args, *(k.value for k in use.call.keywords if k.arg)):
+            found = _of_argument(survey, use, changes, argument)
+            if found is not None:
+                yield found
+
+
+def _of_argument(survey: Survey, use: Use, changes: Changes, argument: ast.expr) -> Found | None:
+    compiled = use.compiled
+    if _changes_size(argument, changes, survey):
+        fits_all = compiled.option("dynamic") is True or "mark_dynamic" in survey.text
+        return None if fits_all else Found("changing-size", argument, use.spot)
+    known = function_of(compiled.target, survey.names)
+    parameter = parameter_of(use.call, argument, *known) if known else None
+    if known is None or parameter is None:
+        return None
+    grown = argument.value if isinstance(argument, ast.Starred) else argument
+    uses = treatment(known[0], parameter, survey.names, compiled.target)
+    if uses is Treatment.UNUSED:
+        return None
+    if isinstance(grown, ast.Name):
+        what = next((kind for loop in use.spot.loops if (kind := _grows(grown.id, loop, use, survey))), None)
+        if what == "list" or (what == "dict" and not reads_only_constant_keys(known[0], parameter)):
+            return Found("growing-container", argument, use.spot, grown.id)
+    change = changes.of(argument)
+    if change is ArgumentChange.TEXT:
+        return Found("changing-text", argument, use.spot, parameter)
+    if change is ArgumentChange.NUMBER:
+        if uses is Treatment.UNROLLED or compiled.option("dynamic") is False:
+            return Found("unrolled-number", argument, use.spot, parameter)
+        return None if compiled.option("dynamic") is True else Found("changing-number", argument, use.spot, parameter)
+    return _changing_function(use, changes, argument)
+
+
+def _changing_function(use: Use, changes: Changes, argument: ast.expr) -> Found | None:
+    """A lambda that holds a changing number as a default: compiled each time, while an enclosed one is left open."""
+    made: ast.AST = argument
+    if isinstance(argument, ast.Name):
+        for statement in walk(use.spot.loops[-1]):
+            if isinstance(statement, ast.FunctionDef) and statement.name == argument.id:
+                made = statement
+            elif isinstance(statement, ast.Assign) and [ast.unparse(t) for t in statement.targets] == [argument.id]:
+                made = statement.value
+    if not isinstance(made, ast.Lambda | ast.FunctionDef):
+        return None
+    defaults = [*made.args.defaults, *(d for d in made.args.kw_defaults if d is not None)]
+    if any(changes.of(default) for default in defaults):
+        return Found("changing-default", argument, use.spot)
+    return None
+
+
+def _changes_size(argument: ast.expr, changes: Changes, survey: Survey) -> bool:
+    """A tensor that is made with, or cut to, another size in each round."""
+    if isinstance(argument, ast.Subscript):
+        parts = argument.slice.elts if isinstance(argument.slice, ast.Tuple) else [argument.slice]
+        return any(isinstance(p, ast.Slice) and _moves_one_end(p, changes) for p in parts)
+    if isinstance(argument, ast.Call) and survey.index.dotted(argument.func) in _MADE_WITH_SIZE:
+        return any(changes.of(size) is ArgumentChange.NUMBER for size in argument.args)
+    if isinstance(argument, ast.Name):
+        return _grows_by_cat(argument.id, changes, survey)
+    return False
+
+
+def _moves_one_end(part: ast.Slice, changes: Changes) -> bool:
+    ends = [end for end in (part.lower, part.upper) if end is not None]
+    moving = [end for end in ends if any(mentions(end, name) for name in changes.names)]
+    return part.step is None and len(moving) == 1 and changes.of(moving[0]) is ArgumentChange.NUMBER
+
+
+def _grows_by_cat(name: str, changes: Changes, survey: Survey) -> bool:
+    """``name = torch.cat([name, …])`` or a tensor made with a changing size is all that the loop binds it to."""
+    loop = changes.loop
+    if loop is None:
+        return False
+    end = loop.end_lineno or loop.lineno
+    bound = [b for b in survey.names.bindings_of(name, changes.scope) if loop.lineno <= b.line <= end]
+    if len(bound) != 1 or not isinstance(bound[0].value, ast.Call):
+        return False
+    value = bound[0].value
+    dotted = survey.index.dotted(value.func)
+    if dotted in ("torch.cat", "torch.concat", "torch.hstack", "torch.vstack") and value.args:
+        parts = value.args[0].elts if isinstance(value.args[0], ast.List | ast.Tuple) else []
+        return len(parts) > 1 and any(isinstance(p, ast.Name) and p.id == name for p in parts)
+    return dotted in _MADE_WITH_SIZE and any(changes.of(size) is ArgumentChange.NUMBER for size in value.args)
+
+
+def _grows(name: str, loop: Loop, use: Use, survey: Survey) -> str | None:
+    """``list`` or ``dict`` for a container that is made before the loop and only gets longer in it."""
+    bindings = survey.names.bindings_of(name, use.spot.scope)
+    end = loop.end_lineno or loop.lineno
+    before = [b for b in bindings if b.line < loop.lineno]
+    if not before or any(loop.lineno <= b.line <= end and not isinstance(b.statement, ast.AugAssign) for b in bindings):
+        return None
+    made = before[-1].value
+    kind = (
+        "list"
+        if _is_made(made, ast.List, "list", survey)
+        else "dict"
+        if _is_made(made, ast.Dict, "dict", survey)
+        else None
+    )
+    if kind is None:
+        return None
+    grown = False
+    for node in walk(loop):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_name(node.func.value, name):
+            if node.func.attr in _SHRINKING:
+                return None
+            grown |= node.func.attr in _GROWING
+        elif isinstance(node, ast.AugAssign) and _is_name(node.target, name):
+            grown = True
+        elif isinstance(node, ast.Delete) and mentions(node, name):
+            return None
+        elif isinstance(node, ast.Assign) and kind == "dict":
+            keyed = [t for t in node.targets if isinstance(t, ast.Subscript) and _is_name(t.value, name)]
+            grown |= any(not isinstance(t.slice, ast.Constant) for t in keyed)
+    return kind if grown else None
+
+
+def _is_made(value: ast.expr | None, literal: type[ast.expr], maker: str, survey: Survey) -> bool:
+    if isinstance(value, ast.Call):
+        return survey.index.dotted(value.func) == maker
+    return isinstance(value, literal)
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name

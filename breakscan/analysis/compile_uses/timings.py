@@ -1,0 +1,116 @@
+"""Timings of compiled code that measure something else: the compilation, or the launch alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from breakscan.analysis.compile_uses.uses import Found, Survey, Use, UseSite
+from breakscan.analysis.project.index import walk
+
+_CLOCKS = frozenset(
+    {
+        "time.time",
+        "time.perf_counter",
+        "time.monotonic",
+        "time.time_ns",
+        "time.perf_counter_ns",
+        "time.monotonic_ns",
+        "timeit.default_timer",
+    }
+)
+_MEANT = re.compile(r"compil\w*[ _-]*(time|took|in\b)|first|warm|cold|startup", re.IGNORECASE)
+_WAITS = re.compile(r"synchronize|\.item\(|\.cpu\(|\.tolist\(|\.numpy\(|\bEvent\(|print\(|barrier|all_reduce|\.to\(")
+
+
+def misleading_timings(survey: Survey) -> Iterator[Found]:
+    """The clock readings before a compiled call that has not run yet, or that nothing waits for."""
+    lines = survey.text.split("\n")
+    for spot in survey.statements:
+        started = _started(survey, spot.statement)
+        if started is None:
+            continue
+        stopped = _stopped(survey, spot, started)
+        if stopped is None:
+            continue
+        start, stop = spot.statement.lineno, stopped.end_lineno or stopped.lineno
+        timed = [u for u in survey.uses if u.spot.scope is spot.scope and start < u.call.lineno <= stop]
+        if not timed:
+            continue
+        text = "\n".join(lines[start - 1 : stop + 1])
+        if not spot.loops and not _MEANT.search(text) and _is_first(survey, timed[0], spot, stop):
+            yield Found("timed-cold", timed[0].call, timed[0].spot)
+        on_gpu = re.search(r"[\"']cuda|\.cuda\(", survey.text)
+        if (
+            on_gpu
+            and "synchronize" not in survey.text
+            and not _WAITS.search("\n".join(lines[start : stopped.lineno - 1]))
+        ):
+            yield Found("timed-unsynchronised", timed[0].call, timed[0].spot)
+
+
+def _started(survey: Survey, statement: ast.stmt) -> str | None:
+    """The name that is set to a clock reading."""
+    if (
+        isinstance(statement, ast.Assign)
+        and isinstance(statement.targets[0], ast.Name)
+        and _reads_clock(survey, statement.value)
+    ):
+        return statement.targets[0].id
+    return None
+
+
+def _reads_clock(survey: Survey, node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and survey.index.dotted(node.func) in _CLOCKS
+
+
+def _stopped(survey: Survey, spot: UseSite, name: str) -> ast.stmt | None:
+    """The statement of the same block that reads the clock again for the difference."""
+    later = spot.block[spot.block.index(spot.statement) + 1 :]
+    for i, statement in enumerate(later):
+        # What reads the clock inside a loop or a branch times parts of something longer.
+        for node in walk(statement) if not hasattr(statement, "body") else ():
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and _is_name(node.right, name):
+                if _reads_clock(survey, node.left):
+                    return statement
+                if isinstance(node.left, ast.Name):
+                    ends = [s for s in later[: i + 1] if _started(survey, s) == node.left.id]
+                    return ends[0] if ends else None
+        if _started(survey, statement) == name:
+            return None
+    return None
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _is_first(survey: Survey, use: Use, spot: UseSite, stop: int) -> bool:
+    """Whether what is timed has not been called, nor handed to anything that may call it, and is timed but once."""
+    if use.compiled.in_place or use.compiled.node.lineno > spot.statement.lineno:
+        return False
+    for other in survey.uses_of(use.compiled):
+        if other.spot.scope is not use.spot.scope or not spot.statement.lineno < other.call.lineno <= stop:
+            return False
+    called = use.call.func
+    if not isinstance(called, ast.Name):
+        return False
+    scopes = walk(use.spot.scope.node)
+    for node in scopes:
+        if isinstance(node, ast.Call) and node.lineno < spot.statement.lineno:
+            for argument in (*node.args, *(k.value for k in node.keywords)):
+                if _is_name(argument, called.id) and node is not use.compiled.node:
+                    return False
+    return not isinstance(use.spot.scope.node, ast.Module) or not _passed_around(survey, called.id, use)
+
+
+def _passed_around(survey: Survey, name: str, use: Use) -> bool:
+    """Whether a function reads the module's name: it may have been called there before."""
+    return any(
+        _is_name(node, name)
+        for scope in survey.names.scopes
+        if scope is not use.spot.scope
+        for node in walk(scope.node)
+        if isinstance(node, ast.expr)
+    )

@@ -1,0 +1,68 @@
+"""Events for the uses of what a file compiles, and for Python state that its compiled code changes."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from breakscan.analysis.compile_uses.arguments import changing_arguments
+from breakscan.analysis.compile_uses.counters import changing_attributes, global_counters, growing_attributes
+from breakscan.analysis.compile_uses.cudagraphs import overwritten_tensors
+from breakscan.analysis.compile_uses.switches import switched_state
+from breakscan.analysis.compile_uses.timings import misleading_timings
+from breakscan.analysis.compile_uses.uses import survey
+from breakscan.analysis.compile_uses.wrappers import wrapper_misuse
+from breakscan.analysis.interpreter.program import Program
+from breakscan.analysis.interpreter.values import Sort
+from breakscan.analysis.project.index import FunctionInfo
+from breakscan.rulebook.events import Event, EventKind
+from breakscan.source.spans import span, text_of
+
+_MAY_COMPILE = re.compile(r"\.compile\b(?<!\bre\.compile)")
+_FINDERS = (
+    changing_arguments,
+    changing_attributes,
+    switched_state,
+    wrapper_misuse,
+    overwritten_tensors,
+    misleading_timings,
+)
+
+
+def use_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tuple[FunctionInfo | None, Event]]:
+    """An event for each hazard in how a file uses what it compiles, with the function that holds it."""
+    index, text = program.index, program.module.text
+    for info, statement, name in global_counters(index, text, compiled):
+        yield info, _event(program, "global-counter", statement, name, in_region=True)
+    for info, call, name in growing_attributes(index, text, compiled):
+        if info.owner is not None and program.instance(info.owner).sort is Sort.MODULE:
+            yield info, _event(program, "growing-attribute", call, name, in_region=True)
+    if not _MAY_COMPILE.search(text) and "torch.compile" not in index.imports.values():
+        return
+    seen = survey(index, text)
+    if not seen.names.any_compiled:
+        return
+    for finder in _FINDERS:
+        for found in finder(seen):
+            yield found.spot.scope.info, _event(program, found.form, found.node, found.name, condition=found.condition)
+
+
+def _event(
+    program: Program,
+    form: str,
+    node: ast.AST,
+    name: str | None,
+    *,
+    in_region: bool = False,
+    condition: str | None = None,
+) -> Event:
+    return Event(
+        EventKind.USE,
+        *span(program.module, node),
+        form=form,
+        attribute=name,
+        in_region=in_region,
+        condition=condition,
+        text=text_of(program.module, node),
+    )

@@ -1,0 +1,165 @@
+"""What goes past the wrapper that ``torch.compile`` puts around a module: its keys, its methods, its class."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from breakscan.analysis.compile_uses.scopes import RETURN_SELF, Compiled, Scope
+from breakscan.analysis.compile_uses.uses import Found, Survey, UseSite
+from breakscan.analysis.project.index import own_nodes, walk
+
+_SAVES = re.compile(r"(^|\.)save(_file|_model|_checkpoint)?$")
+_FSDP = frozenset(
+    {
+        "torch.distributed.fsdp.FullyShardedDataParallel",
+        "torch.distributed.fsdp.fully_sharded_data_parallel.FullyShardedDataParallel",
+    }
+)
+_OUTER = frozenset({"torch.nn.Module", "torch._dynamo.eval_frame.OptimizedModule", "torch._dynamo.OptimizedModule"})
+
+
+def wrapper_misuse(survey: Survey) -> Iterator[Found]:
+    """State dicts with the wrapper's keys, methods that run the original module, and checks of the class."""
+    for call, spot in survey.calls:
+        if isinstance(call.func, ast.Attribute):
+            hit = survey.names.hit(call.func.value, spot.scope, call.lineno)
+            if call.func.attr == "state_dict" and hit is not None and not hit.compiled.in_place:
+                if _is_saved(survey, call, spot) and _keys_matter(survey, hit.compiled):
+                    yield Found("state-dict", call, spot, ast.unparse(call.func.value), hit.condition)
+            elif call.func.attr == "load_state_dict":
+                yield from _load(survey, call, spot)
+            elif (
+                hit is not None
+                and not hit.compiled.in_place
+                and _runs_itself(survey, hit.compiled, call.func.attr, spot)
+            ):
+                yield Found("method", call, spot, call.func.attr, hit.condition)
+        elif isinstance(call.func, ast.Name) and call.func.id == "isinstance" and len(call.args) == 2:
+            hit = survey.names.hit(call.args[0], spot.scope, call.lineno)
+            if hit is not None and not hit.compiled.in_place and _is_inner_class(survey, call.args[1], hit.compiled):
+                yield Found("isinstance", call, spot, ast.unparse(call.args[1]), hit.condition)
+        if survey.index.dotted(call.func) in _FSDP and _is_compiled_fsdp(survey, call, spot):
+            yield Found("fsdp", call, spot)
+
+
+def _is_saved(survey: Survey, call: ast.Call, spot: UseSite) -> bool:
+    """Whether a state dict is written to a file, directly or by way of a name."""
+    names = {
+        t.id
+        for t in (spot.statement.targets if isinstance(spot.statement, ast.Assign) else [])
+        if isinstance(t, ast.Name)
+    }
+    for other, place in survey.calls:
+        if place.scope is spot.scope and _SAVES.search(survey.index.dotted(other.func) or ""):
+            inside = {n for argument in (*other.args, *(k.value for k in other.keywords)) for n in walk(argument)}
+            if call in inside or any(isinstance(n, ast.Name) and n.id in names for n in inside):
+                return True
+    return False
+
+
+def _keys_matter(survey: Survey, compiled: Compiled) -> bool:
+    """Whether nothing in the file takes the prefix off or reads such keys back through the wrapper."""
+    if "_orig_mod" in survey.text:
+        return False
+    for call, spot in survey.calls:
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "load_state_dict":
+            hit = survey.names.hit(call.func.value, spot.scope, call.lineno)
+            if hit is not None and hit.compiled is compiled:
+                return False
+    return True
+
+
+def _load(survey: Survey, call: ast.Call, spot: UseSite) -> Iterator[Found]:
+    """``a.load_state_dict(b.state_dict())`` where one of the two is a wrapper and the other is not."""
+    assert isinstance(call.func, ast.Attribute)
+    given = call.args[0] if call.args else None
+    if not isinstance(given, ast.Call) or not isinstance(given.func, ast.Attribute) or given.func.attr != "state_dict":
+        return
+    sides = [call.func.value, given.func.value]
+    hits = [survey.names.hit(side, spot.scope, call.lineno) for side in sides]
+    wrapped = [hit is not None and not hit.compiled.in_place for hit in hits]
+    if wrapped.count(True) != 1 or "_orig_mod" in survey.text:
+        return
+    plain, hit = sides[wrapped.index(False)], hits[wrapped.index(True)]
+    if hit is not None and _is_plain_module(survey, plain, spot):
+        yield Found("state-dict-mismatch", call, spot, ast.unparse(sides[wrapped.index(True)]), hit.condition)
+
+
+def _is_plain_module(survey: Survey, node: ast.expr, spot: UseSite) -> bool:
+    """Whether the file shows that a name is a module that was never compiled."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in survey.index.classes
+    if not isinstance(node, ast.Name):
+        return False
+    bindings = survey.names.bindings_of(node.id, spot.scope)
+    if not bindings or any(b.compiled is not None for b in bindings):
+        return False
+    return all(_makes_module(survey, b.value, spot.scope) for b in bindings)
+
+
+def _makes_module(survey: Survey, value: ast.expr | None, scope: Scope) -> bool:
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in RETURN_SELF:
+        value = value.func.value
+    if not isinstance(value, ast.Call):
+        return False
+    name = survey.index.dotted(value.func)
+    if name in ("copy.deepcopy", "copy.copy") and value.args:
+        return survey.names.hit(value.args[0], scope, value.lineno) is None
+    return name in survey.index.classes or (name or "").startswith("torch.nn.")
+
+
+def _runs_itself(survey: Survey, compiled: Compiled, method: str, spot: UseSite) -> bool:
+    """Whether a method calls the module that it belongs to, which is the one that is not compiled."""
+    owner = compiled.target.owner if compiled.target and compiled.target.function is None else None
+    if owner is not None:
+        found = survey.names.method(owner, method)
+        if found is None or method in ("forward", "__call__") or "compile" in ast.unparse(owner.node):
+            return False
+        return any(
+            isinstance(n, ast.Call) and ast.unparse(n.func) in ("self", "self.forward") for n in own_nodes(found.node)
+        )
+    return method == "generate" and _is_pretrained(survey, compiled, spot)
+
+
+def _is_pretrained(survey: Survey, compiled: Compiled, spot: UseSite) -> bool:
+    """Whether what was compiled came from ``from_pretrained`` of a class of transformers."""
+    value = compiled.source
+    if isinstance(value, ast.Name):
+        line = compiled.node.lineno
+        before = [b for b in survey.names.bindings_of(value.id, spot.scope) if b.line < line]
+        value = before[-1].value if before else None
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        if value.func.attr == "from_pretrained":
+            return (survey.index.dotted(value.func) or "").startswith("transformers.")
+        value = value.func.value
+    return False
+
+
+def _is_inner_class(survey: Survey, node: ast.expr, compiled: Compiled) -> bool:
+    """Whether a class is one that the wrapper is no instance of, though the module in it may be."""
+    name = survey.index.dotted(node)
+    if name is None or name in _OUTER:
+        return False
+    owner = compiled.target.owner if compiled.target and compiled.target.function is None else None
+    return owner is not None and name in survey.index.classes
+
+
+def _is_compiled_fsdp(survey: Survey, call: ast.Call, spot: UseSite) -> bool:
+    """Whether an FSDP module without its own parameters is compiled, or wraps what is compiled."""
+    if any(k.arg is None or k.arg == "use_orig_params" for k in call.keywords):
+        return False
+    line = call.lineno
+    if call.args and survey.names.made_by(call.args[0], spot.scope, line) is not None:
+        return True
+    targets = spot.statement.targets if isinstance(spot.statement, ast.Assign) else []
+    names = {t.id for t in targets if isinstance(t, ast.Name)}
+    return any(
+        survey.index.dotted(other.func) == "torch.compile"
+        and place.scope is spot.scope
+        and other.lineno >= line
+        and bool(other.args)
+        and (call in set(walk(other.args[0])) or (isinstance(other.args[0], ast.Name) and other.args[0].id in names))
+        for other, place in survey.calls
+    )

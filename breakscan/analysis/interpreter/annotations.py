@@ -1,0 +1,100 @@
+"""What an annotation says of a value."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from breakscan.analysis.interpreter.values import (
+    CONSTANT,
+    NONE,
+    UNKNOWN,
+    Sort,
+    Value,
+    container,
+    container_of,
+    join_all,
+)
+from breakscan.torch_facts.table import TENSOR_TYPES
+
+if TYPE_CHECKING:
+    from breakscan.analysis.project.index import ModuleIndex
+
+_CONSTANT_TYPES = {"int", "float", "bool", "str", "bytes", "complex", "torch.dtype", "torch.device", "torch.layout"}
+_SEQUENCES = {"list", "List", "Sequence", "Iterable", "Iterator", "Collection", "set", "Set", "deque"}
+_MAPPINGS = {"dict", "Dict", "Mapping", "MutableMapping", "OrderedDict", "defaultdict"}
+
+
+def annotated_value(index: ModuleIndex, node: ast.expr | None) -> Value:
+    """The value that an annotation promises; unknown where it promises nothing of use."""
+    if node is None:
+        return UNKNOWN
+    if isinstance(node, ast.Constant):
+        if node.value is None:
+            return NONE
+        if isinstance(node.value, str):
+            try:
+                return annotated_value(index, ast.parse(node.value, mode="eval").body)
+            except (SyntaxError, ValueError, RecursionError):
+                return UNKNOWN
+        return UNKNOWN
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return _union([annotated_value(index, node.left), annotated_value(index, node.right)])
+    if isinstance(node, ast.Subscript):
+        return _generic(index, node)
+    dotted = index.dotted(node)
+    return _plain(index, dotted) if dotted else UNKNOWN
+
+
+def _plain(index: ModuleIndex, dotted: str) -> Value:
+    last = dotted.rsplit(".", 1)[-1]
+    if last in TENSOR_TYPES and (dotted == last or dotted.startswith("torch.")):
+        return Value(Sort.TENSOR, dtype=TENSOR_TYPES[last])
+    if dotted == "torch.nn.Parameter":
+        return Value(Sort.TENSOR, parameter=True)
+    if dotted == "torch.Size":
+        return Value(Sort.SHAPE)
+    if dotted in _CONSTANT_TYPES:
+        return CONSTANT
+    if dotted.startswith("torch.nn."):
+        return Value(Sort.MODULE, name=dotted)
+    if dotted == "logging.Logger" or dotted.startswith("torch.optim."):
+        return Value(Sort.INSTANCE, name=dotted)
+    owner = index.class_named(dotted)
+    if owner is not None and index.project is not None and "typing.Protocol" not in owner.bases:
+        sort = Sort.MODULE if index.project.is_module(owner) else Sort.INSTANCE
+        return Value(sort, owner=owner, name=owner.qualname)
+    return UNKNOWN
+
+
+def _generic(index: ModuleIndex, node: ast.Subscript) -> Value:
+    base = (index.dotted(node.value) or "").rsplit(".", 1)[-1]
+    arguments = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if base == "Optional":
+        return _union([annotated_value(index, arguments[0]), NONE])
+    if base == "Union":
+        return _union([annotated_value(index, argument) for argument in arguments])
+    if base in ("Annotated", "Final", "ClassVar", "Required", "NotRequired"):
+        return annotated_value(index, arguments[0])
+    if base == "Literal":
+        return CONSTANT
+    if base in ("tuple", "Tuple"):
+        if len(arguments) == 2 and isinstance(arguments[1], ast.Constant) and arguments[1].value is ...:
+            return container_of(annotated_value(index, arguments[0]))
+        return container([annotated_value(index, argument) for argument in arguments])
+    if base in _SEQUENCES:
+        return container_of(annotated_value(index, arguments[0]))
+    if base in _MAPPINGS and len(arguments) == 2:
+        return replace(container_of(annotated_value(index, arguments[1])), mapping=True)
+    return UNKNOWN
+
+
+def _union(values: list[Value]) -> Value:
+    known = [value for value in values if value.sort is not Sort.NONE]
+    if not known:
+        return NONE
+    result = join_all(known)
+    if result.is_tensor and not all(value.is_tensor for value in known):
+        result = replace(result, optional="it is a tensor")
+    return replace(result, maybe_none=True) if len(known) < len(values) else result

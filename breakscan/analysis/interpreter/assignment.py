@@ -1,0 +1,82 @@
+"""Assigns to names, attributes, subscripts and patterns of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from breakscan.analysis.interpreter import narrowing as truth
+from breakscan.analysis.interpreter.subscripts import subscript
+from breakscan.analysis.interpreter.values import (
+    Sort,
+    Value,
+    any_of,
+    container_of,
+)
+from breakscan.rulebook.events import Argument, EventKind
+
+if TYPE_CHECKING:
+    from breakscan.analysis.interpreter.frame import Frame
+
+
+def bind(frame: Frame, target: ast.expr, value: Value) -> None:
+    """Assigns to a target: a name, an attribute, a subscript, or a pattern of them."""
+    if isinstance(target, ast.Name):
+        frame.names[target.id] = value
+        if frame.notes is not None and not frame.silent:
+            frame.notes.value(target, value)
+    elif isinstance(target, ast.Tuple | ast.List):
+        _unpack(frame, target.elts, value)
+    elif isinstance(target, ast.Starred):
+        bind(frame, target.value, container_of(value.item()))
+    elif isinstance(target, ast.Attribute):
+        store_attribute(frame, target, value, "assign")
+    elif isinstance(target, ast.Subscript):
+        owner = frame.evaluate(target.value)
+        subscript(frame, target, owner, "store")
+        _grow(frame, target, owner, value)
+
+
+def _unpack(frame: Frame, targets: Sequence[ast.expr], value: Value) -> None:
+    elements = value.elements
+    if elements is not None and len(elements) == len(targets) and not any(isinstance(t, ast.Starred) for t in targets):
+        for target, element in zip(targets, elements, strict=True):
+            bind(frame, target, element)
+    else:
+        for target in targets:
+            bind(frame, target, value if isinstance(target, ast.Starred) else value.item())
+
+
+def _grow(frame: Frame, target: ast.Subscript, owner: Value, value: Value) -> None:
+    """A container to which something was stored under a key."""
+    if owner.sort is Sort.CONTAINER and isinstance(target.value, ast.Name):
+        keys = dict(owner.keys)
+        if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
+            keys[target.slice.value] = value
+        element = any_of((owner.element, value)) if owner.element is not None else value
+        frame.names[target.value.id] = replace(owner, elements=None, element=element, keys=tuple(keys.items()))
+
+
+def store_attribute(frame: Frame, target: ast.Attribute, value: Value, form: str) -> None:
+    """Emits the store of an attribute, and remembers it where the class is known."""
+    owner = frame.evaluate(target.value)
+    argument = Argument(0, "value", value.words())
+    if owner.sort in (Sort.TENSOR, Sort.MODULE):
+        frame.emit(
+            EventKind.STORE,
+            target,
+            form=form,
+            attribute=target.attr,
+            operand=owner,
+            arguments=(argument,),
+            sure=owner.sure,
+        )
+    if owner.owner is not None:
+        frame.program.store(owner.owner, target.attr, value)
+    key = truth.attribute_key(target)
+    if key is not None and value.sort not in (Sort.UNKNOWN, Sort.NAMESPACE):
+        frame.names[key] = replace(value, literal=None) if value.literal is not None else value
+    elif key is not None:
+        frame.names.pop(key, None)

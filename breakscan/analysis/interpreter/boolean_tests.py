@@ -1,0 +1,210 @@
+"""Evaluates tests, comparisons and boolean operators: wherever Python asks a value whether it is true."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from breakscan.analysis.interpreter import narrowing as truth
+from breakscan.analysis.interpreter.arithmetic import has_number
+from breakscan.analysis.interpreter.values import (
+    CONSTANT,
+    UNKNOWN,
+    Sort,
+    Value,
+    doubt,
+    join,
+    join_all,
+    number,
+    tensor,
+)
+from breakscan.rulebook.events import EventKind
+
+if TYPE_CHECKING:
+    from breakscan.analysis.interpreter.frame import Frame
+
+
+def branch(
+    frame: Frame, test: ast.expr, form: str, statement: ast.stmt | None = None, *, compound_only: bool = False
+) -> None:
+    """Evaluates a test for its truth, as ``if``, ``while``, ``assert`` and their kin do.
+
+    ``and``, ``or`` and ``not`` in a test are jumps of their own: each operand branches by itself, and each
+    but the first only under the outcome of those before it.  One event speaks for all of them: at the operand
+    where there is one, else at the whole test, from the keyword of ``statement`` on where it starts below it.
+    With ``compound_only`` a jump that is the last of the test and not negated is none: Dynamo makes a check of it.
+    """
+    found: list[_Branch] = []
+    _branch_operands(frame, test, found, last=True, negated=False)
+    if compound_only:
+        found = [jump for jump in found if not jump.plain]
+    if not found:
+        return
+    surest = max(found, key=lambda b: (b.value.is_tensor, not b.conditions, b.value.sure))
+    node: ast.expr | ast.stmt = surest.node
+    if len({(b.node.lineno, b.node.col_offset) for b in found}) > 1:
+        node = test
+    if statement is not None and statement.lineno < node.lineno:
+        node = ast.copy_location(ast.Pass(), statement)
+        node.end_lineno, node.end_col_offset = test.end_lineno, test.end_col_offset
+    with frame.under(*surest.conditions):
+        frame.emit(EventKind.BRANCH, node, form=form, operand=surest.value)
+
+
+DECIDED_LATE = frozenset({Sort.TENSOR, Sort.NUMBER, Sort.DRAWN})
+"""Values that are known only when the graph runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """A jump of a test.  ``plain`` tells that it is the last of the test and not negated."""
+
+    node: ast.expr | ast.stmt
+    value: Value
+    conditions: tuple[str, ...]
+    plain: bool
+
+
+def _branch_operands(frame: Frame, test: ast.expr, found: list[_Branch], *, last: bool, negated: bool) -> None:
+    if truth.known_truth(frame, test) is not None:
+        return
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        _branch_operands(frame, test.operand, found, last=last, negated=not negated)
+    elif isinstance(test, ast.BoolOp):
+
+        def visit(operand: ast.expr, is_last: bool) -> None:
+            _branch_operands(frame, operand, found, last=last and is_last, negated=negated)
+
+        bool_operands(frame, test, visit)
+    elif isinstance(test, ast.Compare) and len(test.ops) > 1:
+        results = compare_all(frame, test)
+        for i, value in enumerate(results):
+            plain = last and not negated and i == len(results) - 1
+            if value.sort in DECIDED_LATE:
+                found.append(_Branch(test, value, tuple(frame.conditions), plain))
+    else:
+        value = frame.evaluate(test)
+        if value.sort in DECIDED_LATE:
+            found.append(_Branch(test, value, tuple(frame.conditions), last and not negated))
+
+
+def emit_branch(frame: Frame, node: ast.expr, value: Value, form: str) -> None:
+    """Emits a branch at a node, if Dynamo does not know its value while it traces."""
+    if value.sort in DECIDED_LATE:
+        frame.emit(EventKind.BRANCH, node, form=form, operand=value)
+
+
+def bool_operands(frame: Frame, node: ast.BoolOp, visit: Callable[[ast.expr, bool], object]) -> None:
+    """Visits the operands in order, each with whether it is the last, under what those before it imply."""
+    saved = dict(frame.names)
+    kept = len(frame.conditions)
+    for operand in node.values:
+        known = truth.known_truth(frame, operand)
+        if known is None:
+            visit(operand, operand is node.values[-1])
+        elif known is isinstance(node.op, ast.Or):
+            break
+        for condition in truth.narrow(frame, operand, isinstance(node.op, ast.And)):
+            if condition not in frame.conditions:
+                frame.conditions.append(condition)
+    del frame.conditions[kept:]
+    # What `:=` bound stays; what the operands narrowed does not hold behind them.
+    for name, value in saved.items():
+        frame.names[name] = value
+
+
+def unary(frame: Frame, node: ast.UnaryOp) -> Value:
+    """The value of ``not x``, ``-x``, ``+x`` or ``~x``."""
+    value = frame.evaluate(node.operand)
+    if isinstance(node.op, ast.Not):
+        if value.is_tensor:
+            frame.emit(EventKind.BRANCH, node, form="not", operand=value)
+        if value.sort is Sort.DRAWN:
+            return value
+        return number(value.sure) if value.sort in (Sort.TENSOR, Sort.NUMBER) else CONSTANT
+    if value.is_tensor:
+        return replace(value, parameter=False, intermediate=True)
+    return value if value.sort in (Sort.NUMBER, Sort.SHAPE, Sort.CONSTANT) else UNKNOWN
+
+
+def bool_op(frame: Frame, node: ast.BoolOp) -> Value:
+    """The value of ``and`` or ``or``, where it is used as a value."""
+    results: list[Value] = []
+    form = "and" if isinstance(node.op, ast.And) else "or"
+
+    def visit(operand: ast.expr, last: bool) -> None:
+        value = frame.evaluate(operand)
+        if not last:
+            emit_branch(frame, operand, value, form)
+        results.append(value)
+
+    bool_operands(frame, node, visit)
+    if not results:
+        return CONSTANT
+    last = results[-1]
+    if isinstance(node.op, ast.And) and last.is_tensor and not any(value.is_tensor for value in results[:-1]):
+        # Else it is what came before, which no tensor decides.
+        flags = " and ".join(ast.unparse(operand) for operand in node.values[:-1])
+        return replace(last, optional=last.optional or f"`{flags}`")
+    return join_all(results)
+
+
+def compare(frame: Frame, node: ast.Compare) -> Value:
+    """The value of a comparison."""
+    results = compare_all(frame, node)
+    for result in results[:-1]:
+        emit_branch(frame, node, result, "and")
+    return join_all(results)
+
+
+def compare_all(frame: Frame, node: ast.Compare) -> list[Value]:
+    """The result of each comparison of a chain."""
+    values = [frame.evaluate(side) for side in (node.left, *node.comparators)]
+    return [_compare_pair(frame, node, op, values[i], values[i + 1]) for i, op in enumerate(node.ops)]
+
+
+def _compare_pair(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Value, right: Value) -> Value:
+    if isinstance(op, ast.Is | ast.IsNot):
+        return CONSTANT
+    if isinstance(op, ast.In | ast.NotIn):
+        subject = right if right.is_tensor else left
+        if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
+            return CONSTANT  # a tensor holds no strings: the other side is a dictionary
+        compared = right.is_tensor or (right.sort is Sort.CONTAINER and not right.keys)
+        if subject.is_tensor and compared:
+            frame.emit(EventKind.BRANCH, node, form="in", operand=subject)
+            return number(subject.sure)
+        return CONSTANT
+    tensors = [v for v in (left, right) if v.is_tensor]
+    if tensors:
+        if Sort.NONE in (left.sort, right.sort):
+            return CONSTANT
+        zero = True if all(v.zero_dim for v in tensors) and (len(tensors) == 2 or has_number(left, right)) else None
+        made = tensor(max(v.sure for v in tensors), "bool", zero)
+        return replace(made, optional=doubt(*tensors)) if all(doubt(v) for v in tensors) else made
+    for value in (left, right):
+        if value.sort is Sort.NUMBER:
+            return number(value.sure)
+    for value in (left, right):
+        if value.sort is Sort.DRAWN:
+            return value
+    unknown = {Sort.UNKNOWN, Sort.NAMESPACE}
+    return UNKNOWN if unknown & {left.sort, right.sort} else CONSTANT
+
+
+def if_expression(frame: Frame, node: ast.IfExp) -> Value:
+    """The value of ``a if test else b``."""
+    known = truth.known_truth(frame, node.test)
+    if known is not None:
+        return frame.evaluate(node.body if known else node.orelse)
+    branch(frame, node.test, "ternary")
+    sides = []
+    for side, outcome in ((node.body, True), (node.orelse, False)):
+        saved = dict(frame.names)
+        with frame.under(*truth.narrow(frame, node.test, outcome)):
+            sides.append(frame.evaluate(side))
+        frame.names.clear()
+        frame.names.update(saved)
+    return join(*sides)

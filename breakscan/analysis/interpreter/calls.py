@@ -1,0 +1,249 @@
+"""Evaluates calls: finds out what is called, and hands over to who knows it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from breakscan.analysis.interpreter.arguments import Arguments, emit_call
+from breakscan.analysis.interpreter.builtin_calls import builtin
+from breakscan.analysis.interpreter.torch_calls import tensor_method, torch_function
+from breakscan.analysis.interpreter.values import (
+    CONSTANT,
+    SHAPE,
+    UNKNOWN,
+    Sort,
+    Sure,
+    Value,
+    any_of,
+    container,
+    container_of,
+    join_all,
+    number,
+    tensor,
+)
+from breakscan.analysis.project.entry_points import disabling_decorator
+from breakscan.analysis.project.index import BUILTINS, ClassInfo
+from breakscan.rulebook.events import EventKind
+
+if TYPE_CHECKING:
+    from breakscan.analysis.interpreter.frame import Frame
+
+
+# Methods of values of which nothing is known that hardly anything but a tensor has.
+_DISTINCTIVE = frozenset(
+    "unsqueeze masked_fill masked_fill_ masked_select masked_scatter permute contiguous expand expand_as detach "
+    "scatter scatter_ scatter_add scatter_add_ gather index_select nonzero softmax log_softmax sigmoid tanh relu "
+    "unbind repeat_interleave new_zeros new_ones new_full new_tensor type_as bmm matmul logsumexp cumsum clamp "
+    "clamp_ isnan isinf isfinite topk argmax argmin amax amin neg_ mul_ div_ add_ sub_ zero_ unique_consecutive "
+    "requires_grad_ view_as narrow tril triu roll flatten_parameters item to_dense abs_ sqrt rsqrt "
+    "floor ceil numel ndimension new_empty bernoulli_ normal_ uniform_ fill_ copy_ index_fill index_add_".split()
+)
+
+
+# Methods that arrays and series have too: on a value of which nothing is known they only suggest a tensor.
+_SUGGESTIVE = frozenset("sum mean max min any all std var prod unique tolist reshape view squeeze long bool".split())
+
+
+def apply(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
+    """The result of a call.  Emits the call, where a rule could want it."""
+    if callee.choices:
+        results = [apply(frame, node, choice, arguments) for choice in callee.choices]
+        result = join_all(results)
+        if result.is_tensor and any(r.sort in (Sort.CONSTANT, Sort.SHAPE, Sort.NONE) for r in results):
+            # Not two paths to the same thing, but two things that do as they like.
+            result = replace(result, optional=f"`{ast.unparse(node.func)}` returns a tensor")
+        return result
+    if callee.sort is Sort.FUNCTION and callee.function is not None:
+        return _function(frame, node, callee, arguments)
+    if callee.sort is Sort.CLASS and callee.owner is not None:
+        return _construct_own(frame, node, callee, arguments)
+    if callee.sort in (Sort.MODULE, Sort.INSTANCE):
+        return _module_or_instance(frame, node, callee, arguments)
+    if callee.sort is Sort.NAMESPACE and callee.name:
+        if callee.bound is None:
+            return _named(frame, node, callee.name, arguments)
+        if callee.bound.is_tensor:
+            return tensor_method(frame, node, callee.bound, callee.name.rsplit(".", 1)[-1], arguments)
+        return _method(frame, node, callee.bound, callee.name, arguments)
+    frame.program.pass_callables(frame, node, arguments.values())
+    return UNKNOWN
+
+
+def _function(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
+    assert callee.function is not None
+    if disabled := disabling_decorator(callee.function):
+        emit_call(frame, node, disabled, arguments, Sure.CERTAIN)
+    given = arguments.behind(callee.bound) if callee.bound is not None else arguments
+    result = frame.program.call_function(frame, node, callee.function, given, callee.closure)
+    if result.sort is Sort.UNKNOWN and callee.function.name in _LOGGERS:
+        result = Value(Sort.INSTANCE, name="logging.Logger")
+    frame.program.call_wrappers(frame, node, callee.function, given)
+    return result
+
+
+def _construct_own(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
+    owner = callee.owner
+    assert owner is not None
+    made = replace(frame.program.instance(owner), sure=callee.sure)
+    is_module = made.sort is Sort.MODULE
+    if is_module and frame.program.makes_parameters(owner):
+        frame.emit(EventKind.CONSTRUCT, node, form="module", callee=owner.qualname, operand=made)
+    init = frame.program.project.method(owner, "__init__")
+    if init is not None and not is_module and not frame.program.has_borrowed(init):
+        frame.program.call_function(frame, node, init, arguments.behind(made))
+    fields = frame.program.dataclass_fields(owner)
+    for i, name in enumerate(fields):
+        value = arguments.get(i, name)
+        if value is not None:
+            frame.program.store(owner, name, value)
+    return made
+
+
+_ANY_MODULE = frozenset({"Module", "Sequential", "ModuleList", "ModuleDict"})
+"""Classes that say nothing of what calling one returns."""
+
+
+def _module_or_instance(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
+    if callee.owner is not None:
+        method = frame.program.project.method(callee.owner, "forward" if callee.sort is Sort.MODULE else "__call__")
+        if method is not None:
+            return frame.program.call_function(frame, node, method, arguments.behind(callee))
+        return UNKNOWN
+    name = callee.name or ""
+    emit_call(frame, node, f"{name}.__call__", arguments, Sure.CERTAIN)
+    if callee.element is not None and name.endswith("Sequential"):
+        for module in callee.elements or (callee.element,):
+            result = apply(frame, node, module, arguments)
+            arguments = Arguments([result], {})
+        return result
+    last = name.rsplit(".", 1)[-1]
+    if last in ("LSTM", "LSTMCell"):
+        return container([tensor(), container([tensor(), tensor()])])
+    if last in ("GRU", "RNN", "MultiheadAttention"):
+        return container([tensor(), tensor()])
+    if name in frame.api.modules and last not in _ANY_MODULE:
+        return tensor(dtype="float", zero_dim=True if last.endswith("Loss") else None)
+    return UNKNOWN
+
+
+def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: Arguments) -> Value:
+    """A method of something that is not known to be a tensor."""
+    name = dotted.rsplit(".", 1)[-1]
+    if owner.sort is Sort.INSTANCE and owner.name:
+        emit_call(frame, node, f"{owner.name}.{name}", arguments.behind(owner), owner.sure)
+        if owner.name == "re.Pattern" and f"re.{name}" in _MAKES:
+            return Value(Sort.INSTANCE, name="re.Match")
+        return UNKNOWN
+    if owner.sort is Sort.CONTAINER:
+        return _container_method(frame, node, owner, name, arguments)
+    if owner.sort is Sort.MODULE:
+        if name in ("register_buffer", "register_parameter") and owner.owner is not None:
+            _register(frame, node, owner.owner, arguments)
+        frame.program.pass_callables(frame, node, arguments.values())
+        emit_call(frame, node, dotted, arguments.behind(owner), owner.sure)
+        if name in ("parameters", "buffers"):
+            return container_of(Value(Sort.TENSOR, parameter=name == "parameters"))
+        return owner if name in ("to", "cuda", "cpu", "eval", "train", "half", "float", "double") else UNKNOWN
+    if owner.sort in (Sort.CONSTANT, Sort.SHAPE, Sort.NONE):
+        if owner.sort is Sort.CONSTANT and name == "format":
+            for value in arguments.values():
+                if value.is_tensor:
+                    emit_call(frame, node, "str.format", Arguments([value], {}), value.sure)
+        return SHAPE if owner.sort is Sort.SHAPE else CONSTANT
+    if owner.sort is Sort.NUMBER:
+        return owner
+    if name in _DISTINCTIVE:
+        return tensor_method(frame, node, Value(Sort.TENSOR, Sure.LIKELY), name, arguments)
+    if name in _SUGGESTIVE:
+        compared = isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Compare)
+        # What a comparison of numbers gives has no such method.
+        known = tensor(Sure.LIKELY, "bool") if compared else Value(Sort.TENSOR, Sure.POSSIBLE)
+        return tensor_method(frame, node, known, name, arguments)
+    if name == "size":
+        return SHAPE
+    frame.program.pass_callables(frame, node, arguments.values())
+    return UNKNOWN
+
+
+def _register(frame: Frame, node: ast.Call, owner: ClassInfo, arguments: Arguments) -> None:
+    name = node.args[0] if node.args else None
+    value = arguments.get(1, "tensor") or arguments.get(1, "param")
+    if isinstance(name, ast.Constant) and isinstance(name.value, str) and value is not None:
+        known = value if value.sort in (Sort.TENSOR, Sort.NONE) else Value(Sort.TENSOR, Sure.LIKELY)
+        frame.program.store(owner, name.value, known)
+
+
+def _container_method(frame: Frame, node: ast.Call, owner: Value, name: str, arguments: Arguments) -> Value:
+    func = node.func
+    if (
+        name in ("append", "add", "insert", "extend", "update")
+        and arguments.positional
+        and isinstance(func, ast.Attribute)
+    ):
+        added = arguments.positional[-1]
+        added = added.item() if name in ("extend", "update") else added
+        if isinstance(func.value, ast.Name):
+            parts = (owner.item(), added) if owner.element or owner.elements else (added,)
+            grown = replace(owner, elements=None, element=any_of(parts))
+            frame.names[func.value.id] = grown
+        return CONSTANT
+    if name in ("pop", "get", "popleft", "setdefault"):
+        return owner.item()
+    if name in ("values", "copy"):
+        return container_of(owner.item()) if name == "values" else owner
+    if name == "items":
+        return container_of(container([CONSTANT, owner.item()]))
+    if name == "keys":
+        return container_of(CONSTANT)
+    return UNKNOWN if owner.item().sort is Sort.UNKNOWN else CONSTANT
+
+
+def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value:
+    """A call to something imported or built in."""
+    if dotted in BUILTINS:
+        return builtin(frame, node, dotted, arguments)
+    last = dotted.rsplit(".", 1)[-1]
+    if last in _LOGGERS:
+        return Value(Sort.INSTANCE, name="logging.Logger")
+    if dotted.startswith("torch."):
+        return torch_function(frame, node, dotted, last, arguments)
+    sure = _sure_of_arguments(arguments)
+    if dotted.startswith(("math.", "cmath.")):
+        emit_call(frame, node, dotted, arguments, Sure.CERTAIN)
+        return number(sure) if any(v.sort in (Sort.TENSOR, Sort.NUMBER) for v in arguments.values()) else CONSTANT
+    emit_call(frame, node, dotted, arguments, Sure.CERTAIN)
+    if dotted in ("copy.deepcopy", "copy.copy", "typing.cast"):
+        return arguments.positional[-1] if arguments.positional else UNKNOWN
+    if last == "tqdm" and arguments.positional:
+        return container_of(arguments.positional[0].iterated())
+    if dotted in _DRAWS:
+        return Value(Sort.DRAWN)
+    made = _MAKES.get(dotted) or (dotted if last[:1].isupper() and not last.isupper() else None)
+    if made is not None:
+        return Value(Sort.INSTANCE, Sure.LIKELY if made == dotted else Sure.CERTAIN, name=made)
+    if dotted.startswith(_STANDARD):
+        return CONSTANT
+    frame.program.pass_callables(frame, node, arguments.values())
+    return UNKNOWN
+
+
+_MAKES = {
+    "numpy.random.default_rng": "numpy.random.Generator",
+    "re.compile": "re.Pattern",
+    "re.match": "re.Match",
+    "re.search": "re.Match",
+    "re.fullmatch": "re.Match",
+}
+"""Functions that make an object of a class with another name."""
+
+
+_LOGGERS = frozenset({"getLogger", "get_logger"})
+_DRAWS = frozenset({"random.randint", "random.randrange", "random.uniform"})
+
+_STANDARD = ("time.", "random.", "os.", "warnings.", "logging.", "sys.", "datetime.", "json.", "uuid.", "inspect.")
+
+
+def _sure_of_arguments(arguments: Arguments) -> Sure:
+    return max((v.sure for v in arguments.values() if v.is_tensor), default=Sure.POSSIBLE)

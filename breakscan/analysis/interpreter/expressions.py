@@ -1,0 +1,230 @@
+"""Evaluates expressions over abstract values, and emits the events in them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from breakscan.analysis.interpreter import narrowing as truth
+from breakscan.analysis.interpreter.arguments import Arguments
+from breakscan.analysis.interpreter.arithmetic import binary
+from breakscan.analysis.interpreter.assignment import bind
+from breakscan.analysis.interpreter.attributes import attribute_of
+from breakscan.analysis.interpreter.boolean_tests import bool_op, branch, compare, if_expression, unary
+from breakscan.analysis.interpreter.calls import apply
+from breakscan.analysis.interpreter.subscripts import subscript
+from breakscan.analysis.interpreter.values import (
+    CONSTANT,
+    NONE,
+    UNKNOWN,
+    Sort,
+    Sure,
+    Value,
+    any_of,
+    container,
+    container_of,
+    join_all,
+    literal,
+)
+from breakscan.analysis.project.index import FunctionInfo
+from breakscan.findings import Place
+from breakscan.rulebook.events import Argument, EventKind
+
+if TYPE_CHECKING:
+    from breakscan.analysis.interpreter.frame import Frame
+
+
+def evaluate(frame: Frame, node: ast.expr | None) -> Value:
+    """The value of an expression.  Emits what happens while it is computed."""
+    if node is None:
+        return NONE
+    handler = _HANDLERS.get(type(node))
+    if handler is not None:
+        value = handler(frame, node)
+        if value.sort is Sort.TENSOR and value.sure is not Sure.POSSIBLE:
+            frame.saw_tensor = True
+        if frame.notes is not None and not frame.silent:
+            frame.notes.value(node, value)
+        return value
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            evaluate(frame, child)
+    return UNKNOWN
+
+
+def _constant(frame: Frame, node: ast.Constant) -> Value:
+    return literal(node.value)
+
+
+def _name(frame: Frame, node: ast.Name) -> Value:
+    return frame.look_up(node.id)
+
+
+def _attribute(frame: Frame, node: ast.Attribute) -> Value:
+    narrowed = frame.names.get(truth.attribute_key(node) or "")
+    if narrowed is not None:
+        return narrowed
+    return attribute_of(frame, node, evaluate(frame, node.value), node.attr)
+
+
+def _subscript(frame: Frame, node: ast.Subscript) -> Value:
+    owner = evaluate(frame, node.value)
+    return subscript(frame, node, owner, "load")
+
+
+def _binary(frame: Frame, node: ast.BinOp) -> Value:
+    left, right = evaluate(frame, node.left), evaluate(frame, node.right)
+    if isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
+        argument = Argument(0, None, right.words())
+        frame.emit(EventKind.CALL, node, callee="str.__mod__", operand=right, arguments=(argument,))
+    return binary(left, right, node.op)
+
+
+def _formatted(frame: Frame, node: ast.FormattedValue) -> Value:
+    value = evaluate(frame, node.value)
+    if value.is_tensor:
+        argument = Argument(0, None, value.words())
+        # `!r` and `!s` call the builtin; a plain field is put off until the graph has run.
+        callee = {ord("r"): "repr", ord("s"): "str", ord("a"): "ascii"}.get(node.conversion, "str.__format__")
+        frame.emit(EventKind.CALL, node.value, callee=callee, operand=value, arguments=(argument,))
+    return CONSTANT
+
+
+def _joined(frame: Frame, node: ast.JoinedStr) -> Value:
+    for part in node.values:
+        evaluate(frame, part)
+    return CONSTANT
+
+
+def _display(frame: Frame, node: ast.Tuple | ast.List | ast.Set) -> Value:
+    elements: list[Value] = []
+    exact = not isinstance(node, ast.Set)
+    for element in node.elts:
+        if isinstance(element, ast.Starred):
+            value = evaluate(frame, element.value)
+            if value.elements is not None:
+                elements += value.elements
+            else:
+                exact = False
+                elements.append(value.item())
+        else:
+            elements.append(evaluate(frame, element))
+    if exact or not elements:
+        return container(elements)
+    return container_of(join_all(elements))
+
+
+def _dict(frame: Frame, node: ast.Dict) -> Value:
+    keys: dict[str, Value] = {}
+    values: list[Value] = []
+    for key, item in zip(node.keys, node.values, strict=True):
+        value = evaluate(frame, item)
+        if key is None:
+            keys.update(value.keys)
+            continue
+        evaluate(frame, key)
+        values.append(value)
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            keys[key.value] = value
+    element = any_of(tuple(values)) if values else None
+    return Value(Sort.CONTAINER, element=element, keys=tuple(keys.items()), mapping=True)
+
+
+def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+    saved = dict(frame.names)
+    # A break in a list comprehension splits; a generator or a dict under construction cannot be resumed.
+    place = Place.PLAIN if isinstance(node, ast.ListComp) else Place.LOOP
+    try:
+        for i, generator in enumerate(node.generators):
+            iterable = evaluate(frame, generator.iter)
+            if iterable.is_tensor:
+                frame.emit(EventKind.ITERATE, generator.iter, operand=iterable)
+            bind(frame, generator.target, iterable.iterated())
+            with frame.within(place if i or generator.ifs else Place.PLAIN):
+                for condition in generator.ifs:
+                    branch(frame, condition, "filter")
+                    truth.narrow(frame, condition, True)
+        with frame.within(place):
+            if isinstance(node, ast.DictComp):
+                evaluate(frame, node.key)
+                return replace(container_of(evaluate(frame, node.value)), mapping=True)
+            return container_of(evaluate(frame, node.elt))
+    finally:
+        frame.names.clear()
+        frame.names.update(saved)
+
+
+def _lambda(frame: Frame, node: ast.Lambda) -> Value:
+    info = frame.program.lambda_info(node, frame)
+    frame.program.closures.append(frame.names)
+    return Value(Sort.FUNCTION, function=info, closure=frame.names)
+
+
+def _named(frame: Frame, node: ast.NamedExpr) -> Value:
+    value = evaluate(frame, node.value)
+    bind(frame, node.target, value)
+    return value
+
+
+def _starred(frame: Frame, node: ast.Starred) -> Value:
+    return evaluate(frame, node.value).item()
+
+
+def _wrapped(frame: Frame, node: ast.Await | ast.YieldFrom | ast.Yield) -> Value:
+    evaluate(frame, node.value)
+    return UNKNOWN
+
+
+def _call(frame: Frame, node: ast.Call) -> Value:
+    callee = evaluate(frame, node.func)
+    positional: list[Value] = []
+    spread = False
+    for argument in node.args:
+        value = evaluate(frame, argument)
+        if isinstance(argument, ast.Starred):
+            spread = True
+        positional.append(value)
+    named = {keyword.arg: evaluate(frame, keyword.value) for keyword in node.keywords if keyword.arg}
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            named.update(evaluate(frame, keyword.value).keys)
+            spread = True
+    return apply(frame, node, callee, Arguments(positional, named, spread))
+
+
+def function_value(frame: Frame, info: FunctionInfo) -> Value:
+    """A function that is defined inside the frame."""
+    frame.program.closures.append(frame.names)
+    return Value(Sort.FUNCTION, function=info, closure=frame.names)
+
+
+_HANDLERS: dict[type[ast.expr], Callable[[Frame, Any], Value]] = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.Attribute: _attribute,
+    ast.Subscript: _subscript,
+    ast.Call: _call,
+    ast.BinOp: _binary,
+    ast.UnaryOp: unary,
+    ast.BoolOp: bool_op,
+    ast.Compare: compare,
+    ast.IfExp: if_expression,
+    ast.FormattedValue: _formatted,
+    ast.JoinedStr: _joined,
+    ast.Tuple: _display,
+    ast.List: _display,
+    ast.Set: _display,
+    ast.Dict: _dict,
+    ast.ListComp: _comprehension,
+    ast.SetComp: _comprehension,
+    ast.GeneratorExp: _comprehension,
+    ast.DictComp: _comprehension,
+    ast.Lambda: _lambda,
+    ast.NamedExpr: _named,
+    ast.Starred: _starred,
+    ast.Await: _wrapped,
+    ast.Yield: _wrapped,
+    ast.YieldFrom: _wrapped,
+}

@@ -1,0 +1,200 @@
+"""One function under interpretation: its names, where it stands, and the events that it emits."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from breakscan.analysis.interpreter.conditions import in_words
+from breakscan.analysis.interpreter.values import UNKNOWN, Sure, Value
+from breakscan.analysis.project.index import FunctionInfo, ModuleIndex, blocks
+from breakscan.findings import Confidence, Place
+from breakscan.rulebook.events import Argument, Event, EventKind
+from breakscan.source.spans import span, text_of
+
+if TYPE_CHECKING:
+    from breakscan.analysis.interpreter.arguments import Arguments
+    from breakscan.analysis.interpreter.program import Program
+
+_CONFIDENCE = {Sure.CERTAIN: Confidence.CERTAIN, Sure.LIKELY: Confidence.LIKELY, Sure.POSSIBLE: Confidence.POSSIBLE}
+
+LONGEST_TEST = 100
+_NOTHING = nullcontext()
+EventKey = tuple[EventKind, str, str | None, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Enclosing:
+    """A place, with the ends of the ``return`` (True) and ``continue`` (False) statements of a loop, in order."""
+
+    place: Place
+    exits: tuple[tuple[tuple[int, int], bool], ...] = ()
+
+    def returns_before_jumping(self, node: ast.AST) -> bool:
+        end = getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0)
+        return next((is_return for at, is_return in self.exits if at >= end), False)
+
+
+def _exits(loop: ast.stmt) -> tuple[tuple[tuple[int, int], bool], ...]:
+    found: list[tuple[tuple[int, int], bool]] = []
+    queue: list[tuple[ast.stmt, bool]] = [(node, True) for node in getattr(loop, "body", [])]
+    while queue:
+        node, own = queue.pop()
+        if isinstance(node, ast.Return) or (isinstance(node, ast.Continue) and own):
+            found.append(((node.end_lineno or 0, node.end_col_offset or 0), isinstance(node, ast.Return)))
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inner_own = own and not isinstance(node, ast.For | ast.AsyncFor | ast.While)
+            queue += [(inner, inner_own) for block in blocks(node) for inner in block]
+    return tuple(sorted(found))
+
+
+class Frame:
+    """The state of one pass over one function, or over the body of a file (``function`` is None)."""
+
+    def __init__(
+        self,
+        program: Program,
+        function: FunctionInfo | None,
+        names: dict[str, Value],
+        place: Place = Place.PLAIN,
+        via: str | None = None,
+        index: ModuleIndex | None = None,
+    ) -> None:
+        self.program = program
+        self.index = index or (function.index if function is not None else program.index)
+        self.api = program.api
+        self.function = function
+        self.names = names
+        self.parameters = frozenset(names)
+        """The names that it starts with."""
+        self.notes = program.notes.of(self.index) if program.notes is not None else None
+        """Where what is found out is kept, if it is."""
+        self.returned: list[Value] = []
+        self.events: dict[EventKey, Event] = {}
+        self.silent = False
+        """Set while the body of the file is read: nothing there is compiled."""
+        self.silent_events = False
+        self.saw_tensor = False
+        self.loops = 0
+        """Loops around the statement at hand that are in their second round."""
+        self._base_place = place
+        self._via = via
+        self._places: list[_Enclosing] = []
+        self.conditions: list[str] = []
+        self.tests: list[tuple[ast.expr, bool]] = []
+        """The tests that the statement at hand stands under, each with its outcome."""
+
+    def place_of(self, node: ast.AST) -> tuple[Place, str | None]:
+        """The innermost place that decides a break's verdict at a node, and whose call it is that stands there.
+
+        Dynamo takes a frame for a loop if, in the order of the code, a jump back past the break comes before the
+        next ``return`` (``maybe_has_backedge``, torch 2.13): a ``return`` further down the body hides the loop.
+        """
+        hidden = False
+        for enclosing in reversed(self._places):
+            if enclosing.place is not Place.LOOP:
+                return enclosing.place, None
+            hidden = hidden or enclosing.returns_before_jumping(node)
+            if not hidden:
+                return Place.LOOP, None
+        return self._base_place, self._via
+
+    @contextmanager
+    def within(self, place: Place, loop: ast.stmt | None = None) -> Iterator[None]:
+        """While statements inside ``place`` run; ``loop`` is the statement, where it is a loop."""
+        if place is not Place.PLAIN:
+            self._places.append(_Enclosing(place, _exits(loop) if loop is not None else ()))
+        try:
+            yield
+        finally:
+            if place is not Place.PLAIN:
+                self._places.pop()
+
+    def muted(self, muted: bool = True) -> AbstractContextManager[None]:
+        """While code runs that only a call comes to that ends in an exception."""
+        return self._muted() if muted else _NOTHING
+
+    @contextmanager
+    def _muted(self) -> Iterator[None]:
+        was = self.silent_events
+        self.silent_events = True
+        try:
+            yield
+        finally:
+            self.silent_events = was
+
+    def under(self, *conditions: str | None) -> AbstractContextManager[None]:
+        """While these conditions, in words, hold."""
+        return self._under(*conditions) if conditions else _NOTHING
+
+    @contextmanager
+    def _under(self, *conditions: str | None) -> Iterator[None]:
+        kept = len(self.conditions)
+        self.conditions += [c for c in conditions if c and c not in self.conditions]
+        try:
+            yield
+        finally:
+            del self.conditions[kept:]
+
+    def evaluate(self, node: ast.expr | None) -> Value:
+        """The value of an expression; see ``expressions``."""
+        return self.program.evaluate(self, node)
+
+    def apply(self, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
+        """The result of calling a value; see ``calls``."""
+        return self.program.apply(self, node, callee, arguments)
+
+    def look_up(self, name: str) -> Value:
+        if name in self.names:
+            return self.names[name]
+        return self.program.look_up_global(name, self.index)
+
+    def _test(self) -> str:
+        words = in_words(*self.tests[-1])
+        return words if len(words) <= LONGEST_TEST else words[: LONGEST_TEST - 2] + "…`"
+
+    def emit(
+        self,
+        kind: EventKind,
+        node: ast.AST,
+        *,
+        form: str = "",
+        callee: str | None = None,
+        attribute: str | None = None,
+        operand: Value = UNKNOWN,
+        arguments: tuple[Argument, ...] = (),
+        sure: Sure = Sure.CERTAIN,
+    ) -> None:
+        """Notes an event at a node, if a rule could want it."""
+        if (
+            self.silent
+            or self.silent_events
+            or callee in self.program.ignored_callees
+            or not self.program.rules.wants(kind, callee)
+        ):
+            return
+        where = span(self.index.module, node)
+        place, via = self.place_of(node)
+        conditions = [*self.conditions, *([operand.optional] if operand.optional else [])]
+        condition = " and ".join(dict.fromkeys(conditions)) or None
+        event = Event(
+            kind,
+            *where,
+            form=form,
+            callee=callee,
+            attribute=attribute,
+            operands=operand.words(),
+            arguments=arguments,
+            place=place,
+            via=via,
+            confidence=_CONFIDENCE[sure],
+            operand_confidence=_CONFIDENCE[operand.sure],
+            condition=condition,
+            test=self._test() if self.tests and self.program.rules.reports(kind, callee) else None,
+            text=text_of(self.index.module, node),
+        )
+        key = kind, form, callee, *where
+        self.events[key] = event

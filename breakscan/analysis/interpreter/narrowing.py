@@ -1,0 +1,253 @@
+"""Tests that need no value: what is known of them while Dynamo traces, what they narrow, and in which words
+their outcome is a condition."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from breakscan.analysis.interpreter.conditions import in_words
+from breakscan.analysis.interpreter.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value
+
+if TYPE_CHECKING:
+    from breakscan.analysis.interpreter.frame import Frame
+
+_TRUE_WHILE_TRACING = ("is_compiling", "is_dynamo_compiling", "is_torchdynamo_compiling", "is_torch_compiling")
+_FALSE_WHILE_TRACING = ("is_scripting", "is_exporting", "is_in_onnx_export", "is_torch_fx_proxy", "is_jit_tracing")
+_TENSOR_CLASSES = ("torch.Tensor", "torch.nn.Parameter")
+
+
+def known_truth(frame: Frame, test: ast.expr) -> bool | None:
+    """What the test is for certain while Dynamo traces, or None."""
+    if isinstance(test, ast.Constant):
+        return bool(test.value)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = known_truth(frame, test.operand)
+        return None if inner is None else not inner
+    if isinstance(test, ast.BoolOp):
+        known = [known_truth(frame, value) for value in test.values]
+        decisive = isinstance(test.op, ast.Or)
+        if decisive in known:
+            return decisive
+        return None if None in known else not decisive
+    if isinstance(test, ast.Name | ast.Attribute):
+        dotted = frame.index.dotted(test) or ""
+        if dotted in ("typing.TYPE_CHECKING", "TYPE_CHECKING"):
+            return False
+        value = _known(frame, test)
+        if value is None:
+            return None
+        return bool(value.literal) if value.literal is not None and not value.by_default else value.truth
+    if isinstance(test, ast.Call):
+        return _known_call(frame, test)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        none_test = _known_none_test(frame, test)
+        return _known_comparison(frame, test, by_default=False) if none_test is None else none_test
+    return None
+
+
+_Literal = str | int | float
+
+
+def _known_comparison(frame: Frame, test: ast.Compare, *, by_default: bool) -> bool | None:
+    """What comparing a known constant with literals gives; ``by_default`` asks for what it is if nobody gives one."""
+    value = _known(frame, test.left)
+    if value is None or value.literal is None or value.by_default is not by_default:
+        return None
+    right = test.comparators[0]
+    op = type(test.ops[0])
+    if isinstance(right, ast.Constant) and isinstance(right.value, _Literal) and op in _COMPARE:
+        both_numbers = not isinstance(value.literal, str) and not isinstance(right.value, str)
+        if both_numbers or op in (ast.Eq, ast.NotEq):
+            return bool(_COMPARE[op](value.literal, right.value))
+    if isinstance(right, ast.Tuple | ast.List | ast.Set) and op in (ast.In, ast.NotIn):
+        listed = [element.value for element in right.elts if isinstance(element, ast.Constant)]
+        if len(listed) == len(right.elts):
+            return (value.literal in listed) is (op is ast.In)
+    return None
+
+
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+
+def _known_call(frame: Frame, test: ast.Call) -> bool | None:
+    dotted = frame.index.dotted(test.func) or ""
+    last = dotted.rsplit(".", 1)[-1]
+    if last in _TRUE_WHILE_TRACING:
+        return True
+    if last in _FALSE_WHILE_TRACING or dotted in ("torch.jit.is_tracing", "torch._C._get_tracing_state"):
+        return False
+    if (dotted == "isinstance" and len(test.args) == 2) or dotted == "torch.is_tensor":
+        value = _known(frame, test.args[0]) if test.args else None
+        tensors = dotted == "torch.is_tensor" or frame.index.dotted(test.args[1]) in _TENSOR_CLASSES
+        if value is not None and tensors and value.sure is Sure.CERTAIN:
+            if value.is_tensor and not value.maybe_none:
+                return True
+            if value.sort in (Sort.CONSTANT, Sort.NONE, Sort.SHAPE):
+                return False
+    return None
+
+
+def _known_none_test(frame: Frame, test: ast.Compare) -> bool | None:
+    subject = _none_test_subject(test)
+    value = _known(frame, subject) if subject is not None else None
+    if value is None:
+        return None
+    if value.sort is Sort.NONE:
+        return isinstance(test.ops[0], ast.Is)
+    if value.is_tensor and value.sure is Sure.CERTAIN and not value.maybe_none:
+        return isinstance(test.ops[0], ast.IsNot)
+    return None
+
+
+def _none_test_subject(test: ast.Compare) -> ast.expr | None:
+    """``x`` of ``x is None`` or ``x is not None``."""
+    right = test.comparators[0]
+    if isinstance(test.ops[0], ast.Is | ast.IsNot) and isinstance(right, ast.Constant) and right.value is None:
+        return test.left
+    return None
+
+
+def attribute_key(node: ast.expr) -> str | None:
+    """The key under which a frame keeps what it knows of ``name.attribute`` besides the class."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return f"{node.value.id}.{node.attr}"
+    return None
+
+
+def _key(node: ast.expr) -> str | None:
+    if isinstance(node, ast.NamedExpr):
+        node = node.target
+    return node.id if isinstance(node, ast.Name) else attribute_key(node)
+
+
+def _known(frame: Frame, node: ast.expr) -> Value | None:
+    """What is known of a name, or of an attribute of one."""
+    key = _key(node)
+    if key is None:
+        return None
+    if key in frame.names:
+        return frame.names[key]
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        owner = frame.look_up(node.value.id)
+        return frame.program.stored(owner.owner, node.attr) if owner.owner is not None else None
+    return frame.look_up(key) if "." not in key else None
+
+
+def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[str]:
+    """Narrows the names of the frame for the case that the test has that outcome.
+
+    Returns the conditions, in words, that this case stands under: a dtype or device, an input that may be
+    left out, a flag that is off by default.
+    """
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return narrow(frame, test.operand, not outcome)
+    if isinstance(test, ast.BoolOp):
+        if isinstance(test.op, ast.And) is outcome:
+            return [condition for value in test.values for condition in narrow(frame, value, outcome)]
+        return []
+    if isinstance(test, ast.NamedExpr):
+        test = test.target
+    if isinstance(test, ast.Name):
+        return _narrow_name(frame, test.id, outcome)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return _narrow_compare(frame, test, outcome)
+    if isinstance(test, ast.Call):
+        return _narrow_call(frame, test, outcome)
+    if isinstance(test, ast.Attribute) and test.attr == "training":
+        return [in_words(test, outcome)]
+    return []
+
+
+def _narrow_name(frame: Frame, name: str, outcome: bool) -> list[str]:
+    value = frame.look_up(name)
+    if value.optional and not value.is_tensor and value.sort is not Sort.NUMBER:
+        default_on = value.optional.endswith(" is off")
+        return [value.optional] if outcome is not default_on else []
+    if outcome and value.maybe_none and name in frame.names:
+        frame.names[name] = replace(value, maybe_none=False)
+    return []
+
+
+def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[str]:
+    subject = _none_test_subject(test)
+    if subject is None:
+        usual = _known_comparison(frame, test, by_default=True)
+        if usual is not None:
+            return [in_words(test, outcome)] if usual is not outcome else []
+        return _device_or_dtype(frame, test, outcome)
+    key, value = _key(subject), _known(frame, subject)
+    if key is None or value is None:
+        return []
+    if isinstance(test.ops[0], ast.Is) is outcome:
+        frame.names[key] = NONE
+        return []
+    frame.names[key] = replace(value, maybe_none=False, optional=None)
+    return [value.optional] if value.optional else []
+
+
+def _device_or_dtype(frame: Frame, test: ast.Compare, outcome: bool) -> list[str]:
+    sides = [test.left, *test.comparators]
+    for side in sides:
+        text = ast.unparse(side)
+        if text.endswith((".dtype", ".device", ".device.type")):
+            return [in_words(test, outcome)]
+    return []
+
+
+def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> list[str]:
+    dotted = frame.index.dotted(test.func) or ""
+    if "is_tracing" in dotted or "is_compiling" in dotted:
+        # A helper of the program's own: what it says is not known, only what it is about.
+        return [in_words(test, outcome)]
+    if not test.args:
+        return []
+    is_tensor_test = dotted == "torch.is_tensor" or (
+        dotted == "isinstance" and len(test.args) == 2 and frame.index.dotted(test.args[1]) in _TENSOR_CLASSES
+    )
+    key, value = _key(test.args[0]), _known(frame, test.args[0])
+    if key is None or value is None:
+        return []
+    if is_tensor_test and outcome:
+        made = value if value.is_tensor else Value(Sort.TENSOR)
+        proved = value.is_tensor and value.sure is Sure.CERTAIN
+        condition = None if proved else value.optional or f"`{key}` is a tensor"
+        frame.names[key] = replace(made, sure=Sure.CERTAIN, maybe_none=False, optional=condition)
+        return [condition] if condition else []
+    if dotted == "isinstance" and outcome and len(test.args) == 2:
+        return _narrow_to_class(frame, test, key, value)
+    if value.is_tensor and is_tensor_test:
+        # Something other than a tensor: nothing more is known of it.
+        frame.names[key] = UNKNOWN
+    return []
+
+
+_NUMBERS = frozenset({"int", "float", "bool", "str", "complex", "numbers.Number", "numbers.Real", "numbers.Integral"})
+
+
+def _narrow_to_class(frame: Frame, test: ast.Call, key: str, value: Value) -> list[str]:
+    """For the case that ``isinstance`` says yes, of a class that is no tensor's."""
+    wanted = test.args[1]
+    classes = wanted.elts if isinstance(wanted, ast.Tuple) else [wanted]
+    names = {frame.index.dotted(name) or "?" for name in classes}
+    if not names.isdisjoint(_TENSOR_CLASSES) or "?" in names:
+        return []
+    of_numbers = names <= _NUMBERS
+    if value.is_tensor or value.sort is Sort.UNKNOWN:
+        frame.names[key] = CONSTANT if of_numbers else UNKNOWN
+    given = frame.function is not None and key in frame.parameters
+    return [f"`{key}` is {_article(names)}"] if of_numbers and given and value.sort is Sort.UNKNOWN else []
+
+
+def _article(names: set[str]) -> str:
+    return " or ".join(f"{'an' if name == 'int' else 'a'} {name}" for name in sorted(names))

@@ -1,0 +1,232 @@
+"""What a function's parameters are: by annotation, by default, by how the body uses them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from breakscan.analysis.interpreter.annotations import annotated_value
+from breakscan.analysis.interpreter.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value, container_of
+from breakscan.analysis.project.index import FunctionInfo, FunctionNode, own_nodes, walk
+
+if TYPE_CHECKING:
+    from breakscan.analysis.project.index import ModuleIndex
+    from breakscan.torch_facts.table import TorchApi
+
+# Attributes and methods that tensors have and containers, strings, modules and configurations do not.
+_TELLING = frozenset(
+    "shape dtype unsqueeze squeeze view permute transpose contiguous reshape expand size dim ndim numel masked_fill "
+    "new_zeros new_ones new_tensor new_full type_as detach requires_grad is_floating_point flatten "
+    "unbind softmax sigmoid float long bool half masked_select gather scatter argmax argmin nonzero cumsum "
+    "repeat_interleave matmul bmm clamp mean abs sqrt view_as expand_as is_cuda T mT any all sum max min".split()
+)
+# Methods of tensors that other things have too.
+_COMMON = frozenset("add apply_ copy count float format index int map_ pop remove split storage to type".split())
+# What speaks against a tensor.
+_CONTRARY = frozenset("items keys values get append extend startswith endswith lower upper format config".split())
+
+
+def parameter_values(api: TorchApi, info: FunctionInfo, *, entry: bool, compiled: bool) -> dict[str, Value]:
+    """A value for every parameter but ``self``.
+
+    ``entry`` marks where the compiler starts, so nothing is known from callers: an optional parameter then
+    carries the condition that it is given.  ``compiled`` marks a function that is handed to the compiler
+    itself, or a ``forward``: its first parameter is taken for a tensor if nothing speaks against it.
+    """
+    arguments = info.node.args
+    ordered = [*arguments.posonlyargs, *arguments.args]
+    if info.owner is not None and not info.is_static and ordered:
+        ordered = ordered[1:]
+    defaults = info.defaults
+    evidence = partial(_evidence, api, info)
+    index = info.index
+    values = {
+        # Further parameters are as often flags, sizes and modules as tensors.
+        a.arg: _parameter(index, evidence, a, defaults.get(a.arg), entry, compiled and a in ordered[:1])
+        for a in [*ordered, *arguments.kwonlyargs]
+    }
+    if arguments.vararg:
+        values[arguments.vararg.arg] = container_of(annotated_value(index, arguments.vararg.annotation))
+    if arguments.kwarg:
+        values[arguments.kwarg.arg] = Value(
+            Sort.CONTAINER, mapping=True, element=annotated_value(index, arguments.kwarg.annotation)
+        )
+    return values
+
+
+def _parameter(
+    index: ModuleIndex,
+    evidence: Callable[[], _Evidence],
+    argument: ast.arg,
+    default: ast.expr | None,
+    entry: bool,
+    compiled: bool,
+) -> Value:
+    name = argument.arg
+    value = annotated_value(index, argument.annotation)
+    if value.sort is Sort.UNKNOWN and (argument.annotation is None or evidence().uses(name)):
+        value = _unannotated(evidence, name, default, compiled)
+    if value.is_tensor and value.dtype is None and "~" in index.module.text and evidence().is_mask(name):
+        value = replace(value.at_most(Sure.LIKELY), dtype="bool")
+    if value.optional:
+        value = replace(value, optional=f"`{name}` is a tensor")
+    if isinstance(default, ast.Constant) and isinstance(default.value, bool):
+        value = CONSTANT  # a flag, whatever its annotation says
+    if default is None or not entry or not isinstance(default, ast.Constant):
+        return value
+    if default.value is None:
+        if value.sort is Sort.NONE:
+            return replace(UNKNOWN, optional=f"`{name}` is given")
+        return replace(value, maybe_none=True, optional=f"`{name}` is given")
+    if isinstance(default.value, bool) and value.sort in (Sort.CONSTANT, Sort.UNKNOWN):
+        return replace(CONSTANT, optional=f"`{name}` is {'off' if default.value else 'on'}")
+    if isinstance(default.value, str | int | float) and value.sort is Sort.CONSTANT:
+        return replace(value, literal=default.value, by_default=True)
+    return value
+
+
+def _unannotated(look: Callable[[], _Evidence], name: str, default: ast.expr | None, compiled: bool) -> Value:
+    if isinstance(default, ast.Constant) and default.value is not None:
+        return CONSTANT
+    if isinstance(default, ast.Tuple | ast.List | ast.Dict | ast.UnaryOp):
+        return CONSTANT
+    evidence = look()
+    if evidence.speaks_against(name):
+        return UNKNOWN
+    if evidence.uses(name) or (compiled and default is None):
+        return Value(Sort.TENSOR, Sure.LIKELY, dtype="bool" if evidence.is_mask(name) else None)
+    return NONE if isinstance(default, ast.Constant) else UNKNOWN
+
+
+def _evidence(api: TorchApi, info: FunctionInfo) -> _Evidence:
+    if info.evidence is None:
+        info.evidence = evidence = _Evidence(info.index, api, info.node)
+        info.yields = evidence.yields
+    assert isinstance(info.evidence, _Evidence)
+    return info.evidence
+
+
+class _Evidence:
+    """How a function's body uses its names."""
+
+    def __init__(self, index: ModuleIndex, api: TorchApi, node: FunctionNode) -> None:
+        self._tensor: set[str] = set()
+        self._other: set[str] = set()
+        self._mask: set[str] = set()
+        self._index = index
+        self._api = api
+        readers = {
+            ast.Attribute: self._attribute,
+            ast.Call: self._call,
+            ast.Subscript: self._subscript,
+            ast.Slice: self._slice,
+            ast.Compare: self._compare,
+            ast.UnaryOp: self._invert,
+            ast.If: self._test,
+            ast.While: self._test,
+            ast.IfExp: self._test,
+            ast.Yield: self._yield,
+            ast.YieldFrom: self._yield,
+        }
+        self.yields = False
+        for inner in own_nodes(node):
+            reader = readers.get(inner.__class__)
+            if reader is not None:
+                reader(inner)  # type: ignore[operator]
+
+    def _yield(self, node: ast.Yield | ast.YieldFrom) -> None:
+        self.yields = True
+
+    def _invert(self, node: ast.UnaryOp) -> None:
+        """``x[~m]``: nothing else is sensibly inverted than a mask."""
+        if isinstance(node.op, ast.Invert) and isinstance(node.operand, ast.Name):
+            self._mask.add(node.operand.id)
+
+    def _subscript(self, node: ast.Subscript) -> None:
+        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+            self._speak_against(node.value)
+
+    def _slice(self, node: ast.Slice) -> None:
+        for bound in (node.lower, node.upper, node.step):
+            self._speak_against(bound)
+
+    def _attribute(self, node: ast.Attribute) -> None:
+        if isinstance(node.value, ast.Name):
+            if node.attr in _CONTRARY:
+                self._other.add(node.value.id)
+            elif node.attr in _TELLING or (node.attr in self._api.methods and node.attr not in _COMMON):
+                self._tensor.add(node.value.id)
+
+    def _call(self, node: ast.Call) -> None:
+        self._speak_against(node.func)
+        if not node.args:
+            return
+        dotted = self._index.dotted(node.func) or ""
+        if dotted in ("range", "int", "isinstance") and not self._asks_for_tensor(node):
+            self._speak_against(node.args[0])
+        elif dotted.rsplit(".", 1)[-1] in ("range", "arange"):
+            for name in (inner for argument in node.args for inner in walk(argument)):
+                if isinstance(name, ast.Name):
+                    self._speak_against(name)
+        elif isinstance(node.args[0], ast.Name) and dotted.startswith("torch."):
+            self._tensor |= {node.args[0].id} if dotted.rsplit(".", 1)[-1] in _TAKES_TENSOR_FIRST else set()
+
+    def _asks_for_tensor(self, node: ast.Call) -> bool:
+        return len(node.args) == 2 and "Tensor" in ast.unparse(node.args[1])
+
+    def _compare(self, node: ast.Compare) -> None:
+        """Comparing with a literal or a size speaks for a Python value."""
+        if any(isinstance(c, ast.Constant) and c.value is not None for c in node.comparators):
+            self._speak_against(node.left)
+        sides = [node.left, *node.comparators]
+        if any(_is_size(side) for side in sides):
+            for side in sides:
+                self._speak_against(side)
+
+    def _test(self, node: ast.If | ast.While | ast.IfExp) -> None:
+        """A bare name that is tested is a flag: hardly anybody tests a tensor so."""
+        test = node.test
+        if isinstance(test, ast.UnaryOp):
+            test = test.operand
+        for operand in test.values if isinstance(test, ast.BoolOp) else [test]:
+            self._speak_against(operand)
+
+    def _speak_against(self, node: ast.expr | None) -> None:
+        if isinstance(node, ast.Name):
+            self._other.add(node.id)
+
+    def uses(self, name: str) -> bool:
+        """Whether the name is used as only a tensor can be."""
+        return name in self._tensor or name in self._mask
+
+    def is_mask(self, name: str) -> bool:
+        """Whether the name is used as only a tensor of booleans can be."""
+        return name in self._mask
+
+    def speaks_against(self, name: str) -> bool:
+        """Whether the name is used as a tensor hardly is, and never as only a tensor can be."""
+        return name in self._other and name not in self._tensor
+
+
+def _is_size(node: ast.expr) -> bool:
+    """``x.shape[k]``, ``x.ndim``, ``len(x)``, ``x.size(k)``."""
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    if isinstance(node, ast.Call):
+        node = node.func
+        return (isinstance(node, ast.Name) and node.id == "len") or (
+            isinstance(node, ast.Attribute) and node.attr == "size"
+        )
+    return isinstance(node, ast.Attribute) and node.attr in ("shape", "ndim")
+
+
+_TAKES_TENSOR_FIRST = frozenset(
+    "abs all any argmax argmin argsort bmm clamp conv1d conv2d cumsum diff dropout einsum_ exp flatten gather gelu "
+    "interpolate isfinite isinf isnan layer_norm linear log log_softmax masked_fill masked_select matmul max mean min "
+    "mm norm normalize ones_like zeros_like empty_like full_like rand_like randn_like pad permute pow prod relu "
+    "repeat_interleave reshape round sigmoid sign silu sin softmax sort split sqrt squeeze std sum tanh topk transpose "
+    "tril triu unbind unique unsqueeze var where cross_entropy mse_loss is_tensor nonzero cos square".split()
+)

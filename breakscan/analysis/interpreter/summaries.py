@@ -1,0 +1,70 @@
+"""What calls into other files come to: found out once for the same arguments, whoever calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from breakscan.analysis.interpreter.values import UNKNOWN, Sort, Value
+
+if TYPE_CHECKING:
+    from breakscan.analysis.interpreter.program import Program, State
+    from breakscan.analysis.project.imports import Drawn, Project
+    from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
+
+MOST_DEEP = 12
+MOST_KEPT_A_FILE = 400
+MOST_LOANS = 150
+"""What is interpreted anew for one file: three times what any file of large libraries takes.  Where functions call each
+other with further arguments each time, there is no end to it."""
+_TIED = frozenset({Sort.MODULE, Sort.FUNCTION})
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a function of another file returns for some arguments, and the states of all functions that it calls."""
+
+    returns: Value
+    states: dict[FunctionInfo, State]
+    drawn: Drawn
+
+
+class SummaryCache:
+    """Interprets functions for other files, each apart from what those files know."""
+
+    def __init__(self, project: Project, start: Callable[[ModuleIndex, SummaryCache], Program]) -> None:
+        self._project = project
+        self._start = start
+        self._running: set[object] = set()
+        self._made = 0
+
+    def lend(self, info: FunctionInfo, parameters: dict[str, Value]) -> Summary | None:
+        """What a call comes to; None while the function is being interpreted for these very arguments."""
+        key = info, tuple(parameters.items())
+        known = info.index.remembered.get(key)
+        if isinstance(known, Summary) and self._project.draw_again(known.drawn):
+            return known
+        if key in self._running or len(self._running) >= MOST_DEEP or self._made >= MOST_LOANS:
+            return None
+        self._made += 1
+        self._running.add(key)
+        try:
+            with self._project.recording() as drawn:
+                apart = self._start(info.index, self)
+                returns = apart.run_apart(info, parameters)
+                apart.release()
+        finally:
+            self._running.discard(key)
+        loan = Summary(returns, apart.states, drawn)
+        if len(info.index.remembered) < MOST_KEPT_A_FILE:
+            info.index.remembered[key] = loan
+        return loan
+
+
+def is_untied(value: Value) -> bool:
+    """Whether a value means the same in any file: no module or function of the caller's is in it."""
+    if value.sort in _TIED or value.bound is not None or value.closure is not None:
+        return False
+    parts = (*(value.elements or ()), *value.choices, *(part for _, part in value.keys), value.element or UNKNOWN)
+    return all(part is UNKNOWN or is_untied(part) for part in parts)

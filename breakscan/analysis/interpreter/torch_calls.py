@@ -1,0 +1,245 @@
+"""Evaluates calls of torch's own functions, of the methods of tensors, and of the classes of ``torch.nn``."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from breakscan.analysis.interpreter.arguments import Arguments, emit_call
+from breakscan.analysis.interpreter.values import (
+    CONSTANT,
+    SHAPE,
+    UNKNOWN,
+    Sort,
+    Sure,
+    Value,
+    container,
+    container_of,
+    doubt,
+    join_all,
+    number,
+    tensor,
+)
+from breakscan.rulebook.events import EventKind
+from breakscan.torch_facts import table as api
+
+if TYPE_CHECKING:
+    from breakscan.analysis.interpreter.frame import Frame
+
+
+def tensor_method(frame: Frame, node: ast.Call, owner: Value, name: str, arguments: Arguments) -> Value:
+    """The result of a method of a tensor."""
+    given = arguments.behind(owner)
+    if name in ("item", "tolist"):
+        frame.emit(EventKind.CONVERT, node, form=name, operand=owner, sure=owner.sure)
+        return container_of(number(owner.sure)) if name == "tolist" else number(owner.sure)
+    emit_call(frame, node, f"torch.Tensor.{name}", given, owner.sure)
+    result = _method_result(frame, node, owner, name, arguments)
+    return replace(result, optional=doubt(owner)) if result.is_tensor and doubt(owner) else result
+
+
+def _method_result(frame: Frame, node: ast.Call, owner: Value, name: str, arguments: Arguments) -> Value:
+    kind = "tensor" if name == "numpy" else frame.api.methods.get(name, "other")  # Dynamo traces arrays as tensors
+    if kind == "varies":
+        kind = _varying(frame, name, arguments, 0)
+    if kind == "tensor":
+        dtype = _dtype_of_result(frame, node, name, [owner, *arguments.positional], owner.dtype)
+        given = [owner, *arguments.positional]
+        line = (owner.one_dim and (name in _SHAPE_KEEPERS or name in _LINE_KEEPERS)) or _is_line(name, node)
+        return tensor(owner.sure, dtype, _zero_dim(frame, name, given, arguments), line)
+    if kind == "tensors":
+        return _several(frame, name, owner.dtype, arguments, 0, owner.sure)
+    if kind == "size":
+        return SHAPE
+    if kind == "python":
+        return number(owner.sure) if name in ("equal", "allclose", "is_nonzero") else CONSTANT
+    return UNKNOWN
+
+
+def _varying(frame: Frame, name: str, arguments: Arguments, first: int) -> str:
+    """Whether a function with both kinds of overload returns one tensor or several here."""
+    if name.endswith("where"):
+        return "tensors" if len(arguments.values()) == 1 else "tensor"
+    return "tensors" if _asked(frame, name, arguments, first) else "tensor"
+
+
+def _asked(frame: Frame, name: str, arguments: Arguments, first: int) -> frozenset[str]:
+    """The arguments given that make a function return several tensors."""
+    chooses = frame.api.several_when.get(name, frozenset())
+    found = {key for key in chooses & set(arguments.named) if arguments.named[key].truth is not False}
+    if "dim" in chooses:
+        dim = arguments.get(first, "dim")
+        return frozenset({"dim"}) if dim is not None and dim.sort in (Sort.CONSTANT, Sort.SHAPE) else frozenset()
+    return frozenset(found)
+
+
+def _several(frame: Frame, name: str, given: str | None, arguments: Arguments, first: int, sure: Sure) -> Value:
+    dtypes = frame.api.result_dtypes(name, given, _asked(frame, name, arguments, first))
+    if not dtypes:
+        found = name.rpartition(".")[2] in ("nonzero", "where")  # the hits along one dimension
+        return container_of(tensor(sure, frame.api.element_dtype(name, given), None, found))
+    results = [tensor(sure, dtype) for dtype in dtypes]
+    named = zip(frame.api.fields.get(name, ()), results, strict=False)
+    return replace(container(results), sure=sure, keys=tuple(named))
+
+
+def _zero_dim(frame: Frame, name: str, positional: list[Value], arguments: Arguments) -> bool | None:
+    if frame.api.is_whole(name, len(positional)) and not api.KEEPS_DIMENSIONS & set(arguments.named):
+        return True
+    if name in _SHAPE_KEEPERS or name.rstrip("_") in frame.api.broadcasts:
+        given = [*positional, *arguments.named.values()]
+        flat = all(v.zero_dim if v.is_tensor else v.sort in (Sort.CONSTANT, Sort.SHAPE) for v in given)
+        return True if flat and any(v.is_tensor for v in given) else None
+    return None
+
+
+def _is_line(name: str, node: ast.Call) -> bool:
+    """Whether what is made has one dimension: ``arange(n)``, ``tensor([1, 2])``, ``flatten()``."""
+    if name in ("tensor", "as_tensor") and node.args and isinstance(node.args[0], ast.List | ast.Tuple):
+        return not any(isinstance(element, ast.List | ast.Tuple | ast.Starred) for element in node.args[0].elts)
+    if name in ("flatten", "ravel", "bincount", "unique"):
+        return len(node.args) + len(node.keywords) == (0 if isinstance(node.func, ast.Attribute) else 1)
+    return name in _LINES
+
+
+_LINES = frozenset("arange linspace logspace randperm range hann_window".split())
+_LINE_KEEPERS = frozenset("to long int float half double bool flip clone contiguous sort abs neg round clamp".split())
+_SHAPE_KEEPERS = frozenset("cpu cuda detach type_as".split())
+"""Methods that change neither values nor shape, which no test of torch's runs as operators."""
+
+
+def _dtype_of_result(
+    frame: Frame, node: ast.Call, name: str, values: list[Value], inherit: str | None = None
+) -> str | None:
+    for keyword in node.keywords:
+        if keyword.arg == "dtype":
+            return _dtype_named(frame, keyword.value)
+    if name in ("to", "type"):
+        named = [_dtype_named(frame, argument) for argument in node.args]
+        return next((dtype for dtype in named if dtype), inherit)
+    if name in _DTYPE_KEEPERS or (name.endswith("_") and not name.endswith("__")):
+        return inherit
+    if name.rpartition(".")[2] in api.FLOAT_IN_PRACTICE:
+        return "float"
+    if (
+        name in frame.api.broadcasts
+        and name not in _AS_THE_FIRST
+        and any(value.is_tensor and value.dtype == "float" for value in values)
+    ):
+        inherit = "float"
+    return frame.api.dtype_class(name, inherit)
+
+
+_AS_THE_FIRST = frozenset("expand_as masked_fill masked_scatter reshape_as view_as".split())
+"""Functions of several tensors whose result has the dtype of the first."""
+_DTYPE_KEEPERS = frozenset("detach cpu cuda tensor as_tensor full arange range".split())
+
+
+def _dtype_of(value: Value | None) -> str | None:
+    """The dtype class of a tensor, or of the tensors in a list."""
+    if value is not None and value.sort is Sort.CONTAINER:
+        value = value.item()
+    return value.dtype if value is not None and value.is_tensor else None
+
+
+def _dtype_named(frame: Frame, node: ast.expr) -> str | None:
+    dotted = frame.index.dotted(node) or ""
+    return api.DTYPE_CLASS.get(dotted.rsplit(".", 1)[-1])
+
+
+def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, arguments: Arguments) -> Value:
+    """The result of something from torch that is called by its dotted name."""
+    if dotted in frame.api.modules:
+        return _construct_nn(frame, node, dotted, arguments)
+    if dotted == "torch.nn.Parameter":
+        data = arguments.get(0, "data") or CONSTANT
+        frame.emit(EventKind.CONSTRUCT, node, form="parameter", callee="torch.nn.Parameter", operand=data)
+        return Value(Sort.TENSOR, parameter=True)
+    if dotted.startswith("torch.Tensor.") and arguments.positional:
+        owner = arguments.positional[0]
+        return tensor_method(frame, node, owner, last, Arguments(arguments.positional[1:], arguments.named))
+    emit_call(frame, node, dotted, arguments, Sure.CERTAIN)
+    if dotted == "torch.compile":
+        return arguments.get(0, "model") or UNKNOWN
+    if dotted.startswith("torch.utils.checkpoint.") and arguments.positional:
+        return frame.apply(node, arguments.positional[0], Arguments(arguments.positional[1:], {}))
+    if dotted in ("torch.cond", "torch.while_loop", "torch.vmap", "torch.func.vmap"):
+        frame.program.pass_callables(frame, node, arguments.values())
+        return tensor(Sure.LIKELY)
+    kind = frame.api.functions.get(dotted)
+    name = dotted.removeprefix("torch.")
+    if kind == "varies":
+        kind = _varying(frame, name, arguments, 1)
+    given = arguments.values()
+    if kind == "tensor" and last in _ARITHMETIC and given and all(v.sort in _PLAIN for v in given):
+        return UNKNOWN  # Dynamo computes with Python numbers at compile time
+    if kind == "tensor":
+        inherit = _dtype_of(arguments.get(0, "input"))
+        if last in ("tensor", "as_tensor", "full", "arange", "range"):
+            inherit = _literal_dtype(node, arguments)
+        elif last in ("zeros", "ones", "empty"):
+            inherit = "float"
+        elif last == "where" and len(arguments.positional) == 3:
+            chosen = [v.dtype for v in arguments.positional[1:] if v.is_tensor]
+            inherit = chosen[0] if chosen else None
+        dtype = _dtype_of_result(frame, node, name, [], inherit)
+        return tensor(
+            Sure.CERTAIN, dtype, _zero_dim(frame, name, arguments.positional, arguments), _is_line(last, node)
+        )
+    if kind == "tensors":
+        return _several(frame, name, _dtype_of(arguments.get(0, "input")), arguments, 1, Sure.CERTAIN)
+    if kind == "python":
+        return number(Sure.CERTAIN) if last in ("equal", "allclose", "is_nonzero") else CONSTANT
+    if dotted in ("torch.jit.script", "torch.jit.trace"):
+        return Value(Sort.INSTANCE, name="torch.jit.ScriptModule")
+    if (last[:1].isupper() or dotted in _GRAD_MODES) and not dotted.startswith("torch.nn.functional."):
+        return Value(Sort.INSTANCE, name=dotted)
+    return CONSTANT if dotted in _CONSTANT_CALLS else UNKNOWN
+
+
+_GRAD_MODES = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode", "torch.set_grad_enabled"})
+
+
+_ARITHMETIC = frozenset(
+    "add sub mul div floor_divide true_divide remainder fmod pow sqrt square abs neg floor ceil".split()
+)
+
+
+_PLAIN = frozenset({Sort.CONSTANT, Sort.SHAPE, Sort.UNKNOWN, Sort.NAMESPACE})
+
+
+_CONSTANT_CALLS = frozenset({"torch.finfo", "torch.iinfo", "torch.device", "torch.get_default_dtype"})
+
+
+def _literal_dtype(node: ast.Call, arguments: Arguments) -> str | None:
+    """The dtype class of what is made from Python numbers, as far as the literal shows it."""
+    first = arguments.positional[0] if arguments.positional else None
+    if first is not None and first.is_tensor:
+        return first.dtype
+    if isinstance(node.func, ast.Attribute) and node.func.attr in ("arange", "range"):
+        floats = [
+            n for a in node.args for n in ast.walk(a) if isinstance(n, ast.Constant) and isinstance(n.value, float)
+        ]
+        return "float" if floats else "int"
+    data = node.args[1:2] if ast.unparse(node.func).endswith("full") else node.args[:1]
+    constants = [n.value for a in data for n in ast.walk(a) if isinstance(n, ast.Constant)]
+    for kind, name in ((float, "float"), (bool, "bool"), (int, "int")):
+        if any(type(value) is kind for value in constants):
+            return name
+    return None
+
+
+def _construct_nn(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value:
+    made = Value(Sort.MODULE, name=dotted)
+    if dotted in frame.api.modules_with_parameters:
+        frame.emit(EventKind.CONSTRUCT, node, form="module", callee=dotted, operand=made)
+    if dotted.endswith((".ModuleList", ".Sequential", ".ModuleDict")):
+        parts: tuple[Value, ...] = tuple(arguments.positional)
+        if len(parts) == 1 and parts[0].sort is Sort.CONTAINER:
+            parts = parts[0].elements or (parts[0].item(),)
+        elements = tuple(p for p in parts if p.sort is not Sort.UNKNOWN)
+        if elements:
+            exact = elements if dotted.endswith(".Sequential") and len(elements) == len(parts) else None
+            made = replace(made, element=join_all(elements), elements=exact)
+    return made

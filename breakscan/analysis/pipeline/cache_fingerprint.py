@@ -1,0 +1,65 @@
+"""What the results of a run depend on besides the checked files, and where they are kept."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from hashlib import blake2b
+from pathlib import Path
+
+import breakscan
+from breakscan.analysis.pipeline.cache import ResultCache
+from breakscan.config import Settings, Target, resolve_target
+from breakscan.rulebook.library import shipped_rules
+
+WITHOUT_EFFECT = frozenset({"config_file", "options", "target_torch", "exclude", "no_cache", "cache_dir"})
+"""The settings that change no result.  ``target_torch`` is in the target, with what is installed where it is unset;
+``exclude`` only says which files are checked.
+
+All others count, those that only hide findings too: an entry holds what is left when they have been hidden.
+"""
+PARTS = (
+    "*.py",
+    "analysis/**/*.py",
+    "torch_facts/*.py",
+    "torch_facts/data/*.json",
+    "rulebook/**/*.py",
+    "source/**/*.py",
+)
+"""The files of the package that a result comes from: not those of the other commands, nor how it is shown."""
+
+
+def cache_fingerprint(settings: Settings, target: Target, cwd: str) -> str:
+    """A digest that changes with whatever could change the result for an unchanged file.
+
+    Contents count and not times: where breakscan is installed anew, as in continuous integration, what was kept
+    still holds.
+    """
+    digest = blake2b(digest_size=16)
+    kept = {f.name: getattr(settings, f.name) for f in fields(settings) if f.name not in WITHOUT_EFFECT}
+    python = sys.implementation.name, sys.version_info[:3]
+    digest.update(repr((breakscan.__version__, python, cwd, target.torch, target.ledger, kept)).encode())
+    for path in _sources(settings, target):
+        try:
+            content = path.read_bytes()
+        except OSError:
+            content = b""
+        digest.update(repr((path.name, len(content))).encode() + content)
+    return digest.hexdigest()
+
+
+def _sources(settings: Settings, target: Target) -> Iterator[Path]:
+    """The files that breakscan and the user's own rules consist of, in a fixed order."""
+    package = Path(breakscan.__file__).parent
+    for pattern in PARTS:
+        yield from sorted(package.glob(pattern))
+    yield shipped_rules() / "ledger" / f"{target.ledger}.json"
+    for folder in (shipped_rules(), *settings.rule_folders):
+        yield from sorted(folder.glob("BRK*.md"))
+
+
+def open_cache(settings: Settings, cwd: Path) -> ResultCache | None:
+    """The results of earlier runs under these settings; None where none are to be kept."""
+    folder = settings.cache_folder
+    return ResultCache(folder, cache_fingerprint(settings, resolve_target(settings), str(cwd))) if folder else None

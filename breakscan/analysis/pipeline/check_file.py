@@ -1,0 +1,143 @@
+"""Checks one file: text → index → regions → values → events → findings."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from breakscan.analysis.compile_uses.compile_calls import compile_events
+from breakscan.analysis.interpreter.program import Program, State
+from breakscan.analysis.interpreter.value_log import Notes
+from breakscan.analysis.pipeline.judge import Judge
+from breakscan.analysis.pipeline.merge import CONFIDENCE_ORDER, Merged
+from breakscan.analysis.pipeline.results import FileResult
+from breakscan.analysis.pipeline.shadowed import gives_up, reach_of
+from breakscan.analysis.project.entry_points import find_entries, named_entries
+from breakscan.analysis.project.imports import Project
+from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
+from breakscan.config import Settings, enabled_rules, resolve_target
+from breakscan.findings import Finding, Mode, SourceError
+from breakscan.rulebook.ledger import load_ledger
+from breakscan.rulebook.library import load_library
+from breakscan.rulebook.matching import RuleIndex
+from breakscan.source.module import SourceProblem
+from breakscan.source.paths import display_path
+from breakscan.source.per_file_ignores import PerFileIgnores
+from breakscan.source.suppressions import Suppressions
+from breakscan.torch_facts.table import load_api
+
+
+class FileChecker:
+    """Checks one file after the other under one set of settings.  ``functions`` names, by absolute path, those that
+    the compiler is known to have been in: then nothing else counts as compiled.  ``texts`` are read in place of what
+    lies on disk, by absolute path, and ``notes`` keeps what is found out on the way."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        functions: Mapping[Path, Mapping[str, bool]] | None = None,
+        *,
+        texts: Mapping[Path, str] | None = None,
+        notes: Notes | None = None,
+    ) -> None:
+        self.settings = settings
+        self.functions = functions
+        self.notes = notes
+        self.library = load_library(settings.rule_folders)
+        enabled = enabled_rules(settings, self.library)
+        self.rules = RuleIndex(rule for rule in self.library if rule.id in enabled)
+        target = resolve_target(settings)
+        mode = Mode.FULLGRAPH if settings.fullgraph else Mode.DEFAULT
+        self.judge = Judge(self.rules, load_ledger(target.ledger), mode)
+        self.api = load_api(target.ledger)
+        self.per_file = PerFileIgnores(settings)
+        self.shown = frozenset(CONFIDENCE_ORDER[: CONFIDENCE_ORDER.index(settings.confidence) + 1])
+        self.project = Project(settings.root, texts)
+
+    def check_file(self, path: Path, text: str | None = None) -> FileResult:
+        """The findings of what a file, or a text that goes by its path, hands to the compiler."""
+        self.project.start(path)
+        result = FileResult()
+        try:
+            self._check(self.project.load(path, text), result)
+        except SourceProblem as problem:
+            result.errors.append(problem.error)
+        except RecursionError:
+            reason = "cannot be analysed: nested too deeply"
+            result.errors.append(SourceError(display_path(path, Path.cwd()), 1, 1, reason))
+        except Exception as error:
+            # A fault of ours in one file must not cost the user the findings in all the others.
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{error!r} in {Path(at.filename).name}:{at.lineno}"
+            reason = f"cannot be analysed: {where}, a bug in breakscan: please report it"
+            result.errors.append(SourceError(display_path(path, Path.cwd()), 1, 1, reason))
+        result.depends = self.project.depends
+        return result
+
+    def _check(self, index: ModuleIndex, result: FileResult) -> None:
+        own = Suppressions.read(index.module)
+        result.warnings += own.problems(self.library.select)
+        suppressions = {index: own}
+        for where, finding in self._findings(index):
+            if finding.confidence not in self.shown or self.per_file.covers(
+                where.module.path, finding.rule, finding.name
+            ):
+                continue
+            if where not in suppressions:
+                suppressions[where] = Suppressions.read(where.module)
+            if suppressions[where].covers(finding):
+                result.suppressed.append(finding)
+                continue
+            result.findings.append(finding)
+            if gives_up(finding):
+                result.reaches.append(reach_of(finding.site, where.module))
+
+    def _findings(self, index: ModuleIndex) -> Iterator[tuple[ModuleIndex, Finding]]:
+        if not _MAY_COMPILE.search(index.module.text):
+            return
+        program = Program(self.project, index, self.api, self.rules, notes=self.notes)
+        if self.functions is None:
+            entries = find_entries(self.project, index, self.settings.regions)
+        else:
+            entries = named_entries(index, self.functions.get(index.module.path, {}))
+        program.run(entries)
+        compiled = compiled_functions(program, everything=self.functions is None and self.settings.regions == "all")
+        for drawn in {info.index for info in compiled}:
+            if "_dynamo.config" in drawn.module.text:
+                program.globals_of(drawn)  # a setting made in any file that is imported holds for all
+        flags = frozenset(program.flags)
+        found = Merged()
+        for info, state in compiled.items():
+            path = info.index.module.display
+            for event in state.events.values():
+                for finding in self.judge.findings(event, path, info.qualname, state.region, flags):
+                    found.add(finding, info.index)
+        for function, event in compile_events(program, set(compiled)):
+            region = compiled[function].region if function in compiled else None
+            name = function.qualname if function else None
+            for finding in self.judge.findings(event, index.module.display, name, region, flags):
+                found.add(finding, index)
+        program.release()
+        yield from found.located()
+
+
+_MAY_COMPILE = re.compile("torch|Tensor")
+
+
+def compiled_functions(program: Program, *, everything: bool) -> dict[FunctionInfo, State]:
+    """The functions that the compiler will trace.
+
+    With ``everything``, where any function may be an entry, those count that handle tensors, and what they call.
+    """
+    if not everything:
+        return program.states
+    reached = {info for info, state in program.states.items() if state.handles_tensors}
+    queue = list(reached)
+    while queue:
+        for callee in program.states[queue.pop()].calls:
+            if callee not in reached and callee in program.states:
+                reached.add(callee)
+                queue.append(callee)
+    return {info: state for info, state in program.states.items() if info in reached}

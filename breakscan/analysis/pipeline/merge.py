@@ -1,0 +1,61 @@
+"""One finding a rule and site, of all the ways in which the compiler gets there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import takewhile
+
+from breakscan.analysis.project.entry_points import is_assumed
+from breakscan.analysis.project.index import ModuleIndex
+from breakscan.findings import Confidence, Finding, Region, Severity, Site
+
+CONFIDENCE_ORDER = (Confidence.CERTAIN, Confidence.LIKELY, Confidence.CONDITIONAL, Confidence.POSSIBLE)
+
+
+class Merged:
+    """Findings by rule and site.  Of several the surest stays, with the root that speaks best for it."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, Site], Finding] = {}
+        self._where: dict[tuple[str, Site], ModuleIndex | None] = {}
+
+    def add(self, finding: Finding, where: ModuleIndex | None = None) -> None:
+        """Takes a finding in; ``where`` is the file that holds it."""
+        key = finding.rule, finding.site
+        known = self._found.get(key)
+        self._where[key] = where
+        if known is None:
+            self._found[key] = finding
+            return
+        surer = min(known, finding, key=_precedence)
+        region = min(known.region, finding.region, key=lambda r: _weight(r, finding.site.path))
+        self._found[key] = replace(surer, region=region)
+
+    def findings(self) -> list[Finding]:
+        return list(self._found.values())
+
+    def located(self) -> Iterator[tuple[ModuleIndex, Finding]]:
+        """The findings with the files that hold them."""
+        for key, finding in self._found.items():
+            where = self._where[key]
+            assert where is not None
+            yield where, finding
+
+
+_SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.INFO)
+
+
+def _precedence(finding: Finding) -> tuple[int, int, str, str, str]:
+    """The surest comes first, then the worst; the rest only makes the choice the same in any order."""
+    confidence, severity = CONFIDENCE_ORDER.index(finding.confidence), _SEVERITIES.index(finding.severity)
+    return confidence, severity, finding.condition or "", finding.via or "", finding.message
+
+
+def _weight(region: Region | None, path: str) -> tuple[bool, bool, bool, int, str, int]:
+    """What the program compiles comes before what it is assumed to, and the nearer before the farther."""
+    if region is None:
+        return True, True, True, 0, "", 0
+    pairs = zip(region.path.split("/"), path.split("/"), strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return False, is_assumed(region), region.path != path, -shared, region.path, region.line

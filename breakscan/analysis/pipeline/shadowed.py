@@ -1,0 +1,178 @@
+"""Which findings the compiler does not get to, because a break before them gives the rest of the function up.
+
+Dynamo compiles nothing of a function behind a break whose verdict is ``eager``, so a break there shows once the first
+is mended.  That holds on every path that leads through the first break, and on no other: Dynamo reads the branch that
+is taken, and where a tensor decides it compiles both.  Nested functions and lambdas are frames of their own.
+"""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from breakscan.analysis.project.index import blocks
+from breakscan.findings import Confidence, Finding, Kind, Site, Verdict
+from breakscan.source.module import SourceModule
+
+_Loop = ast.For | ast.AsyncFor | ast.While
+_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The code that is run only behind a break: what lies in all sites of ``within`` and in none of ``outside``."""
+
+    head: Site
+    within: tuple[Site, ...]
+    outside: tuple[Site, ...]
+
+    def holds(self, site: Site) -> bool:
+        """Whether a site that comes after the head is reached through it alone."""
+        if site == self.head or any(_inside(site, part) for part in self.outside):
+            return False
+        return all(_inside(site, part) for part in self.within)
+
+
+def _inside(site: Site, other: Site) -> bool:
+    """Whether a site begins in another one."""
+    return (other.line, other.column) <= (site.line, site.column) < (other.end_line, other.end_column)
+
+
+def gives_up(finding: Finding) -> bool:
+    """Whether the finding ends the compilation of its own function, if only under its condition."""
+    return (
+        finding.kind is Kind.GRAPH_BREAK
+        and finding.verdict is Verdict.EAGER
+        and finding.via is None
+        and finding.confidence is not Confidence.POSSIBLE
+        and finding.function is not None
+    )
+
+
+def mark_behind(findings: Sequence[Finding], reaches: Iterable[Reach]) -> list[Finding]:
+    """The findings, in the same order, with ``behind`` set where it is so.
+
+    To be called with the findings that are shown: one that a comment silences hides none.  ``reaches`` holds the
+    reach of each that gives up; those of others do no harm.
+    """
+    known = {reach.head: reach for reach in reaches}
+    functions: dict[tuple[str, str], list[int]] = {}
+    for number, finding in enumerate(findings):
+        if finding.kind is Kind.GRAPH_BREAK and finding.function is not None:
+            functions.setdefault((finding.site.path, finding.function), []).append(number)
+    marked = list(findings)
+    for numbers in functions.values():
+        heads: list[tuple[Reach, str | None]] = []
+        for number in sorted(numbers, key=lambda n: turn(findings[n].site)):
+            finding = findings[number]
+            # What is found under the same condition does not show without it either.
+            under = (reach for reach, condition in heads if condition in (None, finding.condition))
+            head = next((reach.head for reach in under if reach.holds(finding.site)), None)
+            if head is not None:
+                marked[number] = replace(finding, behind=head)
+            elif gives_up(finding) and finding.site in known:
+                heads.append((known[finding.site], finding.condition))
+    return marked
+
+
+def turn(site: Site) -> tuple[int, int, int, int]:
+    """Sorts sites as Python comes to them: a call is made when its arguments have been computed."""
+    return site.end_line, site.end_column, -site.line, -site.column
+
+
+def reach_of(head: Site, module: SourceModule) -> Reach:
+    """What in a file is run only behind a break, among what follows it in its function."""
+    within: list[Site] = []
+    outside: list[Site] = []
+    loop: ast.stmt | None = None
+    for parent, child in _way_to(head, module):
+        if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ExceptHandler | ast.match_case):
+            within.append(_span([parent], module))
+        elif isinstance(parent, ast.If):
+            within += [_span(block, module) for block in (parent.body, parent.orelse) if child in block]
+        elif isinstance(parent, ast.IfExp) and child is not parent.test:
+            within.append(_span([child], module))
+        elif isinstance(parent, ast.BoolOp) and child is not parent.values[0]:
+            within.append(_span([child, parent.values[-1]], module))
+        elif isinstance(parent, _Comprehension):
+            # The element stands before what it is made from, and is computed after it.
+            outside.append(_span([parent], module))
+            if child not in parent.generators and any(generator.ifs for generator in parent.generators):
+                within.append(_span([parent], module))
+        elif isinstance(parent, ast.Assign) and child is not parent.value:
+            outside.append(_span([parent.value], module))
+        elif isinstance(parent, _Loop):
+            if child in parent.orelse:
+                within.append(_span(parent.orelse, module))
+            loop = parent if child in parent.body else loop
+        if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
+            loop = None
+        if loop is not None and isinstance(parent, ast.stmt) and _jumped_over(parent, child):
+            within.append(_span([child, *_body(loop)], module))
+    return Reach(head, tuple(within), tuple(outside))
+
+
+def _way_to(head: Site, module: SourceModule) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """The nodes that enclose a site, from the file down, each with the child that does."""
+    parent: ast.AST = module.tree
+    while True:
+        near = (c for c in _children_near(parent, head.line) if _may_hold(c, head.line))
+        child = next((c for c in near if _inside(head, _span([c], module))), None)
+        if child is None:
+            return
+        yield parent, child
+        parent = child
+
+
+def _children_near(parent: ast.AST, line: int) -> Iterable[ast.AST]:
+    if not isinstance(parent, ast.Module):
+        return ast.iter_child_nodes(parent)
+    last = bisect_right(_first_lines(parent), line)
+    return parent.body[max(last - 2, 0) : last]  # decorators stand above the line of a definition
+
+
+@lru_cache(maxsize=1)
+def _first_lines(module: ast.Module) -> list[int]:
+    """Where the statements of a file begin: generated files have a hundred thousand."""
+    return [node.lineno for node in module.body]
+
+
+def _may_hold(node: ast.AST, line: int) -> bool:
+    first, last = getattr(node, "lineno", line), getattr(node, "end_lineno", line)
+    return first <= line <= (last or line)
+
+
+def _span(nodes: Sequence[ast.AST], module: SourceModule) -> Site:
+    """From the start of the first node to the end of the last; some nodes, as ``case``, have no place of their own."""
+    first, last = nodes[0], nodes[-1]
+    if not hasattr(first, "lineno"):
+        children = list(ast.iter_child_nodes(first))
+        return _span(children, module) if children else Site(module.display, 1, 1, 1, 1)
+    line, end_line = first.lineno, last.end_lineno  # type: ignore[attr-defined]
+    start, end = first.col_offset, last.end_col_offset  # type: ignore[attr-defined]
+    return Site(module.display, line, module.column(line, start), end_line, module.column(end_line, end))
+
+
+def _body(loop: ast.stmt) -> list[ast.stmt]:
+    return blocks(loop)[0]
+
+
+def _jumped_over(parent: ast.stmt, child: ast.AST) -> bool:
+    """Whether a statement before ``child`` in its block may end the turn of the loop around them."""
+    for block in blocks(parent):
+        if child in block:
+            return any(map(_may_jump, block[: block.index(child)]))
+    return False
+
+
+def _may_jump(node: ast.stmt) -> bool:
+    """Whether a statement holds a ``break`` or ``continue`` for a loop around it."""
+    if isinstance(node, ast.Break | ast.Continue):
+        return True
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return False
+    inner = [node.orelse] if isinstance(node, _Loop) else blocks(node)
+    return any(_may_jump(statement) for block in inner for statement in block)

@@ -1,0 +1,151 @@
+"""Checks many files at once, on all cores."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import TypeVar
+
+from breakscan.analysis.pipeline.cache_fingerprint import open_cache
+from breakscan.analysis.pipeline.check_file import FileChecker
+from breakscan.analysis.pipeline.deep_stack import with_deep_stack
+from breakscan.analysis.pipeline.results import FileResult
+from breakscan.config import Settings
+from breakscan.findings import SourceError
+from breakscan.source.paths import display_path
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+FILES_PER_TASK = 16
+"""Enough to make handing a task over cheap, few enough to keep all cores busy to the end."""
+FEWEST_FILES = 24
+"""Below this, starting processes costs more than it saves."""
+LAST_SECONDS = 2.0
+"""For a pool of processes to end, once they are told to."""
+
+
+def check_files(files: Sequence[Path], settings: Settings, jobs: int | None) -> Iterator[FileResult]:
+    """The result of each file, in some order.  What it depends on is kept with it, and not handed on."""
+    if not files:
+        return
+    workers = min(jobs or os.cpu_count() or 1, len(files) // FILES_PER_TASK + 1)
+    if workers == 1 or len(files) < FEWEST_FILES:
+        with _no_collector():
+            bench = _Bench(settings)
+            for path in files:
+                yield bench.check(path)
+            bench.checker.project.release()
+        return
+    batches = _batches(files, workers)
+    done = 0
+    try:
+        for results in in_processes(_pool(settings, workers), _check_batch, batches):
+            yield from results
+            done += 1
+    except BrokenProcessPool:
+        for path in (path for batch in batches[done:] for path in batch):
+            yield _check_apart(path, settings)
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """The collector walks all trees that are kept, over and over, and finds nothing: they are let go by hand."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _batches(files: Sequence[Path], workers: int) -> list[list[Path]]:
+    """Files that lie together draw in the same others; the largest batches first, so that none is left for the end."""
+    ordered = sorted(files)
+    size = max(1, min(FILES_PER_TASK, len(ordered) // workers))
+    batches = [ordered[i : i + size] for i in range(0, len(ordered), size)]
+    return sorted(batches, key=lambda batch: -sum(map(_size, batch)))
+
+
+def in_processes(pool: ProcessPoolExecutor, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+    """The results of the tasks, in their order; whatever interrupts ends the pool and its processes at once."""
+    try:
+        yield from pool.map(work, tasks)
+    except BaseException:
+        # An orderly shutdown would wait for workers that may never hear of it (Ctrl-C, torn queues).
+        manager: Thread | None = getattr(pool, "_executor_manager_thread", None)
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.terminate()
+        # Python's own shutdown wakes it, and prints a traceback where it is just closing what it is woken by.
+        if manager is not None:
+            manager.join(LAST_SECONDS)
+        raise
+    pool.shutdown()
+
+
+def _check_apart(path: Path, settings: Settings) -> FileResult:
+    """A file in a process of its own: the way on where a process died and nobody knows over which file."""
+    with _pool(settings, 1) as pool:
+        try:
+            return pool.submit(_check_batch, [path]).result()[0]
+        except BrokenProcessPool:
+            display = display_path(path, Path.cwd())
+            message = "cannot be analysed: the process died over it, a bug in breakscan or Python: please report it"
+            return FileResult(errors=[SourceError(display, 1, 1, message)])
+
+
+def _pool(settings: Settings, workers: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(workers, initializer=_start, initargs=(settings, str(Path.cwd())))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+class _Bench:
+    """Where files are checked one by one, and their results kept."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.checker = FileChecker(settings)
+        self.cache = open_cache(settings, Path.cwd())
+
+    def check(self, path: Path) -> FileResult:
+        result = with_deep_stack(self.checker.check_file, path)
+        if self.cache is not None and not result.errors:
+            self.cache.put(path, result)
+        result.depends = {}  # hundreds of paths, which nobody asks for again
+        return result
+
+
+_bench: _Bench | None = None
+
+
+def start_worker(folder: str) -> None:
+    """What every worker process begins with: the parent's folder, and that Ctrl-C is the parent's to act on."""
+    os.chdir(folder)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _start(settings: Settings, folder: str) -> None:
+    global _bench
+    start_worker(folder)
+    gc.disable()
+    _bench = _Bench(settings)
+
+
+def _check_batch(files: Iterable[Path]) -> list[FileResult]:
+    assert _bench is not None
+    return [_bench.check(path) for path in files]

@@ -1,0 +1,347 @@
+"""The files of a project as one: loads them when they are wanted, and finds what a dotted name stands for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from breakscan.analysis.project.digests import UNKNOWN, Digests
+from breakscan.analysis.project.index import BUILTINS, ClassInfo, FunctionInfo, ModuleIndex, build_index
+from breakscan.source.module import SourceProblem, decode_source, parse_module, read_source
+from breakscan.source.paths import display_path
+
+MOST_LINES_KEPT = 250_000
+"""Of trees that are kept for the next file, in lines: about a kilobyte each."""
+FILES_BETWEEN_COUNTS = 16
+MOST_NEIGHBOURS = 8
+"""How many of the files that come next are awaited before one that nobody imported is dropped."""
+MOST_FILES_A_FILE = 400
+"""How many other files one file may draw in.  Behind it names stay unknown."""
+MOST_STARS = 30
+"""A module with more star imports is a lazy index of a whole library: finding a name in it would read all of it."""
+MOST_ROOTS = 6
+MOST_HOPS = 20
+
+_OURS_NEVER = frozenset({"torch", "numpy", *sys.stdlib_module_names})
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalName:
+    """A name that the top level of a file assigns."""
+
+    index: ModuleIndex
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What finding something out drew in: digests by path, as in ``Project.depends``, and the files themselves."""
+
+    depends: dict[str, str]
+    indices: list[ModuleIndex]
+
+
+Definition = FunctionInfo | ClassInfo | ModuleIndex | GlobalName
+
+
+class Project:
+    """Loads and resolves for one file after the other; ``depends`` tells what the one at hand drew in.
+
+    ``root`` is the folder of the configuration: absolute imports are looked for in the folder of the outermost
+    package, and in those between it and ``root``.  ``texts`` stand for files that are to be read as if changed.
+    """
+
+    def __init__(self, root: Path, texts: Mapping[Path, str] | None = None) -> None:
+        self.root = str(root)
+        self._texts = texts or {}
+        self.depends: dict[str, str] = {}
+        """The digest of every file that was read, by absolute path; empty where a file was looked for in vain."""
+        self._kept: OrderedDict[str, tuple[ModuleIndex, str]] = OrderedDict()
+        self._held: dict[str, ModuleIndex | None] = {}
+        self._found: dict[tuple[tuple[str, ...], str], Definition | None] = {}
+        self._bases: dict[ClassInfo, list[ClassInfo]] = {}
+        self._modules: dict[ClassInfo, bool] = {}
+        self._finding: set[tuple[str, str]] = set()
+        self._there: dict[str, bool] = {}
+        self._digests = Digests()
+        self._roots: deque[str] = deque()
+        self._counted = FILES_BETWEEN_COUNTS
+        self._drawn_in: set[str] = set()
+
+    # -- files ------------------------------------------------------------------------------------------------
+
+    def start(self, path: Path) -> None:
+        """Begins with another file: forgets what only concerned the one before."""
+        while len(self._roots) > MOST_NEIGHBOURS:
+            known = self._kept.pop(self._roots[0], None) if self._roots[0] not in self._drawn_in else None
+            if known is not None:
+                known[0].release()  # its neighbours are through, and did not import it
+            self._roots.popleft()
+        self.depends = {}
+        self._held = {}
+        self._found = {}
+        self._bases = {}
+        self._modules = {}
+        self._roots.append(str(path))
+        if len(self._kept) > self._counted:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Lets go of the trees that were not used for longest, where there are too many."""
+        lines = sum(len(index.module.lines) for index, _ in self._kept.values())
+        while lines > MOST_LINES_KEPT:
+            _, (index, _) = self._kept.popitem(last=False)
+            lines -= len(index.module.lines)
+            index.release()
+        self._counted = len(self._kept) + FILES_BETWEEN_COUNTS
+
+    def release(self) -> None:
+        """Lets go of all trees: nothing is checked any more."""
+        for index, _ in self._kept.values():
+            index.release()
+        self._kept.clear()
+
+    def load(self, path: Path, text: str | None = None) -> ModuleIndex:
+        """The index of a file, or of a text that goes by its path.
+
+        Raises SourceProblem where it cannot be read or parsed.
+        """
+        key = str(path)
+        kept = self._kept.get(key)
+        if kept is None or text is not None:
+            kept = self._read(path, text)
+            if text is None:
+                self._kept[key] = kept
+        else:
+            self._kept.move_to_end(key)
+        index, digest = kept
+        self.depends[key] = digest
+        beside = str(path.parent / "__init__.py")
+        self.depends.setdefault(beside, self._digests.of(beside))  # it decides by which name others import the file
+        self._held[key] = index
+        return index
+
+    def _read(self, path: Path, text: str | None) -> tuple[ModuleIndex, str]:
+        display = display_path(path, Path.cwd())
+        digest = ""
+        text = self._texts.get(path) if text is None else text
+        if text is None:
+            data = read_source(path, display)
+            digest = self._digests.learn(str(path), data)
+            self.depends[str(path)] = digest
+            text = decode_source(data, display)
+        module = parse_module(text, path, display)
+        name, roots = self._place(path)
+        is_package = path.name == "__init__.py"
+        return build_index(module, name, is_package, roots, self), digest
+
+    def _place(self, path: Path) -> tuple[str, tuple[str, ...]]:
+        """The dotted name of a file's module, and the folders that its absolute imports are looked for in."""
+        parts = [] if path.name == "__init__.py" else [path.stem]
+        folder = path.parent
+        while os.path.isfile(folder / "__init__.py") and folder != folder.parent:
+            parts.insert(0, folder.name)
+            folder = folder.parent
+        top = str(folder)
+        roots = [top]
+        below_root = (top + os.sep).startswith(self.root.rstrip(os.sep) + os.sep)
+        while (
+            below_root and roots[-1] != self.root and len(roots) < MOST_ROOTS and not _INSTALLED & {*top.split(os.sep)}
+        ):
+            roots.append(os.path.dirname(roots[-1]))
+        if folder == path.parent and roots[-1] == self.root:
+            # No package: Python would name it by the folder that it is run from.
+            parts = list(path.relative_to(self.root).with_suffix("").parts)
+        return ".".join(parts), tuple(roots)
+
+    @contextmanager
+    def recording(self) -> Iterator[Drawn]:
+        """Notes what is drawn in meanwhile; it counts for the file at hand, too."""
+        outer, drawn = self.depends, Drawn({}, [])
+        self.depends = drawn.depends
+        try:
+            yield drawn
+        finally:
+            self.depends = outer
+            drawn.indices.extend([self._kept[path][0] for path in drawn.depends if path in self._kept])
+            outer |= drawn.depends
+
+    def draw_again(self, drawn: Drawn) -> bool:
+        """Draws in what was drawn in for another file; False where not all of it is kept any more."""
+        for index in drawn.indices:
+            kept = self._kept.get(str(index.module.path))
+            if kept is None or kept[0] is not index:
+                return False
+        for index in drawn.indices:
+            path = str(index.module.path)
+            self._kept.move_to_end(path)
+            self._held[path] = index
+        self.depends |= drawn.depends
+        return True
+
+    def _other(self, path: str) -> ModuleIndex | None:
+        """The index of a file that another one imports; None where it cannot be had."""
+        if path in self._held:
+            return self._held[path]
+        if len(self._held) >= MOST_FILES_A_FILE:
+            return None
+        self._held[path] = None
+        self._drawn_in.add(path)
+        try:
+            return self.load(Path(path))
+        except (SourceProblem, RecursionError):
+            self.depends.setdefault(path, UNKNOWN)
+            return None
+
+    def _exists(self, path: str) -> bool:
+        there = self._there.get(path)
+        if there is None:
+            there = self._there[path] = os.path.isfile(path)
+        if not there:
+            self.depends.setdefault(path, "")
+        return there
+
+    # -- names ------------------------------------------------------------------------------------------------
+
+    def find(self, dotted: str, index: ModuleIndex) -> Definition | None:
+        """What a dotted name stands for in a file, where a file of the project defines it."""
+        key = index.roots, dotted
+        if key not in self._found:
+            self._found[key] = None  # should the search come round to it
+            self._found[key] = self._find(dotted.split("."), index)
+        return self._found[key]
+
+    def _find(self, parts: list[str], index: ModuleIndex) -> Definition | None:
+        own_package = index.name.split(".")[0]
+        if not all(parts) or (parts[0] in _OURS_NEVER and (parts[0] != own_package or parts[0] == "torch")):
+            return None
+        for root in index.roots:
+            if _INSTALLED & {os.path.basename(root)} and parts[0] != own_package:
+                continue
+            chain = self._walk(root, parts)
+            if chain:
+                return self._in_chain(chain, parts)
+        return None
+
+    def _walk(self, root: str, parts: list[str]) -> list[tuple[str, int]]:
+        """The files on the way down, each with how many parts of the name lead to it."""
+        chain: list[tuple[str, int]] = []
+        folder = root
+        for i, part in enumerate(parts, 1):
+            inner = os.path.join(folder, part)
+            package = os.path.join(inner, "__init__.py")
+            if self._exists(package):
+                chain.append((package, i))
+            elif self._exists(inner + ".py"):
+                chain.append((inner + ".py", i))
+                break
+            elif not os.path.isdir(inner):
+                self._exists(os.path.join(inner, *parts[i:]) + ".py")
+                break
+            folder = inner
+        return chain
+
+    def _in_chain(self, chain: list[tuple[str, int]], parts: list[str]) -> Definition | None:
+        path, depth = chain[-1]
+        if depth < len(parts):
+            module = self._other(path)
+            return self.member(module, parts[depth:]) if module is not None else None
+        # `from .relu import relu` in a package hides its module of that name.
+        if len(chain) > 1 and chain[-2][1] == depth - 1:
+            package = self._other(chain[-2][0])
+            if package is not None and package.imports.get(parts[-1], "") not in ("", ".".join(parts)):
+                hiding = self.member(package, parts[-1:])
+                if hiding is not None:
+                    return hiding
+        return self._other(path)
+
+    def member(self, index: ModuleIndex, names: list[str]) -> Definition | None:
+        """What ``a.b`` stands for inside a file, given as its parts."""
+        name = names[0]
+        step = str(index.module.path), ".".join(names)
+        if step in self._finding or len(self._finding) > MOST_HOPS:
+            return None
+        self._finding.add(step)
+        try:
+            imported = index.imports.get(name)
+            if imported is not None:
+                return self.find(".".join([imported, *names[1:]]), index)
+            if name in index.functions:
+                return index.functions[name] if len(names) == 1 else None
+            if name in index.classes:
+                return index.classes[name] if len(names) == 1 else self._class_member(index.classes[name], names[1:])
+            if name in index.assigned:
+                return GlobalName(index, name) if len(names) == 1 else None
+            through = self.star(index, name)
+            return self.find(".".join([through, *names[1:]]), index) if through else None
+        finally:
+            self._finding.discard(step)
+
+    def _class_member(self, info: ClassInfo, names: list[str]) -> Definition | None:
+        return self.method(info, names[0]) if len(names) == 1 else None
+
+    def star(self, index: ModuleIndex, name: str) -> str | None:
+        """The dotted name under which a star import brings ``name`` into a file."""
+        if name in BUILTINS or len(index.stars) > MOST_STARS:
+            return None
+        for module in reversed(index.stars):
+            dotted = f"{module}.{name}"
+            if module.startswith("torch") or self.find(dotted, index) is not None:
+                return dotted
+        return None
+
+    # -- classes ----------------------------------------------------------------------------------------------
+
+    def bases_of(self, info: ClassInfo) -> list[ClassInfo]:
+        """The class and those of its bases that the project holds, in the order in which methods are looked up."""
+        known = self._bases.get(info)
+        if known is not None:
+            return known
+        found: dict[ClassInfo, None] = {}
+        queue = deque([info])
+        while queue:
+            current = queue.popleft()
+            if current not in found:
+                found[current] = None
+                queue += [base for name in current.bases if (base := current.index.class_named(name)) is not None]
+        self._bases[info] = list(found)
+        return self._bases[info]
+
+    def method(self, info: ClassInfo, name: str) -> FunctionInfo | None:
+        """The method that an instance of the class has under a name."""
+        for owner in self.bases_of(info):
+            if name in owner.methods:
+                return owner.methods[name]
+        return None
+
+    def outside_bases(self, info: ClassInfo) -> list[str]:
+        """The names of those bases, near or far, that the project does not hold."""
+        chain = self.bases_of(info)
+        return [b for c in chain for b in c.bases if b not in BUILTINS and c.index.class_named(b) is None]
+
+    def is_module(self, info: ClassInfo) -> bool:
+        """Whether the class is, or very likely is, an ``nn.Module``.
+
+        A class with a ``forward`` and a base that cannot be found counts: nearly all such bases are modules.
+        """
+        known = self._modules.get(info)
+        if known is None:
+            known = self._modules[info] = self._looks_like_module(info)
+        return known
+
+    def _looks_like_module(self, info: ClassInfo) -> bool:
+        outside = self.outside_bases(info)
+        if any(base.startswith(_NOT_MODULES) for base in outside):
+            return any(base.startswith("torch.nn.") for base in outside)
+        if any(base.startswith("torch.nn.") for base in outside):
+            return True
+        return bool(outside) and self.method(info, "forward") is not None
+
+
+_NOT_MODULES = ("torch.autograd.", "typing.", "abc.", "enum.", "dataclasses.", "collections.")

@@ -1,0 +1,296 @@
+"""Plans the repair of a file: rounds of edits, each checked again, until no rewrite applies any more."""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from breakscan.analysis.pipeline.rewrite_facts import Study, study
+from breakscan.config import Settings, resolve_target
+from breakscan.findings import Finding, RewriteOffer, SourceError, Verdict
+from breakscan.repair.apply import applied, overlap
+from breakscan.repair.line_map import LineMap
+from breakscan.repair.registry import load_rewrite
+from breakscan.repair.result import Applied, FileRepair, Reason, Refused
+from breakscan.rewrite_support.context import FileTree, RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
+from breakscan.rulebook.library import load_library
+from breakscan.source.module import SourceModule, SourceProblem, decode_source, read_source
+from breakscan.source.paths import display_path
+
+MOST_ROUNDS = 60
+"""A file with more edits that lie in one another is left half mended, and the rest is offered the next time."""
+
+LAST_RESORTS = ("disable-helper", "disable-function")
+"""Rewrites that leave a break, a milder one: tried when all others are through."""
+
+Key = tuple[str, str | None, str]
+"""A finding whatever its line: rule, function and text."""
+Place = tuple[str, int, int, str]
+"""Path, line, column and rule of a finding."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedRewrites:
+    """What ``fix`` was asked for: ``unsafe`` rewrites too, and only those of ``ids`` (None: all).  ``places`` (None:
+    everywhere) are those of the findings that count, path, line, column and rule, as the file has them before anything
+    is rewritten, each with the one rewrite that is wanted there."""
+
+    unsafe: bool = False
+    ids: frozenset[str] | None = None
+    places: Mapping[Place, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    finding: Finding
+    rewrite: str
+    edit: Edit
+    imports: frozenset[str]
+
+
+def repair_file(path: Path, roots: Sequence[Path], settings: Settings, wanted: WantedRewrites) -> FileRepair:
+    """The repair of the file at an absolute path, as it is reached from the files ``roots``.  Writes nothing."""
+    display = display_path(path, Path.cwd())
+    data = b""
+    try:
+        data = read_source(path, display)
+        before = decode_source(data, display)
+    except SourceProblem as problem:
+        return FileRepair(path, display, data, "", "", errors=(problem.error,))
+    return _Planner(path, display, before, roots, settings, wanted).run(data)
+
+
+class _Planner:
+    def __init__(
+        self, path: Path, display: str, before: str, roots: Sequence[Path], settings: Settings, wanted: WantedRewrites
+    ) -> None:
+        self.path = path
+        self.display = display
+        self.before = before
+        self.roots = roots
+        self.settings = settings
+        self.wanted = wanted
+        self.torch = resolve_target(settings).torch
+        self.library = load_library(settings.rule_folders)
+        self.failed: dict[tuple[Key, str], str] = {}
+        """Rewrites that were tried and did not help, with the reason."""
+        self.remaining: set[Key] = set()
+        """Findings that are mended but for a condition, which is said with the edit."""
+        self.applied: list[Applied] = []
+        self.held: list[Applied] = []
+        self.refused: list[Refused] = []
+        self.without: list[Finding] = []
+
+    def run(self, data: bytes) -> FileRepair:
+        text, errors = self._rounds()
+        return FileRepair(
+            self.path,
+            self.display,
+            data,
+            self.before,
+            text,
+            tuple(sorted(self.applied, key=lambda one: _place(one.finding))),
+            tuple(self.held),
+            tuple(self.refused),
+            tuple(self.without),
+            tuple(error for error in errors if error.path == self.display),
+        )
+
+    def _rounds(self) -> tuple[str, Sequence[SourceError]]:
+        text = self.before
+        try:
+            seen = self._study(text)
+            for _ in range(MOST_ROUNDS):
+                tree = FileTree(text, seen.facts)
+                chosen = self._choose(tree, seen)
+                if not chosen:
+                    break
+                text, seen = self._take(tree, seen, chosen)
+        except SourceProblem as problem:
+            return text, [problem.error]
+        except ValueError as error:
+            return text, [SourceError(self.display, 1, 1, f"cannot be rewritten: {error}")]
+        return text, seen.errors
+
+    def _study(self, text: str) -> Study:
+        return study(self.path, text, self.roots, self.settings)
+
+    # -- a round ------------------------------------------------------------------------------------------------
+
+    def _choose(self, tree: FileTree, seen: Study) -> list[_Chosen]:
+        """The edits of this round, none of which overlaps another; notes what becomes of the other findings."""
+        offered: list[_Chosen] = []
+        chosen: list[_Chosen] = []
+        self.held, self.refused, self.without = [], [], []
+        lines = LineMap(self.before, seen.module.text)
+        for finding in seen.findings:
+            if _key(finding, seen.module) in self.remaining:
+                continue
+            ids = self._ids(finding)
+            if self.wanted.places is not None:
+                there = self.wanted.places.get(place_of(lines.moved(finding)))
+                if there is None:
+                    continue
+                ids = [one for one in ids if one == there]
+            if not ids:
+                if not self._offered(finding):
+                    self.without.append(lines.moved(finding))
+                continue
+            safe, unsafe, reasons = self._try(tree, seen, finding, ids)
+            best = safe or (unsafe if self.wanted.unsafe else None)
+            if best is not None:
+                offered.append(best)
+            elif unsafe is not None:
+                self.held.append(self._as_applied(unsafe, lines))
+            else:
+                self.refused.append(Refused(lines.moved(finding), tuple(reasons)))
+        better = [one for one in offered if one.rewrite not in LAST_RESORTS]
+        for one in better or offered:
+            if not any(overlap(tree, one.edit, other.edit) for other in chosen):
+                chosen.append(one)
+        return chosen
+
+    def _offered(self, finding: Finding) -> tuple[str, ...]:
+        rule = self.library.get(finding.rule)
+        return rule.rewrites if rule is not None else ()
+
+    def _ids(self, finding: Finding) -> list[str]:
+        return [one for one in self._offered(finding) if self.wanted.ids is None or one in self.wanted.ids]
+
+    def _try(
+        self, tree: FileTree, seen: Study, finding: Finding, ids: Collection[str]
+    ) -> tuple[_Chosen | None, _Chosen | None, list[Reason]]:
+        """The first safe edit, the first unsafe one, and why the other rewrites decline.
+
+        What only softens the break is not tried where another rewrite removes it, if only an unsafe one.
+        """
+        unsafe: _Chosen | None = None
+        reasons: list[Reason] = []
+        for one in sorted(ids, key=lambda one: one in LAST_RESORTS):
+            if unsafe is not None and one in LAST_RESORTS:
+                break
+            found = self._edit(tree, seen, finding, one)
+            if isinstance(found, Reason):
+                reasons.append(found)
+            elif found.edit.is_safe:
+                return found, None, reasons
+            else:
+                unsafe = unsafe or found
+        return None, unsafe, reasons
+
+    def _edit(self, tree: FileTree, seen: Study, finding: Finding, rewrite: str) -> _Chosen | Reason:
+        """What a rewrite makes of a finding, or why it declines."""
+        reason = self.failed.get((_key(finding, seen.module), rewrite))
+        node = tree.at(finding.site)
+        if reason is not None or node is None:
+            return Reason(rewrite, reason or "nothing stands at the site")
+        others = [other for other in seen.findings if other.function == finding.function]
+        spot = RewriteContext(tree, finding, node, self.torch, self.settings.fullgraph, others)
+        try:
+            edit = load_rewrite(rewrite)(spot)
+        except Declined as declined:
+            return Reason(rewrite, str(declined), not isinstance(declined, OtherForm) and rewrite not in LAST_RESORTS)
+        except Exception as error:
+            # A fault of ours at one site must not cost the user the repair of all the others.
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            at = f"{error!r} in {Path(where.filename).name}:{where.lineno}"
+            return Reason(rewrite, f"a bug in breakscan, please report it: {at}")
+        return _Chosen(finding, rewrite, edit, frozenset(spot.imports))
+
+    def _take(self, tree: FileTree, seen: Study, chosen: list[_Chosen]) -> tuple[str, Study]:
+        """The text behind a round, without the edits that do not help, which are not tried again."""
+        while chosen:
+            imports = sorted({name for one in chosen for name in one.imports})
+            text = applied(tree, [one.edit for one in chosen], imports)
+            after: Study | None = None
+            try:
+                after = self._study(text)
+                useless = _useless(seen, after, chosen)
+            except SourceProblem:
+                useless = dict.fromkeys(range(len(chosen)), "the new text cannot be parsed")
+            if after is not None and not useless:
+                lines = LineMap(self.before, seen.module.text)
+                self.applied += [self._as_applied(one, lines) for one in (*chosen, *_along(tree, seen, after, chosen))]
+                self.remaining |= {_key(one.finding, seen.module) for one in chosen if one.edit.remains}
+                return text, after
+            if len(useless) == len(chosen) > 1:
+                # One of them may spoil it for all: they are tried one after the other.
+                chosen = chosen[:1]
+                continue
+            for number, reason in useless.items():
+                self.failed[_key(chosen[number].finding, seen.module), chosen[number].rewrite] = reason
+            chosen = [one for number, one in enumerate(chosen) if number not in useless]
+        return seen.module.text, seen
+
+    def _as_applied(self, one: _Chosen, lines: LineMap) -> Applied:
+        offer = RewriteOffer(one.rewrite, "safe" if one.edit.is_safe else "unsafe")
+        finding = replace(lines.moved(one.finding), rewrite=offer)
+        return Applied(finding, one.rewrite, one.edit.difference, one.edit.remains)
+
+
+def _along(tree: FileTree, before: Study, after: Study, chosen: Sequence[_Chosen]) -> list[_Chosen]:
+    """The findings that an edit of another one has mended on the way, each as if it had been its own."""
+    own = {id(one.finding) for one in chosen}
+    left = Counter(_key(finding, after.module) for finding in after.findings)
+    along = []
+    for finding in before.findings:
+        key = _key(finding, before.module)
+        if left[key]:
+            left[key] -= 1
+        elif id(finding) not in own:
+            site = finding.site.line, finding.site.column
+            spans = ((one, tree.span(node)) for one in chosen for node in one.edit.replace)
+            along += [replace(one, finding=finding) for one, at in spans if at[:2] <= site <= at[2:]][:1]
+    return along
+
+
+def _useless(before: Study, after: Study, chosen: Sequence[_Chosen]) -> dict[int, str]:
+    """Which edits, by their numbers, do not make their finding go away, or bring another in its place; and which."""
+    if set(after.errors) - set(before.errors):
+        return dict.fromkeys(range(len(chosen)), "the new text cannot be analysed")
+    were = Counter(_key(finding, before.module) for finding in before.findings)
+    now = Counter(_key(finding, after.module) for finding in after.findings)
+    meant = Counter(_key(one.finding, before.module) for one in chosen if one.edit.remains is None)
+    # An edit may change the text of another finding that it lies in: what counts is how many are left.
+    more = _by_rule(now) - (_by_rule(were) - _by_rule(meant))
+    changed = now - were
+    new: dict[str | None, list[tuple[Finding, str]]] = {}
+    for finding in after.findings:
+        rule, function, text = key = _key(finding, after.module)
+        if key in changed and (rule, function) in more:
+            new.setdefault(function, []).append((finding, f"`{text}` ({rule}) would break instead"))
+    useless = {}
+    for number, one in enumerate(chosen):
+        key = _key(one.finding, before.module)
+        if now[key] > were[key] - meant[key]:
+            useless[number] = "the site is still reported behind it"
+            continue
+        for finding, reason in new.get(one.finding.function, ()):
+            # A clean split in the place of what gives the function up is what some rewrites are for.
+            if one.finding.verdict is not Verdict.EAGER or finding.verdict is Verdict.EAGER:
+                useless[number] = reason
+    return useless
+
+
+def _by_rule(found: Counter[Key]) -> Counter[tuple[str, str | None]]:
+    counts: Counter[tuple[str, str | None]] = Counter()
+    for (rule, function, _), number in found.items():
+        counts[rule, function] += number
+    return counts
+
+
+def _key(finding: Finding, module: SourceModule) -> Key:
+    return finding.rule, finding.function, " ".join(module.segment(finding.site).split())
+
+
+def _place(finding: Finding) -> tuple[int, int, str]:
+    return finding.site.line, finding.site.column, finding.rule
+
+
+def place_of(finding: Finding) -> Place:
+    """What :class:`Wanted` calls a place."""
+    return finding.site.path, *_place(finding)

@@ -1,0 +1,45 @@
+"""The JSON of ``bench``, as ``breakscan/schemas/bench.schema.json`` describes it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from breakscan import __version__
+from breakscan.bench.result import Bench, BenchRow
+
+SCHEMA = 1
+
+
+def write_bench_json(bench: Bench, stream: TextIO) -> None:
+    """Writes all ways as one JSON object, ASCII only, and a line end."""
+    told = {
+        "schema": SCHEMA,
+        "tool": {"name": "breakscan", "version": __version__},
+        "program": list(bench.argv),
+        "environment": dict(bench.environment),
+        "calls": [{"callable": name, "captured": count} for name, count in bench.callables.items()],
+        "notes": list(bench.notes),
+        "interrupted": bench.interrupted,
+        "eager": asdict(bench.eager) if bench.eager else None,
+        "same": asdict(bench.same) if bench.same else None,
+        "ways": [_way(row) for row in bench.rows],
+        "best": bench.best,
+        "as_fast": list(bench.as_fast),
+        "write": bench.write,
+    }
+    json.dump(told, stream, indent=2, default=repr)
+    stream.write("\n")
+
+
+def _way(row: BenchRow) -> dict[str, Any]:
+    told = asdict(row)
+    way = told.pop("way")
+    return {
+        "way": way["label"],
+        "options": way["options"] or {},
+        "settings": way["settings"],
+        **told,
+        "standing": row.standing.value,
+    }

@@ -1,0 +1,45 @@
+"""The report of ``bench`` as a comment on a pull request, or the summary of a job."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from breakscan.bench.result import Bench
+from breakscan.reports.bench.words import (
+    TITLES,
+    basis_words,
+    cells,
+    eager_cells,
+    headline,
+    outcome_words,
+    verdict,
+    write_words,
+)
+from breakscan.reports.shared.markdown_text import code, paragraph, prose, row, table_head
+from breakscan.reports.shared.printable import visible
+from breakscan.reports.shared.wording import sentence
+
+MARK = "<!-- breakscan bench -->"
+"""The first line: by it, a job finds the comment that it wrote before."""
+
+
+def write_bench_markdown(bench: Bench, stream: TextIO) -> None:
+    """Writes GitHub-flavoured Markdown."""
+    parts = [f"{MARK}\n### breakscan bench: {prose(headline(bench))}\n"]
+    if bench.eager is not None:
+        parts.append(_table(bench))
+    write = write_words(bench)
+    said = [*verdict(bench), *map(sentence, map(visible, bench.notes)), *basis_words(bench)]
+    parts += [paragraph(words) + "\n" for words in said]
+    if write is not None:
+        parts.append((f"Write {code(visible(bench.write))}" if bench.write else paragraph(write)) + "\n")
+    stream.write("\n".join(parts))
+
+
+def _table(bench: Bench) -> str:
+    lines = [table_head(*TITLES, ""), row("eager", *map(prose, eager_cells(bench)), "")]
+    for one in bench.rows:
+        label = code(visible(one.label))
+        told = f"**{label}**" if one.label == bench.best else label
+        lines.append(row(told, *map(prose, cells(one)), prose(outcome_words(one))))
+    return "".join(lines)

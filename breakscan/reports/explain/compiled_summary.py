@@ -1,0 +1,167 @@
+"""What the compiler made of a program, for people: a line a topic that is worth one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from breakscan.reports.explain.price_words import duration
+from breakscan.reports.explain.tables import kernels_of, part_words, place
+from breakscan.reports.explain.words import listed, seconds_in_words
+from breakscan.reports.shared.wording import counted
+from breakscan.runtime.explain.compiled import Kernel, KernelKind
+from breakscan.runtime.explain.explanation import Explanation
+
+_MOST_NAMED = 3
+_LONG = 2.0
+"""Seconds of compiling from which on it is worth a word."""
+_SLOW_GUARDS = 0.02
+"""The part of a call's time from which on checking guards is worth a word."""
+_OUTCOMES = {"hit": ("hit",), "miss": ("miss", "misses"), "bypass": ("bypass", "bypasses")}
+_KINDS = {
+    KernelKind.TRITON: ("generated", "generated"),
+    KernelKind.CPP: ("generated", "generated"),
+    KernelKind.OTHER: ("generated", "generated"),
+    KernelKind.EXTERN: ("of a library", "of libraries"),
+    KernelKind.FALLBACK: ("that Inductor leaves to eager operators", "that Inductor leaves to eager operators"),
+}
+
+
+def made_lines(explanation: Explanation) -> Iterator[tuple[str, str]]:
+    """A label and a sentence for each topic that the run has something on."""
+    for label, tell in _TOPICS:
+        sentence = tell(explanation)
+        if sentence:
+            yield label, sentence
+
+
+def _compile_time(explanation: Explanation) -> str | None:
+    compiles = [c for c in explanation.compiles if c.seconds >= 0.005]
+    if not compiles or explanation.compile_seconds < _LONG:
+        return None
+    phases = _longest((name, seconds) for compile_ in compiles for name, seconds in compile_.phases.items())
+    functions = _longest((part_words(c), c.seconds + c.backward_seconds) for c in compiles)
+    parts = [counted(len(explanation.compiles), "compilation")]
+    # A single one is the whole time, which stands above.
+    parts += [f"phases, which overlap: {', '.join(phases)}"] if len(phases) > 1 else []
+    parts += [f"longest: {', '.join(functions)}"] if functions else []
+    return "; ".join(parts)
+
+
+def _longest(spent: Iterable[tuple[str, float]]) -> list[str]:
+    """The names on which most time was spent, with the seconds."""
+    total: dict[str, float] = {}
+    for name, seconds in spent:
+        total[name] = total.get(name, 0.0) + seconds
+    longest = sorted(total.items(), key=lambda pair: -pair[1])[:_MOST_NAMED]
+    return [f"{name} {seconds_in_words(seconds)}" for name, seconds in longest if seconds >= 0.05]
+
+
+def _guards(explanation: Explanation) -> str | None:
+    """Only where checking them costs a visible part of the calls."""
+    calls = [call.seconds / call.calls for call in explanation.calls if call.calls]
+    # torch measures it once, as it compiles: what takes longer than any call was disturbed.
+    measured = [((c.guard_microseconds or 0.0) / 1e6, c) for c in explanation.compiles]
+    plausible = [pair for pair in measured if calls and pair[0] <= max(calls)]
+    spent, heavy = max(plausible, key=lambda pair: pair[0], default=(0.0, None))
+    if heavy is None or not spent or spent < _SLOW_GUARDS * min(calls):
+        return None
+    count = heavy.guard_count or len(heavy.guards)
+    return f"{heavy.function} checks {counted(count, 'guard')} at each call, {duration(spent)} as torch measured it"
+
+
+def _caches(explanation: Explanation) -> str | None:
+    uses = [use for compile_ in explanation.compiles for use in compile_.caches]
+    parts = []
+    for cache in dict.fromkeys(use.cache for use in uses):
+        outcomes = Counter(use.outcome for use in uses if use.cache == cache)
+        words = ", ".join(
+            counted(count, *_OUTCOMES.get(outcome, (outcome,))) for outcome, count in outcomes.most_common()
+        )
+        parts.append(f"{cache} {words}")
+    reasons = list(dict.fromkeys(use.reason for use in uses if use.outcome == "bypass" and use.reason))
+    if reasons:
+        parts.append(f"bypassed because {listed(reasons, 'reason', 2)}")
+    return "; ".join(parts) or None
+
+
+def _kernels(explanation: Explanation) -> str | None:
+    made = [kernel for _, _, kernel in kernels_of(explanation.graphs)]
+    if not made:
+        return None
+    counts = Counter(_KINDS[kernel.kind] for kernel in made)
+    fallbacks = [_with_lines(kernel) for kernel in made if kernel.kind is KernelKind.FALLBACK]
+    # What is left to eager operators comes last: their names stand behind it.
+    left = _KINDS[KernelKind.FALLBACK]
+    words = [f"{n} {kind[n > 1]}" for kind, n in sorted(counts.items(), key=lambda item: item[0] == left)]
+    named = f" ({listed(fallbacks, 'kernel')})" if fallbacks else ""
+    return f"{', '.join(words)}{named}"
+
+
+def _cudagraphs(explanation: Explanation) -> str | None:
+    said = []
+    for skip in explanation.cudagraph_skips:
+        where = f" ({place(skip.site)})" if skip.site else ""
+        said.append(f"{skip.count}× not used: {skip.reason.strip().rstrip('.')}{where}")
+    return "; ".join(said) or None
+
+
+def _specialisations(explanation: Explanation) -> str | None:
+    """A line at a time: all the sizes that it holds fixed are mended by one change.  What was compiled again over such
+    a size is told with the recompiles."""
+    told = {recompile.subject for recompile in explanation.recompiles}
+    at_line: dict[str, list[str]] = {}
+    for s in explanation.specialisations:
+        if not told.isdisjoint(s.sources):
+            continue
+        where = f" at {place(s.site)}" if s.site else ""
+        at_line.setdefault(where, []).append(f"{', '.join(s.sources) or 'a size'} became constant ({s.value})")
+    said = [f"{sizes[0]}{_as_did(len(set(sizes)) - 1)}{where}" for where, sizes in at_line.items()]
+    return f"{'; '.join(said[:_MOST_NAMED])}{_and_more(len(said) - _MOST_NAMED)}" if said else None
+
+
+def _as_did(others: int) -> str:
+    return f", and so did {counted(others, 'other size')}" if others else ""
+
+
+def _and_more(lines: int) -> str:
+    return f"; and at {counted(lines, 'more line')}" if lines > 0 else ""
+
+
+def _ddp(explanation: Explanation) -> str | None:
+    split = [graph for graph in explanation.graphs if graph.split_by_ddp]
+    said = [
+        f"the graph of {graph.function or 'a function'} runs as {len(graph.split_by_ddp)} ({_plus(graph.split_by_ddp)} "
+        "operations), so that gradients travel while others are computed"
+        for graph in split
+    ]
+    return "; ".join(said) or None
+
+
+def _autograd(explanation: Explanation) -> str | None:
+    if not explanation.autograd:
+        return None
+    words = f"{counted(len(explanation.autograd), 'backward pass', 'backward passes')} captured"
+    reasons = list(dict.fromkeys(reason for capture in explanation.autograd for reason in capture.reasons))
+    return f"{words}; again because {listed(reasons, 'reason', 2)}" if reasons else words
+
+
+_TOPICS: tuple[tuple[str, Callable[[Explanation], str | None]], ...] = (
+    ("Compile time", _compile_time),
+    ("Caches", _caches),
+    ("Kernels", _kernels),
+    ("CUDA graphs", _cudagraphs),
+    ("Guards", _guards),
+    ("Specialised", _specialisations),
+    ("DDP buckets", _ddp),
+    ("Compiled autograd", _autograd),
+)
+
+
+def _with_lines(kernel: Kernel) -> str:
+    name = ", ".join(kernel.operators) or kernel.name
+    return f"{name} at {place(kernel.lines[0])}" if kernel.lines else name
+
+
+def _plus(parts: Sequence[int]) -> str:
+    return " + ".join(map(str, parts))

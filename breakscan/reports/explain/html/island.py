@@ -1,0 +1,171 @@
+"""The data of an HTML report: the explanation as plain lists and dictionaries, the sentences that the terminal report
+says of it, and the source text.
+
+Keys are the field names of the explanation's dataclasses.  What there is much of is kept short: a ``Site`` is
+``[path, line, column, end_line, end_column]``, a ``Caller`` ``[path, line, function, origin]``, a ``RunTotals``
+``[graph, at, seconds]``, a ``GuardLine`` ``[kind, text, site]``; paths are numbers into ``paths``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from typing import Any
+
+from breakscan import __version__
+from breakscan.findings import Site
+from breakscan.reports.explain.diagnostics import by_cause
+from breakscan.reports.explain.html.sources import SourceStore
+from breakscan.reports.explain.price_words import ceiling_sentence
+from breakscan.reports.explain.words import (
+    frame_status,
+    headline,
+    outcome_line,
+    recompile_sentence,
+    useful_hints,
+    verdict_sentence,
+    why_nothing_compiled,
+)
+from breakscan.reports.shared.site_words import short_path
+from breakscan.rulebook.document import Rule
+from breakscan.runtime.explain.compiled import CompiledFrame, Generated, Graph, GuardLine, RunTotals
+from breakscan.runtime.explain.explanation import BreakSite, Caller, Explanation, Recompile, UncompiledFrame
+
+MOST_CODE = 4_000_000
+"""Characters of generated code in all of a report."""
+MOST_GUARDS = 2_000_000
+"""Characters of guards in all of a report."""
+LONGEST = 20_000
+"""Characters of one text that is not code."""
+_DIGITS = 7
+"""Decimal places of seconds: a tenth of a microsecond."""
+
+
+def island(explanation: Explanation) -> dict[str, Any]:
+    """All that the page shows, as objects that JSON can hold."""
+    plain = _Plain()
+    told = {
+        "breaks": [_break(plain, site) for site in explanation.breaks],
+        "frames": [_frame(plain, frame) for frame in explanation.frames],
+        "recompiles": [plain.marked(recompile) for recompile in explanation.recompiles],
+        "causes": _causes(explanation.recompiles),
+        "graphs": plain(_with_room_for_code(explanation.graphs)),
+        "compiles": plain(_with_room_for_guards(explanation.compiles)),
+    }
+    rest = [field.name for field in fields(explanation) if field.name not in (*told, "traced")]
+    told |= {name: plain(getattr(explanation, name)) for name in rest}
+    numbers = plain.sources.numbers
+    told["traced"] = {numbers[path]: list(lines) for path, lines in explanation.traced.items() if path in numbers}
+    return {
+        "breakscan": __version__,
+        "title": f"{_program(explanation.argv)} · breakscan explain",
+        "outcome": outcome_line(explanation),
+        "headline": headline(explanation) if explanation.graphs else why_nothing_compiled(explanation),
+        "ceiling": ceiling_sentence(explanation),
+        "explanation": told,
+        "rules": {rule.id: _rule(rule) for rule in _rules(explanation)},
+        "paths": list(numbers),
+        "short": [short_path(path) for path in numbers],
+        "sources": plain.sources.segments(),
+    }
+
+
+class _Plain:
+    """Turns the explanation's objects into what JSON can hold."""
+
+    def __init__(self) -> None:
+        self.sources = SourceStore()
+
+    def __call__(self, value: Any, marked: bool = False) -> Any:
+        if isinstance(value, Site):
+            number = self.sources.number(value.path, value.line, value.end_line, marked)
+            return [number, value.line, value.column, value.end_line, value.end_column]
+        if isinstance(value, Caller):
+            number = self.sources.number(value.path, value.line, value.line)
+            return [number, value.line, value.function, value.origin.value]
+        if isinstance(value, Rule):
+            return value.id
+        if isinstance(value, Enum):
+            return value.value
+        if isinstance(value, RunTotals | GuardLine):
+            return [self(getattr(value, field.name)) for field in fields(value)]
+        if is_dataclass(value):
+            told = {field.name: self(getattr(value, field.name)) for field in fields(value)}
+            return told | {"code": value.code} if isinstance(value, Generated) else told
+        if isinstance(value, Mapping):
+            return {str(key): self(item) for key, item in value.items()}
+        if isinstance(value, float):
+            return round(value, _DIGITS) if math.isfinite(value) else None
+        if isinstance(value, str):
+            return value if len(value) <= LONGEST else f"{value[:LONGEST]}…"
+        if isinstance(value, Sequence):
+            return [self(item) for item in value]
+        return value
+
+    def marked(self, value: BreakSite | UncompiledFrame | Recompile) -> Any:
+        """As a call; the file that it is in is one to show whole."""
+        return self(value) | {"site": self(value.site, marked=True)}
+
+
+def _break(plain: _Plain, site: BreakSite) -> dict[str, Any]:
+    told: dict[str, Any] = plain.marked(site)
+    return told | {"hints": useful_hints(site.hints), "so": verdict_sentence(site)}
+
+
+def _frame(plain: _Plain, frame: UncompiledFrame) -> dict[str, Any]:
+    told: dict[str, Any] = plain.marked(frame)
+    return told | {"label": frame_status(frame)}
+
+
+def _causes(recompiles: Sequence[Recompile]) -> dict[int, str]:
+    """What changed, in words, by the number of the cause."""
+    return {group[0].cause: recompile_sentence(group) for group in by_cause(recompiles)}
+
+
+def _with_room_for_code(graphs: Iterable[Graph]) -> list[Graph]:
+    """The graphs, without the generated code for which there is no room."""
+    room = MOST_CODE
+
+    def kept(generated: Generated) -> Generated:
+        nonlocal room
+        length = len(generated.code or "")
+        if length > room:
+            return replace(generated, code=None)
+        room -= length
+        return generated
+
+    return [replace(graph, generated=tuple(kept(generated) for generated in graph.generated)) for graph in graphs]
+
+
+def _with_room_for_guards(compiles: Iterable[CompiledFrame]) -> list[CompiledFrame]:
+    """The compilations, without the guards for which there is no room; their number stays."""
+    room = MOST_GUARDS
+    shown = []
+    for frame in compiles:
+        guards = []
+        for guard in frame.guards:
+            room -= len(guard.kind) + len(guard.text)
+            if room < 0:
+                break
+            guards.append(guard)
+        count = frame.guard_count if frame.guard_count is not None else len(frame.guards) or None
+        shown.append(replace(frame, guards=guards, guard_count=count))
+    return shown
+
+
+def _program(argv: Sequence[str]) -> str:
+    if not argv:
+        return "this process"
+    return " ".join(argv[:2]) if argv[0] in ("-m", "-c") else argv[0]
+
+
+def _rules(explanation: Explanation) -> list[Rule]:
+    things = (explanation.breaks, explanation.frames, explanation.recompiles)
+    found = [thing.rule for kind in things for thing in kind]
+    return list({rule.id: rule for rule in found if rule}.values())
+
+
+def _rule(rule: Rule) -> dict[str, str]:
+    return {"name": rule.name, "summary": rule.summary, "why": rule.why}

@@ -1,0 +1,74 @@
+"""The HTML report of ``explain``: one file that needs nothing else, for any browser, with or without scripts.
+
+What the program is made of may be hostile: text reaches the page escaped or as JSON, the scripts build the page from
+text nodes, and the page's own policy lets run no script but the one whose digest it names.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib import resources
+from string import Template
+from typing import Any, TextIO
+
+from breakscan.reports.explain.html.island import island
+from breakscan.reports.explain.html.without_scripts import escaped, static_report
+from breakscan.runtime.explain.explanation import Explanation
+
+_SCRIPTS = (
+    "dom",
+    "words",
+    "model",
+    "code",
+    "table",
+    "details",
+    "breaks",
+    "frames",
+    "recompiles",
+    "source",
+    "timeline_rows",
+    "timeline",
+    "graphs",
+    "guards",
+    "compiling",
+    "ranks",
+    "app",
+)
+"""In the order in which they run: names defined at the top of one are known to those behind it."""
+
+
+def write_html(explanation: Explanation, stream: TextIO) -> None:
+    """Writes the report, ASCII only, with line ends as the stream has them."""
+    data = island(explanation)
+    style = _part("style.css")
+    script = "\n".join(_part(f"script/{name}.js") for name in _SCRIPTS)
+    stream.write(
+        Template(_part("page.html")).substitute(
+            policy=f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; "
+            "base-uri 'none'; form-action 'none'",
+            title=escaped(data["title"]),
+            style=style,
+            script=script,
+            outcome=escaped(data["outcome"]),
+            headline=escaped(data["headline"]),
+            static=static_report(explanation),
+            data=_json_for_html(data),
+        )
+    )
+
+
+def _part(name: str) -> str:
+    return (resources.files(__package__) / name).read_text(encoding="ascii")
+
+
+def _digest(text: str) -> str:
+    """How a policy names the inline script or style sheet of this text."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _json_for_html(data: dict[str, Any]) -> str:
+    """JSON that cannot end the script element that it stands in."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,0 +1,112 @@
+"""The JSON of ``explain``, as ``breakscan/schemas/explain.schema.json`` describes it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, Any, TextIO
+
+from breakscan import __version__
+from breakscan.rulebook.document import Rule
+from breakscan.runtime.explain.compiled import Calls, Generated
+from breakscan.runtime.explain.explanation import Explanation
+
+if TYPE_CHECKING:
+    from breakscan.agreement import Agreement
+
+SCHEMA = 2
+
+_DIGITS = 7
+"""Behind the point, of times in seconds: a tenth of a microsecond is less than any clock here tells."""
+_TOLD_ABOVE = {
+    "argv", "status", "seconds", "processes", "trace", "torch", "python", "devices", "torch_imported", "disabled_by",
+    "entries", "compile_seconds",
+}  # fmt: skip
+
+
+def write_explain_json(explanation: Explanation, stream: TextIO, agreement: Agreement | None = None) -> None:
+    """Writes the explanation as one JSON object, ASCII only, and a line end.
+
+    Each entry of a list stands on a line of its own: a long run gives thousands, and so they can be searched and
+    compared by line.
+    """
+    made = explain_object(explanation)
+    if agreement is not None:
+        from breakscan.reports.explain.agreement_json import agreement_object
+
+        made["agreement"] = agreement_object(agreement)
+    for number, (key, value) in enumerate(made.items()):
+        stream.write(",\n" if number else "{\n")
+        stream.write(f'  "{key}": ')
+        if isinstance(value, list) and value:
+            stream.write("[\n    " + ",\n    ".join(map(json.dumps, value)) + "\n  ]")
+        else:
+            stream.write(json.dumps(value))
+    stream.write("\n}\n")
+
+
+def explain_object(explanation: Explanation) -> dict[str, Any]:
+    """The explanation as plain dictionaries and lists, but for the text of generated code: see
+    :attr:`~breakscan.runtime.explain.compiled.Generated.path`."""
+    return {
+        "schema": SCHEMA,
+        "tool": {"name": "breakscan", "version": __version__},
+        "environment": {
+            "torch": explanation.torch or None,
+            "python": explanation.python or None,
+            "device": explanation.device,
+            "devices": list(explanation.devices),
+            "torch_imported": explanation.torch_imported,
+            "disabled_by": explanation.disabled_by,
+        },
+        "script": {
+            "argv": list(explanation.argv),
+            "exit_status": explanation.status,
+            "seconds": _plain(explanation.seconds),
+            "processes": explanation.processes,
+            "trace": explanation.trace,
+        },
+        "summary": {
+            "break_sites": len(explanation.breaks),
+            "break_events": explanation.break_events,
+            "eager_frames": explanation.eager_frames,
+            "graphs": len(explanation.graphs),
+            "entries": explanation.entries,
+            "ops": explanation.ops,
+            "recompiles": len(explanation.recompiles),
+            "causes": explanation.causes,
+            "compile_seconds": round(explanation.compile_seconds, 3),
+        },
+        **{name: value for name, value in _plain(explanation).items() if name not in _TOLD_ABOVE},
+    }
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it: keys are the names of fields, a rule is its id."""
+    kind: Any = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
+        return value
+    if kind is float:
+        return round(value, _DIGITS) if math.isfinite(value) else None
+    if kind is tuple or kind is list:
+        return [_plain(item) for item in value]
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Rule):
+        return value.id
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    made = {name: _plain(getattr(value, name)) for name in _names(kind)}
+    if kind is Calls:
+        made["outside_seconds"] = _plain(value.outside_seconds)
+    return made
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    # The text of generated code comes to hundreds of kilobytes a graph.
+    return tuple(field.name for field in fields(kind) if (kind, field.name) != (Generated, "code"))

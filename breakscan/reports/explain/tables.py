@@ -1,0 +1,245 @@
+"""What ``--show`` lists of what was compiled: a table, or a list by line, for each of its words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from breakscan.findings import Site
+from breakscan.reports.explain.price_words import duration
+from breakscan.reports.explain.words import seconds_in_words
+from breakscan.reports.shared.code_frame import INDENT
+from breakscan.reports.shared.markdown_text import clipped
+from breakscan.reports.shared.site_words import short_path
+from breakscan.reports.shared.wording import counted
+from breakscan.runtime.explain.compiled import CompiledFrame, Generated, Graph, GuardLine, Kernel
+from breakscan.runtime.explain.explanation import Explanation
+
+MOST_LINES = 20
+"""Of a compiled function, the lines that ask for guards."""
+MOST_GUARDS = 5
+"""Of such a line."""
+
+LEAST_PHASE = 0.05
+"""Of the time that a compilation took."""
+LONGEST_NOTE = 120
+"""Characters of why a compilation failed: the report tells all of it elsewhere."""
+
+Row = tuple[str, ...]
+
+
+def graph_table(explanation: Explanation) -> RenderableType | None:
+    """Each graph: what it is of, how big, how often it ran and how long that took, how it ended."""
+    rows = []
+    for graph in explanation.graphs:
+        each = graph.seconds / graph.runs if graph.runs and graph.seconds is not None else None
+        rows.append(
+            (
+                graph.compile_id,
+                graph.function or "",
+                str(graph.ops),
+                "" if graph.runs is None else str(graph.runs),
+                "" if each is None else duration(each),
+                "" if graph.compile_seconds is None else duration(graph.compile_seconds),
+                place(graph.ended_by) if graph.ended_by else "",
+            )
+        )
+    columns = ("graph", "function", ">ops", ">runs", ">a run", ">compiled in", "ended by a break at")
+    return _table("Graphs", columns, rows)
+
+
+def kernel_table(explanation: Explanation) -> RenderableType | None:
+    """Each kernel, with its graph, its operators and lines."""
+    rows = [
+        (
+            graph.compile_id,
+            generated.phase,
+            kernel.name,
+            kernel.kind.value,
+            str(kernel.calls),
+            ", ".join(kernel.operators),
+            _places(kernel.lines),
+        )
+        for graph, generated, kernel in kernels_of(explanation.graphs)
+    ]
+    return _table("Kernels", ("graph", "phase", "kernel", "kind", ">calls", "operators", "lines"), rows)
+
+
+def autograd_table(explanation: Explanation) -> RenderableType | None:
+    """What each forward graph keeps in memory until its backward runs."""
+    rows = [
+        (
+            graph.compile_id,
+            graph.function or "",
+            made.phase,
+            str(made.ops),
+            "" if made.bytes_moved is None else _bytes(made.bytes_moved),
+            ", ".join(made.saved),
+        )
+        for graph in explanation.graphs
+        for made in graph.generated
+        if made.ops is not None
+    ]
+    columns = ("graph", "function", "phase", ">ops", ">moves", "saved for backward")
+    return _table("Forward and backward", columns, rows)
+
+
+def guard_list(explanation: Explanation) -> RenderableType | None:
+    """The guards of each compiled function by the line that asks for them, the lines with most guards first; of a
+    function that was compiled again, those that the version before has not.  What no line asks for, such as the grad
+    mode, is told once."""
+    parts: list[RenderableType] = []
+    of_no_line: set[str] = set()
+    before: dict[tuple[Site, bool], tuple[str, set[str]]] = {}
+    is_cut = False
+    for compile_ in explanation.compiles:
+        guards = {guard.text: guard for guard in compile_.guards if guard.text}
+        if not guards:
+            continue
+        which = (compile_.site, compile_.rest_only)
+        id_, known = before.get(which, ("", set()))
+        before[which] = (compile_.compile_id, set(guards))
+        groups = _by_line(guard for text, guard in guards.items() if text not in known | of_no_line)
+        of_no_line |= {text for text, guard in guards.items() if guard.site is None}
+        is_cut = is_cut or len(groups) > MOST_LINES or any(len(group) > MOST_GUARDS for group in groups)
+        parts.append(_guards_of(compile_, groups, id_))
+    if not parts:
+        return None
+    if is_cut:
+        parts.append(Text("\n--format html and --format json tell all guards.", "dim"))
+    return Group(_heading("Guards"), *parts)
+
+
+def _guards_of(compile_: CompiledFrame, groups: Sequence[Sequence[GuardLine]], before: str) -> RenderableType:
+    checked = counted(compile_.guard_count or len(compile_.guards), "guard")
+    took = compile_.guard_microseconds
+    head = Text(f"\n{compile_.compile_id}  {part_words(compile_)}", "bold")
+    head.append(f"  {checked}{'' if took is None else f', {duration(took / 1e6)} to check'}", "not bold")
+    if before:
+        new = sum(map(len, groups))
+        head.append(f"; {counted(new, 'guard') if new else 'none'} that {before} has not", "not bold")
+    lines: list[RenderableType] = [head]
+    for group in groups[:MOST_LINES]:
+        site = group[0].site
+        lines.append(_indented(place(site) if site else "asked for by no line", 1))
+        lines += [_indented(guard.text, 2, "dim") for guard in group[:MOST_GUARDS]]
+        if rest := len(group) - MOST_GUARDS:
+            lines += [_indented(f"and {rest} more", 2, "dim")] if rest > 0 else []
+    if rest := sum(map(len, groups[MOST_LINES:])):
+        lines.append(_indented(f"and {rest} more at {counted(len(groups) - MOST_LINES, 'other line')}", 1))
+    return Group(*lines)
+
+
+def _by_line(guards: Iterable[GuardLine]) -> list[list[GuardLine]]:
+    groups: dict[tuple[str, int] | None, list[GuardLine]] = {}
+    for guard in guards:
+        groups.setdefault((guard.site.path, guard.site.line) if guard.site else None, []).append(guard)
+    return sorted(groups.values(), key=lambda group: (group[0].site is None, -len(group)))
+
+
+def _indented(text: str, depth: int, style: str = "") -> Padding:
+    return Padding(Text(text, style, overflow="fold"), (0, 0, 0, depth * len(INDENT)), expand=False)
+
+
+def compile_table(explanation: Explanation) -> RenderableType | None:
+    """Each compilation, with its phases, caches and restarts."""
+    rows = []
+    for compile_ in explanation.compiles:
+        # Line ends are blanks by now, and indented lines follow the first.
+        notes = [f"failed: {clipped(compile_.failed.partition('  ')[0], LONGEST_NOTE)}"] if compile_.failed else []
+        notes += [f"started over: {reason}" for reason in compile_.restarts]
+        rows.append(
+            (
+                compile_.compile_id,
+                part_words(compile_),
+                seconds_in_words(compile_.at),
+                duration(compile_.seconds),
+                duration(compile_.backward_seconds) if compile_.backward_seconds else "",
+                _phases(compile_),
+                ", ".join(f"{use.cache} {use.outcome}" for use in compile_.caches),
+                "; ".join(notes),
+            )
+        )
+    columns = ("compile", "function", ">at", ">took", ">backward", "phases", "caches", "notes")
+    return _table("Compilations", columns, rows)
+
+
+def _phases(compile_: CompiledFrame) -> str:
+    """The longest first; not those that no one would look at."""
+    least = LEAST_PHASE * compile_.seconds
+    longest = sorted(((seconds, name) for name, seconds in compile_.phases.items() if seconds >= least), reverse=True)
+    return ", ".join(f"{name} {duration(seconds)}" for seconds, name in longest)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a word of ``--show`` stands for: whether a run has any of it, and what to print then."""
+
+    is_there: Callable[[Explanation], bool]
+    makers: Sequence[Callable[[Explanation], RenderableType | None]]
+
+
+LISTINGS: dict[str, Listing] = {
+    "graphs": Listing(lambda e: bool(e.graphs), (graph_table,)),
+    "kernels": Listing(lambda e: any(graph.generated for graph in e.graphs), (kernel_table, autograd_table)),
+    "guards": Listing(lambda e: any(compile_.guards for compile_ in e.compiles), (guard_list,)),
+    "compiles": Listing(lambda e: bool(e.compiles), (compile_table,)),
+}
+"""By the word that asks for them."""
+
+
+def kernels_of(graphs: Iterable[Graph]) -> Iterator[tuple[Graph, Generated, Kernel]]:
+    """Every kernel with what it is of."""
+    for graph in graphs:
+        for generated in graph.generated:
+            for kernel in generated.kernels:
+                yield graph, generated, kernel
+
+
+def part_words(compile_: CompiledFrame) -> str:
+    """The function that was compiled, or which part of it."""
+    return f"the rest of {compile_.function}" if compile_.rest_only else compile_.function
+
+
+def place(site: Site) -> str:
+    """``model.py:41``."""
+    return f"{short_path(site.path)}:{site.line}"
+
+
+def _places(sites: Iterable[Site]) -> str:
+    """``model.py:41, 44; layers.py:7``."""
+    lines: dict[str, dict[int, None]] = {}
+    for site in sites:
+        lines.setdefault(short_path(site.path), {})[site.line] = None
+    return "; ".join(f"{path}:{', '.join(map(str, found))}" for path, found in lines.items())
+
+
+def _heading(title: str) -> Text:
+    return Text(f"\n{title}", "bold underline")
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[Row]) -> RenderableType | None:
+    """A column that begins with ``>`` holds numbers; one that no row fills is left out."""
+    if not rows:
+        return None
+    filled = [n for n in range(len(columns)) if any(row[n] for row in rows)]
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    for column in (columns[n] for n in filled):
+        name = column.removeprefix(">")
+        table.add_column(Text(name), justify="right" if name != column else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(row[n]) for n in filled))
+    return Group(_heading(title), table)
+
+
+def _bytes(number: int) -> str:
+    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if number >= size:
+            return f"{number / size:.1f} {unit}"
+    return f"{number} B"

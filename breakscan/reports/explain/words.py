@@ -1,0 +1,199 @@
+"""What the terminal report of ``explain`` says in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from breakscan.findings import Finding, Verdict
+from breakscan.reports.shared.wording import INSIDE, counted
+from breakscan.runtime.exit_status import signal_name
+from breakscan.runtime.explain.explanation import BreakSite, Explanation, FrameStatus, Recompile, UncompiledFrame
+
+_MOST_VALUES = 5
+
+_BOILERPLATE = (
+    "This graph break is fundamental",
+    "This graph break may have been caused by an earlier",
+    "It may be possible to write Dynamo tracing rules",
+    "This is likely to be a Dynamo bug",
+    "This graph break may be difficult to debug",
+    "Please report an issue to PyTorch",
+    "File an issue to PyTorch",
+    "If it is a Python builtin, please file an issue",
+)
+"""Hints of Dynamo's that are about Dynamo: nothing that a user can do about the code at hand."""
+
+_GIVES_UP_BY_ITSELF = ("Unsupported context manager",)
+_FOLLOWED_BY = {
+    "graph break in loop": "the break is inside a loop",
+    "Graph break under GenericContextWrappingVariable": "the break is inside a with block that must not be left",
+}
+
+
+def outcome_line(explanation: Explanation) -> str:
+    """``train.py finished with exit status 0 · 212 s, 38 s of it compiling · torch 2.13.0, 1 × H200``."""
+    parts = [_run(explanation), _time_spent(explanation)]
+    if explanation.torch:
+        parts.append(", ".join(filter(None, [f"torch {explanation.torch}", explanation.device])))
+    return " · ".join(filter(None, parts))
+
+
+def _run(explanation: Explanation) -> str:
+    """``train.py finished with exit status 0``, ``3 ranks, torch trace of logs``."""
+    argv = explanation.argv
+    if explanation.trace is not None:
+        parts = [counted(len(explanation.ranks.ranks), "rank")] if explanation.ranks else []
+        return ", ".join([*parts, f"torch trace of {explanation.trace}"])
+    if not argv:
+        return "In this process"
+    program = f"-m {argv[1]}" if argv[0] == "-m" else argv[0]
+    return f"{program} {ending(explanation.status)}"
+
+
+def _time_spent(explanation: Explanation) -> str:
+    compiling = seconds_in_words(explanation.compile_seconds) if explanation.compile_seconds else ""
+    if explanation.seconds is None:
+        return f"{compiling} compiling" if compiling else ""
+    return seconds_in_words(explanation.seconds) + (f", {compiling} of it compiling" if compiling else "")
+
+
+def ending(status: int | None) -> str:
+    if status is None:
+        return "ended in a way that is not known"
+    if status >= 0:
+        return f"finished with exit status {status}"
+    name = signal_name(-status)
+    return "was interrupted (SIGINT)" if name == "SIGINT" else f"was ended by {name}"
+
+
+def seconds_in_words(seconds: float) -> str:
+    """``41 ms``, ``3.2 s``, ``90 s``, ``25 min``, ``3.4 h``."""
+    if seconds < 0.1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 600:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def headline(explanation: Explanation) -> str:
+    """What it comes to, in one line."""
+    graphs, ops = len(explanation.graphs), explanation.ops
+    made = f"{counted(graphs, 'graph')} of {counted(ops, 'operation')}"
+    said = []
+    if explanation.breaks:
+        sites, events = len(explanation.breaks), explanation.break_events
+        times = "once" if events == 1 else f"{events} times"
+        breaks = f"{counted(sites, 'site breaks', 'sites break')} the graph {times}: {made}"
+        said.append(f"{breaks} instead of {explanation.entries}" if graphs > explanation.entries > 0 else breaks)
+    if explanation.eager_frames:
+        said.append(f"{counted(explanation.eager_frames, 'function runs', 'functions run')} eager")
+    if raised := sum(frame.status is FrameStatus.RAISED for frame in explanation.frames):
+        said.append(f"{counted(raised, 'function fails', 'functions fail')} to compile")
+    if explanation.recompiles:
+        recompiles = counted(len(explanation.recompiles), "recompile")
+        said.append(f"{recompiles} from {counted(explanation.causes, 'cause')}")
+    if not said:
+        return f"No graph breaks and no recompiles: {made}."
+    if not explanation.breaks:
+        said.insert(0, f"No graph breaks: {made}")
+    return ".  ".join(said) + "."
+
+
+def why_nothing_compiled(explanation: Explanation) -> str:
+    """Why a run has no graph at all, and what to do about it."""
+    if not explanation.argv and explanation.trace is None and not (explanation.frames or explanation.breaks):
+        return (
+            "Nothing was compiled while this was recorded: nothing compiled was called, or it had been compiled "
+            "before. torch._dynamo.reset() makes it compile again."
+        )
+    if not explanation.torch_imported:
+        return "Nothing was compiled: the program did not import torch."
+    if explanation.disabled_by:
+        return f"Nothing was compiled: {explanation.disabled_by} is set, which switches torch.compile off."
+    if explanation.trace is not None and not explanation.frames:
+        return "Nothing was compiled in what the trace holds."
+    if not explanation.targets and not explanation.frames:
+        if explanation.status:
+            return "Nothing was compiled: the program ended before it called torch.compile."
+        return (
+            "Nothing was compiled: the program never called torch.compile. Compile what costs most, such as the model."
+        )
+    if any(frame.status is FrameStatus.RAISED for frame in explanation.frames):
+        return "Nothing was compiled: torch.compile raised, as told below."
+    if explanation.frames or explanation.breaks:
+        return "Nothing was compiled, not one graph: what torch.compile was given runs as plain Python, as told below."
+    uncalled = [target for target in explanation.targets if not target.attempted]
+    where = next((f" ({t.name}, {t.caller.path}:{t.caller.line})" for t in uncalled if t.caller), "")
+    return f"Nothing was compiled: what torch.compile returned{where} was never called. Call it, not the original."
+
+
+def verdict_sentence(site: BreakSite) -> str | None:
+    """What the break does beyond splitting the graph, or None."""
+    if site.verdict is Verdict.RAISES:
+        return (
+            "torch.compile raises here: with fullgraph=True, nothing may break the graph. "
+            "breakscan explain --keep-going shows what else does."
+        )
+    if site.verdict is not Verdict.EAGER:
+        return None
+    reason = _FOLLOWED_BY.get(site.consequence or "")
+    if reason is None and site.place in INSIDE and site.gb_type not in _GIVES_UP_BY_ITSELF:
+        reason = f"the break is inside {INSIDE[site.place]}"
+    functions = listed(site.given_up, "function")
+    verb = "runs" if len(site.given_up) == 1 else "run"
+    functions = functions[0].upper() + functions[1:] if functions.startswith("the rest") else functions
+    return f"{functions} {verb} as plain Python, without a graph{f': {reason}' if reason else ''}."
+
+
+def frame_status(frame: UncompiledFrame) -> str:
+    """What became of the function, as a label."""
+    if frame.status is FrameStatus.RAISED:
+        return "fails to compile"
+    if frame.status is FrameStatus.PASSED_OVER:
+        return "nothing to compile"
+    return "runs eager"
+
+
+def recompile_sentence(group: Sequence[Recompile]) -> str:
+    """What changed: ``x.shape[0] was 32, then 31``."""
+    first = group[0]
+    values = [first.old, *(r.new for r in group if (r.subject, r.function) == (first.subject, first.function))]
+    known = [value for value in dict.fromkeys(values) if value is not None]
+    if not first.subject:
+        return first.guard
+    if first.guard == f"{first.subject} is unchanged":
+        return f"{first.subject} changed"
+    if first.guard == f"{first.subject} is still in memory":
+        return f"{first.subject} was freed, and with it the version that was compiled for it"
+    if first.guard == f"{first.subject} is the same object":
+        return f"{first.subject} is another object than before{f' ({first.new})' if first.new else ''}"
+    if first.old is None or len(known) < 2:
+        now = f", and is {known[0]} now" if known and first.old is None else ""
+        return f"a compiled version asks that {first.guard}{now}"
+    shown = known[1:_MOST_VALUES]
+    rest = " and so on" if len(known) > _MOST_VALUES else ""
+    if first.old.startswith("within "):
+        return f"{first.old.removeprefix('within ')} held, then {first.subject} was {', '.join(shown)}{rest}"
+    return f"{first.subject} was {known[0]}, then {', '.join(shown)}{rest}"
+
+
+def hidden_sentence(behind: Sequence[Finding]) -> str:
+    """``Behind it, breakscan check sees 3 more (lines 41, 44 and 52).``"""
+    lines = [str(line) for line in sorted({finding.site.line for finding in behind})]
+    where = f"{'line' if len(lines) == 1 else 'lines'} {listed(lines, 'line', 6)}"
+    more = f"{len(behind)} more" if len(behind) > 1 else f"one more, {behind[0].rule} {behind[0].name}"
+    return f"Behind it, breakscan check sees {more} ({where})."
+
+
+def useful_hints(site_hints: Sequence[str]) -> list[str]:
+    """Dynamo's hints that speak of the user's code."""
+    return [hint for hint in site_hints if not hint.startswith(_BOILERPLATE)]
+
+
+def listed(words: Sequence[str], noun: str, most: int = 3) -> str:
+    """``a, b and c``; ``a, b and 4 more functions``."""
+    words = list(dict.fromkeys(words))
+    if len(words) > most:
+        rest = len(words) - most + 1
+        return f"{', '.join(words[: most - 1])} and {rest} more {noun}s"
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""

@@ -1,0 +1,47 @@
+"""The diff of ``fix``: what ``git apply`` and ``patch -p1`` take."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import TextIO
+
+from rich.text import Text
+
+from breakscan.repair.result import FileRepair
+from breakscan.reports.shared.console import report_console
+from breakscan.source.writing import encoded, text_of
+
+NO_LINE_END = "\\ No newline at end of file\n"
+STYLES = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red"}
+
+
+def diff_lines(repair: FileRepair) -> Iterator[str]:
+    """The lines of the unified diff of one file, with the ends that they have in it."""
+    if not repair.changed:
+        return
+    name = repair.display.removeprefix("/")
+    before, after = (_by_newlines(text_of(data)) for data in (repair.data, encoded(repair.data, repair.after)))
+    for line in difflib.unified_diff(before, after, f"a/{name}", f"b/{name}"):
+        yield line
+        if not line.endswith("\n"):
+            yield f"\n{NO_LINE_END}"
+
+
+def _by_newlines(text: str) -> list[str]:
+    """The lines with their ends; ``str.splitlines`` would also split at form feeds and their kin."""
+    lines = text.split("\n")
+    return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+
+
+def write_diff(repairs: tuple[FileRepair, ...], stream: TextIO) -> None:
+    """Writes the diff of all files that change; in colour on a terminal."""
+    if not stream.isatty():
+        for repair in repairs:
+            stream.writelines(diff_lines(repair))
+        return
+    console = report_console(stream)
+    for repair in repairs:
+        for line in diff_lines(repair):
+            style = next((style for start, style in STYLES.items() if line.startswith(start)), "")
+            console.print(Text(line, style), end="")

@@ -1,0 +1,61 @@
+"""The JSON of ``fix``, as ``breakscan/schemas/fix.schema.json`` describes it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from breakscan import __version__
+from breakscan.findings import SourceError
+from breakscan.repair.result import Applied, FileRepair, Repair
+from breakscan.reports.check.json import finding_object
+from breakscan.reports.fix.diff import diff_lines
+
+SCHEMA = 1
+
+
+def write_fix_json(repair: Repair, stream: TextIO, *, written: bool, unwritten: tuple[SourceError, ...] = ()) -> None:
+    """Writes the repair as one JSON object, ASCII only, and a line end.  ``unwritten`` are files that could not be."""
+    failed = {error.path for error in unwritten}
+    told = {
+        "schema": SCHEMA,
+        "tool": {"name": "breakscan", "version": __version__},
+        "target": {"torch": repair.torch, "fullgraph": repair.fullgraph},
+        "files": [_file(file, written and file.display not in failed) for file in repair.files],
+        "errors": [asdict(error) for error in (*repair.errors, *unwritten)],
+        "summary": {
+            "files": repair.checked,
+            "changed": sum(file.changed for file in repair.files),
+            "applied": sum(len(file.applied) for file in repair.files),
+            "unsafe": sum(len(file.held) for file in repair.files),
+            "declined": sum(len(file.refused) for file in repair.files),
+            "without": sum(len(file.without) for file in repair.files),
+        },
+    }
+    json.dump(told, stream, indent=2)
+    stream.write("\n")
+
+
+def _file(file: FileRepair, written: bool) -> dict[str, Any]:
+    return {
+        "path": file.display,
+        "changed": file.changed,
+        "written": written and file.changed,
+        "diff": "".join(diff_lines(file)),
+        "applied": [_applied(one) for one in file.applied],
+        "unsafe": [_applied(one) for one in file.held],
+        "declined": [
+            {
+                "finding": finding_object(refused.finding),
+                "reasons": [{"rewrite": one.rewrite, "reason": one.text} for one in refused.reasons],
+            }
+            for refused in file.refused
+        ],
+        "without": [finding_object(finding) for finding in file.without],
+    }
+
+
+def _applied(one: Applied) -> dict[str, Any]:
+    finding = finding_object(one.finding)
+    return {"finding": finding, "rewrite": one.rewrite, "difference": one.difference, "remains": one.remains}

@@ -1,0 +1,154 @@
+"""The report of ``verify`` as one HTML page that needs nothing else: verdicts, what was measured, the diffs, and the
+generated code before and after side by side.
+
+It has no scripts at all.  Text of the program reaches it escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from importlib import resources
+from itertools import zip_longest
+from typing import TextIO
+
+from breakscan.reports.explain.html.without_scripts import escaped
+from breakscan.reports.shared.printable import CHARACTERS, visible
+from breakscan.reports.shared.wording import sentence
+from breakscan.reports.verify.words import (
+    TITLES,
+    basis_words,
+    cells,
+    ending_words,
+    facts,
+    headline,
+    remarks,
+    verdict_words,
+)
+from breakscan.verify.proof import KernelCode, Proof, ProofVerdict, Verification
+
+MOST_CODE = 200_000
+"""Characters of generated code, on each side of a proof."""
+_KEPT = {code: mark for code, mark in CHARACTERS.items() if code not in (ord("\n"), ord("\t"))}
+_CLASSES = {ProofVerdict.ACCEPTED: "traced", ProofVerdict.NO_FASTER: "splits", ProofVerdict.REJECTED: "raises"}
+_STYLE = """
+main.verify { padding-top: 14px; }
+.verify p { max-width: 110ch; }
+.verify .list td { vertical-align: top; }
+.verify details { margin: 10px 0; border: 1px solid var(--line); border-radius: 6px; padding: 8px 12px; }
+.verify summary { cursor: pointer; }
+.verify pre { margin: 8px 0; overflow-x: auto; font: 12px/1.5 var(--mono); background: var(--panel); padding: 8px; }
+.verify .gone { background: var(--raises-soft); }
+.verify .new { background: color-mix(in srgb, var(--traced) 18%, transparent); }
+.verify table.sides { width: 100%; table-layout: fixed; border-collapse: collapse; font: 12px/1.5 var(--mono); }
+.verify table.sides td { white-space: pre-wrap; overflow-wrap: anywhere; vertical-align: top; padding: 0 8px; }
+.verify table.sides td + td { border-left: 1px solid var(--line); }
+.verify table.sides th { text-align: left; padding: 4px 8px; color: var(--muted); font: 500 12px var(--sans); }
+"""
+
+
+def write_verify_html(verification: Verification, stream: TextIO) -> None:
+    """Writes the page, ASCII only."""
+    style = (resources.files("breakscan.reports.explain.html") / "style.css").read_text(encoding="ascii") + _STYLE
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    title = escaped(f"breakscan verify: {headline(verification)}")
+    environment = " · ".join(f"{name} {value}" for name, value in verification.environment.items())
+    program = " ".join(map(visible, verification.argv))
+    stream.write(
+        f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-{digest}'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<header id="head"><div id="run"><p id="outcome">{escaped(f"{program} · {environment}")}</p></div>
+<h1 id="headline">{escaped(headline(verification))}</h1></header>
+<main class="verify">
+"""
+    )
+    for part in _parts(verification):
+        stream.write(part + "\n")
+    stream.write("</main>\n</body>\n</html>\n")
+
+
+def _parts(verification: Verification) -> Iterator[str]:
+    if verification.proofs:
+        yield _table(verification.proofs)
+    for proof in verification.proofs:
+        yield _details(proof)
+    said = [*map(sentence, verification.notes), *(basis_words(verification) if verification.proofs else ())]
+    for words in [*said, ending_words(verification)]:
+        yield f"<p>{escaped(words)}</p>"
+    for title, names in (
+        ("Proved together alone, as they need others first", verification.dependent),
+        ("Not proved, as the captured calls do not run there", verification.unreached),
+        ("No rewrite for", verification.declined),
+    ):
+        if names:
+            yield f"<h2>{title}</h2><ul>{''.join(f'<li>{escaped(name)}</li>' for name in names)}</ul>"
+
+
+def _table(proofs: Sequence[Proof]) -> str:
+    rows = []
+    for proof in proofs:
+        verdict = f'<span class="verdict {_CLASSES[proof.standing]}">{escaped(verdict_words(proof))}</span>'
+        told = "".join(f"<td>{escaped(cell)}</td>" for cell in (proof.label, *cells(proof)))
+        rows.append(f"<tr>{told}<td>{verdict}</td></tr>")
+    head = "".join(f"<th>{name}</th>" for name in TITLES)
+    return f'<table class="list"><tr>{head}</tr>{"".join(rows)}</table>'
+
+
+def _details(proof: Proof) -> str:
+    listed = [*proof.reasons, *remarks(proof)]
+    listed += [f"{name}: {text}" for name, text in facts(proof)]
+    items = "".join(f"<li>{escaped(item)}</li>" for item in listed)
+    parts = [f"<details><summary>{escaped(proof.label)}</summary><ul>{items}</ul>"]
+    if proof.diff:
+        parts.append(f"<pre>{''.join(map(_diff_line, proof.diff.rstrip().split(chr(10))))}</pre>")
+    if proof.after is not None and (proof.before.code or proof.after.code):
+        parts.append(_sides(proof.before.code, proof.after.code))
+    return "".join([*parts, "</details>"])
+
+
+def _diff_line(line: str) -> str:
+    kind = {"-": "gone", "+": "new"}.get(line[:1], "")
+    text = _text(line)
+    return f'<span class="{kind}">{text}</span>\n' if kind and line[:3] not in ("---", "+++") else f"{text}\n"
+
+
+def _sides(before: Sequence[KernelCode], after: Sequence[KernelCode]) -> str:
+    """The generated code of all graphs, before and after, line by line beside each other."""
+    left, right = _lines(before), _lines(after)
+    rows = []
+    for tag, first, last, first_new, last_new in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        for one, other in zip_longest(left[first:last], right[first_new:last_new], fillvalue=""):
+            gone, new = (' class="gone"', ' class="new"') if tag != "equal" else ("", "")
+            rows.append(f"<tr><td{gone}>{_text(one)}</td><td{new}>{_text(other)}</td></tr>")
+    return (
+        "<details><summary>generated code, before and after</summary>"
+        f'<table class="sides"><tr><th>before</th><th>after</th></tr>{"".join(rows)}</table></details>'
+    )
+
+
+def _lines(made: Sequence[KernelCode]) -> list[str]:
+    lines: list[str] = []
+    room = MOST_CODE
+    for one in made:
+        room -= len(one.code)
+        if room < 0:
+            lines.append("# the rest is left out: it is too long")
+            break
+        lines += [f"# {visible(one.function)}, {one.phase}", *one.code.rstrip().split("\n"), ""]
+    return lines
+
+
+def _text(line: str) -> str:
+    return html.escape(line.translate(_KEPT)).encode("ascii", "xmlcharrefreplace").decode()

@@ -1,0 +1,71 @@
+"""The JSON of ``verify``, as ``breakscan/schemas/verify.schema.json`` describes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from breakscan import __version__
+from breakscan.reports.verify.words import verdict_words
+from breakscan.verify.proof import Metrics, Proof, Verification
+
+SCHEMA = 1
+
+
+def write_verify_json(verification: Verification, stream: TextIO) -> None:
+    """Writes all proofs as one JSON object, ASCII only, and a line end."""
+    told = {
+        "schema": SCHEMA,
+        "tool": {"name": "breakscan", "version": __version__},
+        "program": list(verification.argv),
+        "environment": dict(verification.environment),
+        "calls": [{"callable": name, "captured": count} for name, count in verification.callables.items()],
+        "tolerances": dict(verification.tolerances),
+        "same": asdict(verification.same) if verification.same else None,
+        "interrupted": verification.interrupted,
+        "proofs": [_proof(proof) for proof in verification.proofs],
+        "dependent": list(verification.dependent),
+        "unreached": list(verification.unreached),
+        "declined": list(verification.declined),
+        "notes": list(verification.notes),
+        "applied": list(verification.applied),
+        "not_applied": verification.not_applied,
+    }
+    json.dump(told, stream, indent=2)
+    stream.write("\n")
+
+
+def _proof(proof: Proof) -> dict[str, Any]:
+    def both(of: Callable[[Metrics], Any]) -> dict[str, Any]:
+        return {"before": of(proof.before), "after": None if proof.after is None else of(proof.after)}
+
+    return {
+        "label": proof.label,
+        "rewrite": proof.rewrite,
+        "rule": proof.rule,
+        "site": asdict(proof.site) if proof.site else None,
+        "members": list(proof.members),
+        "verdict": proof.standing.value,
+        "says": verdict_words(proof),
+        "reason": proof.reasons[0] if proof.reasons else None,
+        "reasons": list(proof.reasons),
+        "difference": proof.difference,
+        "breaks_there": proof.breaks_there,
+        "revealed": list(proof.revealed),
+        "unrun": list(proof.unrun),
+        "outputs_equal": proof.outputs_equal,
+        "breaks": both(lambda metrics: metrics.breaks),
+        "recompiles": both(lambda metrics: metrics.recompiles),
+        "graphs": both(lambda metrics: metrics.graphs),
+        "eager_frames": both(lambda metrics: metrics.eager_frames),
+        "kernels": both(lambda metrics: dict(metrics.kernels)),
+        "launches": both(lambda metrics: dict(metrics.launches) if metrics.launches is not None else None),
+        "compile_seconds": both(lambda metrics: metrics.compile_seconds),
+        "first_call_seconds": both(lambda metrics: metrics.first_call_seconds),
+        "step_seconds": both(lambda metrics: metrics.step_seconds),
+        "memory_bytes": both(lambda metrics: metrics.memory_bytes),
+        "ratio": asdict(proof.ratio) if proof.ratio else None,
+        "diff": proof.diff,
+    }

@@ -1,0 +1,173 @@
+"""What the reports of ``verify`` say in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from breakscan.reports.explain.price_words import UNITS
+from breakscan.reports.shared.printable import visible
+from breakscan.reports.shared.ratio_words import interval, number, ratio_words
+from breakscan.reports.shared.wording import counted, sentence
+from breakscan.verify.proof import Metrics, Proof, ProofVerdict, Verification
+
+NOISY = 1.1
+"""How many times as fast two equal processes may look before the report says so."""
+KINDS = ("triton", "cpp", "extern", "fallback", "other")
+
+
+def verdict_words(proof: Proof) -> str:
+    """``equal, 4.9× faster [4.7, 5.1]``, ``equal, no faster (1.00 [0.99, 1.02])``, ``rejected: …``."""
+    if proof.standing is ProofVerdict.REJECTED:
+        return f"rejected: {visible(proof.reasons[0])}" if proof.reasons else "rejected"
+    ratio = proof.ratio
+    assert ratio is not None
+    if proof.standing is ProofVerdict.ACCEPTED:
+        return f"equal, {number(ratio.median)}× faster {interval(ratio)}"
+    word = "slower" if proof.slower else "no faster"
+    return f"equal, {word} ({ratio_words(ratio)})"
+
+
+def from_to(before: object, after: object) -> str:
+    """``3 → 0``; one number where nothing has changed."""
+    return f"{before}" if before == after else f"{before} → {after}"
+
+
+TITLES = ("change", "breaks", "graphs", "kernels", "step", "verdict")
+"""Of the table; the cells between the first and the last are those of :func:`cells`."""
+
+
+def cells(proof: Proof) -> tuple[str, ...]:
+    """Breaks, graphs, kernels and step of a change; empty where it was not compiled."""
+    before, after = proof.before, proof.after
+    if after is None:
+        return "", "", "", ""
+    return (
+        from_to(before.breaks, after.breaks),
+        from_to(before.graphs, after.graphs),
+        from_to(before.all_kernels, after.all_kernels),
+        steps(before.step_seconds, after.step_seconds),
+    )
+
+
+def steps(before: float | None, after: float | None) -> str:
+    """The times of a step, ``11.8 → 7.9 ms``."""
+    if before is None or after is None:
+        return ""
+    size, unit = next(((size, unit) for size, unit in UNITS if max(before, after) >= size), UNITS[-1])
+    return f"{_digits(before / size)} → {_digits(after / size)} {unit}"
+
+
+def pair_of_bytes(before: int | None, after: int | None) -> str:
+    """The same of memory, ``375 → 374 MB``."""
+    if before is None or after is None:
+        return ""
+    return f"{before / 1e6:,.0f} → {after / 1e6:,.0f} MB"
+
+
+def kernel_words(kernels: Mapping[str, int]) -> str:
+    """``12 triton, 3 extern``."""
+    return ", ".join(f"{kernels[kind]} {kind}" for kind in KINDS if kernels.get(kind)) or "none"
+
+
+def facts(proof: Proof) -> list[tuple[str, str]]:
+    """What was measured, as names and ``before → after``; of a change that was not compiled, nothing."""
+    before, after = proof.before, proof.after
+    if after is None:
+        return []
+    told = [
+        ("breaks", from_to(before.breaks, after.breaks)),
+        ("recompiles", from_to(before.recompiles, after.recompiles)),
+        ("graphs", from_to(before.graphs, after.graphs)),
+        ("functions run eager", from_to(before.eager_frames, after.eager_frames)),
+        ("kernels", from_to(kernel_words(before.kernels), kernel_words(after.kernels))),
+        ("launches a step", from_to(_launches(before), _launches(after))),
+        ("step", steps(before.step_seconds, after.step_seconds)),
+        ("first call", steps(before.first_call_seconds, after.first_call_seconds)),
+        ("compiling", steps(before.compile_seconds, after.compile_seconds)),
+        ("most memory", pair_of_bytes(before.memory_bytes, after.memory_bytes)),
+    ]
+    return [(name, text) for name, text in told if text not in ("", "0")]
+
+
+def remarks(proof: Proof) -> list[str]:
+    """What the reader must know of a change that is not rejected, in sentences."""
+    if proof.standing is ProofVerdict.REJECTED:
+        return []
+    said = []
+    if not proof.breaks_there:
+        said.append("No break was recorded there in this run: one before it may hide it, or the compiler takes it.")
+    if proof.revealed:
+        said.append(f"The compiler gets further with it, and breaks the graph there: {', '.join(proof.revealed)}.")
+    # Of several changes together, each has told.
+    if proof.unrun and not proof.members:
+        rest = f" (and {len(proof.unrun) - 1} more)" if proof.unrun[1:] else ""
+        said.append(f"Not proved, as the calls do not run it: {proof.unrun[0]}{rest}")
+    if proof.difference and not proof.members:
+        said.append(sentence(f"Not safe: {proof.difference}"))
+    return said
+
+
+def headline(verification: Verification) -> str:
+    """The first line: how many changes hold."""
+    proofs = [proof for proof in verification.proofs if not proof.members] or list(verification.proofs)
+    if not proofs:
+        return nothing_words(verification)
+    kinds = [
+        (ProofVerdict.ACCEPTED, "accepted"),
+        (ProofVerdict.NO_FASTER, "no faster"),
+        (ProofVerdict.REJECTED, "rejected"),
+    ]
+    counts = [(sum(proof.standing is kind for proof in proofs), word) for kind, word in kinds]
+    shown = ", ".join(f"{count} {word}" for count, word in counts if count)
+    stopped = " (interrupted: the rest was not proved)" if verification.interrupted else ""
+    return f"{counted(len(proofs), 'change')}: {shown}{stopped}"
+
+
+def nothing_words(verification: Verification) -> str:
+    """Why there is nothing to prove."""
+    if verification.interrupted:
+        return "Interrupted before anything was proved"
+    if not verification.breaks:
+        return "Nothing to prove: the captured calls break no graph, and no rewrite is offered for their code"
+    return "Nothing to prove: no rewrite is offered for the code that the captured calls run"
+
+
+def basis_words(verification: Verification) -> list[str]:
+    """On what the verdicts rest."""
+    calls = ", ".join(f"{counted(count, 'call')} of {visible(name)}" for name, count in verification.callables.items())
+    said = [f"Compared: {calls}; every run has the same weights, inputs and random numbers."]
+    if verification.same is not None:
+        same = verification.same
+        said.append(
+            f"Two processes of the program as it is differ by {ratio_words(same)}: what lies within "
+            "that, or below 1.02, counts as no faster."
+        )
+        if max(same.high, 1 / same.low) > NOISY:
+            said.append("The machine was busy: a quieter one tells smaller gains apart.")
+    return said
+
+
+def ending_words(verification: Verification) -> str:
+    """What became of the files."""
+    if verification.applied:
+        said = f"Written: {', '.join(map(visible, verification.applied))}."
+        return f"{said} Not written: {verification.not_applied}." if verification.not_applied else said
+    if verification.not_applied:
+        return f"Your files are unchanged: {verification.not_applied}."
+    count = sum(proof.standing is ProofVerdict.ACCEPTED and bool(proof.diff) for proof in verification.proofs)
+    if not count:
+        return "Your files are unchanged."
+    return f"Your files are unchanged. --apply writes {'the accepted change' if count == 1 else 'what is accepted'}."
+
+
+def _launches(metrics: Metrics) -> str:
+    if metrics.launches is None:
+        return ""
+    words = [f"{metrics.launches.get('kernels', 0)} kernels"]
+    if metrics.launches.get("cuda_graphs"):
+        words.append(counted(metrics.launches["cuda_graphs"], "CUDA graph"))
+    return ", ".join(words)
+
+
+def _digits(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"

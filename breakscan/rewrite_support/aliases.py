@@ -1,0 +1,156 @@
+"""Whether anything can tell a copy of a tensor from a view of it: what becomes of the value of an expression."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.rewrite_support.assignments import origin, plain_value
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.purity import called
+
+VIEWS = frozenset(
+    {
+        *("as_strided", "atleast_1d", "bfloat16", "bool", "broadcast_to", "chunk", "contiguous", "cpu", "cuda"),
+        *("detach", "diagonal", "double", "expand", "expand_as", "flatten", "float", "half", "imag", "int", "long"),
+        *("movedim", "narrow", "permute", "ravel", "real", "reshape", "select", "split", "squeeze", "swapaxes"),
+        *("swapdims", "t", "to", "transpose", "type", "unbind", "unflatten", "unfold", "unsqueeze", "view", "view_as"),
+    }
+)
+"""Functions and methods whose result may share the storage of their tensor."""
+_VIEW_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "data", "real", "imag"})
+_READING_BUILTINS = frozenset({f"builtins.{name}" for name in ("abs", "bool", "float", "int", "len", "max", "min")})
+
+
+class Fate(IntEnum):
+    """What becomes of a value: it is used up where it stands, a name holds it, it goes where we do not see it, or it
+    is changed in place."""
+
+    USED = 0
+    HELD = 1
+    HANDED_ON = 2
+    CHANGED = 3
+
+
+def fate(spot: RewriteContext, node: cst.BaseExpression) -> Fate:
+    """What becomes of the storage of an expression's value."""
+    above = spot.parent(node)
+    if isinstance(above, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison | cst.ComparisonTarget):
+        return Fate.USED
+    if isinstance(above, cst.Expr | cst.Assert | cst.If | cst.While | cst.FormattedStringExpression):
+        return Fate.USED
+    if isinstance(above, cst.AugAssign):
+        return Fate.CHANGED if above.target is node else Fate.USED
+    if isinstance(above, cst.Attribute):
+        return _of_attribute(spot, above)
+    if isinstance(above, cst.Subscript) and above.value is node:
+        stored = isinstance(spot.parent(above), cst.AssignTarget | cst.AugAssign | cst.Del)
+        return Fate.CHANGED if stored else fate(spot, above)
+    if isinstance(above, cst.Arg):
+        call = spot.parent(above)
+        return _of_argument(spot, call, above) if isinstance(call, cst.Call) else Fate.HANDED_ON
+    if isinstance(above, cst.Assign):
+        return _of_assigned(spot, above)
+    return Fate.HANDED_ON
+
+
+def _of_attribute(spot: RewriteContext, above: cst.Attribute) -> Fate:
+    call = spot.parent(above)
+    if isinstance(call, cst.Call) and call.func is above:
+        return _of_call(spot, call, above.attr.value)
+    return fate(spot, above) if above.attr.value in _VIEW_ATTRIBUTES else Fate.USED
+
+
+def _of_argument(spot: RewriteContext, call: cst.Call, arg: cst.Arg) -> Fate:
+    if arg.keyword is not None and arg.keyword.value == "out":
+        return Fate.CHANGED
+    function, method = called(spot, call)
+    if method is not None or function in _READING_BUILTINS:
+        return Fate.USED
+    if (function or "").startswith("torch."):
+        return _of_call(spot, call, (function or "").rpartition(".")[2])
+    return Fate.HANDED_ON
+
+
+def _of_call(spot: RewriteContext, call: cst.Call, name: str) -> Fate:
+    if name.endswith("_") and not name.endswith("__"):
+        return Fate.CHANGED
+    return fate(spot, call) if name in VIEWS else Fate.USED
+
+
+def _of_assigned(spot: RewriteContext, assign: cst.Assign) -> Fate:
+    """The worst that any read of the name does."""
+    line = spot.parent(assign)
+    target = assign.targets[0].target
+    if not isinstance(line, cst.SimpleStatementLine) or not isinstance(target, cst.Name):
+        return Fate.HANDED_ON
+    if plain_value(line, target.value) is None:
+        return Fate.HANDED_ON
+    return max([fate(spot, read) for read in reads(spot, line, target)], default=Fate.HELD) or Fate.HELD
+
+
+def reads(spot: RewriteContext, line: cst.SimpleStatementLine, target: cst.Name) -> list[cst.Name]:
+    """The reads of a name that may see what a line binds to it."""
+    found = []
+    for name in m.findall(spot.function, m.Name(target.value)):
+        if not isinstance(name, cst.Name) or name not in spot.tree.parents or not _is_read(spot, name):
+            continue
+        anchor = origin(spot, name).anchor
+        if anchor is line or not isinstance(anchor, cst.SimpleStatementLine):
+            found.append(name)
+    return found
+
+
+def _is_read(spot: RewriteContext, name: cst.Name) -> bool:
+    """Whether a node of a name reads a variable: it is no attribute, no keyword, and no target."""
+    above = spot.parent(name)
+    if isinstance(above, cst.Attribute | cst.Arg):
+        return above.value is name
+    if isinstance(above, cst.Param):
+        return above.default is name
+    if isinstance(above, cst.For | cst.CompFor | cst.AnnAssign | cst.NamedExpr):
+        return above.target is not name
+    return not isinstance(above, cst.AssignTarget | cst.FunctionDef | cst.ClassDef | cst.NameItem)
+
+
+def change_behind(spot: RewriteContext, names: set[str], node: cst.CSTNode) -> str | None:
+    """The code behind a node that changes in place what one of some names holds; None where there is none.
+
+    In a loop all that the loop does counts as behind.
+    """
+    start = spot.tree.span(node)[:2]
+    for one in spot.around(node):
+        if isinstance(one, cst.FunctionDef):
+            break
+        if isinstance(one, cst.For | cst.While):
+            start = spot.tree.span(one)[:2]
+    for found in m.findall(spot.function, m.AugAssign() | m.AssignTarget() | m.Call()):
+        if found in spot.tree.parents and spot.tree.span(found)[:2] >= start:
+            changed = _changed(found)
+            if changed is not None and _first_name(changed) in names:
+                return spot.code(found)
+    return None
+
+
+def _changed(node: cst.CSTNode) -> cst.CSTNode | None:
+    """What a statement or call changes in place, going by its form."""
+    if isinstance(node, cst.AugAssign):
+        return node.target
+    if isinstance(node, cst.AssignTarget):
+        return node.target.value if isinstance(node.target, cst.Subscript) else None
+    if not isinstance(node, cst.Call):
+        return None
+    if isinstance(node.func, cst.Attribute):
+        name = node.func.attr.value
+        if name.endswith("_") and not name.endswith("__"):
+            return node.func.value
+    out = [arg.value for arg in node.args if arg.keyword is not None and arg.keyword.value == "out"]
+    return out[0] if out else None
+
+
+def _first_name(node: cst.CSTNode) -> str | None:
+    while isinstance(node, cst.Attribute | cst.Subscript | cst.Call):
+        node = node.func if isinstance(node, cst.Call) else node.value
+    return node.value if isinstance(node, cst.Name) else None

@@ -1,0 +1,64 @@
+"""The test of an assert as Dynamo takes it into the graph: Python's part in front, one tensor behind."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.rewrite_support.build import operand, operand_of_and
+from breakscan.rewrite_support.checks import asks_tensor, check_of, is_membership, not_python, operands
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
+
+
+def asserted_test(spot: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression | None:
+    """A test that compiles in an assert, or None where the test does so as it is."""
+    if _is_one_tensor(spot, test):
+        return None
+    if isinstance(test, cst.BooleanOperation):
+        parts = operands(test)
+        asked = [one for one in parts if asks_tensor(spot, one)]
+        if asked != parts[len(parts) - len(asked) :]:
+            raise Declined("a tensor is tested before a Python value")
+        if len(asked) == 1 and _is_one_tensor(spot, asked[0]):
+            return None
+    check = check_of(spot, test)
+    made = check.tensor
+    for when in reversed(check.when):
+        # `a and (b or c)` keeps its parentheses, a row of the same needs none.
+        made = operand(made) if isinstance(made, cst.BooleanOperation) else made
+        left = not_python(when.test) if when.otherwise else when.test
+        made = cst.BooleanOperation(operand_of_and(left), cst.Or() if when.otherwise else cst.And(), made)
+    made = _flat(made)
+    if test.lpar and "\n" in spot.code(test):
+        return made.with_changes(
+            lpar=[one.deep_clone() for one in test.lpar], rpar=[one.deep_clone() for one in test.rpar]
+        )
+    return made
+
+
+def edit_of_assert(spot: RewriteContext, assertion: cst.Assert) -> Edit:
+    """The assert around the site with a test that compiles."""
+    test = asserted_test(spot, assertion.test)
+    if test is None:
+        raise Declined("the test is one tensor already")
+    return Edit({assertion.test: test}, "in compiled code a failure is a RuntimeError, on CUDA a device-side assert")
+
+
+def _flat(test: cst.BaseExpression) -> cst.BaseExpression:
+    """``a and b and c`` for ``a and (b and c)``."""
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.right, cst.BooleanOperation):
+        right = cst.ensure_type(_flat(test.right), cst.BooleanOperation)
+        if type(right.operator) is type(test.operator):
+            inner = cst.BooleanOperation(test.left, test.operator, right.left)
+            return cst.BooleanOperation(inner, right.operator, right.right)
+    return test
+
+
+def _is_one_tensor(spot: RewriteContext, test: cst.BaseExpression) -> bool:
+    if isinstance(test, cst.BooleanOperation) or (
+        isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not)
+    ):
+        return False
+    if isinstance(test, cst.Comparison) and (len(test.comparisons) > 1 or is_membership(spot, test)):
+        return False
+    return spot.fact(test).kind == "tensor"

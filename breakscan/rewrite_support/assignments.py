@@ -1,0 +1,186 @@
+"""Where a name got its value: the last assignment before a place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined
+from breakscan.rewrite_support.names import read, written
+
+_INNER = (cst.Lambda, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
+_LOOPS = (cst.For, cst.While)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Two reads of a name with the same ``anchor`` read the same object.
+
+    The anchor is the statement that last wrote the name before the read, a loop or ``try`` that holds the read and
+    writes it somewhere, the function for what it is called with, or None for what is no local name.  ``value`` is
+    what was assigned, where the anchor is a plain assignment.
+    """
+
+    name: str
+    anchor: cst.CSTNode | None
+    value: cst.BaseExpression | None = None
+
+
+def origin(spot: RewriteContext, name: cst.Name) -> Assignment:
+    """Where the value that a name holds at its place comes from."""
+    text = name.value
+    fresh = Assignment(text, name)
+    if _is_outer(spot, text):
+        return fresh
+    node: cst.CSTNode = name
+    while (above := spot.parent(node)) is not None:
+        if isinstance(above, _INNER) and text in written(above):
+            return Assignment(text, above)
+        if isinstance(above, cst.SimpleStatementLine) and len(above.body) > 1 and text in written(above):
+            return fresh
+        if isinstance(above, cst.SimpleStatementLine | cst.If | cst.While) and _has_walrus(above, text):
+            return fresh
+        if isinstance(above, cst.IndentedBlock | cst.Module):
+            found = _before(above, node, text)
+            if found is not None:
+                return found
+        elif isinstance(above, cst.FunctionDef | cst.ClassDef):
+            local = isinstance(above, cst.FunctionDef) and text in written(above)
+            return Assignment(text, above if local else None)
+        elif _writes_elsewhere(above, node, text):
+            return Assignment(text, above)
+        node = above
+    return Assignment(text, None)
+
+
+def defined(spot: RewriteContext, node: cst.BaseExpression, most: int = 8) -> cst.BaseExpression:
+    """The expression behind a name, through plain assignments; the node itself where there is none."""
+    while most and isinstance(node, cst.Name):
+        value = origin(spot, node).value
+        if value is None:
+            break
+        node, most = value, most - 1
+    return node
+
+
+def is_bound_once(spot: RewriteContext, name: str) -> bool:
+    """Whether a name has one value throughout the function around the site."""
+    if _is_outer(spot, name):
+        return False
+    binds = m.AssignTarget() | m.AnnAssign() | m.AugAssign() | m.NamedExpr() | m.For() | m.CompFor() | m.AsName()
+    nodes = m.findall(spot.function, binds | m.Param() | m.Del())
+    heads = [one.target if isinstance(one, cst.For | cst.CompFor | cst.NamedExpr) else one for one in nodes]
+    return sum(name in _bound_by(one) for one in heads) == 1
+
+
+def _bound_by(node: cst.CSTNode) -> list[str]:
+    if isinstance(node, cst.Name):
+        return [node.value]
+    if isinstance(node, cst.Tuple | cst.List):
+        return [name for element in node.elements for name in _bound_by(element.value)]
+    return written(node)
+
+
+def is_read(spot: RewriteContext, name: cst.Name) -> bool:
+    """Whether a name node is a read of that name: no target, attribute or keyword."""
+    above = spot.parent(name)
+    if isinstance(above, cst.Attribute) and above.attr is name:
+        return False
+    if isinstance(above, cst.Arg) and above.keyword is name:
+        return False
+    return above is not None and name.value in read(above)
+
+
+def reads_of(spot: RewriteContext, target: cst.Name, line: cst.SimpleStatementLine) -> list[cst.Name]:
+    """All reads of a name that a line assigns.  Declines where one may read another value, or there is none."""
+    found = []
+    for one in m.findall(spot.function, m.Name(target.value)):
+        if not isinstance(one, cst.Name) or one is target or not is_read(spot, one):
+            continue
+        anchor = origin(spot, one).anchor
+        if anchor is line:
+            found.append(one)
+        elif not _is_earlier(spot, one, line):
+            raise Declined(f"`{target.value}` may hold another value where it is used")
+    if not found:
+        raise Declined(f"`{target.value}` is not used")
+    return found
+
+
+def _is_earlier(spot: RewriteContext, name: cst.Name, line: cst.SimpleStatementLine) -> bool:
+    """Whether a read comes before a line that is passed once: it cannot read what the line assigns."""
+    for one in spot.around(line):
+        if isinstance(one, cst.FunctionDef):
+            break
+        if isinstance(one, _LOOPS):
+            return False
+    return spot.tree.span(name)[:2] < spot.tree.span(line)[2:]
+
+
+def is_settled(spot: RewriteContext, name: str) -> bool:
+    """Whether a name has one value throughout the function, and nothing is stored into it."""
+    this = m.Name(name)
+    stored = m.AssignTarget(m.Subscript(value=this)) | m.AugAssign(m.Subscript(value=this))
+    in_place = m.Call(func=m.Attribute(value=this, attr=m.Name(m.MatchRegex(r".*[^_]_$"))))
+    return is_bound_once(spot, name) and not m.findall(spot.function, stored | in_place)
+
+
+def plain_value(statement: cst.CSTNode, name: str) -> cst.BaseExpression | None:
+    """What a statement that is ``name = value``, and no more, assigns."""
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return None
+    small = statement.body[0]
+    if isinstance(small, cst.AnnAssign):
+        return small.value if m.matches(small.target, m.Name(name)) else None
+    if isinstance(small, cst.Assign) and len(small.targets) == 1 and m.matches(small.targets[0].target, m.Name(name)):
+        return small.value
+    return None
+
+
+def _before(block: cst.IndentedBlock | cst.Module, node: cst.CSTNode, name: str) -> Assignment | None:
+    found: Assignment | None = None
+    for one in block.body:
+        if one is node:
+            break
+        if name in written(one):
+            found = Assignment(name, one, plain_value(one, name))
+    return found
+
+
+def _writes_elsewhere(above: cst.CSTNode, node: cst.CSTNode, name: str) -> bool:
+    """Whether a statement around a node writes a name where no block shows it: in its head, or the time before."""
+    if isinstance(above, _LOOPS):
+        return name in written(above)
+    if isinstance(above, cst.With | cst.Match):
+        return node not in _items(above) and _binds_ahead(above, name)
+    return isinstance(above, cst.Try | cst.TryStar) and node is not above.body and name in written(above)
+
+
+def _is_outer(spot: RewriteContext, name: str) -> bool:
+    """Whether a name is declared ``global`` or ``nonlocal``: then any call may change it."""
+    for one in spot.around():
+        if isinstance(one, cst.FunctionDef):
+            declared = m.findall(one, m.Global() | m.Nonlocal())
+            if any(item.name.value == name for each in declared for item in each.names):  # type: ignore[attr-defined]
+                return True
+    return False
+
+
+def _has_walrus(node: cst.SimpleStatementLine | cst.If | cst.While, name: str) -> bool:
+    part = node if isinstance(node, cst.SimpleStatementLine) else node.test
+    return bool(m.findall(part, m.NamedExpr(target=m.Name(name))))
+
+
+def _items(node: cst.With | cst.Match) -> tuple[cst.CSTNode, ...]:
+    return tuple(node.items) if isinstance(node, cst.With) else (node.subject,)
+
+
+def _binds_ahead(node: cst.With | cst.Match, name: str) -> bool:
+    """Whether the head of a statement binds a name for its body."""
+    if isinstance(node, cst.With):
+        return any(name in written(item) for item in node.items)
+    patterns = [case.pattern for case in node.cases]
+    return any(m.findall(pattern, m.Name(name)) for pattern in patterns)

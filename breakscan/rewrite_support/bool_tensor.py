@@ -1,0 +1,222 @@
+"""The test of a branch as a bool tensor: ``a and not b`` becomes ``a & ~b``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.rewrite_support.build import and_list, call, copied, inverted, method, operand
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined
+from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
+
+_ASKS_FOR_NOT_FINITE = frozenset({"isfinite", "isinf", "isnan", "isposinf", "isneginf"})
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """A test.  ``static`` are the conditions that no tensor decides, which stay Python's; ``tensor`` is new code.
+
+    ``opposite`` tells that the sides change places, as for ``not t``, ``not_finite`` that the test looks for NaN or
+    infinity.  ``doubts`` say what has to hold for the tensor to mean the same.
+    """
+
+    static: tuple[cst.BaseExpression, ...]
+    tensor: cst.BaseExpression
+    opposite: bool
+    not_finite: bool
+    doubts: tuple[str, ...]
+
+
+def truth(spot: RewriteContext, test: cst.BaseExpression) -> Truth:
+    """The two halves of a test: what Python decides, and one bool tensor.  Declines where there is no such tensor."""
+    static, tensors = [], []
+    for one in and_list(test):
+        if _asks_tensor(spot, one):
+            tensors.append(one)
+        elif not tensors or (spot.fact(one).kind in ("constant", "none", "shape") and not why_not_pure(spot, one)):
+            static.append(one)
+        else:
+            raise Declined(f"`{spot.code(one)}` is tested behind a tensor and may itself do something")
+    if not tensors:
+        raise Declined(f"`{spot.code(test)}` is not known to be a tensor")
+    reader = _Reader(spot)
+    made = reader.joined(tensors, cst.BitAnd())
+    opposite = m.matches(made, m.UnaryOperation(operator=m.BitInvert()))
+    if opposite:
+        made = copied(cst.ensure_type(made, cst.UnaryOperation).expression)
+    return Truth(tuple(static), made, opposite, reader.not_finite, tuple(reader.doubts))
+
+
+def _asks_tensor(spot: RewriteContext, test: cst.BaseExpression) -> bool:
+    if isinstance(test, cst.BooleanOperation):
+        return _asks_tensor(spot, test.left) or _asks_tensor(spot, test.right)
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return _asks_tensor(spot, test.expression)
+    if isinstance(test, cst.Comparison) and any(
+        isinstance(one.operator, cst.Is | cst.IsNot | cst.In | cst.NotIn) for one in test.comparisons
+    ):
+        return False
+    if isinstance(test, cst.Comparison) and len(test.comparisons) > 1:
+        return any(spot.fact(one).kind == "tensor" for one in _sides(test))
+    return spot.fact(test).kind == "tensor"
+
+
+def _sides(test: cst.Comparison) -> list[cst.BaseExpression]:
+    return [test.left, *(one.comparator for one in test.comparisons)]
+
+
+class _Reader:
+    def __init__(self, spot: RewriteContext) -> None:
+        self.spot = spot
+        self.not_finite = False
+        self.doubts: dict[str, None] = {}
+
+    def joined(self, tests: list[cst.BaseExpression], operator: cst.BaseBinaryOp) -> cst.BaseExpression:
+        """All tests in one; those behind the first are now always computed."""
+        for test in tests[1:]:
+            reason = why_not_pure(self.spot, test) or why_may_raise(self.spot, test)
+            if reason is not None:
+                raise Declined(f"both tests would be computed, and {reason}")
+        made = self.read(tests[0])
+        for test in tests[1:]:
+            left = made if isinstance(made, cst.BinaryOperation) and not made.lpar else operand(made)
+            if isinstance(left, cst.BinaryOperation) and type(left.operator) is not type(operator):
+                left = operand(left)
+            right = self.read(test)
+            made = cst.BinaryOperation(left, operator, right if _binds_closer(right) else operand(right))
+        return made
+
+    def read(self, test: cst.BaseExpression) -> cst.BaseExpression:
+        """A new expression of a bool tensor that is true where the test is."""
+        if isinstance(test, cst.BooleanOperation):
+            finite = self._not_finite(test)
+            if finite is not None:
+                return finite
+            if isinstance(test.operator, cst.And):
+                return self.joined(and_list(test), cst.BitAnd())
+            return self.joined(_or_list(test), cst.BitOr())
+        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+            inner = test.expression
+            if _is_plain(inner) and self.spot.fact(inner).dtype != "bool":
+                return self._compared(inner, cst.Equal())
+            return inverted(self.read(inner))
+        if isinstance(test, cst.Comparison) and len(test.comparisons) > 1:
+            return self._chain(test)
+        if self.spot.fact(test).dtype != "bool":
+            return self._compared(test, cst.NotEqual())
+        self._check(test)
+        return copied(test)
+
+    def _check(self, test: cst.BaseExpression) -> None:
+        fact = self.spot.fact(test)
+        code = self.spot.code(test)
+        if fact.kind != "tensor" or fact.maybe_none or fact.optional:
+            raise Declined(f"`{code}` is not known to be a tensor")
+        if any(isinstance(one, cst.NamedExpr) for one in (test, *test.children)):
+            raise Declined(f"`{code}` assigns a name")
+        if not fact.certain:
+            self.doubts[f"`{code}` is taken for a tensor"] = None
+        if not fact.zero_dim:
+            self.doubts[f"if `{code}` has several elements, it chooses for each instead of raising"] = None
+        finder = _Finder()
+        test.visit(finder)
+        self.not_finite |= finder.found
+
+    def _compared(self, test: cst.BaseExpression, operator: cst.BaseCompOp) -> cst.BaseExpression:
+        """``t != 0``, which is what Python asks of a tensor that is not bool."""
+        self._check(test)
+        return cst.Comparison(operand_of_comparison(test), [cst.ComparisonTarget(operator, cst.Integer("0"))])
+
+    def _chain(self, test: cst.Comparison) -> cst.BaseExpression:
+        operands = _sides(test)
+        tensors = [self.spot.fact(one).kind == "tensor" for one in operands]
+        if not all(one or other for one, other in pairwise(tensors)):
+            raise Declined(f"a part of `{self.spot.code(test)}` compares no tensor")
+        for one in operands:
+            if self.spot.fact(one).kind == "tensor":
+                self._check(one)
+        left, made = test.left, None
+        for target in test.comparisons:
+            for one in (left, target.comparator):
+                if (reason := why_not_pure(self.spot, one)) is not None:
+                    raise Declined(f"it would be computed twice, and {reason}")
+            pair = cst.Comparison(
+                operand_of_comparison(left),
+                [cst.ComparisonTarget(target.operator.deep_clone(), operand_of_comparison(target.comparator))],
+            )
+            made = operand(pair) if made is None else cst.BinaryOperation(made, cst.BitAnd(), operand(pair))
+            left = target.comparator
+        assert made is not None
+        return made
+
+    def _not_finite(self, test: cst.BooleanOperation) -> cst.BaseExpression | None:
+        """``~torch.isfinite(x).all()`` for ``torch.isinf(x).any() or torch.isnan(x).any()``."""
+        found: dict[str, cst.BaseExpression] = {}
+        operands = _or_list(test)
+        for one in operands:
+            inner = _argument_of_any(self.spot, one)
+            name = _function_name(self.spot, inner) if inner is not None else None
+            if inner is None or name not in ("isinf", "isnan") or len(inner.args) != 1:
+                return None
+            found[name] = inner.args[0].value
+            checked = inner
+        if len(operands) != 2 or len(found) != 2:
+            return None
+        first, second = found.values()
+        if self.spot.code(first) != self.spot.code(second) or why_not_pure(self.spot, first) is not None:
+            return None
+        for one in operands:
+            self._check(one)
+        function = checked.func.deep_clone().with_changes(attr=cst.Name("isfinite"))
+        finite = method(call(function, first), "all")
+        return cst.UnaryOperation(cst.BitInvert(), finite)
+
+
+class _Finder(cst.CSTVisitor):
+    found = False
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self.found |= node.value in _ASKS_FOR_NOT_FINITE
+
+
+def operand_of_comparison(node: cst.BaseExpression) -> cst.BaseExpression:
+    """A copy that can stand beside ``==`` or ``<``: in parentheses only where it binds less closely."""
+    if isinstance(node, cst.BinaryOperation | cst.UnaryOperation) and not m.matches(
+        node, m.UnaryOperation(operator=m.Not())
+    ):
+        return copied(node)
+    return operand(node)
+
+
+def _binds_closer(node: cst.BaseExpression) -> bool:
+    """Whether a node needs no parentheses to the right of ``&`` or ``|``."""
+    return isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.BitInvert)
+
+
+def _is_plain(test: cst.BaseExpression) -> bool:
+    return not isinstance(test, cst.BooleanOperation | cst.UnaryOperation | cst.Comparison)
+
+
+def _or_list(test: cst.BaseExpression) -> list[cst.BaseExpression]:
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.Or):
+        return [*_or_list(test.left), *_or_list(test.right)]
+    return [test]
+
+
+def _argument_of_any(spot: RewriteContext, node: cst.BaseExpression) -> cst.Call | None:
+    """The call ``c`` of ``c.any()``."""
+    if spot.method(node) != "any":
+        return None
+    outer = cst.ensure_type(node, cst.Call)
+    inner = cst.ensure_type(outer.func, cst.Attribute).value
+    return inner if isinstance(inner, cst.Call) and not outer.args else None
+
+
+def _function_name(spot: RewriteContext, node: cst.Call) -> str | None:
+    """The name of a function of torch that is called as an attribute: ``torch.isnan``."""
+    name = spot.dotted(node.func) or ""
+    return name.removeprefix("torch.") if name.startswith("torch.") and isinstance(node.func, cst.Attribute) else None

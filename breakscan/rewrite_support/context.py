@@ -1,0 +1,213 @@
+"""A finding in the concrete syntax tree of its file, with all that a rewrite may ask about the place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TypeVar
+
+import libcst as cst
+from libcst.metadata import CodeRange, MetadataWrapper, ParentNodeProvider, PositionProvider
+
+from breakscan.facts import UNKNOWN, Fact, FileFacts, Span
+from breakscan.findings import Finding, Site
+from breakscan.rewrite_support.edit import Declined
+from breakscan.rewrite_support.names import written
+
+Node = TypeVar("Node", bound=cst.CSTNode)
+Function = cst.FunctionDef | cst.Lambda
+Statement = cst.BaseCompoundStatement | cst.SimpleStatementLine
+
+
+class FileTree:
+    """The tree of one file.  Raises ValueError where libcst cannot read it."""
+
+    def __init__(self, text: str, facts: FileFacts) -> None:
+        try:
+            module = cst.parse_module(text)
+        except (cst.ParserSyntaxError, RecursionError) as error:
+            raise ValueError("libcst cannot parse this file") from error
+        if module.code != text:
+            raise ValueError("libcst does not give the text of this file back")
+        self.facts = facts
+        wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
+        self.module = module
+        self.parents: Mapping[cst.CSTNode, cst.CSTNode] = wrapper.resolve(ParentNodeProvider)
+        self._ranges: Mapping[cst.CSTNode, CodeRange] = wrapper.resolve(PositionProvider)
+
+    @cached_property
+    def _by_span(self) -> dict[Span, cst.CSTNode]:
+        """The expression of each span, else the statement: a call that stands alone is both."""
+        found: dict[Span, cst.CSTNode] = {}
+        for node in self._ranges:
+            if isinstance(node, cst.BaseExpression):
+                found[self.span(node)] = node
+            elif isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement):
+                found.setdefault(self.span(node), node)
+        return found
+
+    def holds(self, node: cst.CSTNode) -> bool:
+        """Whether a node is one of the file, and not one that was made for it."""
+        return node in self._ranges
+
+    def span(self, node: cst.CSTNode) -> Span:
+        """Where a node stands, as a :class:`Site` counts."""
+        at = self._ranges[node]
+        return at.start.line, at.start.column + 1, at.end.line, at.end.column + 1
+
+    def at(self, site: Site) -> cst.CSTNode | None:
+        """The node at a site: the one of its span, else the innermost that holds it."""
+        span = site.line, site.column, site.end_line, site.end_column
+        exact = self._by_span.get(span)
+        if exact is not None:
+            return exact
+        around = [at for at in self._by_span if at[:2] <= span[:2] and at[2:] >= span[2:]]
+        # Of two spans that hold the site, the inner one starts later or ends earlier.
+        return self._by_span[max(around, key=lambda at: (at[:2], (-at[2], -at[3])))] if around else None
+
+
+class RewriteContext:
+    """A finding in the tree of its file.  ``node`` is what stands at its site."""
+
+    def __init__(
+        self,
+        tree: FileTree,
+        finding: Finding,
+        node: cst.CSTNode,
+        torch: str,
+        fullgraph: bool,
+        others: Sequence[Finding] = (),
+    ) -> None:
+        self.tree = tree
+        self.finding = finding
+        self.others = others
+        """All findings of the same function, this one among them."""
+        self.node = node
+        self.torch_version = torch
+        """The version that is checked for, as ``2.13``."""
+        self.fullgraph = fullgraph
+        self.imports: set[str] = set()
+        """The modules that the new code needs imported, by their dotted names."""
+
+    # -- where --------------------------------------------------------------------------------------------------
+
+    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        return self.tree.parents.get(node)
+
+    def around(self, node: cst.CSTNode | None = None) -> Iterator[cst.CSTNode]:
+        """What encloses a node (by default that of the site), from the inside out."""
+        above = self.tree.parents.get(node or self.node)
+        while above is not None:
+            yield above
+            above = self.tree.parents.get(above)
+
+    def enclosing(self, kind: type[Node], node: cst.CSTNode | None = None) -> Node | None:
+        """The innermost node of a kind that holds a node, or is it, within the same function."""
+        start = node or self.node
+        for one in (start, *self.around(start)):
+            if isinstance(one, kind):
+                return one
+            if isinstance(one, cst.FunctionDef | cst.Lambda | cst.ClassDef) and one is not start:
+                return None
+        return None
+
+    @property
+    def function(self) -> cst.FunctionDef:
+        """The function around the site.  Declines where there is none."""
+        for one in self.around():
+            if isinstance(one, cst.FunctionDef):
+                return one
+        raise Declined("the site stands in no function")
+
+    def statement(self, node: cst.CSTNode | None = None) -> Statement:
+        """The innermost whole statement that holds a node: a line of simple statements, or a compound one."""
+        start = node or self.node
+        for one in (start, *self.around(start)):
+            if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+                return one
+        raise Declined("the site stands in no statement")
+
+    def line(self, node: cst.CSTNode | None = None) -> cst.SimpleStatementLine:
+        """The statement line around a node.  Declines for a compound statement, and where several share the line."""
+        statement = self.statement(node)
+        if not isinstance(statement, cst.SimpleStatementLine):
+            raise Declined("the site stands in the head of a compound statement")
+        if len(statement.body) != 1:
+            raise Declined("several statements share the line")
+        return statement
+
+    def siblings(self, statement: Statement) -> tuple[Sequence[cst.BaseStatement], int]:
+        """The statements of the block that a statement stands in, and its place among them."""
+        block = self.tree.parents[statement]
+        body = block.body if isinstance(block, cst.IndentedBlock | cst.Module) else ()
+        for position, one in enumerate(body):
+            if one is statement:
+                return body, position
+        raise Declined("the statement stands on the line of its header")
+
+    def behind(self, statement: Statement) -> Sequence[cst.BaseStatement]:
+        """The statements that follow in the same block."""
+        body, position = self.siblings(statement)
+        return body[position + 1 :]
+
+    # -- what is known ------------------------------------------------------------------------------------------
+
+    def fact(self, node: cst.CSTNode) -> Fact:
+        """What is known of an expression of the file, or of the target of an assignment."""
+        span = self.tree.span(node)
+        known = self.tree.facts.values.get(span)
+        if known is None and isinstance(node, cst.BaseNumber | cst.SimpleString | cst.ConcatenatedString):
+            return Fact("constant", True)
+        return known or UNKNOWN
+
+    def names_before(self, statement: cst.BaseCompoundStatement) -> Mapping[str, Fact]:
+        """What the names hold when a compound statement starts; empty where it was never come to."""
+        return self.tree.facts.names.get(self.tree.span(statement), {})
+
+    def dotted(self, node: cst.CSTNode) -> str | None:
+        """The dotted name of what an expression stands for, through imports and aliases: ``torch.isinf``."""
+        return self.fact(node).name
+
+    def method(self, node: cst.CSTNode) -> str | None:
+        """The name of the method of a tensor that a call calls."""
+        if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+            return None
+        return node.func.attr.value if self.fact(node.func.value).kind == "tensor" else None
+
+    def code(self, node: cst.CSTNode) -> str:
+        """The text of a node."""
+        return self.tree.module.code_for_node(node)
+
+    # -- what is built ------------------------------------------------------------------------------------------
+
+    def imported(self, dotted: str) -> cst.BaseExpression:
+        """An expression for something importable: ``torch.where``, ``math.inf``.  Sees to the import."""
+        package = dotted.split(".")[0]
+        alias = self._aliases.get(package, package)
+        if alias == package and package not in self._aliases:
+            self.imports.add(package)
+        if alias in self._local_names:
+            raise Declined(f"`{alias}` is another thing in this function")
+        return cst.parse_expression(alias + dotted[len(package) :])
+
+    @cached_property
+    def _aliases(self) -> dict[str, str]:
+        """The names that the file's top level imports modules under."""
+        found: dict[str, str] = {}
+        lines: list[cst.BaseStatement] = list(self.tree.module.body)
+        for line in lines:
+            if isinstance(line, cst.If | cst.Try) and isinstance(line.body, cst.IndentedBlock):
+                lines += line.body.body  # `if is_torch_available(): import torch`
+            for small in line.body if isinstance(line, cst.SimpleStatementLine) else ():
+                if isinstance(small, cst.Import):
+                    for name in small.names:
+                        if name.asname is None:
+                            package = name.evaluated_name.split(".")[0]
+                            found[package] = package
+                        elif name.evaluated_alias is not None:
+                            found.setdefault(name.evaluated_name, name.evaluated_alias)
+        return found
+
+    @cached_property
+    def _local_names(self) -> frozenset[str]:
+        return frozenset(name for one in self.around() if isinstance(one, cst.FunctionDef) for name in written(one))

@@ -1,0 +1,48 @@
+"""What a rewrite gives back: an edit, or the reason why it declines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+if TYPE_CHECKING:
+    from breakscan.rewrite_support.context import RewriteContext
+
+Replacement = cst.CSTNode | Sequence[cst.BaseStatement] | None
+"""What takes the place of a node: another one, several statements for one, or nothing."""
+
+
+class Declined(Exception):
+    """A rewrite does not apply here; the text says why, as the end of a sentence without a full stop."""
+
+
+class OtherForm(Declined):
+    """The site is of another form than the rewrite is about: of interest only where no rewrite comes nearer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of one file.
+
+    ``replace`` maps nodes of the tree to what takes their place.  ``difference`` says in words what is no longer as
+    it was (both sides are computed, the message is not printed in compiled code); None for a safe edit, which keeps
+    values, dtypes, side effects and exceptions.  ``above`` is put in front of the outermost statement of the file
+    that holds the site.  ``remains`` is the condition, as code, under which alone the site still breaks; None where
+    it never does.
+    """
+
+    replace: Mapping[cst.CSTNode, Replacement]
+    difference: str | None = None
+    above: Sequence[cst.BaseStatement] = field(default=())
+    remains: str | None = None
+
+    @property
+    def is_safe(self) -> bool:
+        return self.difference is None
+
+
+Rewrite = Callable[["RewriteContext"], Edit]
+"""Raises :class:`Declined` where it does not apply."""

@@ -1,0 +1,269 @@
+"""The elements of a parameter that a function loops over: whether Python numbers do as well as 0-d tensors."""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.rewrite_support.assignments import is_read
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined
+from breakscan.rewrite_support.names import read, written
+from breakscan.rewrite_support.purity import called
+
+_LOOPS = (cst.For, cst.CompFor)
+_SIZE_METHODS = frozenset(
+    {
+        *("expand", "narrow", "new_empty", "new_ones", "new_zeros", "repeat", "reshape", "resize", "split", "tile"),
+        *("unflatten", "view"),
+    }
+)
+_SIZE_FUNCTIONS = frozenset(
+    f"torch.{name}"
+    for name in (
+        *("arange", "as_tensor", "empty", "eye", "linspace", "nn.functional.interpolate", "ones", "rand", "randn"),
+        *("reshape", "split", "tensor", "zeros"),
+    )
+)
+_ARITHMETIC_METHODS = frozenset({"add", "clamp", "div", "mul", "sub"})
+_CONVERSIONS = frozenset({"builtins.float", "builtins.int", "builtins.range"})
+_KEEPING = frozenset({"builtins.max", "builtins.min", "builtins.abs"})
+_BIT_OPERATORS = cst.BitAnd | cst.BitOr | cst.BitXor | cst.MatrixMultiply
+
+
+def targets(spot: RewriteContext, function: cst.FunctionDef, parameter: str) -> list[cst.BaseExpression]:
+    """What the loops over a parameter bind its elements to.  Declines where more is done with the parameter."""
+    found: list[cst.BaseExpression] = []
+    for one in m.findall(function.body, m.Name(parameter)):
+        if not isinstance(one, cst.Name) or not is_read(spot, one):
+            continue
+        above, positions = _iterated(spot, one)
+        if above is None:
+            continue
+        target: cst.BaseExpression = above.target
+        for position in positions:
+            if not isinstance(target, cst.Tuple | cst.List) or len(target.elements) <= position:
+                raise Declined(f"the loop over `{parameter}` does not unpack what it gets")
+            target = target.elements[position].value
+        found.append(target)
+    return found
+
+
+def _iterated(spot: RewriteContext, name: cst.Name) -> tuple[cst.For | cst.CompFor | None, list[int]]:
+    """The loop that a name is iterated by, and the way to its element in the loop's target; no loop for ``len``."""
+    node: cst.CSTNode = name
+    positions: list[int] = []
+    while True:
+        above = spot.parent(node)
+        if isinstance(above, _LOOPS) and above.iter is node:
+            return above, positions
+        call = spot.parent(above) if isinstance(above, cst.Arg) else None
+        if isinstance(above, cst.Arg) and isinstance(call, cst.Call) and not above.star:
+            function, at = spot.code(call.func), call.args.index(above)
+            if function == "len" and node is name:
+                return None, []
+            if (function == "enumerate" and at == 0) or (function == "zip" and above.keyword is None):
+                positions.insert(0, 1 if function == "enumerate" else at)
+                node = call
+                continue
+        raise Declined(f"`{name.value}` is used for more than a loop over its elements")
+
+
+class Numbers:
+    """Follows the elements to all places where they are used; declines at one that may need a tensor.
+
+    ``names`` are those that hold an element, or a number that is made of elements, ``rows`` those of elements that
+    are used by their parts only.
+    """
+
+    def __init__(self, spot: RewriteContext, function: cst.FunctionDef, elements: list[cst.BaseExpression]) -> None:
+        self.spot = spot
+        self.function = function
+        self.names: set[str] = set()
+        self.rows: set[str] = set()
+        self._own: set[str] = set()
+        """Those that hold an element itself, which is a view of the tensor."""
+        self._is_size = False
+        """Whether something takes a number only: then it is no row that would be repeated or joined as a list."""
+        followed: set[str] = set()
+        unsure = [self._bind(one) for one in elements]
+        while self.names - followed:
+            for name in sorted(self.names - followed):
+                followed.add(name)
+                for one in self._reads(name):
+                    self._follow(one)
+        if any(unsure) and not self._is_size:
+            raise Declined("an element of the loop may be a row, which is another thing as a Python list")
+
+    def _reads(self, name: str) -> list[cst.Name]:
+        found = [cst.ensure_type(one, cst.Name) for one in m.findall(self.function.body, m.Name(name))]
+        return [one for one in found if is_read(self.spot, one) and not self._is_target(one)]
+
+    def _is_target(self, name: cst.Name) -> bool:
+        node: cst.CSTNode = name
+        while isinstance(above := self.spot.parent(node), cst.Element | cst.Tuple | cst.List):
+            node = above
+        return isinstance(above, cst.AssignTarget) or (isinstance(above, _LOOPS) and above.target is node)
+
+    def _bind(self, target: cst.BaseExpression) -> bool:
+        """Notes the names of an element; whether it is a name that may hold a row as well as a number."""
+        if isinstance(target, cst.Tuple | cst.List) and all(isinstance(one.value, cst.Name) for one in target.elements):
+            names = {cst.ensure_type(one.value, cst.Name).value for one in target.elements}
+            self.names |= names
+            self._own |= names
+            return False
+        if not isinstance(target, cst.Name):
+            raise Declined("the loop binds its elements to more than names")
+        reads = self._reads(target.value)
+        parts = [above for one in reads if (above := self._part_of(one)) is not None]
+        if len(parts) < len(reads):
+            if parts:
+                raise Declined(f"`{target.value}` is used as a row and as a number")
+            self.names.add(target.value)
+            self._own.add(target.value)
+            return True
+        self.rows.add(target.value)
+        for part in parts:
+            if isinstance(part, cst.Subscript):
+                self._follow(part)
+            else:
+                self._bind(part)
+        return False
+
+    def _part_of(self, row: cst.Name) -> cst.Subscript | cst.Tuple | None:
+        """``row[0]``, or the targets of ``height, width = row``."""
+        above = self.spot.parent(row)
+        one = m.Subscript(slice=[m.SubscriptElement(m.Index(m.Integer()))])
+        if isinstance(above, cst.Subscript) and above.value is row and m.matches(above, one):
+            return above
+        if isinstance(above, cst.Assign) and len(above.targets) == 1:
+            target = above.targets[0].target
+            return target if isinstance(target, cst.Tuple) else None
+        return None
+
+    # -- what becomes of a number -------------------------------------------------------------------------------
+
+    def _follow(self, node: cst.BaseExpression) -> None:
+        above = self.spot.parent(node)
+        if isinstance(above, cst.ComparisonTarget):
+            above = self.spot.parent(above)
+        if isinstance(above, cst.BinaryOperation) and not isinstance(above.operator, _BIT_OPERATORS):
+            if not self._stays_tensor(above.right if above.left is node else above.left):
+                self._follow(above)
+        elif isinstance(above, cst.UnaryOperation) and not isinstance(above.operator, cst.BitInvert):
+            self._follow(above)
+        elif isinstance(above, cst.Comparison) and len(above.comparisons) == 1:
+            self._in_comparison(above, node)
+        elif isinstance(above, cst.BooleanOperation):
+            self._follow(above)
+        elif isinstance(above, cst.If | cst.While | cst.Assert) and above.test is node:
+            return
+        elif isinstance(above, cst.IfExp):
+            if above.test is not node:
+                self._follow(above)
+        elif isinstance(above, cst.Slice):
+            self._is_size = True
+        elif isinstance(above, cst.Index):
+            self._as_index(above)
+        elif isinstance(above, cst.Arg):
+            self._in_call(above)
+        elif isinstance(above, cst.Element):
+            self._in_list(self.spot.parent(above))
+        elif isinstance(above, cst.ListComp | cst.GeneratorExp) and above.elt is node:
+            self._in_list(above)
+        elif isinstance(above, cst.Assign):
+            self._in_assignment(above, node)
+        elif isinstance(above, cst.AugAssign):
+            self._in_augmented(above, node)
+        else:
+            raise self._refused(node)
+
+    def _refused(self, node: cst.CSTNode) -> Declined:
+        return Declined(f"`{self.spot.code(node)}` goes to where a tensor may be needed")
+
+    def _in_comparison(self, above: cst.Comparison, node: cst.BaseExpression) -> None:
+        target = above.comparisons[0]
+        if isinstance(target.operator, cst.Is | cst.IsNot | cst.In | cst.NotIn):
+            raise self._refused(above)
+        if not self._stays_tensor(target.comparator if above.left is node else above.left):
+            self._follow(above)
+
+    def _as_index(self, index: cst.Index) -> None:
+        element = self.spot.parent(index)
+        owner = self.spot.parent(element) if element is not None else None
+        if not isinstance(owner, cst.Subscript) or not self.spot.fact(owner.value).is_tensor:
+            raise self._refused(owner or index)
+
+    def _in_call(self, arg: cst.Arg) -> None:
+        call = self.spot.parent(arg)
+        if not isinstance(call, cst.Call) or arg.star:
+            raise self._refused(arg)
+        function, method = called(self.spot, call)
+        if self._takes_sizes(call) or function in _CONVERSIONS:
+            self._is_size = True
+        elif function in _KEEPING:
+            self._follow(call)
+        elif method not in _ARITHMETIC_METHODS and not (function or "").startswith("math."):
+            raise Declined(f"`{self.spot.code(call.func)}` may need a tensor")
+
+    def _takes_sizes(self, call: cst.Call) -> bool:
+        function, _ = called(self.spot, call)
+        name = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+        return function in _SIZE_FUNCTIONS if (function or "").startswith("torch.") else name in _SIZE_METHODS
+
+    def _in_list(self, node: cst.CSTNode | None) -> None:
+        above = self.spot.parent(node) if node is not None else None
+        call = self.spot.parent(above) if isinstance(above, cst.Arg) else None
+        if isinstance(call, cst.Call) and self._takes_sizes(call):
+            self._is_size = True
+        elif isinstance(above, cst.Element):
+            self._in_list(self.spot.parent(above))
+        elif isinstance(call, cst.Call) and called(self.spot, call)[0] == "builtins.sum":
+            self._follow(call)
+        elif node is not None:
+            raise self._refused(node)
+
+    def _in_assignment(self, above: cst.Assign, node: cst.BaseExpression) -> None:
+        if len(above.targets) != 1 or isinstance(node, cst.Name):
+            raise self._refused(node)
+        target = above.targets[0].target
+        if isinstance(target, cst.Name):
+            self.names.add(target.value)
+        elif not isinstance(target, cst.Subscript) or not self._stays_tensor(target.value):
+            raise self._refused(node)
+
+    def _in_augmented(self, above: cst.AugAssign, node: cst.BaseExpression) -> None:
+        if above.target is node:
+            if isinstance(node, cst.Name) and node.value in self._own:
+                raise Declined(f"`{self.spot.code(above)}` changes the tensor that the loop goes over")
+        elif isinstance(above.target, cst.Name):
+            if not self._holds_tensors(above.target.value):
+                self.names.add(above.target.value)
+        elif not isinstance(above.target, cst.Subscript) or not self._stays_tensor(above.target.value):
+            raise self._refused(node)
+
+    def _holds_tensors(self, name: str) -> bool:
+        """Whether all that a name is assigned is a tensor whatever the elements are."""
+        values = [
+            cst.ensure_type(one, cst.Assign).value
+            for one in m.findall(self.function.body, m.Assign())
+            if any(m.matches(target.target, m.Name(name)) for target in cst.ensure_type(one, cst.Assign).targets)
+        ]
+        return bool(values) and all(self._stays_tensor(one) for one in values)
+
+    def _stays_tensor(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression is a tensor with numbers for elements, too."""
+        if isinstance(node, cst.BinaryOperation):
+            return self._stays_tensor(node.left) or self._stays_tensor(node.right)
+        if isinstance(node, cst.UnaryOperation):
+            return self._stays_tensor(node.expression)
+        if isinstance(node, cst.Subscript):
+            return self._stays_tensor(node.value)
+        if not self.spot.fact(node).is_tensor:
+            return False
+        if isinstance(node, cst.Call):
+            function, _ = called(self.spot, node)
+            if (function or "").startswith("torch."):
+                return True
+            return isinstance(node.func, cst.Attribute) and self._stays_tensor(node.func.value)
+        return not self.names.intersection((*read(node), *written(node)))

@@ -1,0 +1,191 @@
+"""Whether a side that ``torch.where`` does not choose may spoil the gradient.
+
+The side gets a gradient of zero, which its own operations multiply with their derivatives: zero times infinity is NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import libcst as cst
+
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.names import read, written
+from breakscan.rewrite_support.purity import called
+
+LINEAR = frozenset(
+    {
+        *("add", "clamp", "clamp_max", "clamp_min", "clip", "clone", "contiguous", "detach", "double", "float"),
+        *("full_like", "half", "maximum", "minimum", "nan_to_num", "neg", "negative", "ones_like", "positive", "relu"),
+        *("round", "sign", "sub", "subtract", "to", "type_as", "where", "zeros_like", "empty_like", "bfloat16"),
+        *(
+            "floor",
+            "ceil",
+            "trunc",
+            "tensor",
+            "zeros",
+            "ones",
+            "full",
+            "masked_fill",
+            "flip",
+            "roll",
+            "relu6",
+            "hardtanh",
+        ),
+        *("reshape", "view", "transpose", "permute", "unsqueeze", "squeeze", "flatten", "expand", "sum", "mean"),
+        *(
+            "stack",
+            "cat",
+            "rand_like",
+            "randn_like",
+            "int",
+            "long",
+            "bool",
+            "size",
+            "dim",
+            "numel",
+            "finfo",
+            "new_zeros",
+        ),
+        *("new_ones", "new_full", "new_tensor", "broadcast_to", "chunk", "movedim", "triu", "tril", "diagonal"),
+    }
+)
+"""Their derivative is finite whatever comes in: nothing, one, or a number."""
+SMOOTH = frozenset(
+    {
+        *("abs", "sin", "cos", "tanh", "sigmoid", "mul", "multiply", "square", "silu", "gelu", "softplus", "softmax"),
+        *(
+            "erf",
+            "log_softmax",
+            "logsigmoid",
+            "leaky_relu",
+            "elu",
+            "selu",
+            "mish",
+            "matmul",
+            "mm",
+            "bmm",
+            "addmm",
+            "linear",
+        ),
+        *("hardswish", "hardsigmoid", "var", "dot", "mv", "einsum", "cumsum", "conv1d", "conv2d", "conv3d", "lerp"),
+    }
+)
+"""Their derivative is finite where what comes in is."""
+
+
+def why_gradient_differs(spot: RewriteContext, node: cst.BaseExpression, *, finite: bool) -> str | None:
+    """What of an expression may turn a gradient of zero into NaN, in words; None where nothing does.
+
+    ``finite`` tells that values may be taken to be finite, because the test does not look for those that are not.
+    """
+    if spot.fact(node).dtype in ("int", "bool") or _without_gradients(spot, node):
+        return None
+    found = _Steep(spot, finite)
+    node.visit(found)
+    return f"`{found.culprit}` may give a NaN gradient when it is not chosen" if found.culprit else None
+
+
+def why_origin_differs(spot: RewriteContext, names: Iterable[str], *, finite: bool) -> str | None:
+    """The same for what the names of a side were made of, where the other side reads none of them."""
+    queue, seen = list(names), set(names)
+    for name in queue:
+        for value in _Values(name).of(spot.function):
+            if (reason := why_gradient_differs(spot, value, finite=finite)) is not None:
+                return reason
+            if spot.fact(value).dtype not in ("int", "bool"):
+                queue += [one for one in read(value) if one not in seen]
+                seen.update(queue)
+    return None
+
+
+def _without_gradients(spot: RewriteContext, node: cst.CSTNode) -> bool:
+    for one in spot.around(node):
+        if isinstance(one, cst.With):
+            heads = [item.item for item in one.items]
+        elif isinstance(one, cst.FunctionDef):
+            heads = [decorator.decorator for decorator in one.decorators]
+        else:
+            continue
+        for head in heads:
+            function = head.func if isinstance(head, cst.Call) else head
+            if spot.dotted(function) in ("torch.no_grad", "torch.inference_mode"):
+                return True
+        if isinstance(one, cst.FunctionDef):
+            return False
+    return False
+
+
+class _Values(cst.CSTVisitor):
+    """What a function assigns to a name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.found: list[cst.BaseExpression] = []
+
+    def of(self, function: cst.FunctionDef) -> list[cst.BaseExpression]:
+        function.body.visit(self)
+        return self.found
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        if any(self.name in written(target) for target in node.targets):
+            self.found.append(node.value)
+
+    def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
+        if node.value is not None and self.name in written(node):
+            self.found.append(node.value)
+
+    def visit_AugAssign(self, node: cst.AugAssign) -> None:
+        if self.name in written(node):
+            self.found.append(node.value)
+
+
+class _Steep(cst.CSTVisitor):
+    def __init__(self, spot: RewriteContext, finite: bool) -> None:
+        self.spot = spot
+        self.finite = finite
+        self.culprit: str | None = None
+
+    def _found(self, node: cst.BaseExpression) -> None:
+        self.culprit = self.culprit or self.spot.code(node)
+
+    def visit_Call(self, node: cst.Call) -> bool:
+        if self.spot.fact(node.func).kind == "module":
+            return self.finite
+        function, method = called(self.spot, node)
+        name = (method or function or "").rpartition(".")[2]
+        if self.spot.fact(node).dtype in ("int", "bool"):
+            return False
+        if function in ("torch.finfo", "torch.iinfo"):
+            return False
+        if name not in LINEAR and not (name in SMOOTH and self.finite):
+            self._found(node.func)
+        return True
+
+    def visit_Comparison(self, node: cst.Comparison) -> bool:
+        return False
+
+    def visit_BinaryOperation(self, node: cst.BinaryOperation) -> bool:
+        if not self._has_tensor(node):
+            return False
+        literal = self.spot.fact(node.right).literal
+        number = isinstance(node.right, cst.BaseNumber) or isinstance(literal, int | float)
+        if isinstance(node.operator, cst.Multiply):
+            if not self.finite and not (number or isinstance(node.left, cst.BaseNumber)):
+                self._found(node)
+        elif isinstance(node.operator, cst.Divide):
+            if not number or literal == 0:
+                self._found(node)
+        elif isinstance(node.operator, cst.Power):
+            whole = isinstance(node.right, cst.Integer) and node.right.evaluated_value > 0
+            if not (whole and self.finite):
+                self._found(node)
+        elif isinstance(node.operator, cst.MatrixMultiply):
+            if not self.finite:
+                self._found(node)
+        elif not isinstance(node.operator, cst.Add | cst.Subtract | cst.BitAnd | cst.BitOr | cst.BitXor):
+            self._found(node)
+        return True
+
+    def _has_tensor(self, node: cst.BinaryOperation) -> bool:
+        return self.spot.fact(node).kind in ("tensor", "unknown")

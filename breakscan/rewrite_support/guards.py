@@ -1,0 +1,46 @@
+"""The ``if`` of a check that raises."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined
+
+
+def guard_of(spot: RewriteContext) -> cst.If:
+    """The ``if`` that tests what stands at the site and then raises.  Declines where there is none."""
+    child = spot.node
+    for above in spot.around():
+        if isinstance(above, cst.If):
+            if child is not above.test:
+                break
+            if not _raises(above.body):
+                raise Declined("the branch does not only raise")
+            if _is_caught(spot, above):
+                raise Declined("the exception may be caught in this function")
+            return above
+        if isinstance(above, cst.BaseSmallStatement | cst.BaseCompoundStatement | cst.Lambda):
+            break
+        child = above
+    raise Declined("the site is not the test of an `if` that raises")
+
+
+def _raises(body: cst.BaseSuite) -> bool:
+    last = body.body[-1]
+    return (
+        isinstance(body, cst.IndentedBlock)
+        and isinstance(last, cst.SimpleStatementLine)
+        and isinstance(last.body[-1], cst.Raise)
+    )
+
+
+def _is_caught(spot: RewriteContext, guard: cst.If) -> bool:
+    child: cst.CSTNode = guard
+    for above in spot.around(guard):
+        if isinstance(above, cst.FunctionDef):
+            return False
+        if isinstance(above, cst.Try | cst.TryStar) and above.handlers and child is above.body:
+            return True
+        child = above
+    return False

@@ -1,0 +1,67 @@
+"""What a function does with names outside of one of its statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import libcst as cst
+
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.names import read
+
+
+def is_read_outside(spot: RewriteContext, name: str, statement: cst.CSTNode) -> bool:
+    """Whether a name is read by other statements of the function."""
+    reads = _Reads(name, statement)
+    spot.function.body.visit(reads)
+    return reads.found
+
+
+def changed_in_place(spot: RewriteContext, names: Iterable[str], statement: cst.CSTNode) -> str | None:
+    """Which of some names is changed in place behind a statement, or anywhere in a loop around it."""
+    found = _InPlace(spot, set(names), statement)
+    spot.function.body.visit(found)
+    return found.name
+
+
+class _Reads(cst.CSTVisitor):
+    """Whether a name is read outside of a statement."""
+
+    def __init__(self, name: str, but: cst.CSTNode) -> None:
+        self.name = name
+        self.but = but
+        self.found = False
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if node is self.but or self.found:
+            return False
+        if isinstance(node, cst.SimpleStatementLine | cst.BaseExpression) and self.name in read(node):
+            self.found = True
+        return not isinstance(node, cst.SimpleStatementLine)
+
+
+class _InPlace(cst.CSTVisitor):
+    """Which of some names is changed in place behind a statement, or anywhere in a loop around it."""
+
+    def __init__(self, spot: RewriteContext, names: set[str], node: cst.CSTNode) -> None:
+        self.spot = spot
+        self.names = names
+        self.node = node
+        self.line = 0 if spot.enclosing(cst.For, node) or spot.enclosing(cst.While, node) else spot.tree.span(node)[2]
+        self.name: str | None = None
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if node is self.node:
+            return False
+        target: cst.BaseExpression | None = None
+        if isinstance(node, cst.AugAssign | cst.AssignTarget):
+            target = node.target if isinstance(node, cst.AugAssign) or isinstance(node.target, cst.Subscript) else None
+        elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            name = node.func.attr.value
+            if name.endswith("_") and not name.endswith("__"):
+                target = node.func.value
+        while isinstance(target, cst.Subscript | cst.Attribute):
+            target = target.value
+        if isinstance(target, cst.Name) and target.value in self.names and self.spot.tree.span(target)[0] > self.line:
+            self.name = target.value
+        return True

@@ -1,0 +1,332 @@
+"""Elements that a mask picks, what is computed with them, and the same for all elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.rewrite_support import build
+from breakscan.rewrite_support.assignments import origin
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined
+from breakscan.rewrite_support.purity import called, why_not_pure
+from breakscan.rewrite_support.tensor_dims import BROADCASTS, KEEPS, Fit, fit, key
+from breakscan.rewrite_support.wording import plain
+
+_ACROSS = frozenset(
+    {
+        *("copy_", "cumprod", "cumsum", "clamp_", "fill_", "flip", "log_softmax", "masked_fill_", "movedim", "permute"),
+        *("rand_like", "randn_like", "requires_grad_", "roll", "softmax", "swapaxes", "transpose", "tril", "triu"),
+        *("zero_", "empty_like"),
+    }
+)
+ELEMENTWISE = (KEEPS | BROADCASTS) - _ACROSS
+"""Functions and methods that compute each element of the result from the same element of their arguments."""
+CONVERTS = frozenset(
+    {"to", "type", "float", "double", "half", "bfloat16", "long", "int", "bool", "contiguous", "clone"}
+)
+_FLATTENS = frozenset({"flatten", "ravel", "squeeze"})
+_LINEAR = (cst.Add, cst.Subtract)
+_SCALARS = frozenset({"constant", "drawn", "number", "shape"})
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """``owner[mask]``, or what means it.
+
+    ``loose`` tells that the mask need not have the sizes of the owner: ``masked_select`` broadcasts one to the other,
+    and indices from a mask may go into any tensor.
+    """
+
+    node: cst.BaseExpression
+    owner: cst.BaseExpression
+    mask: cst.BaseExpression
+    loose: str = ""
+
+
+@dataclass(slots=True)
+class Masked:
+    """An expression of picked elements.  ``leaves`` are where they are picked, ``bends`` says that it is not linear."""
+
+    mask: cst.BaseExpression
+    leaves: list[Leaf] = field(default_factory=list)
+    bends: bool = False
+
+
+def leaf_at(spot: RewriteContext, node: cst.CSTNode) -> Leaf | None:
+    """``owner[mask]``, ``owner[torch.where(mask)]`` or ``owner.masked_select(mask)``, whatever the index is."""
+    if isinstance(node, cst.Subscript) and len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index):
+        index = node.slice[0].slice.value
+        mask = hits_of(spot, index)
+        return Leaf(node, node.value, mask, "indices") if mask is not None else Leaf(node, node.value, index)
+    if m.matches(node, m.Call(func=m.Attribute(attr=m.Name("masked_select")))):
+        call = cst.ensure_type(node, cst.Call)
+        function = cst.ensure_type(call.func, cst.Attribute)
+        given = [arg.value for arg in call.args if arg.keyword is None or arg.keyword.value in ("input", "mask")]
+        if len(given) == len(call.args) == 2:
+            return Leaf(call, given[0], given[1], "select")
+        if len(given) == len(call.args) == 1:
+            return Leaf(call, function.value, given[0], "select")
+    return None
+
+
+def hits_of(spot: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The mask whose hits a call finds, as a tuple with the indices of each dimension."""
+    if not isinstance(node, cst.Call):
+        return None
+    function, method = called(spot, node)
+    positional = [arg.value for arg in node.args if arg.keyword is None]
+    as_tuple = [arg for arg in node.args if m.matches(arg, m.Arg(m.Name("True"), keyword=m.Name("as_tuple")))]
+    if method == "nonzero" and isinstance(node.func, cst.Attribute) and len(node.args) == len(as_tuple) == 1:
+        return node.func.value
+    if function == "torch.nonzero" and len(as_tuple) == 1 and len(positional) == 1 and len(node.args) == 2:
+        return positional[0]
+    return positional[0] if function == "torch.where" and len(positional) == len(node.args) == 1 else None
+
+
+def leaf_of(spot: RewriteContext) -> Leaf:
+    """The one that the finding is about.  Declines where an index is not a mask alone."""
+    node: cst.CSTNode | None = spot.node
+    if isinstance(node, cst.Call) and hits_of(spot, node) is not None:
+        node = next((one for one in spot.around() if isinstance(one, cst.Subscript)), None)
+        if node is None or not any(one is spot.node for one in m.findall(node.slice[0], m.Call())):
+            raise Declined("its indices are not used as an index at once")
+    leaf = leaf_at(spot, node) if node is not None else None
+    if leaf is None:
+        raise Declined("the mask is one index of several" if isinstance(node, cst.Subscript) else "it is no index")
+    if leaf.loose == "indices" and leaf.node is not node:
+        raise Declined("its indices are not used as an index at once")
+    if not spot.fact(leaf.owner).is_tensor:
+        raise Declined(f"`{plain(spot, leaf.owner)}` is not known to be a tensor")
+    if spot.fact(leaf.mask).dtype not in (None, "bool"):
+        raise Declined(f"`{plain(spot, leaf.mask)}` is no mask of booleans")
+    for part in (leaf.owner, leaf.mask):
+        if (reason := why_not_pure(spot, part)) is not None:
+            raise Declined(reason)
+    return leaf
+
+
+def is_scalar(spot: RewriteContext, node: cst.BaseExpression) -> bool:
+    """Whether a value is a single number, as a Python number or as a tensor."""
+    fact = spot.fact(node)
+    if isinstance(node, cst.UnaryOperation):
+        return is_scalar(spot, node.expression)
+    return isinstance(node, cst.BaseNumber) or fact.kind in _SCALARS or (fact.is_tensor and fact.zero_dim is True)
+
+
+def masked(spot: RewriteContext, node: cst.BaseExpression, mask: cst.BaseExpression) -> Masked:
+    """An expression of elements that a mask picks.  Declines where it is not computed element by element."""
+    found = Masked(mask)
+    _collect(spot, node, found, plain(spot, mask))
+    return found
+
+
+def _collect(spot: RewriteContext, node: cst.BaseExpression, found: Masked, mask: str) -> None:
+    leaf = leaf_at(spot, node)
+    if leaf is not None and plain(spot, leaf.mask) == mask:
+        found.leaves.append(leaf)
+    elif is_scalar(spot, node):
+        pass
+    elif isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus | cst.BitInvert):
+        _collect(spot, node.expression, found, mask)
+    elif isinstance(node, cst.BinaryOperation) and not isinstance(node.operator, cst.MatrixMultiply):
+        _refuse_division(spot, node)
+        found.bends |= not _is_linear(spot, node)
+        _collect(spot, node.left, found, mask)
+        _collect(spot, node.right, found, mask)
+    elif isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
+        _collect(spot, node.left, found, mask)
+        _collect(spot, node.comparisons[0].comparator, found, mask)
+    elif isinstance(node, cst.Call):
+        _collect_call(spot, node, found, mask)
+    else:
+        raise Declined(f"`{plain(spot, node)}` may have as many elements as the mask has hits")
+
+
+def _is_linear(spot: RewriteContext, node: cst.BinaryOperation) -> bool:
+    if isinstance(node.operator, cst.Multiply):
+        return _is_number(spot, node.left) or _is_number(spot, node.right)
+    return isinstance(node.operator, _LINEAR) or (
+        isinstance(node.operator, cst.Divide) and _is_number(spot, node.right)
+    )
+
+
+def _is_number(spot: RewriteContext, node: cst.BaseExpression) -> bool:
+    return spot.fact(node).kind in _SCALARS and spot.fact(node).literal != 0
+
+
+def _refuse_division(spot: RewriteContext, node: cst.BinaryOperation) -> None:
+    if isinstance(node.operator, cst.FloorDivide | cst.Modulo) and spot.fact(node).dtype != "float":
+        raise Declined(f"`{plain(spot, node)}` may divide by zero where the mask is off")
+
+
+def _collect_call(spot: RewriteContext, node: cst.Call, found: Masked, mask: str) -> None:
+    function, method = called(spot, node)
+    name = (method or function or "").rpartition(".")[2]
+    if method is not None and isinstance(node.func, cst.Attribute):
+        receiver = node.func.value
+        if method in CONVERTS and why_not_pure(spot, node) is None:
+            _collect(spot, receiver, found, mask)
+            return
+        if _is_flattening(node, method):
+            _collect(spot, receiver, found, mask)
+            return
+        operands = [receiver, *(arg.value for arg in node.args)]
+    elif (function or "").startswith("torch."):
+        operands = [arg.value for arg in node.args]
+    else:
+        raise Declined(f"`{plain(spot, node.func)}` is called with the picked elements")
+    if name not in ELEMENTWISE or any(arg.star for arg in node.args) or why_not_pure(spot, node) is not None:
+        raise Declined(f"`{plain(spot, node.func)}` does not compute element by element")
+    found.bends |= name not in ("neg", "negative", "add", "sub")
+    for operand in operands:
+        _collect(spot, operand, found, mask)
+
+
+def _is_flattening(node: cst.Call, method: str) -> bool:
+    """Whether a method leaves a vector as it is."""
+    if method in _FLATTENS:
+        return not node.args
+    minus_one = m.UnaryOperation(operator=m.Minus(), expression=m.Integer("1"))
+    return method in ("view", "reshape") and m.matches(node, m.Call(args=[m.Arg(minus_one)]))
+
+
+class _Whole(cst.CSTTransformer):
+    def __init__(self, leaves: Iterable[Leaf]) -> None:
+        super().__init__()
+        self.owners = {leaf.node: leaf.owner for leaf in leaves}
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        return node not in self.owners
+
+    def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> cst.CSTNode:  # type: ignore[override]
+        if (owner := self.owners.get(original_node)) is not None:  # type: ignore[call-overload]
+            return build.operand(owner)
+        if not isinstance(updated_node, cst.Call) or not isinstance(updated_node.func, cst.Attribute):
+            return updated_node
+        flattens = _is_flattening(updated_node, updated_node.func.attr.value)
+        return updated_node.func.value if flattens else updated_node
+
+
+def whole(node: cst.BaseExpression, leaves: Iterable[Leaf]) -> cst.BaseExpression:
+    """The expression for all elements: ``x - y`` for ``x[mask] - y[mask]``."""
+    made = node.visit(_Whole(leaves))
+    assert isinstance(made, cst.BaseExpression)
+    return build.copied(made)
+
+
+def conditions(spot: RewriteContext, found: Masked, *others: Leaf, counts: bool = False) -> list[str]:
+    """What must hold that the code does not show.  Declines where the mask is known to pick rows.
+
+    ``others`` are indexed by the mask as well; ``counts`` tells that the hits of the mask itself are counted.
+    """
+    needs: list[str] = []
+    mask = plain(spot, found.mask)
+    loose: dict[str, None] = {}
+    shaped: dict[str, None] = {}
+    placed: dict[str, None] = {}
+    leaves = [*others, *found.leaves]
+    for leaf in leaves:
+        text = plain(spot, leaf.owner)
+        if not spot.fact(leaf.owner).certain:
+            needs.append(f"`{text}` must be a tensor")
+        if leaf.loose == "select":
+            if (counts or len(leaves) > 1) and not has_shape_of(spot, found.mask, leaf.owner):
+                shaped[f"`{text}`"] = None
+            continue
+        kind = fit(spot, found.mask, leaf.owner)
+        if kind is Fit.ROWS:
+            raise Declined(f"`{mask}` has fewer dimensions than `{text}`, so that whole rows are picked")
+        if leaf.loose == "indices" and not has_shape_of(spot, found.mask, leaf.owner):
+            shaped[f"`{text}`"] = None
+        elif kind is Fit.OPEN:
+            loose[f"`{text}`"] = None
+        elif kind is Fit.COUNTED:
+            # An index may come from the CPU, an argument of `torch.where` may not.
+            placed[f"`{text}`"] = None
+    if loose:
+        needs.append(f"`{mask}` must have as many dimensions as {' and '.join(loose)}")
+    if placed:
+        needs.append(f"`{mask}` must be on the device of {' and '.join(placed)}")
+    if shaped:
+        needs.append(f"`{mask}` must have the shape of {' and '.join(shaped)}")
+    if not is_bool(spot, found.mask):
+        needs.append(f"`{mask}` must be a bool tensor")
+    return list(dict.fromkeys(needs))
+
+
+def is_bool(spot: RewriteContext, mask: cst.BaseExpression) -> bool:
+    """Whether a value is a bool tensor for sure."""
+    fact = spot.fact(mask)
+    return fact.is_tensor and fact.certain and fact.dtype == "bool"
+
+
+def has_shape_of(spot: RewriteContext, mask: cst.BaseExpression, owner: cst.BaseExpression) -> bool:
+    """Whether a mask is computed from a tensor, element by element, and from numbers."""
+    wanted = key(spot, owner)
+    if wanted is not None and key(spot, mask) == wanted:
+        return True
+    if isinstance(mask, cst.Name):
+        value = origin(spot, mask).value
+        return value is not None and has_shape_of(spot, value, owner)
+    if isinstance(mask, cst.UnaryOperation):
+        return has_shape_of(spot, mask.expression, owner)
+    if isinstance(mask, cst.BinaryOperation | cst.Comparison):
+        right = mask.right if isinstance(mask, cst.BinaryOperation) else mask.comparisons[0].comparator
+        operands = [mask.left, right]
+    elif isinstance(mask, cst.Call):
+        function, method = called(spot, mask)
+        if (method or function or "").rpartition(".")[2] not in KEEPS - _ACROSS:
+            return False
+        operands = [mask.func.value] if method is not None and isinstance(mask.func, cst.Attribute) else []
+        operands += [arg.value for arg in mask.args]
+    else:
+        return False
+    tensors = [one for one in operands if not is_scalar(spot, one)]
+    return bool(tensors) and all(has_shape_of(spot, one, owner) for one in tensors)
+
+
+def bends_gradients(spot: RewriteContext, node: cst.BaseExpression, found: Masked) -> bool:
+    """Whether a NaN or infinity outside of the mask comes into the gradients: ``0 * nan`` is NaN."""
+    fact = spot.fact(node)
+    return found.bends and not (fact.certain and fact.dtype in ("bool", "int"))
+
+
+MEAN_IN_FLOAT16 = "the mean of a float16 tensor is summed in float16, which may overflow"
+COUNT_IN_FLOAT16 = "a number of hits above 65504 does not fit into float16"
+NAN_GRADIENTS = "values outside of the mask can make gradients NaN"
+
+
+def beside(left: cst.BaseExpression, operator: cst.BaseBinaryOp, right: cst.BaseExpression) -> cst.BinaryOperation:
+    """``left operator right``; ``~m`` and ``-2`` on the right need no parentheses."""
+    made = build.copied(right) if isinstance(right, cst.UnaryOperation) else build.operand(right)
+    return cst.BinaryOperation(build.operand(left), operator, made)
+
+
+def in_place_of(spot: RewriteContext, node: cst.BaseExpression, made: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression as it can stand where a node stood: a quotient in parentheses where it needs them."""
+    above = spot.parent(node)
+    if not isinstance(made, cst.BinaryOperation):
+        return made
+    if isinstance(above, cst.BinaryOperation):
+        looser = isinstance(above.operator, cst.Add | cst.Subtract)
+        on_the_left = above.left is node and isinstance(above.operator, cst.Multiply | cst.Divide)
+        return made if looser or on_the_left else build.operand(made)
+    closer = isinstance(above, cst.Attribute | cst.UnaryOperation | cst.Subscript | cst.Await)
+    return build.operand(made) if closer else made
+
+
+def filled(
+    spot: RewriteContext, mask: cst.BaseExpression, node: cst.BaseExpression, off: cst.BaseExpression
+) -> cst.Call:
+    """``torch.where(mask, node, off)``."""
+    return build.call(spot.imported("torch.where"), mask, node, off)
+
+
+def zero(spot: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression:
+    """A zero that leaves the dtype of an expression as it is."""
+    fact = spot.fact(node)
+    return build.expression("0.0" if fact.dtype == "float" and fact.certain else "0")

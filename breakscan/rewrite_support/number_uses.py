@@ -1,0 +1,347 @@
+"""What becomes of a Python number that was read out of a tensor: whether the 0-d tensor does as well everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.facts import Fact
+from breakscan.rewrite_support.aliases import change_behind, reads
+from breakscan.rewrite_support.assignments import defined, plain_value
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined
+from breakscan.rewrite_support.names import read, written
+from breakscan.rewrite_support.numbers import is_number, written_number
+from breakscan.rewrite_support.purity import called
+from breakscan.rewrite_support.same_dtype_device import of_one_dtype, on_one_device
+
+DOUBLE = "it is computed in the tensor's precision, not in double, and a division by zero does not raise"
+CALLER = "the caller gets a 0-d tensor in place of a Python number"
+ASSERT = "in compiled code a failing assertion is a RuntimeError"
+
+_ARITHMETIC = cst.Add | cst.Subtract | cst.Multiply | cst.Divide | cst.FloorDivide | cst.Modulo
+_EXACT = cst.Add | cst.Subtract | cst.Multiply
+_ORDERS = cst.LessThan | cst.LessThanEqual | cst.GreaterThan | cst.GreaterThanEqual | cst.Equal | cst.NotEqual
+_METHODS = frozenset(
+    {
+        *("add", "add_", "div", "div_", "eq", "fill_", "ge", "gt", "le", "lt", "masked_fill", "masked_fill_", "mul"),
+        *("mul_", "ne", "sub", "sub_", "true_divide"),
+    }
+)
+"""Functions, and methods of tensors, whose other arguments may be numbers and 0-d tensors alike."""
+_BOUNDS = frozenset({"clamp", "clamp_", "clip", "clip_"})
+_REDUCTIONS = frozenset(
+    {
+        *("all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "median"),
+        *("min", "norm", "numel", "prod", "quantile", "std", "sum", "var", "dot", "dist"),
+    }
+)
+"""Those that make a tensor of their own."""
+
+
+class Uses:
+    """Follows a number from where it is read on, and gathers what is no longer as it was with a 0-d tensor.
+
+    Declines where something takes a Python number only.  ``indices`` are the subscripts that it is an index of.
+    """
+
+    def __init__(self, spot: RewriteContext, tensor: cst.BaseExpression, dtype: str | None, text: str) -> None:
+        self.spot = spot
+        self.tensor = tensor
+        self.dtype = dtype
+        """Of the 0-d tensor that takes the number's place."""
+        self.text = text
+        self.differences: dict[str, None] = {}
+        self.is_kept = False
+        """Whether something holds the value beyond its statement."""
+        self._followed: set[cst.CSTNode] = set()
+
+    def note(self, *differences: str) -> None:
+        self.differences.update(dict.fromkeys(differences))
+
+    def follow(self, node: cst.BaseExpression) -> None:
+        """Looks at what uses the value of an expression."""
+        if node in self._followed:
+            return
+        self._followed.add(node)
+        above = self.spot.parent(node)
+        if isinstance(above, cst.BinaryOperation):
+            self._in_arithmetic(above, node)
+        elif isinstance(above, cst.UnaryOperation) and isinstance(above.operator, cst.Minus | cst.Plus):
+            self._must_be_no_bool(above)
+            self.follow(above)
+        elif isinstance(above, cst.Comparison | cst.ComparisonTarget):
+            self._in_comparison(above, node)
+        elif isinstance(above, cst.Arg):
+            self._in_call(above)
+        elif isinstance(above, cst.Assign):
+            self._in_assignment(above)
+        elif isinstance(above, cst.AugAssign):
+            self._in_augmented(above)
+        elif isinstance(above, cst.Assert) and above.test is node and self.dtype == "bool":
+            self._in_assert(above)
+        elif isinstance(above, cst.Return | cst.Element | cst.DictElement | cst.Tuple | cst.List | cst.Dict):
+            self._in_return(above, node)
+        else:
+            self._elsewhere(above)
+
+    def _fact(self, node: cst.BaseExpression) -> Fact:
+        """What is known of an expression; of the target of an augmented assignment, what its name was bound to."""
+        fact = self.spot.fact(node)
+        return fact if fact.kind != "unknown" else self.spot.fact(defined(self.spot, node))
+
+    # -- what takes both ----------------------------------------------------------------------------------------
+
+    def _beside(self, other: cst.BaseExpression, in_place: bool = False) -> None:
+        """Notes what differs beside another tensor."""
+        fact = self._fact(other)
+        if not fact.certain:
+            self.note(f"`{self.spot.code(other)}` is taken to be a tensor")
+        text, of = self.spot.code(other), self.text
+        if not on_one_device(self.spot, self.tensor, other):
+            self.note(f"`{of}` must be on the device of `{text}`")
+        if not in_place and (fact.dtype != "float" or self.dtype not in ("int", "bool")):
+            self._beside_dtype(other, fact)
+
+    def _beside_dtype(self, other: cst.BaseExpression, fact: Fact) -> None:
+        """Notes that the dtype of the 0-d tensor may count, where that of a number does not."""
+        if of_one_dtype(self.spot, self.tensor, other):
+            return
+        if fact.dtype in ("int", "bool") and self.dtype not in ("int", "bool"):
+            self.note(f"the result has the dtype of `{self.text}`, not the default one")
+        elif fact.zero_dim is not False or fact.dtype is None:
+            self.note(f"the dtype of `{self.text}` counts where `{self.spot.code(other)}` has no dimension")
+
+    def _must_be_no_bool(self, node: cst.BaseExpression) -> None:
+        """What Python computes of a bool, torch refuses to compute of a bool tensor."""
+        if self.dtype == "bool":
+            raise Declined(f"`{self.spot.code(node)}` would be an error with a bool tensor")
+        if self.dtype is None:
+            self.note(f"`{self.text}` is taken not to be a bool tensor")
+
+    def _in_arithmetic(self, above: cst.BinaryOperation, node: cst.BaseExpression) -> None:
+        other = above.right if above.left is node else above.left
+        text = self.spot.code(other)
+        if isinstance(above.operator, cst.Subtract) and not of_one_dtype(self.spot, self.tensor, other):
+            self._must_be_no_bool(above)
+        if self.spot.fact(other).is_tensor:
+            if not isinstance(above.operator, _ARITHMETIC) and not self._is_power_of_float(above, other):
+                raise Declined(f"`{self.spot.code(above)}` may come out otherwise with two tensors")
+            if isinstance(above.operator, cst.Power):
+                self.note("the last digit of the power may be another one")
+            self._beside(other)
+            return
+        if not isinstance(above.operator, _ARITHMETIC):
+            raise Declined(f"`{self.spot.code(above)}` may come out otherwise with a tensor")
+        if not is_number(self.spot, other) and self.spot.fact(other).kind not in ("constant", "shape"):
+            raise Declined(f"`{text}`, which it meets, is not known to be a tensor or a number")
+        if not is_number(self.spot, other):
+            if self.dtype in ("int", "bool"):
+                raise Declined(f"`{text}`, which it meets, may be a list")
+            self.note(f"`{text}` is taken to be a number")
+        if not (self.dtype == "int" and isinstance(above.operator, _EXACT) and _is_int(other)):
+            self.note(DOUBLE)
+        self.follow(above)
+
+    def _is_power_of_float(self, above: cst.BinaryOperation, other: cst.BaseExpression) -> bool:
+        both = self.dtype == "float" and self.spot.fact(other).dtype == "float"
+        return isinstance(above.operator, cst.Power) and both
+
+    def _in_comparison(self, above: cst.Comparison | cst.ComparisonTarget, node: cst.BaseExpression) -> None:
+        comparison = above if isinstance(above, cst.Comparison) else self.spot.parent(above)
+        if not isinstance(comparison, cst.Comparison) or len(comparison.comparisons) != 1:
+            raise Declined("it stands in a chain of comparisons")
+        target = comparison.comparisons[0]
+        other = target.comparator if comparison.left is node else comparison.left
+        if not isinstance(target.operator, _ORDERS):
+            raise Declined(f"`{self.spot.code(comparison)}` is another thing with a tensor")
+        if self.spot.fact(other).is_tensor:
+            self._beside(other)
+            return
+        parent = self.spot.parent(comparison)
+        if not isinstance(parent, cst.Assert) or parent.test is not comparison:
+            raise Declined(f"a branch on `{self.spot.code(comparison)}` would be one on a tensor")
+        if self.dtype != "int" or isinstance(other, cst.Float):
+            self.note("it is compared in the tensor's precision, not in double")
+        self._in_assert(parent)
+
+    def _is_number_or_size(self, node: cst.BaseExpression) -> bool:
+        return is_number(self.spot, node) or self.spot.fact(node).kind in ("constant", "shape")
+
+    def _in_assert(self, above: cst.Assert) -> None:
+        if above.msg is not None and not isinstance(above.msg, cst.SimpleString | cst.ConcatenatedString):
+            raise Declined("an assertion on a tensor still breaks with a message that is made up")
+        if above.msg is not None and m.findall(above.msg, m.FormattedString()):
+            raise Declined("an assertion on a tensor still breaks with a message that is made up")
+        self.note(ASSERT)
+
+    def _in_call(self, arg: cst.Arg) -> None:
+        call = self.spot.parent(arg)
+        if not isinstance(call, cst.Call) or arg.star:
+            raise Declined("what takes the number is not known")
+        function, method = called(self.spot, call)
+        name = (method or function or "").rpartition(".")[2]
+        text = self.spot.code(call.func)
+        keyword = arg.keyword.value if arg.keyword is not None else None
+        if function in ("builtins.max", "builtins.min") and len(call.args) > 1 and keyword is None:
+            self._beside_in_max(call, arg)
+        elif function == "builtins.abs":
+            self._must_be_no_bool(call)
+            self.follow(call)
+        elif function == "torch.full" and (keyword == "fill_value" or call.args.index(arg) == 1):
+            return
+        elif function == "torch.where" and keyword is None and call.args.index(arg) > 0:
+            self._in_where(call, arg)
+        elif (method is not None or (function or "").startswith("torch.")) and name in _METHODS | _BOUNDS:
+            self._in_operation(call, arg, name, method is not None)
+        else:
+            raise Declined(f"`{text}` may need a Python number")
+
+    def _beside_in_max(self, call: cst.Call, arg: cst.Arg) -> None:
+        for one in call.args:
+            if one is not arg and not self._is_number_or_size(one.value):
+                raise Declined(f"`{self.spot.code(one.value)}`, which it meets, is not known to be a number")
+        if self.dtype != "float":
+            raise Declined(f"`{self.spot.code(call)}` may give a number as well as a tensor")
+        self.follow(call)
+
+    def _in_where(self, call: cst.Call, arg: cst.Arg) -> None:
+        other = next((one.value for one in call.args[1:] if one is not arg), None)
+        if other is not None and self.spot.fact(other).is_tensor:
+            self._beside(other)
+        else:
+            self.note(f"the result has the dtype of `{self.text}`, not the default one")
+
+    def _in_operation(self, call: cst.Call, arg: cst.Arg, name: str, is_method: bool) -> None:
+        text = self.spot.code(call.func)
+        if name.endswith("_"):
+            self._must_not_overlap(text)
+        owner = call.func.value if is_method and isinstance(call.func, cst.Attribute) else call.args[0].value
+        if not is_method and call.args[0] is arg:
+            raise Declined(f"`{text}` may need a Python number")
+        given = [one for one in call.args if one.keyword is None]
+        first = 0 if is_method else 1
+        keyword = arg.keyword.value if arg.keyword is not None else None
+        if keyword not in (None, "other", "value", "min", "max"):
+            raise Declined(f"`{keyword}` of `{text}` is a Python number")
+        if name in _BOUNDS and len(call.args) - first != 1:
+            raise Declined(f"both bounds of `{text}` are numbers, or both are tensors")
+        if name.startswith("masked_fill") and keyword is None and given.index(arg) != first + 1:
+            raise Declined(f"`{text}` takes a mask there")
+        if name not in _BOUNDS and not name.startswith("masked_fill") and len(call.args) - first != 1:
+            raise Declined(f"`{text}` has further arguments")
+        if not self.spot.fact(owner).is_tensor:
+            raise Declined(f"`{self.spot.code(owner)}` is not known to be a tensor")
+        self._beside(owner, in_place=name.endswith("_"))
+
+    # -- what keeps it ------------------------------------------------------------------------------------------
+
+    def _in_assignment(self, above: cst.Assign) -> None:
+        line = self.spot.parent(above)
+        target = above.targets[0].target
+        if len(above.targets) != 1 or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
+            raise Declined("it is assigned to several names")
+        if not isinstance(target, cst.Name):
+            raise Declined(f"`{self.spot.code(target)}` keeps it, which others may read as a number")
+        assert plain_value(line, target.value) is not None
+        name = target.value
+        if self._is_bound_elsewhere(name, target):
+            raise Declined(f"`{name}` holds other values too")
+        found = reads(self.spot, line, target)
+        if not found:
+            raise Declined(f"`{name}` is not read in this function")
+        for one in found:
+            if self.spot.enclosing(cst.FunctionDef, one) is not self.spot.function:
+                raise Declined(f"an inner function reads `{name}`")
+        if not self.is_new(self.tensor):
+            self._must_not_change(above)
+        for one in found:
+            self.follow(one)
+
+    def _is_bound_elsewhere(self, name: str, target: cst.Name) -> bool:
+        if any(param.name.value == name for param in _parameters(self.spot.function)):
+            return True
+        if m.findall(self.spot.function, m.Global() | m.Nonlocal()):
+            return True
+        lines = m.findall(self.spot.function.body, m.SimpleStatementLine() | m.For() | m.With() | m.CompFor())
+        own = self.spot.line(target)
+        for line in lines:
+            part: cst.CSTNode | Iterable[cst.CSTNode] = line
+            if isinstance(line, cst.For | cst.CompFor):
+                part = cst.AssignTarget(line.target)
+            elif isinstance(line, cst.With):
+                part = line.items
+            if line is not own and name in written(part):
+                return True
+        return False
+
+    def is_new(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression makes a tensor of its own, which nothing else changes."""
+        if isinstance(node, cst.BinaryOperation | cst.Comparison):
+            return True
+        if not isinstance(node, cst.Call):
+            return False
+        function, method = called(self.spot, node)
+        name = (method or function or "").rpartition(".")[2]
+        return (method is not None or (function or "").startswith("torch.")) and name in _REDUCTIONS
+
+    def _must_not_change(self, above: cst.CSTNode) -> None:
+        change = change_behind(self.spot, set(read(self.tensor)), above)
+        if change is None:
+            start = self.spot.tree.span(above)[2:]
+            for call in m.findall(self.spot.function, m.Call()):
+                if call not in self.spot.tree.parents or self.spot.tree.span(call)[:2] < start:
+                    continue
+                function, method = called(self.spot, cst.ensure_type(call, cst.Call))
+                if method is None and not (function or "").startswith(("torch.", "builtins.")):
+                    change = self.spot.code(call)
+                    break
+        if change is not None:
+            raise Declined(f"`{change}` may change `{self.spot.code(self.tensor)}` before the number is used")
+
+    def _in_augmented(self, above: cst.AugAssign) -> None:
+        if not self._fact(above.target).is_tensor:
+            raise Declined(f"`{self.spot.code(above.target)}` is a Python number")
+        if not isinstance(above.operator, cst.AddAssign | cst.SubtractAssign | cst.MultiplyAssign | cst.DivideAssign):
+            raise Declined(f"`{self.spot.code(above)}` may come out otherwise with two tensors")
+        self._must_not_overlap(self.spot.code(above.target))
+        self._beside(above.target, in_place=True)
+
+    def _must_not_overlap(self, text: str) -> None:
+        """An operation in place raises where what it reads is a part of what it writes."""
+        if not self.is_new(defined(self.spot, self.tensor)):
+            raise Declined(f"`{self.text}` may be a part of what `{text}` changes in place")
+
+    def _in_return(self, above: cst.CSTNode, node: cst.CSTNode) -> None:
+        if isinstance(above, cst.DictElement) and above.value is not node:
+            raise Declined("it is a key of a dictionary")
+        up: cst.CSTNode | None = above
+        while isinstance(up, cst.Element | cst.DictElement | cst.Tuple | cst.List | cst.Dict):
+            up = self.spot.parent(up)
+        if not isinstance(up, cst.Return):
+            raise Declined("what reads the container may need a Python number")
+        if self.dtype != "float" or up is above:
+            raise Declined("the caller may need a Python number, as an index, a size or for a branch")
+        self.is_kept = True
+        self.note(CALLER)
+
+    def _elsewhere(self, above: cst.CSTNode | None) -> None:
+        if isinstance(above, cst.If | cst.While | cst.IfExp | cst.BooleanOperation | cst.UnaryOperation | cst.Assert):
+            raise Declined("the branch on the value would be one on a tensor")
+        if isinstance(above, cst.Slice):
+            raise Declined("the number decides how long a slice is, which is a shape")
+        if isinstance(above, cst.FormattedStringExpression):
+            raise Declined("a text is made of the number")
+        if isinstance(above, cst.Index):
+            raise Declined("an index into what is not known to be a tensor is a Python number")
+        raise Declined("what uses the number may need one")
+
+
+def _is_int(node: cst.BaseExpression) -> bool:
+    return isinstance(written_number(node), int)
+
+
+def _parameters(function: cst.FunctionDef) -> list[cst.Param]:
+    return [one for one in m.findall(function.params, m.Param()) if isinstance(one, cst.Param)]

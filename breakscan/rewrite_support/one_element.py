@@ -1,0 +1,151 @@
+"""Indices of one element: ``x[t]`` with a 0-d integer tensor ``t`` as an index with a dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.rewrite_support.aliases import Fate, change_behind, fate
+from breakscan.rewrite_support.assignments import defined, origin
+from breakscan.rewrite_support.build import operand
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.names import read
+from breakscan.rewrite_support.numbers import is_number
+from breakscan.rewrite_support.purity import called
+
+OUT_OF_RANGE = "an index out of range stops the kernel on a GPU, where it was an IndexError"
+
+
+def element_edit(
+    spot: RewriteContext,
+    node: cst.Subscript,
+    index: cst.BaseExpression,
+    made: cst.BaseExpression,
+    source: cst.BaseExpression,
+    differences: Sequence[str] = (),
+) -> Edit:
+    """The edit of a subscript of a tensor, in which ``made``, a 0-d integer tensor, takes the place of ``index``.
+
+    ``source`` is the expression of the file that holds the same number.
+    """
+    found, dimension = looked_up(spot, node, index, made)
+    differs = [*differences]
+    if not spot.fact(node.value).certain:
+        differs.insert(0, f"`{spot.code(node.value)}` is taken to be a tensor")
+    if len(node.slice) > 1 or not always_in_range(spot, node.value, source):
+        differs.append(OUT_OF_RANGE)
+    above = spot.parent(node)
+    if isinstance(above, cst.Element) and spot.enclosing(cst.AssignTarget) is not None:
+        raise Declined("it is stored to together with others")
+    replacement: cst.BaseExpression = found
+    if isinstance(above, cst.AssignTarget) or (isinstance(above, cst.AugAssign) and above.target is node):
+        differs += _of_store(spot, above, dimension)
+    else:
+        differs += _of_load(spot, node)
+        replacement = squeezed(found, dimension)
+    return Edit({node: replacement}, ", and ".join(dict.fromkeys(differs)) or None)
+
+
+def with_dimension(index: cst.BaseExpression) -> cst.BaseExpression:
+    """``t[None]`` of a 0-d tensor."""
+    none = cst.SubscriptElement(cst.Index(cst.Name("None")))
+    return cst.Subscript(operand(index), [none])
+
+
+def looked_up(
+    spot: RewriteContext, node: cst.Subscript, index: cst.BaseExpression, made: cst.BaseExpression
+) -> tuple[cst.Subscript, int]:
+    """``x[…, made[None], …]`` for ``x[…, index, …]``, and the dimension that the result has too much.
+
+    ``made`` is the 0-d tensor that takes the place of ``index``.  Declines where the other indices do not tell which
+    dimension that is.
+    """
+    position = place(spot, node, index)
+    elements = [element.deep_clone() for element in node.slice]
+    elements[position] = elements[position].with_changes(slice=cst.Index(with_dimension(made)))
+    return cst.Subscript(operand(node.value), elements), _dimension(spot, node.slice, position)
+
+
+def place(spot: RewriteContext, node: cst.Subscript, index: cst.BaseExpression) -> int:
+    """Which of the indices of a subscript an expression is."""
+    for position, element in enumerate(node.slice):
+        if isinstance(element.slice, cst.Index) and element.slice.value is index:
+            return position
+    raise Declined("the tensor is not an index itself")
+
+
+def _dimension(spot: RewriteContext, elements: Sequence[cst.SubscriptElement], position: int) -> int:
+    """The dimension of the result that an index with one element leaves."""
+    kinds = [_kind(spot, element.slice) for element in elements]
+    others = kinds[:position] + kinds[position + 1 :]
+    if "other" in others:
+        raise Declined("what the other indices are is not known")
+    if "ellipsis" in kinds[:position]:
+        return -1 - sum(kind in ("slice", "new") for kind in kinds[position + 1 :])
+    return sum(kind in ("slice", "new") for kind in kinds[:position])
+
+
+def _kind(spot: RewriteContext, index: cst.BaseSlice) -> str:
+    if isinstance(index, cst.Slice):
+        return "slice"
+    if not isinstance(index, cst.Index) or index.star:
+        return "other"
+    value = index.value
+    if isinstance(value, cst.Ellipsis):
+        return "ellipsis"
+    if m.matches(value, m.Name("None")):
+        return "new"
+    if m.matches(value, m.Integer() | m.UnaryOperation(operator=m.Minus(), expression=m.Integer())):
+        return "number"
+    fact = spot.fact(value)
+    return "number" if fact.is_number and fact.dtype != "bool" else "other"
+
+
+def squeezed(made: cst.Subscript, dimension: int) -> cst.BaseExpression:
+    """``x[…].squeeze(dimension)``."""
+    return cst.Call(cst.Attribute(made, cst.Name("squeeze")), [cst.Arg(cst.parse_expression(str(dimension)))])
+
+
+def always_in_range(spot: RewriteContext, owner: cst.BaseExpression, index: cst.BaseExpression) -> bool:
+    """Whether an index is where a tensor that is indexed has its largest or smallest element."""
+    made = defined(spot, index)
+    if not isinstance(made, cst.Call):
+        return False
+    function, method = called(spot, made)
+    if method in ("argmax", "argmin") and not made.args and isinstance(made.func, cst.Attribute):
+        of: cst.BaseExpression = made.func.value
+    elif function in ("torch.argmax", "torch.argmin") and len(made.args) == 1:
+        of = made.args[0].value
+    else:
+        return False
+    if not isinstance(of, cst.Name) or not isinstance(owner, cst.Name) or of.value != owner.value:
+        return False
+    return origin(spot, of).anchor is origin(spot, owner).anchor
+
+
+def _of_store(spot: RewriteContext, above: cst.AssignTarget | cst.AugAssign, dimension: int) -> list[str]:
+    assign = spot.parent(above) if isinstance(above, cst.AssignTarget) else above
+    if not isinstance(assign, cst.Assign | cst.AugAssign):
+        raise Declined("it is stored to together with others")
+    value = assign.value
+    if is_number(spot, value):
+        return []
+    text = spot.code(value)
+    if dimension and not spot.fact(value).zero_dim:
+        raise Declined(f"`{text}` would have to get the dimension that the index gets")
+    return [f"`{text}` must have the dtype of what it is stored to"] if isinstance(above, cst.AssignTarget) else []
+
+
+def _of_load(spot: RewriteContext, node: cst.Subscript) -> list[str]:
+    becomes = fate(spot, node)
+    if becomes is Fate.CHANGED:
+        raise Declined(f"`{spot.code(node)}` is a view here, through which `{spot.code(node.value)}` is changed")
+    if becomes is Fate.USED:
+        return []
+    change = change_behind(spot, set(read(node.value)), node)
+    if change is not None:
+        raise Declined(f"`{spot.code(node)}` is a view, and `{change}` changes what it shows")
+    return [] if becomes is Fate.HELD else ["a copy is handed on, not a view"]

@@ -1,0 +1,91 @@
+"""Whether code that compiled runs leave out is missed by nobody but the reader of its text."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.purity import RANDOM, Effects, called
+
+_BUILTINS = frozenset(
+    {
+        *("abs", "bool", "dict", "float", "format", "getattr", "hasattr", "id", "int", "isinstance", "len", "list"),
+        *("map", "max", "min", "range", "repr", "round", "set", "sorted", "str", "sum", "tuple", "type", "vars", "zip"),
+        *("any", "all", "enumerate", "print"),
+    }
+)
+_MODULES = ("torch.", "math.", "time.", "datetime.", "os.getpid", "os.path.", "numpy.", "textwrap.")
+_METHODS = frozenset(
+    {
+        *("format", "get", "isEnabledFor", "items", "join", "keys", "split", "strip", "upper", "lower", "values"),
+        *(
+            "size",
+            "dim",
+            "numel",
+            "item",
+            "tolist",
+            "cpu",
+            "detach",
+            "numpy",
+            "mean",
+            "min",
+            "max",
+            "sum",
+            "any",
+            "all",
+        ),
+        *("abs", "isnan", "isinf", "isfinite", "float", "norm", "is_floating_point", "is_complex", "is_contiguous"),
+        *("stride", "type", "memory_format", "count", "index", "title", "replace"),
+    }
+)
+_ASKING = ("is_", "has_", "_is_", "_has_")
+_CHANGES = frozenset({"backward", "load_state_dict", "set_", "manual_seed", "save", "load", "compile", "register_hook"})
+
+
+def why_missed(spot: RewriteContext, node: cst.CSTNode) -> str | None:
+    """Why code must not be left out, as a sentence's end; None where it only makes values and texts.
+
+    Only calls that are known to change nothing may go, and functions whose name says that they only ask.
+    """
+    found = _Missed(spot)
+    node.visit(found)
+    return found.reasons[0] if found.reasons else None
+
+
+def is_reporting(spot: RewriteContext, node: cst.CSTNode) -> bool:
+    """Whether an expression is a call that only tells something: a print, a log call, a warning."""
+    if not isinstance(node, cst.Call):
+        return False
+    name = spot.dotted(node.func) or ""
+    if name in ("print", "tqdm.tqdm.write") or name.startswith(("sys.stdout.", "sys.stderr.", "logging.Logger.")):
+        return not name.endswith(("etLevel", "Handler", "Filter", "EnabledFor", "EffectiveLevel", "getChild"))
+    module, _, function = name.rpartition(".")
+    return (module == "warnings" and function in ("warn", "warn_explicit")) or (
+        module == "logging"
+        and function in ("debug", "info", "warning", "warn", "error", "critical", "exception", "log")
+    )
+
+
+class _Missed(Effects):
+    def visit_Call(self, node: cst.Call) -> None:
+        text = self.spot.code(node.func)
+        function, method = called(self.spot, node)
+        full = (function or "").removeprefix("builtins.")
+        name = (method or full).rpartition(".")[2] or _last(node.func)
+        if name in RANDOM:
+            self.reasons.append(f"`{text}` draws random numbers")
+        elif name.endswith("_") and not name.endswith("__"):
+            self.reasons.append(f"`{text}` changes a tensor in place")
+        elif name in _CHANGES or not (method is not None or self._is_harmless(node, full, name)):
+            self.reasons.append(f"`{text}` may do more than return a value")
+
+    def _is_harmless(self, node: cst.Call, function: str, name: str) -> bool:
+        if is_reporting(self.spot, node) or name.startswith(_ASKING):
+            return True
+        if isinstance(node.func, cst.Name) and function in _BUILTINS:
+            return True
+        return function.startswith(_MODULES) or (isinstance(node.func, cst.Attribute) and name in _METHODS)
+
+
+def _last(function: cst.BaseExpression) -> str:
+    return function.attr.value if isinstance(function, cst.Attribute) else ""

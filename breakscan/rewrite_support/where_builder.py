@@ -1,0 +1,152 @@
+"""Chooses between two values with ``torch.where``, and notes what has to hold for it to mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import libcst as cst
+
+from breakscan.facts import Fact
+from breakscan.rewrite_support.bool_tensor import Truth
+from breakscan.rewrite_support.build import call, copied
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.costs import what_costs
+from breakscan.rewrite_support.edit import Declined
+from breakscan.rewrite_support.gradients import why_gradient_differs, why_origin_differs
+from breakscan.rewrite_support.names import read
+from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
+from breakscan.rewrite_support.shape_dtype import ShapeDtypeKind, kind_of, kind_of_name, reshaped, unlike
+
+
+@dataclass(frozen=True, slots=True)
+class WhereValue:
+    """A value of one side: its code, and the expression of the file that it comes from, if it is new."""
+
+    made: cst.BaseExpression
+    kind: ShapeDtypeKind
+    fact: Fact
+    names: frozenset[str]
+    source: cst.BaseExpression | None = None
+
+
+class Chooser:
+    """Builds the calls of ``torch.where`` at one site.  ``doubts`` are what has to hold for each."""
+
+    def __init__(self, spot: RewriteContext) -> None:
+        self.spot = spot
+        self.doubts: dict[str, None] = {}
+
+    def value(
+        self, source: cst.BaseExpression, names: Mapping[str, ShapeDtypeKind], made: cst.BaseExpression | None = None
+    ) -> WhereValue:
+        """The value of an expression.  Declines where it is no tensor."""
+        fact = self.spot.fact(source)
+        self._check_tensor(fact, self.spot.code(source), source)
+        return WhereValue(
+            made or source, kind_of(self.spot, source, names), fact, frozenset(read(made or source)), source
+        )
+
+    def old(self, name: str, fact: Fact | None) -> WhereValue:
+        """The value that a name had before the site."""
+        if fact is None:
+            raise Declined(f"`{name}` may not be assigned before")
+        self._check_tensor(fact, name, None)
+        return WhereValue(cst.Name(name), kind_of_name(name, fact), fact, frozenset({name}))
+
+    def _check_tensor(self, fact: Fact, text: str, source: cst.BaseExpression | None) -> None:
+        if fact.kind == "none" or text == "None":
+            raise Declined("one side is None")
+        if text in ("True", "False"):
+            raise Declined("one side is a Python bool")
+        if fact.is_number or isinstance(source, cst.BaseNumber):
+            raise Declined(f"`{text}` is a Python number and no tensor")
+        if not fact.is_tensor or fact.optional:
+            raise Declined(f"`{text}` is not known to be a tensor")
+        if not fact.certain:
+            self.doubts[f"`{text}` is taken for a tensor"] = None
+
+    def choose(self, truth: Truth, test: cst.BaseExpression, yes: WhereValue, no: WhereValue) -> WhereValue:
+        """``torch.where(test, yes, no)``."""
+        kind = ShapeDtypeKind(yes.kind.shape | no.kind.shape, yes.kind.dtype | no.kind.dtype)
+        if truth.opposite:
+            yes, no = no, yes
+        merged = self._one_call(test, yes, no)
+        if merged is not None:
+            return WhereValue(merged, kind, yes.fact, yes.names | no.names)
+        for value, other in ((yes, no), (no, yes)):
+            self.both_run(value.source, other.source, truth)
+        this, that = (reshaped(self.spot, value.source or value.made) for value in (yes, no))
+        if this.base == that.base and this.steps != that.steps:
+            raise Declined("its sides have different shapes")
+        self.doubts |= dict.fromkeys(unlike(yes.kind, no.kind))
+        for value, other in ((yes, no), (no, yes)):
+            # Where both are linear in a name, its gradient is that of the chosen side, plus zero.
+            linear = value.source is None or why_gradient_differs(self.spot, value.source, finite=False) is None
+            names = value.names - other.names if linear else value.names
+            origin = why_origin_differs(self.spot, names, finite=not truth.not_finite)
+            if origin is not None:
+                self.doubts[origin] = None
+        made = call(self.spot.imported("torch.where"), test, yes.made, no.made)
+        return WhereValue(made, kind, Fact("tensor", True), yes.names | no.names)
+
+    def both_run(self, source: cst.BaseExpression | None, other: cst.BaseExpression | None, truth: Truth) -> None:
+        """Declines, or doubts, where a side may not run although it is not chosen."""
+        if source is None:
+            return
+        spot = self.spot
+        if (reason := why_not_pure(spot, source) or why_may_raise(spot, source)) is not None:
+            raise Declined(f"both sides would run, and {reason}")
+        if (costly := what_costs(spot, source)) is not None:
+            raise Declined(f"both sides would run, and `{costly}` is costly")
+        if (steep := why_gradient_differs(spot, source, finite=not truth.not_finite)) is not None:
+            self.doubts[steep] = None
+        elsewhere = spot.code(other) if other is not None else ""
+        for name in _attributes(spot, source):
+            if name not in elsewhere:
+                self.doubts[f"if `{name}` is a parameter, its gradient is zero instead of none"] = None
+
+    def _one_call(self, test: cst.BaseExpression, yes: WhereValue, no: WhereValue) -> cst.BaseExpression | None:
+        """``f(torch.where(test, a, b))`` for ``f(a)`` and ``f(b)``, which still calls ``f`` once."""
+        one, other = yes.source, no.source
+        if not isinstance(one, cst.Call) or not isinstance(other, cst.Call):
+            return None
+        spot = self.spot
+        if spot.code(one.func) != spot.code(other.func) or len(one.args) != len(other.args):
+            return None
+        if why_not_pure(spot, one) is None and what_costs(spot, one) is None:
+            return None
+        differing = [
+            place
+            for place, (left, right) in enumerate(zip(one.args, other.args, strict=True))
+            if spot.code(left.value) != spot.code(right.value)
+        ]
+        keywords = [[arg.keyword and arg.keyword.value for arg in side.args] for side in (one, other)]
+        if len(differing) != 1 or keywords[0] != keywords[1] or any(arg.star for arg in (*one.args, *other.args)):
+            return None
+        left, right = one.args[differing[0]].value, other.args[differing[0]].value
+        try:
+            inner = Chooser(spot)
+            given = inner.value(left, {}), inner.value(right, {})
+            plain = Truth((), test, False, False, ())
+            made = inner.choose(plain, test, *given).made
+        except Declined:
+            return None
+        self.doubts.update(inner.doubts)
+        arguments = [
+            cst.Arg(made if place == differing[0] else copied(arg.value), arg.keyword, arg.equal)
+            for place, arg in enumerate(cst.ensure_type(one.deep_clone(), cst.Call).args)
+        ]
+        return cst.Call(cst.ensure_type(one.deep_clone(), cst.Call).func, arguments)
+
+
+def _attributes(spot: RewriteContext, node: cst.CSTNode) -> list[str]:
+    """The tensors of an object that an expression reads: ``self.weight``."""
+    found = []
+    if isinstance(node, cst.Attribute):
+        fact = spot.fact(node)
+        if fact.kind == "tensor" and fact.dtype not in ("int", "bool") and isinstance(node.value, cst.Name):
+            return [spot.code(node)] if spot.fact(node.value).kind in ("module", "instance") else []
+    for child in node.children:
+        found += _attributes(spot, child)
+    return found

@@ -1,0 +1,14 @@
+"""Code as it stands in a sentence."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.rewrite_support.build import copied
+from breakscan.rewrite_support.context import RewriteContext
+
+
+def plain(spot: RewriteContext, node: cst.CSTNode) -> str:
+    """The text of a node on one line, without parentheses around it: what is equal here means the same."""
+    text = spot.code(copied(node) if isinstance(node, cst.BaseExpression) else node)
+    return " ".join(text.split())

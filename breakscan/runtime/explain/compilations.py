@@ -1,0 +1,116 @@
+"""Each compilation of a function: what it cost, under which guards it holds, what caches had."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from breakscan.runtime.explain.compiled import CacheUse, CompiledFrame, GuardLine
+from breakscan.runtime.explain.context import ExplainContext
+from breakscan.runtime.explain.forks import clock_shifts
+from breakscan.runtime.parsers.dynamo_names import is_resumed
+from breakscan.runtime.parsers.guard_text import read_guard, readable
+from breakscan.runtime.records import CacheLooked, CompileStarted, CompileTimed, Guard, GuardsBuilt, Record
+
+_TENSOR = re.compile(
+    r"check_tensor\((?P<source>.+?), (?P<type>\w+), DispatchKeySet\((?P<device>\w+).*?\), torch\.(?P<dtype>\w+), "
+    r"device=(?P<index>\w+), requires_grad=(?P<grad>\w+), size=(?P<size>\[.*?\]), stride=(?P<stride>\[.*?\])"
+)
+_SAVED_TENSOR_HOOKS = "top_saved_tensors_hooks"
+_TEXT_OF_GLOBAL = {
+    "GLOBAL_STATE": "grad mode, autocast, default dtype and other global settings are as they were",
+    "TORCH_FUNCTION_MODE_STACK": "the same torch function modes are active",
+    "DEFAULT_DEVICE": "the default device is as it was",
+}
+
+
+def compiled_frames(processes: Sequence[Sequence[Record]], lens: ExplainContext) -> list[CompiledFrame]:
+    """The compilations of all processes, in the order in which they began."""
+    found = [
+        frame
+        for records, shift in zip(processes, clock_shifts(processes), strict=True)
+        for frame in _frames(records, shift, lens)
+    ]
+    return sorted(found, key=lambda frame: frame.at)
+
+
+def _frames(records: Sequence[Record], shift: float, lens: ExplainContext) -> Iterable[CompiledFrame]:
+    started = {r.compile_id: r for r in records if isinstance(r, CompileStarted)}
+    timed: dict[str, list[CompileTimed]] = defaultdict(list)
+    caches: dict[str, list[CacheUse]] = defaultdict(list)
+    guards: dict[str | None, GuardsBuilt] = {}
+    for record in records:
+        if isinstance(record, CompileTimed):
+            timed[record.compile_id].append(record)
+        elif isinstance(record, CacheLooked):
+            caches[record.compile_id].append(CacheUse(record.cache, record.outcome, record.reason))
+        elif isinstance(record, GuardsBuilt):
+            guards[record.compile_id] = record
+    for compile_id, times in timed.items():
+        begun = started.get(compile_id)
+        if begun is not None:
+            yield _frame(begun, times, guards.get(compile_id), caches[compile_id], shift, lens)
+
+
+def _frame(
+    begun: CompileStarted,
+    times: Sequence[CompileTimed],
+    built: GuardsBuilt | None,
+    caches: Sequence[CacheUse],
+    shift: float,
+    lens: ExplainContext,
+) -> CompiledFrame:
+    phases: Counter[str] = Counter()
+    for timed in times:
+        phases.update(timed.phases)
+    own = next((timed for timed in times if not timed.backward), None)
+    return CompiledFrame(
+        compile_id=begun.compile_id,
+        function=lens.function_of(begun.code),
+        site=lens.site_of(begun.code),
+        origin=lens.origin(begun.code.path),
+        rest_only=is_resumed(begun.code.name),
+        at=begun.at + shift,
+        seconds=own.seconds if own else 0.0,
+        backward_seconds=sum(timed.seconds for timed in times if timed.backward),
+        phases=dict(phases),
+        guards=_guard_lines(built.guards, lens) if built else (),
+        guard_count=own.guards if own else None,
+        guard_microseconds=own.guard_microseconds if own else None,
+        caches=tuple(caches),
+        restarts=tuple(reason.partition("\n")[0] for reason in own.restarts) if own else (),
+        failed=own.failed if own else None,
+    )
+
+
+def _guard_lines(guards: Iterable[Guard], lens: ExplainContext) -> tuple[GuardLine, ...]:
+    return tuple(dict.fromkeys(_guard_line(guard, lens) for guard in guards))
+
+
+def _guard_line(guard: Guard, lens: ExplainContext) -> GuardLine:
+    line = guard.line
+    site = lens.sources.site(line.path, line.line, line.column, line.end_column) if line else None
+    return GuardLine(guard.kind, guard_in_words(guard.kind, guard.text), site)
+
+
+@lru_cache(maxsize=1 << 16)
+def guard_in_words(kind: str, text: str) -> str:
+    """What has to hold, in the words of the program."""
+    if kind in _TEXT_OF_GLOBAL:
+        return _TEXT_OF_GLOBAL[kind]
+    if _SAVED_TENSOR_HOOKS in text:
+        return "the hooks on saved tensors are as they were"
+    if found := _TENSOR.match(text):
+        size = found["size"].replace("None", "any")
+        return (
+            f"{readable(found['source'])} is a {_tensor_type(found)} of size {size} and stride "
+            f"{found['stride'].replace('None', 'any')}, with requires_grad={found['grad']}"
+        )
+    return read_guard(text).demand
+
+
+def _tensor_type(found: re.Match[str]) -> str:
+    device = found["device"].lower() + ("" if found["index"] == "None" else f":{found['index']}")
+    return f"{found['dtype']} {found['type']} on {device}"

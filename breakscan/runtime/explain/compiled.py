@@ -1,0 +1,190 @@
+"""What the compiler made in a run, and what that cost: the objects of which an explanation's second half is made.
+
+All times are seconds unless their name says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from breakscan.findings import Origin, Site
+
+
+class KernelKind(str, Enum):
+    """Where a kernel comes from."""
+
+    TRITON = "triton"
+    CPP = "cpp"
+    EXTERN = "extern"
+    """A library's, such as a matrix product."""
+    FALLBACK = "fallback"
+    """An operator that Inductor has no kernel for: torch's own eager one, or one of the program's own."""
+    OTHER = "other"
+    """Generated in another language, such as CUTLASS or Metal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel of a graph: how often one run of the graph calls it, the ATen operators in it, the lines that they
+    come from."""
+
+    name: str
+    kind: KernelKind
+    calls: int
+    operators: tuple[str, ...]
+    lines: tuple[Site, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """What the backend made of a graph, for one phase: ``forward``, ``backward`` or ``inference``.
+
+    ``saved`` are the values that a forward keeps for its backward; ``bytes_moved`` is Inductor's estimate for one run.
+    """
+
+    phase: str
+    ops: int | None
+    saved: tuple[str, ...]
+    kernels: tuple[Kernel, ...]
+    bytes_moved: int | None
+    path: str | None
+    code: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A graph that was compiled: its operations, the devices of its inputs in words, the lines it was traced from,
+    the break that ended it, and what running it took, on the host and, where timed, on the device.
+
+    ``number`` counts the graphs of a run from 0.
+    """
+
+    number: int
+    compile_id: str
+    function: str | None
+    site: Site | None
+    ops: int
+    devices: tuple[str, ...]
+    lines: tuple[Site, ...]
+    ended_by: Site | None
+    runs: int | None
+    seconds: float | None
+    device_seconds: float | None
+    compile_seconds: float | None
+    generated: tuple[Generated, ...]
+    split_by_ddp: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheUse:
+    """A compiler cache and what it had: ``hit``, ``miss``, or ``bypass`` with the reason."""
+
+    cache: str
+    outcome: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GuardLine:
+    """A guard of a compiled function, and the line that asked for it."""
+
+    kind: str
+    text: str
+    site: Site | None
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledFrame:
+    """One compilation of a function: when it began, in seconds since the recording did, how long it took, how long its
+    backward, where that was compiled later, and the phases of both, which overlap; under which guards it holds, and
+    what checking them takes.
+
+    ``rest_only`` says that it is the part behind a break; ``failed`` what ended it without compiled code.
+    """
+
+    compile_id: str
+    function: str
+    site: Site
+    origin: Origin
+    rest_only: bool
+    at: float
+    seconds: float
+    backward_seconds: float
+    phases: Mapping[str, float]
+    guards: Sequence[GuardLine]
+    guard_count: int | None
+    guard_microseconds: float | None
+    caches: Sequence[CacheUse]
+    restarts: Sequence[str]
+    failed: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Specialisation:
+    """A dynamic size that the code turned into a constant: what it was the size of, its value, and where."""
+
+    compile_id: str
+    sources: tuple[str, ...]
+    value: str
+    reason: str
+    site: Site | None
+    function: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CudaGraphSkip:
+    """Why graphs did not run as CUDA graphs, with the line that torch blames, and how often that was so."""
+
+    reason: str
+    site: Site | None
+    compile_ids: tuple[str, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class AutogradCapture:
+    """A backward pass that compiled autograd captured, and why it was captured again."""
+
+    compile_id: str
+    ops: int
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a break costs each time that the program runs through it: the time between the graph before it and the
+    next one, on the host and, where timed, on the device, and whether the host waits for the device there; and what
+    it cost once, to compile what stands behind it."""
+
+    passes: int
+    host_seconds: float
+    device_seconds: float | None
+    waits: bool
+    compile_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The steady calls of something compiled: those in which nothing was compiled.  ``gap_seconds`` is the time
+    behind breaks, ``outside_seconds`` all that was spent outside graphs."""
+
+    name: str
+    calls: int
+    seconds: float
+    graph_seconds: float
+    gap_seconds: float
+
+    @property
+    def outside_seconds(self) -> float:
+        return max(0.0, self.seconds - self.graph_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class RunTotals:
+    """One run of a graph on the timeline, in seconds since the recording began."""
+
+    graph: int
+    at: float
+    seconds: float

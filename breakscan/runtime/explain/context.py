@@ -1,0 +1,104 @@
+"""What the digest of a recording looks at places and causes through: sources, owners, rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from breakscan.findings import Origin, Site
+from breakscan.rulebook.document import Rule
+from breakscan.rulebook.matching import explaining_rule
+from breakscan.runtime.explain.explanation import Caller
+from breakscan.runtime.explain.owners import Owners
+from breakscan.runtime.explain.source_map import SourceMap
+from breakscan.runtime.parsers.break_text import BreakCause
+from breakscan.runtime.parsers.dynamo_names import is_module_wrapper, is_resumed, user_name
+from breakscan.runtime.records import Code, StackFrame
+
+FRAMEWORK = 9
+"""The family of rules about code that torch owns."""
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_REPR = re.compile(r"<(?:function|bound method|built-in function|class) ([^ >]+)[^>]*>")
+_SENTENCE_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)\.\s+(?=[A-Z`])")
+_LONGEST_REASON = 240
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainContext:
+    """The rules, the sources and the owners of files that one recording is read with.  ``modules`` are the names of
+    torch's own modules, such as ``Sequential``, that were to be compiled; ``wrapped`` what the wrapper of a library
+    stands for, by its code."""
+
+    rules: Sequence[Rule]
+    sources: SourceMap
+    owners: Owners
+    modules: Sequence[str] = ()
+    wrapped: Mapping[Code, str] = field(default_factory=dict)
+
+    def origin(self, path: str) -> Origin:
+        return self.owners.of(path)
+
+    def function(self, path: str, line: int, name: str) -> str | None:
+        """The qualified name of the function at a line, from its source, else from its code object."""
+        plain = user_name(name)
+        if is_module_wrapper(path) and self.modules:
+            return self.modules[0] if len(self.modules) == 1 else "a module of torch.nn"
+        return self.sources.function(path, line) or (None if plain == "<module>" else plain)
+
+    def function_of(self, code: Code) -> str:
+        """As :meth:`function`; a lambda or a generator expression is told from the function that it stands in."""
+        if code in self.wrapped:
+            return self.wrapped[code]
+        plain = user_name(code.name)
+        around = self.function(code.path, code.line, code.name)
+        return f"{around}.{plain}" if around and plain.startswith("<") else around or plain
+
+    def part_of(self, code: Code) -> str:
+        """The function of a code object, or which part of it the code is."""
+        function = self.function_of(code)
+        return f"the rest of {function}" if is_resumed(code.name) else function
+
+    def caller(self, frame: StackFrame) -> Caller:
+        return Caller(
+            path=self.sources.show(frame.path),
+            line=frame.line,
+            function=self.function(frame.path, frame.line, frame.name),
+            origin=self.origin(frame.path),
+        )
+
+    def callers(self, frames: Iterable[StackFrame]) -> tuple[Caller, ...]:
+        """The frames of a stack that are not torch's or the standard library's; all, where there is no other."""
+        return tuple(map(self.caller, self.not_torchs(frames)))
+
+    def not_torchs(self, frames: Iterable[StackFrame]) -> list[StackFrame]:
+        """As :meth:`callers`, as they were recorded."""
+        kept = list(frames)
+        mine = [f for f in kept if self.origin(f.path) is not Origin.FRAMEWORK and not self.owners.is_standard(f.path)]
+        return mine or kept
+
+    def site_of(self, code: Code) -> Site:
+        return self.sources.site(code.path, code.line)
+
+    def rule_for(
+        self, cause: BreakCause, form: str | None, where: StackFrame, through: Iterable[StackFrame], origin: Origin
+    ) -> Rule | None:
+        """The rule that explains a break at ``where``, which Dynamo met ``through`` further frames.
+
+        Its ``text`` also meets their files, and the statement at the site.  Of torch's own code, only a rule about that
+        code has something to say.
+        """
+        rules = [rule for rule in self.rules if rule.family == FRAMEWORK] if origin is Origin.FRAMEWORK else self.rules
+        files = dict.fromkeys(f"in {frame.path}" for frame in (where, *through))
+        code = self.sources.code(where.path, where.line, where.column, where.end_column)
+        text = "\n".join((cause.gb_type, cause.explanation, cause.context, *files, code))
+        return explaining_rule(rules, gb=cause.gb_id, text=text, form=form)
+
+
+def reason_of(cause: BreakCause) -> str:
+    """What Dynamo says of a cause, in one line and without addresses."""
+    text = cause.explanation or cause.gb_type
+    text = _ADDRESS.sub("", _REPR.sub(r"\1", text))
+    first = _SENTENCE_END.split(text)[0].strip().rstrip(".")
+    return first if len(first) <= _LONGEST_REASON else first[: _LONGEST_REASON - 1] + "…"

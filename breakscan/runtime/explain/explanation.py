@@ -1,0 +1,208 @@
+"""What one run comes to: the objects that the reports of ``explain`` speak."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from breakscan.findings import Origin, Place, Site, Verdict
+from breakscan.rulebook.document import Rule
+from breakscan.runtime.explain.compiled import (
+    AutogradCapture,
+    Calls,
+    CompiledFrame,
+    CudaGraphSkip,
+    Graph,
+    Price,
+    RunTotals,
+    Specialisation,
+)
+
+_NAMED_DEVICE = re.compile(r"\((.+)\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A line that the program went through, in the paths and names that reports show."""
+
+    path: str
+    line: int
+    function: str | None
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class BreakSite:
+    """All occurrences of one graph break at one site.
+
+    ``reason`` is Dynamo's own, in one line; ``consequence`` the type of the break that followed from it, such
+    as the loop around it; ``given_up`` the functions that run eager because of it; ``stack`` the way there,
+    outermost first; ``code`` the line on which the site begins, without the blanks around it.
+    """
+
+    rule: Rule | None
+    gb_type: str
+    gb_id: str | None
+    reason: str
+    hints: tuple[str, ...]
+    advice: str | None
+    site: Site
+    function: str | None
+    origin: Origin
+    place: Place
+    count: int
+    verdict: Verdict
+    consequence: str | None
+    given_up: tuple[str, ...]
+    compile_ids: tuple[str, ...]
+    stack: tuple[Caller, ...]
+    price: Price | None = None
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recompile:
+    """One time that a function was compiled again.  ``guard`` is what had to hold, ``subject`` what it is about;
+    ``cause`` numbers, from 0, what they have in common: the same change at the same call."""
+
+    rule: Rule | None
+    function: str | None
+    site: Site
+    origin: Origin
+    trigger: Caller | None
+    guard: str
+    subject: str
+    old: str | None
+    new: str | None
+    advice: str | None
+    compile_id: str
+    cause: int
+
+
+class FrameStatus(str, Enum):
+    """What became of a function that is not compiled code."""
+
+    EAGER = "eager"
+    """It runs as plain Python."""
+    RAISED = "raised"
+    """torch.compile raised."""
+    PASSED_OVER = "passed-over"
+    """Dynamo looked at it and found nothing to compile."""
+
+
+@dataclass(frozen=True, slots=True)
+class UncompiledFrame:
+    """A function that was to be compiled and is not.  ``rest_only`` says that it is the part behind a break;
+    ``break_site`` is the break that caused it, where one did; ``over_limit`` says that it was recompiled too often;
+    ``code`` is its first line."""
+
+    function: str
+    site: Site
+    origin: Origin
+    status: FrameStatus
+    rest_only: bool
+    reason: str
+    rule: Rule | None
+    gb_type: str | None
+    gb_id: str | None
+    advice: str | None
+    break_site: Site | None
+    over_limit: bool
+    count: int
+    price: Price | None = None
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompileTarget:
+    """A function or module that ``torch.compile`` was asked for, and where."""
+
+    name: str
+    caller: Caller | None
+    attempted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RankDifference:
+    """Something that the ranks did not do alike: what it is in words (``graph breaks at train.py:41``), where, and
+    what each rank did, in words, by rank."""
+
+    what: str
+    site: Site | None
+    by_rank: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RankReport:
+    """The ranks that were recorded, of ``world_size``; how each ended, in words, and where they differ.  A rank that
+    should have left a recording and has not is named in ``endings`` alone."""
+
+    world_size: int
+    ranks: Sequence[int]
+    endings: Mapping[int, str]
+    differences: Sequence[RankDifference]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One run.  ``status`` is the exit status, negative for the signal that ended the program; ``seconds`` its
+    wall time, ``compile_seconds`` the part of it spent compiling.  ``entries`` counts the compilations that a
+    call of a compiled function asked for: without breaks, each gives one graph.  ``traced`` holds, by file, the lines
+    that operations of graphs come from.  Of a run that only torch's own trace tells of, ``trace`` names its log,
+    ``argv`` is empty, and ``status`` and ``seconds`` are None."""
+
+    argv: tuple[str, ...]
+    status: int | None
+    seconds: float | None
+    torch: str
+    python: str
+    devices: tuple[str, ...]
+    torch_imported: bool
+    disabled_by: str | None
+    breaks: Sequence[BreakSite]
+    recompiles: Sequence[Recompile]
+    frames: Sequence[UncompiledFrame]
+    graphs: Sequence[Graph]
+    targets: Sequence[CompileTarget]
+    entries: int
+    compile_seconds: float
+    notices: Sequence[str]
+    compiles: Sequence[CompiledFrame] = ()
+    specialisations: Sequence[Specialisation] = ()
+    cudagraph_skips: Sequence[CudaGraphSkip] = ()
+    autograd: Sequence[AutogradCapture] = ()
+    calls: Sequence[Calls] = ()
+    runs: Sequence[RunTotals] = ()
+    ranks: RankReport | None = None
+    processes: int = 1
+    traced: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    trace: str | None = None
+
+    @property
+    def device(self) -> str | None:
+        """The hardware that graphs ran on, as ``2 × NVIDIA H200``; None where no graph tells."""
+        named = Counter(found[1] if (found := _NAMED_DEVICE.search(device)) else "" for device in self.devices)
+        plain = {device.partition(":")[0] for device in self.devices if not _NAMED_DEVICE.search(device)}
+        words = [f"{count} × {name}" for name, count in named.items() if name]
+        # Scalars that stay on the CPU say nothing where there is an accelerator.
+        return ", ".join(words or sorted(plain)) or None
+
+    @property
+    def break_events(self) -> int:
+        return sum(site.count for site in self.breaks)
+
+    @property
+    def eager_frames(self) -> int:
+        return sum(frame.status is FrameStatus.EAGER for frame in self.frames)
+
+    @property
+    def ops(self) -> int:
+        return sum(graph.ops for graph in self.graphs)
+
+    @property
+    def causes(self) -> int:
+        """How many distinct causes the recompiles have."""
+        return len({recompile.cause for recompile in self.recompiles})

@@ -1,0 +1,136 @@
+"""Explains a recording of any number of processes and ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from breakscan.rulebook.document import Rule
+from breakscan.runtime.explain import ranks
+from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.explain.from_processes import explain_processes
+from breakscan.runtime.launch import ProgramExit
+from breakscan.runtime.recording import compiled
+from breakscan.runtime.records import ProcessForked, ProcessStarted, RankSeen, Record
+from breakscan.runtime.session import Part, RecordedRun
+from breakscan.source.remembered import remember_source
+
+Process = Sequence[Record]
+
+
+def explain_run(run: RecordedRun, *, rules: Iterable[Rule], show: Callable[[str], str]) -> Explanation:
+    """What a recording comes to; where several ranks were recorded, what they have in common, and how they differ.
+
+    ``show`` turns a recorded path into the one that reports show.
+    """
+    rules = tuple(rules)
+    if run.argv[:1] == ("-c",):
+        remember_source("<string>", run.argv[1])
+    explanation = _of_parts(run, rules, show) if run.parts[0].manifest.rank else _of_program(run.parts[0], rules, show)
+    return replace(explanation, notices=tuple(dict.fromkeys((*_notices(run), *explanation.notices))))
+
+
+def _of_parts(run: RecordedRun, rules: Sequence[Rule], show: Callable[[str], str]) -> Explanation:
+    """Each rank was run by a breakscan of its own."""
+    known = {part.manifest.rank: part for part in run.parts if part.manifest.rank}
+    explanations = {rank.rank: _explain(part, part.processes, rules, show) for rank, part in known.items()}
+    expected = {number for rank in known for number in rank.local_ranks}
+    return ranks.merge(
+        explanations,
+        world_size=max(rank.world_size for rank in known),
+        endings=_endings({rank.rank: part for rank, part in known.items()}, expected),
+    )
+
+
+def _of_program(part: Part, rules: Sequence[Rule], show: Callable[[str], str]) -> Explanation:
+    """A program, that can have started ranks itself."""
+    by_rank, world_size = _ranks_of(part.processes)
+    if len(by_rank) < 2:
+        return _explain(part, part.processes, rules, show)
+    explanations = {rank: _explain(part, processes, rules, show) for rank, processes in by_rank.items()}
+    unknown = dict.fromkeys(by_rank, ranks.ending(None))
+    return ranks.merge(explanations, world_size=world_size, endings=unknown)
+
+
+def _explain(
+    part: Part, processes: Sequence[Process], rules: Sequence[Rule], show: Callable[[str], str]
+) -> Explanation:
+    manifest = part.manifest
+    outcome = None if manifest.status is None else ProgramExit(manifest.status, part.seconds)
+    kept = _worth_telling(processes)
+    explanation = explain_processes(
+        kept,
+        argv=manifest.argv,
+        outcome=outcome,
+        rules=rules,
+        show=show,
+        torch_imported=part.torch_imported,
+    )
+    counted = max(1, sum(map(compiled, processes)))
+    return replace(explanation, seconds=part.seconds, processes=counted)
+
+
+def _worth_telling(processes: Sequence[Process]) -> list[Process]:
+    """The first process, and those that compiled something: many only import the compiler."""
+    first = next((process for process in processes if isinstance(process[0], ProcessStarted)), None)
+    return [process for process in processes if process is first or compiled(process)]
+
+
+def _ranks_of(processes: Sequence[Process]) -> tuple[dict[int, list[Process]], int]:
+    """The processes by rank, and the number of ranks of their job.  What was started by a rank belongs to it, and what
+    has none to the lowest."""
+    of_process: dict[int, int] = {}
+    found: list[tuple[int | None, Process]] = []
+    world_size = 0
+    for process in processes:
+        rank = None
+        for record in process:
+            if isinstance(record, ProcessStarted | ProcessForked):
+                rank = of_process.get(record.parent_pid)
+            if isinstance(record, ProcessStarted | RankSeen) and record.rank is not None:
+                rank = record.rank
+                world_size = max(world_size, record.world_size or 0)
+        if rank is not None and isinstance(process[0], ProcessStarted | ProcessForked):
+            of_process[process[0].pid] = rank
+        found.append((rank, process))
+    lowest = min((rank for rank, _ in found if rank is not None), default=0)
+    by_rank: dict[int, list[Process]] = {}
+    for rank, process in found:
+        by_rank.setdefault(lowest if rank is None else rank, []).append(process)
+    return by_rank, world_size
+
+
+def _endings(parts: Mapping[int, Part], expected: Iterable[int]) -> dict[int, str]:
+    """How each rank ended, and which ended first: where a job dies, the others are ended because of it."""
+    ended = sorted((part.manifest.ended, rank) for rank, part in parts.items() if part.manifest.ended is not None)
+    failed = any(part.manifest.status != 0 for part in parts.values())
+    told = {}
+    for rank in sorted({*parts, *expected}):
+        part = parts.get(rank)
+        if part is None:
+            told[rank] = ranks.NO_RECORDING
+        elif part.running:
+            told[rank] = "is still running"
+        elif part.manifest.ended is None:
+            told[rank] = f"was killed together with breakscan, after {part.seconds:.1f} s"
+        else:
+            after = f" after {part.seconds:.1f} s" if failed else ""
+            first = ", the first to end" if failed and len(ended) > 1 and ended[0][1] == rank else ""
+            told[rank] = f"{ranks.ending(part.manifest.status)}{after}{first}"
+    return told
+
+
+def _notices(run: RecordedRun) -> Iterable[str]:
+    if run.earlier:
+        shown = ", ".join(map(str, run.earlier))
+        times = "once" if len(run.earlier) == 1 else f"{len(run.earlier)} times"
+        yield f"the job was started again {times}; this is its last start. The earlier ones are in {shown}"
+    for part in run.parts:
+        if part.cut_by:
+            yield f"not all was recorded, so anything may be missing: {part.folder} took no more ({part.cut_by})"
+    part = run.parts[0]
+    if part.manifest.rank is None and part.manifest.ended is None:
+        if part.running:
+            yield "the program is still running: this is what was recorded until now"
+        else:
+            yield "breakscan itself was killed: how the program ended is not known, and this was recorded until then"

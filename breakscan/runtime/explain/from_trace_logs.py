@@ -1,0 +1,158 @@
+"""What the logs of a run come to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from breakscan.findings import Origin
+from breakscan.rulebook.document import Rule
+from breakscan.runtime.explain import ranks
+from breakscan.runtime.explain.explanation import BreakSite, Explanation, Recompile, UncompiledFrame
+from breakscan.runtime.explain.from_processes import explain_processes
+from breakscan.runtime.explain.notices import version_notice
+from breakscan.runtime.explain.relocation import Relocation, shown_path
+from breakscan.runtime.explain.source_map import SourceMap
+from breakscan.runtime.tracelog.lines import is_log
+from breakscan.runtime.tracelog.processes import TracedProcess
+from breakscan.runtime.tracelog.read import NAME, logs_in, read_trace
+
+Texts = dict[tuple[str, int], str]
+
+WITHOUT = (
+    "a torch trace says nothing of generators and of functions that the compiler passed over, of columns, of the last "
+    "value that a guard met, of how often graphs ran and of what breaks cost, and leaves out some calls: breakscan "
+    "explain tells all that"
+)
+
+
+class TraceError(Exception):
+    """There is no trace to read.  Says why, and what to do."""
+
+
+def explain_logs(paths: Sequence[Path], rules: Iterable[Rule], relocation: Relocation, cwd: Path) -> Explanation:
+    """What logs, and the logs in folders, come to.  Raises TraceError where there is none, and OSError where one cannot
+    be read."""
+    rules = tuple(rules)
+    logs = [log for path in paths for log in _logs(path)]
+    trace = read_trace(logs)
+    if not trace.processes:
+        raise TraceError(
+            f"{', '.join(path.name for path in logs)}: empty, as nothing was compiled while TORCH_TRACE was set"
+        )
+    texts = {
+        (relocation.path(path), line): text
+        for process in trace.processes
+        for (path, line), text in process.texts.items()
+    }
+    by_rank = {
+        rank: _explain(processes, rules, relocation, texts, str(cwd))
+        for rank, processes in _by_rank(trace.processes).items()
+    }
+    merged = _merged(by_rank)
+    return replace(
+        merged,
+        trace=_name(paths, cwd),
+        processes=len(trace.processes),
+        notices=(
+            *merged.notices,
+            *version_notice(merged.torch),
+            *_several_processes(trace.processes),
+            *trace.problems,
+            *_sources_elsewhere(merged, SourceMap(lambda path: path, texts), cwd),
+            WITHOUT,
+        ),
+    )
+
+
+def _logs(path: Path) -> list[Path]:
+    if path.is_dir():
+        logs = logs_in(path)
+        if not logs:
+            raise TraceError(
+                f"{path} holds no log of torch's trace ({NAME}*.log, as TORCH_TRACE={path} makes it), and no recording "
+                "that breakscan explain --save kept"
+            )
+        return logs
+    if path.stat().st_size and not is_log(path):
+        raise TraceError(f"{path} is no log of torch's trace: TORCH_TRACE=FOLDER makes one when something is compiled")
+    return [path]
+
+
+def _by_rank(processes: Sequence[TracedProcess]) -> dict[int, list[TracedProcess]]:
+    """Those that tell no rank go to the lowest one."""
+    lowest = min((process.rank for process in processes if process.rank is not None), default=0)
+    grouped: dict[int, list[TracedProcess]] = {}
+    for process in processes:
+        grouped.setdefault(lowest if process.rank is None else process.rank, []).append(process)
+    for group in grouped.values():
+        if all(process.parent is not None for process in group):
+            # A rank that was forked off a process without one: here, nothing comes before it.
+            group[0] = replace(group[0], parent=None)
+    return grouped
+
+
+def _explain(
+    processes: Sequence[TracedProcess], rules: Sequence[Rule], relocation: Relocation, texts: Texts, cwd: str
+) -> Explanation:
+    explanation = explain_processes(
+        [[relocation.record(record) for record in process.recording()] for process in processes],
+        argv=(),
+        outcome=None,
+        rules=rules,
+        show=lambda path: shown_path(path, cwd),
+        torch_imported=True,
+        texts=texts,
+    )
+    return replace(explanation, notices=())
+
+
+def _merged(by_rank: Mapping[int, Explanation]) -> Explanation:
+    if len(by_rank) == 1:
+        return next(iter(by_rank.values()))
+    world_size = max(by_rank) + 1
+    merged = ranks.merge(by_rank, world_size=world_size)
+    if merged.ranks is None:
+        return merged
+    # A log does not tell how its process ended.
+    missing = {rank: "left no log" for rank in range(world_size) if rank not in by_rank}
+    return replace(merged, ranks=replace(merged.ranks, endings=missing))
+
+
+def _name(paths: Sequence[Path], cwd: Path) -> str:
+    first = shown_path(str(paths[0]), str(cwd))
+    return first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
+
+
+def _several_processes(processes: Sequence[TracedProcess]) -> Iterator[str]:
+    """Torch gives each process a new log: those of several runs can lie in one folder."""
+    forked = sum(process.parent is not None for process in processes)
+    if forked:
+        yield f"forked processes compiled too, and are counted in: {forked}"
+    begun = [process for process in processes if process.parent is None]
+    known = {process.rank for process in begun}
+    if len(begun) > len(known):
+        told = f" for {len(known)} ranks" if len(known) > 1 else ""
+        yield (
+            f"{len(begun)} processes{told} left logs here, of one run or of several that wrote to the same folder: all "
+            "are counted in"
+        )
+
+
+def _sources_elsewhere(explanation: Explanation, sources: SourceMap, cwd: Path) -> Iterator[str]:
+    """Which of the user's files cannot be shown."""
+    told: list[BreakSite | Recompile | UncompiledFrame] = [
+        *explanation.breaks,
+        *explanation.recompiles,
+        *explanation.frames,
+    ]
+    shown = dict.fromkeys(thing.site.path for thing in told if thing.origin is Origin.USER)
+    gone = [path for path in shown if not sources.has(os.path.join(cwd, path)) and not path.startswith("<")]
+    if gone:
+        others = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+        yield (
+            f"{gone[0]}{others} cannot be read here, or changed since: --source-root OLD=NEW tells where the files of "
+            "the run are"
+        )

@@ -1,0 +1,269 @@
+"""Gathers the recorded recompiles: the guard that failed, the call that met it, and what they have in common."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from breakscan.findings import Origin, Site
+from breakscan.rulebook.document import Rule
+from breakscan.rulebook.matching import explaining_rule
+from breakscan.runtime.explain.context import ExplainContext
+from breakscan.runtime.explain.explanation import Caller, Recompile, UncompiledFrame
+from breakscan.runtime.parsers.dynamo_names import is_compiler_entry, is_module_wrapper
+from breakscan.runtime.parsers.guard_text import BEHIND_BREAK, NONE_FAILED, GuardInWords, read_guard
+from breakscan.runtime.records import (
+    Code,
+    CompileStarted,
+    FailedGuard,
+    FrameEnded,
+    RecompileSeen,
+    RecompileTraced,
+    Record,
+    StackFrame,
+)
+
+_SIZE = re.compile(r"(?P<tensor>.+)\.shape\[(?P<dimension>\d+)\]$")
+_IN_KWARGS = re.compile(r"^kwargs\['(\w+)'\]$")
+_POSITIONAL = re.compile(r"^args\[\d+\]")
+_ARGUMENTS = re.compile(r"^(?:len\((?:kw)?args\)|(?:not )?'\w+' in kwargs|list\(kwargs\)\[\d+\])$")
+_SPREADING = ("size", "stride", "tensor", "parameter", "type", "global")
+"""Kinds of guards that, once one fails, fail in all functions that the changed input runs through."""
+_KEEP_IN_GRAPH = (
+    "as an index, a tensor of one number is compiled in as that number; table.index_select(0, t.reshape(1)) in place "
+    "of table[t] keeps it in the graph"
+)
+_KEEP_SIZE = "keep the size constant, as by padding or drop_last=True"
+_GRADIENT = ".requires_grad"
+_APART = ("0", "1")
+"""Sizes that are compiled apart from all others."""
+
+
+def recompiles_of(records: Iterable[Record], hooked: bool) -> Iterator[RecompileSeen]:
+    """The recompiles of one process; from the structured trace alone where the better hook is missing.
+
+    One that ran into the recompile limit did not happen, and is left out.
+    """
+    found: list[RecompileSeen] = []
+    reasons: dict[str, tuple[str, ...]] = {}
+    for record in records:
+        if isinstance(record, RecompileSeen):
+            found.append(record)
+        elif isinstance(record, RecompileTraced):
+            if not hooked:
+                reasons[record.compile_id] = record.reasons
+            elif found and found[-1].compile_id == record.compile_id and not found[-1].guards:
+                # No guard of the function's own: the log knows what else did not fit, such as the backend.
+                found[-1] = replace(found[-1], guards=tuple(map(_traced_guard, record.reasons)))
+        elif isinstance(record, CompileStarted) and record.compile_id in reasons:
+            guards = tuple(_traced_guard(reason) for reason in reasons.pop(record.compile_id))
+            found.append(RecompileSeen(record.compile_id, record.code, guards, record.stack))
+        elif isinstance(record, FrameEnded) and record.limit and hooked:
+            last = next((seen for seen in reversed(found) if seen.frame == record.frame), None)
+            if last is not None:
+                found.remove(last)
+    yield from found
+
+
+def closest_guard(seen: RecompileSeen) -> FailedGuard | None:
+    """The guard of the version that fits best: most of its guards held before this one failed."""
+    return max(seen.guards, key=lambda guard: guard.executed, default=None)
+
+
+def recompiles(
+    processes: Sequence[Sequence[RecompileSeen]], fates: Sequence[UncompiledFrame], lens: ExplainContext
+) -> list[Recompile]:
+    """All recompiles in their order, numbered by cause; those of the user's code first."""
+    causes = _Causes()
+    eager = {fate.function: fate for fate in fates if fate.break_site}
+    found = []
+    for process in processes:
+        guards = [_guard(seen) for seen in process]
+        times = Counter((seen.frame, guard.subject) for seen, guard in zip(process, guards, strict=True))
+        for seen, guard in zip(process, guards, strict=True):
+            found.append(_recompile(seen, guard, times[seen.frame, guard.subject], causes, eager, lens))
+    return sorted(found, key=lambda recompile: recompile.origin is not Origin.USER)
+
+
+_Values = tuple[str | None, str | None]
+"""Of a guard: the old value and the new one."""
+
+
+@dataclass(slots=True)
+class _Change:
+    """What one call brought: the recompile that met it first, as a name, and what it recompiled until now."""
+
+    name: str
+    frames: set[Code] = field(default_factory=set)
+    values: set[_Values] = field(default_factory=set)
+
+    def brings(self, frame: Code, guard: GuardInWords, values: _Values, *, is_last: bool) -> bool:
+        """Whether another recompile at the same call is of this change; ``is_last`` says that none lies between."""
+        same = all(values) and values in self.values
+        if guard.kind in _SPREADING:
+            return same or (is_last and frame not in self.frames)
+        # A value is handed on under its name; an attribute is one of its own in each object.
+        return same and "." not in guard.subject.removesuffix(".item()")
+
+
+@dataclass(slots=True)
+class _Causes:
+    """Numbers causes.  A change that one call brings recompiles the function, what it calls and what stands behind
+    its breaks, one after the other: they are one cause, that of the first.  Where others come between, what changed
+    from the same value to the same belongs together."""
+
+    numbers: dict[object, int] = field(default_factory=dict)
+    changes: dict[object, _Change] = field(default_factory=dict)
+    last: _Change | None = None
+
+    def number(
+        self, frame: Code, guard: GuardInWords, values: _Values, trigger: Caller | None, *, begins_call: bool
+    ) -> int:
+        kind = "identity" if guard.kind == "freed" else guard.kind
+        about = (trigger, guard.kind) if guard.kind in _SPREADING else (trigger, guard.kind, guard.subject)
+        change = None if begins_call else self.changes.get(about)
+        if change is None or not change.brings(frame, guard, values, is_last=change is self.last):
+            change = self.changes[about] = _Change(f"{frame.path}:{frame.line}:{kind}:{guard.subject}")
+        self.last = change
+        change.frames.add(frame)
+        change.values.add(values)
+        return self.numbers.setdefault((trigger, change.name), len(self.numbers))
+
+
+def _guard(seen: RecompileSeen) -> GuardInWords:
+    failed = closest_guard(seen)
+    return read_guard(failed.text) if failed else NONE_FAILED
+
+
+def _recompile(
+    seen: RecompileSeen,
+    guard: GuardInWords,
+    times: int,
+    causes: _Causes,
+    eager: Mapping[str, UncompiledFrame],
+    lens: ExplainContext,
+) -> Recompile:
+    """``times`` is how often the function was compiled again over what the guard is about."""
+    failed = closest_guard(seen)
+    trigger = _trigger(seen, lens)
+    text = failed.text if failed else ""
+    origin = _origin(seen, lens)
+    new = guard.new or (failed.new if failed else None)
+    broken = _given_up_caller(seen, eager, lens) if origin is not Origin.USER else None
+    explained = text and not _ARGUMENTS.match(guard.subject)
+    rule = explaining_rule(lens.rules, gb=None, text=text, guard=text, times=times) if explained else None
+    return Recompile(
+        rule=rule,
+        function=lens.function_of(seen.frame),
+        site=_site(seen, failed, guard, lens),
+        origin=origin,
+        trigger=trigger,
+        guard=guard.demand,
+        subject=guard.subject,
+        old=guard.old,
+        new=new,
+        advice=broken or _advice(guard, rule, seen.frame, lens),
+        compile_id=seen.compile_id or "",
+        cause=causes.number(seen.frame, guard, (guard.old, new), trigger, begins_call=_begins_call(seen, lens)),
+    )
+
+
+def _origin(seen: RecompileSeen, lens: ExplainContext) -> Origin:
+    caller = _caller_of_generated(seen, lens)
+    return lens.origin(caller.path if caller else seen.frame.path)
+
+
+def _caller_of_generated(seen: RecompileSeen, lens: ExplainContext) -> StackFrame | None:
+    """Who called a function that was made as text and has no file, as the methods of dataclasses are."""
+    if seen.frame.path != "<string>" or lens.sources.line(seen.frame.path, seen.frame.line) is not None:
+        return None
+    return next(reversed(lens.not_torchs(seen.stack)), None)
+
+
+def _trigger(seen: RecompileSeen, lens: ExplainContext) -> Caller | None:
+    """The call of compiled code that met the guard: the line above torch's first frame, as a rule the user's."""
+    call = _call(seen, lens)
+    return lens.caller(call) if call else None
+
+
+def _begins_call(seen: RecompileSeen, lens: ExplainContext) -> bool:
+    """Whether the program itself called the function, rather than compiled code."""
+    entry = next((i for i, frame in enumerate(seen.stack) if is_compiler_entry(frame.path)), None)
+    return entry is not None and all(lens.origin(frame.path) is Origin.FRAMEWORK for frame in seen.stack[entry:])
+
+
+def _call(seen: RecompileSeen, lens: ExplainContext) -> StackFrame | None:
+    entry = next((i for i, frame in enumerate(seen.stack) if is_compiler_entry(frame.path)), len(seen.stack))
+    return next(reversed(lens.not_torchs(seen.stack[:entry])), None)
+
+
+def _given_up_caller(seen: RecompileSeen, eager: Mapping[str, UncompiledFrame], lens: ExplainContext) -> str | None:
+    """Where a library's function is compiled on its own only because its caller runs eager: what to do about that."""
+    for caller in reversed(lens.callers(seen.stack)):
+        fate = eager.get(caller.function or "")
+        if fate and fate.break_site:
+            where = f"{fate.break_site.path.rpartition('/')[2]}:{fate.break_site.line}"
+            return f"first remove the break at {where}: it makes {fate.function} run eager, and compile this on its own"
+    return None
+
+
+def _advice(guard: GuardInWords, rule: Rule | None, frame: Code, lens: ExplainContext) -> str | None:
+    """What the rule says, in the names of the case at hand where that is possible."""
+    if BEHIND_BREAK in guard.subject:
+        where = f"{lens.sources.show(frame.path).rpartition('/')[2]}:{frame.line}"
+        return f"remove the break at {where}: what stands behind it is compiled for the values that cross it"
+    if _ARGUMENTS.match(guard.subject):
+        return "pass the same arguments in each call, by the same names and in the same order"
+    if guard.subject.endswith(".item()"):
+        return _KEEP_IN_GRAPH
+    if guard.kind == "parameter" and guard.subject.endswith(_GRADIENT):
+        return "freeze and unfreeze parameters before the first compiled call: what changed is one of them"
+    if guard.kind == "parameter":
+        return "convert the model before its first compiled call: what changed is one of its parameters"
+    if guard.subject.endswith(_GRADIENT):
+        name = guard.subject.removesuffix(_GRADIENT)
+        return (
+            "nothing, if it stays at that: what needs a gradient and what needs none are compiled apart; "
+            f"{name}.detach() before the call makes them one, where no gradient is to flow back through {name}"
+        )
+    size = _SIZE.match(guard.subject)
+    if size and (guard.new in _APART or guard.old in _APART):
+        return (
+            "nothing, if it stays at that: sizes 0 and 1 are compiled apart from all others, with dynamic=True as well"
+        )
+    if size:
+        name = _IN_KWARGS.sub(r"\1", size["tensor"])
+        if _POSITIONAL.match(name):
+            mark = f"torch._dynamo.mark_dynamic(t, {size['dimension']}) before the first call"
+            return f"call {mark}, with t what is passed as {name}, or {_KEEP_SIZE}"
+        dynamic = "compile with torch.compile(..., dynamic=True)"
+        if lens.sources.parameter(frame.path, frame.line, name) or name != size["tensor"]:
+            dynamic = f"call torch._dynamo.mark_dynamic({name}, {size['dimension']}) before the first call"
+        return f"{dynamic}, or {_KEEP_SIZE}"
+    return rule.instead if rule else None
+
+
+def _name(guard: GuardInWords) -> str:
+    """The variable that the guard is about, as far as it is about one."""
+    return guard.subject.split(".")[0].split("[")[0]
+
+
+def _site(seen: RecompileSeen, failed: FailedGuard | None, guard: GuardInWords, lens: ExplainContext) -> Site:
+    """Where the code relies on the guard, as torch says; else the parameter that it is about, else the function.  Of a
+    module of torch's and of a generated function it is the call: there is no code of the user's."""
+    frame = seen.frame
+    call = _call(seen, lens) if is_module_wrapper(frame.path) else _caller_of_generated(seen, lens)
+    if call:
+        return lens.sources.site(call.path, call.line, call.column, call.end_column)
+    if failed and failed.stack:
+        where = failed.stack[-1]
+        return lens.sources.site(where.path, where.line, where.column, where.end_column)
+    return lens.sources.parameter(frame.path, frame.line, _name(guard)) or lens.site_of(frame)
+
+
+def _traced_guard(reason: str) -> FailedGuard:
+    """A reason of the trace, such as ``0/1: flag == 'a'  # …``."""
+    compile_id, _, text = reason.partition(": ")
+    return FailedGuard(compile_id, text, 0, None, ())

@@ -1,0 +1,170 @@
+"""What became of the functions that were to be compiled and are not."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from breakscan.findings import Origin
+from breakscan.runtime.explain.break_sites import BreakSites, Key, is_skipped
+from breakscan.runtime.explain.context import ExplainContext, reason_of
+from breakscan.runtime.explain.explanation import BreakSite, FrameStatus, UncompiledFrame
+from breakscan.runtime.parsers.break_text import parse_causes
+from breakscan.runtime.parsers.dynamo_names import is_resumed
+from breakscan.runtime.parsers.tracebacks import frames_of
+from breakscan.runtime.records import BreakSeen, Code, FrameEnded, GraphCompiled, Record, StackFrame
+
+_LIMIT = re.compile(r"exceeding the (\w+) cache size limit \(currently set to (\d+)\)")
+_WRAPPED = "InternalTorchDynamoError"
+"""Dynamo's own exception, around that of whatever it ran while it traced."""
+_OUTSIDE = "run that code before the compiled call and keep its result, or keep it out with torch.compiler.disable"
+_ORDER = (FrameStatus.RAISED, FrameStatus.EAGER, FrameStatus.PASSED_OVER)
+_NEARNESS = (Origin.USER, Origin.LIBRARY, Origin.FRAMEWORK)
+_SKIPS = {
+    "no tensor-related objects": "it was called without a tensor",
+    "No ops traced": "it holds no tensor operation to compile",
+    "skipfiles": "its file is one that the compiler does not trace",
+    "dispatch mode": "a torch dispatch mode is active, under which nothing is compiled",
+    "tracing is disabled": "torch.compile is switched off",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A frame that ended uncompiled, with the break that did it, where one did."""
+
+    frame: FrameEnded
+    cause: BreakSeen | None = None
+
+
+def endings_of(records: Iterable[Record], breaks: Sequence[BreakSeen], hooked: bool) -> Iterator[Ending]:
+    """The frames of one process that ended uncompiled; from its breaks alone where the hook for frames is missing."""
+    if not hooked:
+        for seen in breaks:
+            if is_skipped(seen):
+                yield Ending(FrameEnded(seen.frame, "Unsupported", seen.text, (), raised=False, limit=False), seen)
+        return
+    causes: dict[Code, deque[BreakSeen]] = defaultdict(deque)
+    for seen in breaks:
+        if seen.raised or is_skipped(seen):
+            causes[seen.frame].append(seen)
+    for record in records:
+        if isinstance(record, FrameEnded):
+            broke = record.error is not None and not record.limit and bool(causes[record.frame])
+            yield Ending(record, causes[record.frame].popleft() if broke else None)
+
+
+def frame_fates(
+    endings: Sequence[Ending],
+    graphs: Collection[GraphCompiled],
+    targets: Collection[Code | None],
+    keys: BreakSites,
+    sites: Mapping[Key, BreakSite],
+    lens: ExplainContext,
+) -> list[UncompiledFrame]:
+    """Each function once an end and a reason, in the order of a report."""
+    fates: dict[tuple[Code, FrameStatus, str], UncompiledFrame] = {}
+    settled = {graph.frame for graph in graphs} | {e.frame.frame for e in endings if e.frame.error}
+    for ending in endings:
+        frame = ending.frame
+        is_users = lens.origin(frame.frame.path) is Origin.USER
+        if frame.error is None and (frame.frame in settled or (graphs and not is_users)):
+            # Passed over on one call and compiled on another, or expected, as the shell around a user's model is.
+            continue
+        if _is_generator(frame) and not is_users and frame.frame not in targets:
+            # Generators of libraries run as plain Python wherever they are called from plain Python.
+            continue
+        fate = _fate(ending, keys, sites, lens)
+        key = (frame.frame, fate.status, fate.reason)
+        known = fates.get(key)
+        fates[key] = replace(known, count=known.count + 1) if known else fate
+    return sorted(
+        fates.values(),
+        key=lambda f: (_NEARNESS.index(f.origin), _ORDER.index(f.status), f.site.path, f.site.line),
+    )
+
+
+def _is_generator(frame: FrameEnded) -> bool:
+    return frame.text.startswith("Attempt to trace generator")
+
+
+def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], lens: ExplainContext) -> UncompiledFrame:
+    frame = ending.frame
+    status = FrameStatus.RAISED if frame.raised else FrameStatus.EAGER if frame.error else FrameStatus.PASSED_OVER
+    fate = UncompiledFrame(
+        function=lens.function_of(frame.frame),
+        site=lens.site_of(frame.frame),
+        origin=lens.origin(frame.frame.path),
+        status=status,
+        rest_only=is_resumed(frame.frame.name),
+        reason="",
+        rule=None,
+        gb_type=None,
+        gb_id=None,
+        advice=None,
+        break_site=None,
+        over_limit=False,
+        count=1,
+        code=lens.sources.line(frame.frame.path, lens.site_of(frame.frame).line),
+    )
+    if ending.cause is not None:
+        site = sites[keys.key(ending.cause)]
+        return replace(
+            fate,
+            reason=site.reason,
+            rule=site.rule,
+            gb_type=site.gb_type,
+            gb_id=site.gb_id,
+            advice=site.advice,
+            break_site=site.site,
+        )
+    if frame.error is None:
+        return replace(fate, reason=_skip_in_words(frame.text))
+    cause = parse_causes(frame.text)[0]
+    stack = frame.stack or frames_of(frame.text.partition("from user code:")[2])
+    innermost = stack[-1] if stack else StackFrame(frame.frame.path, frame.frame.line, frame.frame.name)
+    rule = lens.rule_for(cause, None, innermost, (), fate.origin)
+    if frame.error in ("Unsupported", "UserError"):
+        return replace(
+            fate,
+            reason=_limit_in_words(frame.text) if frame.limit else reason_of(cause),
+            rule=rule,
+            gb_type=cause.gb_type,
+            gb_id=cause.gb_id,
+            advice=rule.instead if rule else next(iter(cause.hints), None),
+            over_limit=frame.limit,
+        )
+    if rule is not None:
+        fate = replace(fate, rule=rule, advice=rule.instead)
+    if frame.limit:
+        return replace(fate, reason="it was recompiled more often than torch allows, which is an error here")
+    if frame.error == _WRAPPED and rule is None and stack:
+        where = f"{lens.sources.show(innermost.path).rpartition('/')[2]}:{innermost.line}"
+        reason = f"while Dynamo traced {where}, this was raised: {_error_in_words(frame)}"
+        return replace(fate, reason=reason, advice=_OUTSIDE)
+    return replace(fate, reason=_error_in_words(frame))
+
+
+def _limit_in_words(text: str) -> str:
+    found = _LIMIT.search(text)
+    if not found:
+        return "it was recompiled more often than torch allows, so further variants run eager"
+    limit = f"torch._dynamo.config.{found[1]}"
+    return f"{found[2]} versions of it are compiled, which is the limit ({limit}), so further variants run eager"
+
+
+def _skip_in_words(reason: str) -> str:
+    """torch 2.11 gives no reason."""
+    known = next((words for key, words in _SKIPS.items() if key in reason), None)
+    return known or next(iter(reason.splitlines()), "the compiler passed it over, and does not say why")
+
+
+def _error_in_words(frame: FrameEnded) -> str:
+    cause = parse_causes(frame.text)[0]
+    if cause.explanation:
+        return reason_of(cause)
+    lines = [line.strip() for line in frame.text.splitlines() if line.strip()]
+    said = " ".join(lines[:2]) if lines and lines[0].endswith(":") else next(iter(lines), "")
+    return said if frame.error == _WRAPPED and re.match(r"\w+(?:Error|Exception)\b", said) else f"{frame.error}: {said}"

@@ -1,0 +1,181 @@
+"""The lock: the breaks that a program is allowed, in a file that is committed and only shrinks by itself."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from breakscan.findings import Verdict
+from breakscan.rulebook.ledger import version_key
+from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.gates.site_match import SEVERITIES, KnownBreak, known_breaks, matched
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+VERSION = 1
+_HEADER = """\
+# The graph breaks that `breakscan explain --lock` allows the program below.  Commit this file.
+# breakscan writes it: what is gone is taken out, nothing is added but with --lock-add.
+"""
+_TEXTS = {"path": True, "function": False, "code": True, "rule": False, "gb": False, "type": True, "verdict": True}
+"""The keys of an entry that hold texts, in the order of the file, and whether each must be there."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class LockError(Exception):
+    """A lock cannot be used.  Names the file, and says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """What a lock file says: whose it is, the torch (``2.13``) of the run that it was last written after, what it
+    allows.  ``line`` of the breaks is 0: it is not kept."""
+
+    program: str
+    torch: str
+    breaks: tuple[KnownBreak, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A run beside its lock: what the lock does not have, what is worse or more often than it allows, in pairs of the
+    allowed and the found, how many of its entries are gone, are milder, read otherwise by now, and the lock that
+    follows from the run."""
+
+    new: tuple[KnownBreak, ...]
+    worse: tuple[tuple[KnownBreak, KnownBreak], ...]
+    gone: int
+    milder: int
+    edited: int
+    follows: Lock
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the run breaks nothing that the lock does not allow."""
+        return not self.new and not self.worse
+
+
+def program_of(argv: Sequence[str], folder: str) -> str:
+    """The program that a lock in a folder belongs to, without its arguments."""
+    if argv[0] == "-m":
+        return f"-m {argv[1]}"
+    return argv[0] if argv[0] in ("-", "-c") else os.path.relpath(argv[0], folder).replace(os.sep, "/")
+
+
+def lock_of(explanation: Explanation, program: str, folder: str) -> Lock:
+    """The lock that allows what a run did and no more.  ``folder`` is that of the lock."""
+    breaks = (replace(one, line=0) for one in known_breaks(explanation, folder))
+    return Lock(program, ".".join(map(str, version_key(explanation.torch))), tuple(sorted(breaks, key=_order)))
+
+
+def judge(lock: Lock, explanation: Explanation, folder: str, *, add: bool = False) -> Judgement:
+    """What a run comes to beside its lock; with ``add``, the lock that follows also allows what is new and worse."""
+    run = lock_of(explanation, lock.program, folder)
+    found = matched(lock.breaks, known_breaks(explanation, folder))
+    worse, milder, edited, kept = [], 0, 0, []
+    for allowed, now in found.pairs:
+        least = _lesser(allowed, now)
+        if least != replace(now, line=0):
+            worse.append((allowed, now))
+        if (least.verdict, least.count) != (allowed.verdict, allowed.count):
+            milder += 1
+        elif least != allowed:
+            edited += 1
+        kept.append(replace(now, line=0) if add else least)
+    kept += [replace(one, line=0) for one in found.new if add]
+    follows = replace(run, breaks=tuple(sorted(kept, key=_order)))
+    return Judgement(tuple(found.new), tuple(worse), len(found.gone), milder, edited, follows)
+
+
+def _lesser(allowed: KnownBreak, now: KnownBreak) -> KnownBreak:
+    """The break as it is now, as mild and seldom as it was on either side."""
+    verdict = min(allowed.verdict, now.verdict, key=SEVERITIES.index)
+    return replace(now, verdict=verdict, count=min(allowed.count, now.count), line=0)
+
+
+def _order(one: KnownBreak) -> tuple[str, ...]:
+    return one.path, one.function or "", one.code, one.kind
+
+
+def read_lock(path: Path) -> Lock | None:
+    """The lock in a file; None where there is no file.  Raises LockError."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except tomllib.TOMLDecodeError as error:
+        raise LockError(f"{path} is damaged: {error}. Mend it, or delete it to start anew") from error
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise LockError(f"{path} cannot be read: {reason}") from error
+    version = data.get("version")
+    if type(version) is int and version > VERSION:
+        raise LockError(f"{path} was written by a newer breakscan: update breakscan")
+    program, torch, entries = data.get("program"), data.get("torch"), data.get("break", [])
+    if (
+        version != VERSION
+        or not isinstance(program, str)
+        or not isinstance(torch, str)
+        or not isinstance(entries, list)
+    ):
+        raise LockError(f"{path} is no lock of breakscan's: name another file")
+    return Lock(program, torch, tuple(_break(path, entry) for entry in entries))
+
+
+def _break(path: Path, entry: Any) -> KnownBreak:
+    table: Mapping[str, Any] = entry if isinstance(entry, dict) else {}
+    count = table.get("count")
+    wrong = [
+        key
+        for key, needed in _TEXTS.items()
+        if not isinstance(table.get(key), str) and (needed or table.get(key) is not None)
+    ]
+    wrong += [] if type(count) is int and count > 0 else ["count"]
+    wrong += ["verdict"] if table.get("verdict") not in set(SEVERITIES) else []
+    if wrong:
+        named = f"{table.get('path')}: {table.get('code')}" if table else "a [[break]]"
+        raise LockError(f"{path} is damaged at {named}: {wrong[0]!r} is wrong. Mend it, or delete it to start anew")
+    texts: dict[str, Any] = {key: table.get(key) for key in _TEXTS}
+    return KnownBreak(**{**texts, "verdict": Verdict(texts["verdict"])}, count=int(count or 0), line=0)
+
+
+def lock_text(lock: Lock) -> str:
+    """The content of a lock file."""
+    parts = [_HEADER, f"version = {VERSION}\nprogram = {_quoted(lock.program)}\ntorch = {_quoted(lock.torch)}\n"]
+    for one in lock.breaks:
+        values = {**{key: getattr(one, key) for key in _TEXTS}, "verdict": one.verdict.value}
+        texts = [f"{key} = {_quoted(value)}" for key, value in values.items() if value is not None]
+        parts.append("\n".join(["\n[[break]]", *texts, f"count = {one.count}", ""]))
+    return "".join(parts)
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string.  What is no Unicode text, as parts of file names may be, has no place in one."""
+    return json.dumps(_SURROGATE.sub("\ufffd", text), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def write_lock(path: Path, lock: Lock) -> None:
+    """Puts a lock into place as a whole, where its content differs.  Raises LockError."""
+    data = lock_text(lock).encode()
+    real = Path(os.path.realpath(path))
+    temporary = real.with_name(f"{real.name}.{os.getpid()}.tmp")
+    try:
+        if real.exists() and real.read_bytes() == data:
+            return
+        temporary.write_bytes(data)
+        os.replace(temporary, real)
+    except OSError as error:
+        raise LockError(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()

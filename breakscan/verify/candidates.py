@@ -1,0 +1,161 @@
+"""What is to be verified: rewrites of the code that the program ran, a patch, or settings of the compiler."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from breakscan.analysis.pipeline.check import check_paths
+from breakscan.config import Settings
+from breakscan.findings import CheckResult, Finding, Site
+from breakscan.repair.planner import LAST_RESORTS, WantedRewrites, place_of
+from breakscan.repair.repair import repair_found
+from breakscan.repair.result import Applied, Repair
+from breakscan.verify.patch import Patched
+from breakscan.worker.config_settings import settings_of
+from breakscan.worker.worker import ProgramChange
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A change that is to be proved.  ``texts`` holds each file as it is and as it would be."""
+
+    label: str
+    texts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    finding: Finding | None = None
+    rewrite: str | None = None
+    difference: str | None = None
+    members: tuple[str, ...] = ()
+    targets: tuple[Site, ...] = ()
+    """What is to break no more."""
+    softened: tuple[Site, ...] = ()
+    """What goes on breaking, and is to cost less: fewer functions are given up, or there are fewer breaks."""
+
+    @property
+    def change(self) -> ProgramChange:
+        """What an arm needs."""
+        return ProgramChange({path: after for path, (_, after) in self.texts.items()}, self.settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """``alone`` are the rewrites one by one, ``dependent`` those that need others first; ``unreached`` those of code
+    that does not run, ``declined`` findings of code that runs and that no rewrite mends, both in words."""
+
+    alone: tuple[Candidate, ...]
+    dependent: tuple[Candidate, ...]
+    unreached: tuple[str, ...]
+    declined: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Rewrites:
+    """Plans rewrites of files, given by absolute paths."""
+
+    files: tuple[Path, ...]
+    settings: Settings
+    wanted: WantedRewrites
+
+    def plan(self, executed: Mapping[str, Collection[int]], broken: Iterable[Site]) -> Planned:
+        """``executed`` are lines by absolute path, ``broken`` the sites where the program breaks the graph."""
+        repair = self._repair(self.wanted)
+        alone: list[Candidate] = []
+        dependent: list[Candidate] = []
+        unreached: list[str] = []
+        declined: list[str] = []
+        sites = list(broken)
+        for file in repair.files:
+            lines = set(executed.get(str(file.path), ()))
+            for one in file.applied:
+                label = _label(one)
+                if lines.isdisjoint(range(one.finding.site.line, one.finding.site.end_line + 1)):
+                    unreached.append(label)
+                    continue
+                hit = tuple(site for site in sites if site.shares_line_with(one.finding.site))
+                candidate = Candidate(label, finding=one.finding, rewrite=one.rewrite, difference=one.difference)
+                softens = one.rewrite in LAST_RESORTS
+                candidate = replace(candidate, softened=hit) if softens else replace(candidate, targets=hit)
+                texts = self._texts([candidate])
+                same = next((number for number, other in enumerate(alone) if other.texts == texts), None)
+                if not texts:
+                    dependent.append(candidate)
+                elif same is None:
+                    alone.append(replace(candidate, texts=texts))
+                else:
+                    alone[same] = _merged(alone[same], candidate)
+            for refused in file.refused:
+                at = refused.finding.site
+                if not lines.isdisjoint(range(at.line, at.end_line + 1)):
+                    why = "; ".join(f"{one.rewrite}: {one.text}" for one in refused.reasons if one.near)
+                    declined.append(f"{at.path}:{at.line} {refused.finding.rule}{f': {why}' if why else ''}")
+        return Planned(tuple(alone), tuple(dependent), tuple(unreached), tuple(declined))
+
+    def together(self, rewrites: Sequence[Candidate], label: str) -> Candidate | None:
+        """Several of the planned ones at once; None where they change nothing without the others."""
+        texts = self._texts(rewrites)
+        if not texts:
+            return None
+        return Candidate(
+            label,
+            texts,
+            difference="; ".join(dict.fromkeys(one.difference for one in rewrites if one.difference)) or None,
+            members=tuple(one.label for one in rewrites),
+            targets=tuple(dict.fromkeys(site for one in rewrites for site in one.targets)),
+            softened=tuple(dict.fromkeys(site for one in rewrites for site in one.softened)),
+        )
+
+    def _texts(self, rewrites: Sequence[Candidate]) -> dict[str, tuple[str, str]]:
+        """What these rewrites and no others make of the files."""
+        places = {place_of(one.finding): one.rewrite for one in rewrites if one.finding and one.rewrite}
+        repair = self._repair(replace(self.wanted, places=places))
+        return {str(file.path): (file.before, file.after) for file in repair.files if file.changed}
+
+    def _repair(self, wanted: WantedRewrites) -> Repair:
+        return repair_found(self._found, self.settings, wanted, jobs=1)
+
+    @cached_property
+    def _found(self) -> CheckResult:
+        return check_paths(self.files, self.settings, jobs=1)
+
+
+def _merged(one: Candidate, other: Candidate) -> Candidate:
+    """Of two rewrites that come to the same text, such as a decorator that mends two findings: ``net.py:5+9 where``."""
+    assert other.finding is not None
+    place, _, rewrite = one.label.rpartition(" ")
+    return replace(
+        one,
+        label=f"{place}+{other.finding.site.line} {rewrite}",
+        targets=tuple(dict.fromkeys([*one.targets, *other.targets])),
+        softened=tuple(dict.fromkeys([*one.softened, *other.softened])),
+    )
+
+
+def of_patch(files: Sequence[Patched], label: str) -> Candidate:
+    """A patch as one change."""
+    return Candidate(label, {str(file.path): (file.before, file.after) for file in files})
+
+
+def of_settings(words: Sequence[str]) -> Candidate:
+    """Settings ``key=value``, as one change.  Raises SettingError."""
+    settings = settings_of(words)
+    return Candidate(", ".join(f"{key}={value!r}" for key, value in settings.items()), settings=settings)
+
+
+def diff_of(candidate: Candidate, shown: Mapping[str, str]) -> str:
+    """The unified diff of a change; ``shown`` are the paths that it names."""
+    parts: list[str] = []
+    for path, (before, after) in candidate.texts.items():
+        name = shown.get(path, path).removeprefix("/")
+        lines = difflib.unified_diff(before.split("\n"), after.split("\n"), f"a/{name}", f"b/{name}", lineterm="")
+        parts += lines
+    return "\n".join(parts) + "\n" if parts else ""
+
+
+def _label(one: Applied) -> str:
+    site = one.finding.site
+    return f"{Path(site.path).name}:{site.line} {one.rewrite}"

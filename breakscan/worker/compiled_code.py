@@ -1,0 +1,44 @@
+"""What an arm was recorded to compile."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from breakscan.rulebook.document import Rule
+from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.explain.from_processes import explain_processes
+from breakscan.runtime.recording import compiled
+from breakscan.runtime.records import Record
+from breakscan.source.paths import display_path
+from breakscan.worker.worker import Worker
+
+
+def explained(
+    arm: Worker, rules: Iterable[Rule], texts: Mapping[tuple[str, int], str]
+) -> tuple[Explanation, Sequence[Sequence[Record]]]:
+    """The explanation of what was recorded in an arm until now, and the records.  ``texts`` are lines that are other
+    than those on disk, by path and number."""
+    processes = [process for process in arm.records() if compiled(process)]
+    cwd = os.getcwd()
+    explanation = explain_processes(
+        processes,
+        argv=arm.program.argv,
+        outcome=None,
+        rules=rules,
+        show=lambda path: display_path(path, cwd),
+        torch_imported=True,
+        texts=texts,
+    )
+    return explanation, processes
+
+
+def kernels_of_step(explanation: Explanation, steps: float) -> dict[str, int]:
+    """Kernels by kind; ``steps`` is how often each callable was called while it was recorded."""
+    kernels: dict[str, float] = defaultdict(float)
+    for graph in explanation.graphs:
+        for made in graph.generated:
+            for kernel in made.kernels:
+                kernels[kernel.kind.value] += kernel.calls * (graph.runs or 0) / steps
+    return {kind: max(1, round(count)) for kind, count in kernels.items() if count}

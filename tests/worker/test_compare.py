@@ -1,0 +1,139 @@
+"""Which results count as equal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from breakscan.worker.call_result import CallResult, leaves
+from breakscan.worker.compare import differences, tensor_difference
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+
+def said(one: torch.Tensor, other: torch.Tensor, exact: torch.Tensor | None = None, *, strict: bool = False) -> str:
+    found = tensor_difference(one, other, exact, strict=strict)
+    return found[0] if found else ""
+
+
+def test_equal_tensors_are_equal_nan_and_infinities_included() -> None:
+    one = torch.tensor([1.0, float("nan"), float("inf"), -float("inf")])
+    assert said(one, one.clone(), strict=True) == ""
+
+
+@pytest.mark.parametrize(("was", "now"), [(1.0, float("nan")), (float("nan"), 1.0), (float("inf"), 1.0)])
+def test_what_is_not_finite_on_one_side_only_differs(was: float, now: float) -> None:
+    assert "differs" in said(torch.tensor([was, 0.0]), torch.tensor([now, 0.0]))
+
+
+def test_the_worst_element_is_named_with_its_place() -> None:
+    one = torch.zeros(2, 3)
+    other = one.clone()
+    other[1, 2] = 0.03
+    assert said(one, other) == "differs by 0.03 at [1, 2] (0.03 for 0; allowed 0.0001)"
+
+
+def test_one_wrong_element_of_a_million_is_not_lost_in_the_mean() -> None:
+    one = torch.zeros(1_000_000)
+    other = one.clone()
+    other[77] = 0.01
+    exact = torch.zeros(1_000_000, dtype=torch.float64)
+    assert "differs by 0.01 at [77]" in said(one, other, exact)
+
+
+def test_rounding_that_is_no_worse_than_the_references_own_is_equal() -> None:
+    generator = torch.Generator().manual_seed(0)
+    exact = torch.randn(4096, generator=generator, dtype=torch.float64) * 1000
+    one = (exact + 2e-2 * torch.randn(4096, generator=generator, dtype=torch.float64)).float()
+    other = (exact + 2e-2 * torch.randn(4096, generator=generator, dtype=torch.float64)).float()
+    near_zero = exact.abs() < 10
+    assert bool(near_zero.any())
+    assert said(one, other, exact) == ""
+    assert "differs" in said(one, other)
+
+
+def test_eager_code_must_pass_both_rules() -> None:
+    exact = torch.ones(4096, dtype=torch.float64)
+    one = exact.to(torch.bfloat16)
+    other = (exact + 8e-3).to(torch.bfloat16)
+    assert said(one, other, exact) == ""
+    assert "differs by 0.008" in said(one, other, exact, strict=True)
+
+
+def test_dtype_and_shape_count() -> None:
+    assert said(torch.zeros(2), torch.zeros(2, dtype=torch.float64)) == "is float64, not float32"
+    assert said(torch.zeros(2), torch.zeros(2, 1)) == "has shape 2×1, not 2"
+    assert said(torch.zeros(2), torch.tensor(0.0)) == "has shape (), not 2"
+
+
+def test_whole_numbers_must_be_the_same() -> None:
+    assert said(torch.tensor([1, 2]), torch.tensor([1, 3])) == "is 3 at [1], not 2"
+    assert said(torch.tensor([True]), torch.tensor([False])) == "is False at [0], not True"
+
+
+def test_complex_numbers() -> None:
+    one = torch.tensor([1 + 1j])
+    assert said(one, one.clone()) == ""
+    assert "differs by 1" in said(one, one + 1)
+
+
+def outcome(**given: Any) -> dict[str, Any]:
+    return {**CallResult().plain(), **given}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ({}, {}, []),
+        ({"error": "ValueError"}, {}, ["it returns where the original raises ValueError"]),
+        (
+            {},
+            {"error": "KeyError", "error_text": "'x'"},
+            ["it raises KeyError ('x') where the original returns"],
+        ),
+        (
+            {"outputs": {"output": torch.zeros(1)}, "others": {"output": ""}},
+            {"others": {"output": "0.0"}},
+            ["output is missing", "output is 0.0, not a tensor"],
+        ),
+        ({"others": {"output": "1"}}, {"others": {"output": "2"}}, ["output is 2, not 1"]),
+        ({"others": {"output": "1.5"}}, {"others": {"output": "1.5000001"}}, []),
+        ({"others": {"output": "1.5"}}, {"others": {"output": "1.51"}}, ["output is 1.51, not 1.5"]),
+        ({"others": {"output": "100000"}}, {"others": {"output": "100001"}}, ["output is 100001, not 100000"]),
+        ({"others": {"output[0]": "1"}}, {"others": {}}, ["output[0] is missing"]),
+        ({"aliases": {"output": "args[0]"}}, {}, ["output shares its memory with nothing, not args[0]"]),
+        ({"gradients": {"w": torch.zeros(1)}}, {}, ["the gradient of w is missing"]),
+        ({}, {"changed": {"self.mean": torch.zeros(1)}}, ["self.mean is changed by the call"]),
+        ({"changed": {"self.mean": torch.zeros(1)}}, {}, ["self.mean is not changed by the call"]),
+        ({"changes": {"self.n": "1"}}, {}, ["self.n is unchanged behind the call, not 1"]),
+        ({"rng": {"random": "a"}}, {"rng": {"random": "b"}}, ["random numbers are drawn otherwise: random"]),
+    ],
+)
+def test_all_that_a_call_comes_to_is_compared(one: Any, other: Any, expected: list[str]) -> None:
+    found = differences([outcome(**one)], [outcome(**other)], None, strict=True)
+    assert [difference.text for difference in found] == expected
+
+
+def test_the_call_is_named_from_the_second_on() -> None:
+    good, bad = outcome(others={"output": "1"}), outcome(others={"output": "2"})
+    assert [d.text for d in differences([good, good], [good, bad], None, strict=True)] == [
+        "output is 2, not 1 in call 2"
+    ]
+
+
+def test_a_result_is_taken_apart() -> None:
+    from collections import namedtuple
+    from dataclasses import dataclass
+
+    @dataclass
+    class Result:
+        loss: int
+        parts: list[int]
+
+    Pair = namedtuple("Pair", "first second")
+    assert dict(leaves((1, {"a": 2, "b": [3]}))) == {"output 0": 1, "output 1['a']": 2, "output 1['b'][0]": 3}
+    assert dict(leaves(Result(1, [2]))) == {"output.loss": 1, "output.parts[0]": 2}
+    assert dict(leaves(Pair(1, 2))) == {"output.first": 1, "output.second": 2}
+    assert dict(leaves(())) == {"output": ()}

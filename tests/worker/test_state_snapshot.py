@@ -1,0 +1,96 @@
+"""What is captured can be put back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from breakscan.worker.call_result import projections
+from breakscan.worker.state_snapshot import StateSnapshot, digests, rng_state, set_rng_state
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+
+class Counter(torch.nn.Module):
+    seen: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = torch.nn.Linear(2, 2)
+        self.register_buffer("seen", torch.zeros(1))
+        self.calls = 0
+        self.history: list[int] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        self.history.append(self.calls)
+        self.seen = self.seen + 1
+        x.add_(1)
+        return self.fc(x) if self.training else x
+
+
+def test_all_that_a_call_changes_is_put_back() -> None:
+    module, x, box = Counter(), torch.zeros(3, 2), {"x": [1]}
+    memento = StateSnapshot({"self": module, "args": (x, box)})
+    seen = module.seen
+    before = digests(memento.now())
+    module(x).sum().backward()
+    module.eval()
+    box["x"].append(2)
+    box["y"] = []
+    with torch.no_grad():
+        module.fc.weight.add_(1)
+    memento.restore()
+    assert digests(memento.now()) == before
+    assert (module.calls, module.history, module.training, box) == (0, [], True, {"x": [1]})
+    assert module.seen is seen
+    assert module.fc.weight.grad is None
+
+
+def test_closures_globals_and_random_numbers_are_reached() -> None:
+    weight, count = torch.ones(2), 0
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        nonlocal count
+        count += 1
+        return x * weight
+
+    memento = StateSnapshot({"": f})
+    assert ":weight" in memento.tensors
+    assert memento.plains[":count"] == 0
+    f(weight)
+    assert memento.plains_now()[":count"] == 1
+    memento.restore()
+    assert count == 0
+
+    state = rng_state()
+    first = torch.rand(2)
+    set_rng_state(state)
+    assert torch.equal(first, torch.rand(2))
+
+
+def test_values_of_another_process_are_taken_over_or_named() -> None:
+    module = torch.nn.Linear(2, 2)
+    memento = StateSnapshot({"self": module})
+    values = {"self.weight": torch.full((2, 2), 7.0), "self.bias": torch.zeros(3), "self.scale": torch.zeros(1)}
+    assert memento.take_over(values) == ["self.bias has shape 2, not 3", "self.scale is not there"]
+    memento.restore()
+    assert torch.equal(module.weight, values["self.weight"])
+
+
+def test_what_is_expanded_is_put_back() -> None:
+    x = torch.arange(3.0).reshape(3, 1).expand(3, 4)
+    memento = StateSnapshot({"x": x})
+    x[:, 0].add_(1)
+    memento.restore()
+    assert torch.equal(x[:, 3], torch.arange(3.0))
+
+
+def test_a_device_that_the_program_sets_for_all_tensors_is_not_ours() -> None:
+    result: Any = torch.ones(2, requires_grad=True) * 2
+    before = digests(rng_state())
+    with torch.device("meta"):
+        assert digests(rng_state()) == before
+        assert projections(result)[1][0].device.type == "cpu"

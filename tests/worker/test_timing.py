@@ -1,0 +1,146 @@
+"""How times become a verdict: a program is not faster than itself, and what is faster is found."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from breakscan.worker import timing as measure
+from breakscan.worker.timing import Ratio, Unsteady, apart, interleave, is_faster, is_slower, ratio, ratio_of_processes
+
+
+class Clock:
+    """Blocks of steps that take about so long."""
+
+    def __init__(self, seconds: float, source: random.Random, noise: float, compiles: int = 0) -> None:
+        self.seconds = seconds
+        self.source = source
+        self.noise = noise
+        self.compiles = compiles
+        self.asked = 0
+
+    def __call__(self, calls: int) -> dict[str, Any]:
+        assert calls > 0
+        self.asked += 1
+        busy = 1 + self.noise * self.source.expovariate(1.0)
+        return {"seconds": self.seconds * busy, "compiles": int(self.asked <= self.compiles)}
+
+
+def verdict(speed: float, seed: int, noise: float = 0.2, apart_by: float = 0.01) -> tuple[bool, bool, Ratio]:
+    """Of a change that makes a step so many times as fast, where processes differ a little by themselves."""
+    source = random.Random(seed)
+    luck = [source.gauss(1, apart_by) for _ in range(3)]
+    arms = {
+        "before": Clock(1e-3 * luck[0], source, noise),
+        "same": Clock(1e-3 * luck[1], source, noise),
+        "after": Clock(1e-3 * luck[2] / speed, source, noise),
+    }
+    times = interleave(arms, [1e-3])
+    same = ratio([times["before"]], times["same"])
+    claim = ratio([times["before"], times["same"]], times["after"])
+    return is_faster(claim, same), is_slower(claim, same), claim
+
+
+@pytest.fixture(autouse=True)
+def fewer_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "DRAWS", 200)
+    monkeypatch.setattr(measure, "MOST_ROUNDS", 40)
+
+
+def test_a_program_is_not_faster_than_itself() -> None:
+    found = [verdict(1.0, seed)[0] for seed in range(100)]
+    assert sum(found) <= 5, f"{sum(found)} of 100"
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_half_the_time_is_faster(noise: float) -> None:
+    for seed in range(10):
+        faster, slower, claim = verdict(2.0, seed, noise)
+        assert faster
+        assert not slower
+        assert claim.low < claim.median < claim.high or noise == 0.0
+
+
+def test_twice_the_time_is_slower() -> None:
+    faster, slower, _ = verdict(0.5, 1)
+    assert slower
+    assert not faster
+
+
+def test_the_interval_holds_the_truth_most_of_the_time() -> None:
+    held = sum(
+        claim.low <= 1.5 <= claim.high
+        for seed in range(50)
+        for _, _, claim in [verdict(1.5, seed, noise=0.1, apart_by=0.0)]
+    )
+    assert held >= 43
+
+
+def in_processes(source: random.Random, apart_by: float) -> list[Ratio]:
+    """Those of as many processes as are run, of something twice as fast as eager."""
+    found = []
+    for _ in range(measure.PROCESSES):
+        way = Clock(0.5e-3 * source.gauss(1, apart_by), source, 0.02)
+        times = interleave({"eager": Clock(1e-3, source, 0.02), "way": way}, [1e-3])
+        found.append(ratio([times["eager"]], times["way"]))
+    return found
+
+
+@pytest.mark.parametrize("apart_by", [0.0, 0.05])
+def test_the_interval_of_several_processes_holds_how_they_differ(apart_by: float) -> None:
+    single = several = 0
+    for seed in range(100):
+        ratios = in_processes(random.Random(seed), apart_by)
+        whole = ratio_of_processes(ratios)
+        assert min(one.median for one in ratios) <= whole.median <= max(one.median for one in ratios)
+        single += ratios[0].low <= 2.0 <= ratios[0].high
+        several += whole.low <= 2.0 <= whole.high
+    assert several >= 89, f"{several} of 100"
+    assert single < 50 or not apart_by, f"one process alone tells {single} of 100"
+
+
+def test_several_processes_tell_no_more_than_one_where_they_agree() -> None:
+    whole = ratio_of_processes([Ratio(2.0, 1.9, 2.1)] * measure.PROCESSES)
+    assert (whole.median, whole.low, whole.high) == (pytest.approx(2.0), 1.9, 2.1)
+
+
+def test_a_claim_must_beat_what_equal_processes_show() -> None:
+    claim = Ratio(1.1, 1.08, 1.12)
+    assert is_faster(claim, Ratio(1.0, 0.99, 1.01))
+    assert not is_faster(claim, Ratio(1.05, 1.0, 1.09))
+    assert not is_faster(claim, Ratio(0.95, 0.91, 1.0))
+    assert apart(Ratio(0.95, 0.9, 1.0)) == pytest.approx(1 / 0.9)
+    assert not is_faster(Ratio(1.015, 1.011, 1.019), Ratio(1.0, 1.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "steps"), [([1e-3], 40), ([1e-3, 2e-3], 40), ([1e-3, 10e-3], 20), ([1e-3, 0.1], 2), ([0.5, 1.0], 1)]
+)
+def test_a_block_is_long_enough_for_the_fastest_and_not_too_long_for_the_slowest(
+    seconds: list[float], steps: int
+) -> None:
+    asked: set[int] = set()
+
+    def block(calls: int) -> dict[str, Any]:
+        asked.add(calls)
+        return {"seconds": 1e-3, "compiles": 0}
+
+    interleave({"before": block, "after": block}, seconds)
+    assert asked == {steps}
+
+
+def test_rounds_in_which_something_is_compiled_do_not_count() -> None:
+    source = random.Random(0)
+    arms = {"before": Clock(1e-3, source, 0.0), "after": Clock(1e-3, source, 0.0, compiles=2)}
+    times = interleave(arms, [1e-3])
+    assert len(times["after"]) == len(times["before"]) == measure.ROUNDS
+    assert arms["after"].asked == measure.ROUNDS + 2
+
+
+def test_what_is_compiled_again_and_again_is_not_timed() -> None:
+    source = random.Random(0)
+    arms = {"before": Clock(1e-3, source, 0.0), "after": Clock(1e-3, source, 0.0, compiles=99)}
+    with pytest.raises(Unsteady, match="after"):
+        interleave(arms, [1e-3])

@@ -1,0 +1,85 @@
+"""The process of a program, from outside."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from breakscan.worker.timing import COMPILED, EAGER
+from breakscan.worker.worker import ProgramChange, UserProgram, Worker
+
+pytestmark = pytest.mark.torch
+
+SCRIPT = """\
+import os
+
+for name in ("TORCHINDUCTOR_CACHE_DIR", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"):
+    print(os.environ[name])
+"""
+
+
+def test_arms_have_caches_and_an_allocator_of_which_no_chance_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "it.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "shared")
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "12345")
+    monkeypatch.delenv("MALLOC_MMAP_THRESHOLD_", raising=False)
+    with Worker(UserProgram((str(script),)), ProgramChange(), tmp_path / "arm") as arm:
+        arm.ready()
+    cache, mapped, trimmed = arm.output().split()
+    assert cache == os.fspath(tmp_path / "arm" / "cache" / "inductor")
+    assert mapped == "33554432"
+    assert trimmed == "12345", "what the user has set, stays"
+
+
+MODULE = """\
+import torch
+
+
+def told(graph, inputs):
+    def run(*values):
+        print("compiled")
+        return graph(*values)
+
+    return run
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return x + 1
+
+
+net = torch.compile(Net(), backend=told)
+net.register_forward_hook(lambda *_: print("hooked"))
+for step in range(9):
+    net(torch.ones(2))
+"""
+
+
+def test_the_module_around_what_is_compiled_is_timed_with_it_and_not_eager(tmp_path: Path) -> None:
+    script = tmp_path / "it.py"
+    script.write_text(MODULE, encoding="utf-8")
+    with Worker(UserProgram((str(script),)), ProgramChange(), tmp_path / "arm") as arm:
+        arm.ready()
+
+        def told(kind: str) -> tuple[int, int]:
+            before = arm.output()
+            assert arm.block(6, kind)["seconds"] > 0
+            now = arm.output()[len(before) :]
+            return now.count("hooked"), now.count("compiled")
+
+        arm.ask("prepare", kind=COMPILED)
+        assert told(COMPILED) == (6, 6)
+        arm.ask("prepare", kind=EAGER)
+        assert told(EAGER) == (0, 0)
+        assert told(COMPILED) == (6, 6)
+        arm.ask("compile", how={"backend": "aot_eager"})
+        arm.ask("prepare", kind=COMPILED)
+        assert told(COMPILED) == (6, 0)
+        arm.ask("prepare", kind=EAGER)
+        assert told(EAGER) == (0, 0)
+        assert arm.block(6)["compiles"] == 0, "eager steps between do not make it compile anew"
