@@ -53,8 +53,8 @@ class _Work:
         self.wanted = wanted
         self.say = say
         self.interrupted = False
-        self.against = EagerBaseline(program, folder)
-        self.ways: list[Variant] = []
+        self.baseline = EagerBaseline(program, folder)
+        self.variants: list[Variant] = []
         self.rows: list[BenchRow] = []
         self.device = ""
         self.flags: Variant | None = None
@@ -62,36 +62,36 @@ class _Work:
         self._folders: dict[str, Path] = {}
 
     def run(self) -> None:
-        choices, meant = self.against.run(self._plan, self.say)
-        self._try_all(doubles(self.ways, meant, choices))
+        choices, meant = self.baseline.run(self._plan, self.say)
+        self._try_all(doubles(self.variants, meant, choices))
         self._try_together()
         self._run_again()
 
     def _plan(self, choices: Choices) -> list[dict[str, Any]]:
-        self.ways = list(planned(self.wanted, choices))
+        self.variants = list(planned(self.wanted, choices))
         self._kept = choices.kept
-        return [dict(way.options or {}) for way in self.ways]
+        return [dict(variant.options or {}) for variant in self.variants]
 
     def _try_all(self, skipped: dict[str, BenchRow]) -> None:
-        for way in list(self.ways):
-            row = skipped.get(way.label) or without_recompiles(way, self._usual())
+        for variant in list(self.variants):
+            row = skipped.get(variant.label) or without_recompiles(variant, self._usual())
             if row is not None:
                 self.rows.append(row)
                 continue
-            explanation = self._try(way)
-            if way.label == OWN and explanation is not None:
+            explanation = self._try(variant)
+            if variant.label == OWN and explanation is not None:
                 self._try_flags(explanation)
                 self._try_with_breaks(explanation)
 
-    def _try(self, way: Variant) -> Explanation | None:
+    def _try(self, variant: Variant) -> Explanation | None:
         number = len(self.rows) + 1
 
         def say(what: str) -> None:
-            self.say(f"{number} of {len(self.ways)}: {way.label}: {what}")
+            self.say(f"{number} of {len(self.variants)}: {variant.label}: {what}")
 
-        tried = Trial(way, self.against, number, say).run()
+        tried = Trial(variant, self.baseline, number, say).run()
         self.rows.append(tried.row)
-        self._folders[way.label] = tried.folder
+        self._folders[variant.label] = tried.folder
         if tried.explanation is not None:
             self.device = self.device or tried.explanation.device or ""
         return tried.explanation
@@ -101,42 +101,42 @@ class _Work:
         settings: dict[str, Any] = {}
         while new := {key: value for key, value in flags_for(explanation.breaks).items() if key not in settings}:
             settings |= new
-            way = with_settings(settings)
-            if any(known.settings == settings for known in self.ways):
+            variant = with_settings(settings)
+            if any(known.settings == settings for known in self.variants):
                 return
-            self._add(way)
-            found = self._try(way)
-            if found is None or self.rows[-1].standing is not MeasurementStatus.MEASURED:
+            self._add(variant)
+            found = self._try(variant)
+            if found is None or self.rows[-1].status is not MeasurementStatus.MEASURED:
                 return
-            self.flags = way
+            self.flags = variant
             explanation = found
 
     def _try_with_breaks(self, explanation: Explanation) -> None:
         """Where the program forbids the breaks that it has."""
-        if self._kept.get("fullgraph") and explanation.breaks and self.rows[-1].standing is MeasurementStatus.FAILED:
-            way = Variant('mode="default", fullgraph=False', {**self._kept, "fullgraph": False})
-            self._add(way)
-            self._try(way)
+        if self._kept.get("fullgraph") and explanation.breaks and self.rows[-1].status is MeasurementStatus.FAILED:
+            variant = Variant('mode="default", fullgraph=False', {**self._kept, "fullgraph": False})
+            self._add(variant)
+            self._try(variant)
 
     def _try_together(self) -> None:
         """What is fastest, with the settings that remove breaks."""
-        assert self.against.same is not None
-        best, _ = best_of(self.rows, self.against.same)
-        if self.flags is None or best is None or best.way.options is None or best.way.settings:
+        assert self.baseline.same is not None
+        best, _ = best_of(self.rows, self.baseline.same)
+        if self.flags is None or best is None or best.variant.options is None or best.variant.settings:
             return
-        together = with_settings(self.flags.settings, best.way)
+        together = with_settings(self.flags.settings, best.variant)
         self._add(together)
         self._try(together)
 
     def _run_again(self) -> None:
         """What the reader goes by, in more processes: the program's own way, and the one to choose.  That may be
         another one then."""
-        assert self.against.same is not None
+        assert self.baseline.same is not None
         done: set[str] = set()
         while True:
-            best, _ = best_of(self.rows, self.against.same)
+            best, _ = best_of(self.rows, self.baseline.same)
             wanted = {OWN, *([best.label] if best else [])} - done
-            again = [row for row in self.rows if row.label in wanted and row.standing is MeasurementStatus.MEASURED]
+            again = [row for row in self.rows if row.label in wanted and row.status is MeasurementStatus.MEASURED]
             if not again:
                 return
             for row in again:
@@ -147,10 +147,10 @@ class _Work:
         def say(what: str) -> None:
             self.say(f"{row.label}: {what}")
 
-        return run_again(row, self.against, self._folders[row.label], say)
+        return run_again(row, self.baseline, self._folders[row.label], say)
 
-    def _add(self, way: Variant) -> None:
-        self.ways.insert(len(self.rows), way)
+    def _add(self, variant: Variant) -> None:
+        self.variants.insert(len(self.rows), variant)
 
     def _usual(self) -> BenchRow | None:
         """The row of Inductor as it is by default."""
@@ -162,10 +162,10 @@ class _Work:
     # -- what it comes to ---------------------------------------------------------------------------------------
 
     def result(self) -> Bench:
-        same, about = self.against.same, self.against.about
+        same, about = self.baseline.same, self.baseline.about
         best, as_fast = best_of(self.rows, same) if same is not None else (None, ())
         done = {row.label for row in self.rows}
-        left = [not_run(way, "it was interrupted") for way in self.ways if way.label not in done]
+        left = [not_run(variant, "it was interrupted") for variant in self.variants if variant.label not in done]
         callables = {one["name"]: one["calls"] for one in about.get("callables", ())}
         asked = bool(self.program.requests.compile)
         return Bench(
@@ -173,9 +173,9 @@ class _Work:
             environment=environment_of(about, self.device),
             callables=callables,
             rows=(*self.rows, *left),
-            eager=self.against.eager,
+            eager=self.baseline.eager,
             same=same,
-            notes=(*(notes_of(about) if about else ()), *self.against.notes),
+            notes=(*(notes_of(about) if about else ()), *self.baseline.notes),
             interrupted=self.interrupted,
             best=best.label if best else None,
             as_fast=tuple(row.label for row in as_fast),

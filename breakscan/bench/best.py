@@ -32,7 +32,7 @@ def best_of(rows: Sequence[BenchRow], same: Ratio) -> tuple[BenchRow | None, tup
     faster = [
         row
         for row in rows
-        if row.standing is MeasurementStatus.MEASURED and row.ratio is not None and measure.is_faster(row.ratio, same)
+        if row.status is MeasurementStatus.MEASURED and row.ratio is not None and measure.is_faster(row.ratio, same)
     ]
     if not faster:
         return None, ()
@@ -47,8 +47,8 @@ def best_of(rows: Sequence[BenchRow], same: Ratio) -> tuple[BenchRow | None, tup
 
 def write_for(row: BenchRow, callables: Mapping[str, int], asked: bool) -> str | None:
     """The line of code for a way; None where the program compiles so already: unless ``--compile`` asked for it."""
-    settings = as_written(row.way.settings)
-    options = row.way.options
+    settings = as_written(row.variant.settings)
+    options = row.variant.options
     if options is None and not asked:
         return settings or None
     names = list(callables)

@@ -47,20 +47,20 @@ class EagerBaseline:
         """Returns what torch offers here, and what it takes each of the keyword arguments for that ``plan`` makes of
         that.  Raises NothingToMeasure and ArmError, and what ``plan`` raises."""
         say("running the program")
-        with Worker(self.program, ProgramChange(), self.folder / "eager") as arm:
-            self.about = arm.ready()
+        with Worker(self.program, ProgramChange(), self.folder / "eager") as worker:
+            self.about = worker.ready()
             require_calls(self.about)
-            self._refer_to(arm)
+            self._refer_to(worker)
             say("timing it eager")
             with Worker(self.program, ProgramChange(), self.folder / "second") as second:
                 second.ready()
                 choices = Choices(cuda="cuda" in self.about["devices"], **second.ask("choices"))
                 meant = second.ask("meant", hows=[dict(how) for how in plan(choices)])
                 self._see_whether_it_repeats(second)
-                self._time(arm, second)
-            self._memory = arm.ask("memory", kind=EAGER)
+                self._time(worker, second)
+            self._memory = worker.ask("memory", kind=EAGER)
             with contextlib.suppress(WorkerError):
-                self._launches = arm.ask("launches", kind=EAGER)
+                self._launches = worker.ask("launches", kind=EAGER)
         return choices, meant
 
     @property
@@ -78,21 +78,21 @@ class EagerBaseline:
         other = other_calls(about, self.about)
         return f"it makes {other}" if other else None
 
-    def hand_over(self, arm: Worker) -> list[str]:
+    def hand_over(self, worker: Worker) -> list[str]:
         """Gives an arm the values.  Returns in what they differ there."""
-        return self._reference.hand_over(arm)
+        return self._reference.hand_over(worker)
 
-    def unlike(self, arm: Worker) -> list[ResultDifference]:
+    def unlike(self, worker: Worker) -> list[ResultDifference]:
         """What the compiled results of an arm, written already, differ in from eager ones."""
-        return self._reference.differences(self._reference.compiled(arm)) if self._repeats else []
+        return self._reference.differences(self._reference.compiled(worker)) if self._repeats else []
 
     def note(self, what: str) -> None:
         """What the reader must know, once."""
         if what not in self.notes:
             self.notes.append(what)
 
-    def _refer_to(self, arm: Worker) -> None:
-        self._reference = Baseline(arm)
+    def _refer_to(self, worker: Worker) -> None:
+        self._reference = Baseline(worker)
         self._reference.run([])
         self.notes += self._reference.notes
         outcomes = iter(self._reference.eager)
@@ -106,10 +106,10 @@ class EagerBaseline:
             self._repeats = False
             self.notes.append(f"results were not compared, as the program does not repeat itself: {problems[0]}")
 
-    def _time(self, arm: Worker, second: Worker) -> None:
-        arms = {"eager": arm, "same": second}
-        seconds = [one.ask("prepare", kind=EAGER) for one in arms.values()]
-        blocks = {name: functools.partial(one.block, kind=EAGER) for name, one in arms.items()}
+    def _time(self, worker: Worker, second: Worker) -> None:
+        workers = {"eager": worker, "same": second}
+        seconds = [one.ask("prepare", kind=EAGER) for one in workers.values()]
+        blocks = {name: functools.partial(one.block, kind=EAGER) for name, one in workers.items()}
         times = measure.interleave(blocks, seconds, LONGEST)
         self.same = measure.ratio([times["eager"]], times["same"])
         self.steps = times["eager"] + times["same"]

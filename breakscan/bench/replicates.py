@@ -22,20 +22,20 @@ LONGEST = 4.0
 """Seconds that each of the others is timed."""
 
 
-def run_again(row: BenchRow, against: EagerBaseline, first: Path, say: Callable[[str], None]) -> BenchRow:
+def run_again(row: BenchRow, baseline: EagerBaseline, first: Path, say: Callable[[str], None]) -> BenchRow:
     """The row with what all processes have shown.  ``first`` is the folder of the one that there was.  Where another
     one fails, that is noted, and the row stays as it is."""
     assert row.ratio is not None
     assert row.step_seconds is not None
-    assert against.same is not None
+    assert baseline.same is not None
     paces = []
     for number in range(2, PROCESSES + 1):
         say(f"process {number} of {PROCESSES}")
         try:
-            paces.append(_pace(row, against, first, number))
+            paces.append(_pace(row, baseline, first, number))
         except (WorkerError, Unsteady) as error:
             why = error.first_line if isinstance(error, WorkerError) else "it is compiled again while it is timed"
-            against.note(f"{row.label} was timed in one process alone, as another one failed: {why}")
+            baseline.note(f"{row.label} was timed in one process alone, as another one failed: {why}")
             return row
     steps = [row.step_seconds, *(pace.step_seconds for pace in paces)]
     ratios = [row.ratio, *(pace.ratio for pace in paces)]
@@ -45,19 +45,19 @@ def run_again(row: BenchRow, against: EagerBaseline, first: Path, say: Callable[
         step_seconds=statistics.median(steps),
         ratio=measure.ratio_of_processes(ratios),
     )
-    return replace(row, pays_after_calls=pays_after(row, against.same))
+    return replace(row, pays_after_calls=pays_after(row, baseline.same))
 
 
-def _pace(row: BenchRow, against: EagerBaseline, first: Path, number: int) -> Pace:
-    change = ProgramChange({}, row.way.settings)
+def _pace(row: BenchRow, baseline: EagerBaseline, first: Path, number: int) -> Pace:
+    change = ProgramChange({}, row.variant.settings)
     folder = first.with_name(f"{first.name}-{number}")
-    with Worker(against.program, change, folder, cache_of=first) as arm:
-        if problem := against.other_than(arm.ready()):
+    with Worker(baseline.program, change, folder, cache_of=first) as worker:
+        if problem := baseline.other_than(worker.ready()):
             raise WorkerError(problem)
-        if problems := against.hand_over(arm):
+        if problems := baseline.hand_over(worker):
             raise WorkerError(problems[0])
-        if row.way.options is not None:
-            arm.ask("compile", how=dict(row.way.options))
-        pace = pace_of(arm, LONGEST)
-    against.steps += pace.eager
+        if row.variant.options is not None:
+            worker.ask("compile", how=dict(row.variant.options))
+        pace = pace_of(worker, LONGEST)
+    baseline.steps += pace.eager
     return pace

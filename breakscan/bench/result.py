@@ -54,8 +54,8 @@ class BenchRow:
     the first call.
     """
 
-    way: Variant
-    standing: MeasurementStatus
+    variant: Variant
+    status: MeasurementStatus
     problem: Problem | None = None
     same_as: str | None = None
     breaks: int | None = None
@@ -77,7 +77,7 @@ class BenchRow:
     @property
     def label(self) -> str:
         """That of the way."""
-        return self.way.label
+        return self.variant.label
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,11 +34,11 @@ class Pace:
         return measure.ratio([self.eager], self.compiled)
 
 
-def pace_of(arm: Worker, longest: float) -> Pace:
+def pace_of(worker: Worker, longest: float) -> Pace:
     """Times an arm for so many seconds, in which it has been handed the values.  Raises Unsteady and ArmError."""
-    compiled: float = arm.ask("prepare", kind=COMPILED)
-    memory = arm.ask("memory")
-    eager: float = arm.ask("prepare", kind=EAGER)
-    blocks = {kind: functools.partial(arm.block, kind=kind) for kind in (EAGER, COMPILED)}
+    compiled: float = worker.ask("prepare", kind=COMPILED)
+    memory = worker.ask("memory")
+    eager: float = worker.ask("prepare", kind=EAGER)
+    blocks = {kind: functools.partial(worker.block, kind=kind) for kind in (EAGER, COMPILED)}
     times = measure.interleave(blocks, [eager, compiled], longest)
     return Pace(times[EAGER], times[COMPILED], memory)

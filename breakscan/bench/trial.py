@@ -41,49 +41,49 @@ class _Stopped(Exception):
 class Trial:
     """One way, in an arm of its own.  ``say`` is told what goes on."""
 
-    def __init__(self, way: Variant, against: EagerBaseline, number: int, say: Say) -> None:
-        self.row = BenchRow(way, MeasurementStatus.MEASURED)
+    def __init__(self, variant: Variant, baseline: EagerBaseline, number: int, say: Say) -> None:
+        self.row = BenchRow(variant, MeasurementStatus.MEASURED)
         self.explanation: Explanation | None = None
-        self._against = against
+        self._baseline = baseline
         self._say = say
-        self._folder = against.folder / f"way{number}"
+        self._folder = baseline.folder / f"way{number}"
 
     def run(self) -> Tried:
         """Whatever goes wrong is in the row."""
-        way = self.row.way
+        variant = self.row.variant
         try:
             self._say("running the program")
-            with Worker(self._against.program, ProgramChange({}, way.settings), self._folder) as arm:
-                self._measure(arm)
+            with Worker(self._baseline.program, ProgramChange({}, variant.settings), self._folder) as worker:
+                self._measure(worker)
         except _Stopped:
             pass
         except WorkerError as error:
             self._fail(MeasurementStatus.FAILED, error.stage or RUN_TIME, error.first_line)
         return Tried(self.row, self._folder, self.explanation)
 
-    def _measure(self, arm: Worker) -> None:
-        about = arm.ready()
+    def _measure(self, worker: Worker) -> None:
+        about = worker.ready()
         self._require_comparable(about)
-        handed = self._against.hand_over(arm)
+        handed = self._baseline.hand_over(worker)
         if handed:
             self._stop(MeasurementStatus.FAILED, RUN_TIME, f"it cannot be given the values of eager runs: {handed[0]}")
-        options = self.row.way.options
+        options = self.row.variant.options
         if options is not None:
-            arm.ask("compile", how=dict(options))
+            worker.ask("compile", how=dict(options))
         self._say("compiling")
         told: dict[str, Any] = {}
         try:
-            told = arm.ask("compiled", **compiled_paths(arm), patient=False)
+            told = worker.ask("compiled", **compiled_paths(worker), patient=False)
         finally:
-            self._explain(arm, told)
+            self._explain(worker, told)
         if told["failed"]:
             self._stop(MeasurementStatus.FAILED, *told["failed"])
         self._require_steady(told)
-        unlike = self._against.unlike(arm)
+        unlike = self._baseline.unlike(worker)
         if unlike:
             self._fail(MeasurementStatus.DIFFERS, "results", unlike[0].text)
         self._say("timing")
-        self._time(arm)
+        self._time(worker)
 
     def _require_comparable(self, about: Mapping[str, Any]) -> None:
         if about["unknown_settings"]:
@@ -94,18 +94,18 @@ class Trial:
             self._stop(
                 MeasurementStatus.SKIPPED, "not run", f"the program sets {', '.join(about['lost_settings'])} itself"
             )
-        other = self._against.other_than(about)
+        other = self._baseline.other_than(about)
         if other:
             self._stop(MeasurementStatus.FAILED, RUN_TIME, other)
         if about["warm_cache"]:
-            self._against.note(
+            self._baseline.note(
                 "the program chooses the folder of its compiler caches itself, and they are not empty: the seconds of "
                 "compiling, and after how many calls it pays, are too small"
             )
 
-    def _explain(self, arm: Worker, told: Mapping[str, Any]) -> None:
+    def _explain(self, worker: Worker, told: Mapping[str, Any]) -> None:
         """What was recorded, of failed runs as well."""
-        explanation, processes = explained(arm, (), {})
+        explanation, processes = explained(worker, (), {})
         self.explanation = explanation
         stages = _stages(processes)
         if not told and not stages["total"]:
@@ -141,32 +141,32 @@ class Trial:
         cause = next((one.subject for one in self.explanation.recompiles), "")
         return f"it is compiled again {how_long}{f': {cause} changes' if cause else ''}"
 
-    def _time(self, arm: Worker) -> None:
+    def _time(self, worker: Worker) -> None:
         try:
-            pace = pace_of(arm, LONGEST)
+            pace = pace_of(worker, LONGEST)
         except Unsteady as error:
             if str(error) == EAGER:
                 self._stop(MeasurementStatus.FAILED, RUN_TIME, "the program compiles something while it runs eager")
             self._stop(MeasurementStatus.UNSTEADY, "recompiling", self._recompiling("again while it is timed"))
-        assert self._against.same is not None
-        self._against.steps += pace.eager
+        assert self._baseline.same is not None
+        self._baseline.steps += pace.eager
         row = replace(
             self.row,
             processes=1,
             step_seconds=pace.step_seconds,
             ratio=pace.ratio,
             memory_bytes=pace.memory_bytes,
-            launches=arm.ask("launches"),
+            launches=worker.ask("launches"),
         )
-        differs = row.standing is MeasurementStatus.DIFFERS
-        self.row = replace(row, pays_after_calls=None if differs else pays_after(row, self._against.same))
+        differs = row.status is MeasurementStatus.DIFFERS
+        self.row = replace(row, pays_after_calls=None if differs else pays_after(row, self._baseline.same))
 
-    def _fail(self, standing: MeasurementStatus, stage: str, error: str) -> None:
-        self.row = replace(self.row, standing=standing, problem=Problem(stage, error))
+    def _fail(self, status: MeasurementStatus, stage: str, error: str) -> None:
+        self.row = replace(self.row, status=status, problem=Problem(stage, error))
 
-    def _stop(self, standing: MeasurementStatus, stage: str, error: str) -> None:
+    def _stop(self, status: MeasurementStatus, stage: str, error: str) -> None:
         """Raises _Stopped."""
-        self._fail(standing, stage, error)
+        self._fail(status, stage, error)
         raise _Stopped
 
 

@@ -62,21 +62,21 @@ def planned(wanted: WantedVariants, choices: Choices) -> tuple[Variant, ...]:
     _require(wanted.backends, choices.all_backends, "backend", "torch._dynamo.register_backend adds one")
     _require(wanted.modes, list(choices.modes), "mode", "those of inductor are meant")
     kept = choices.kept
-    ways = [Variant(OWN)]
+    variants = [Variant(OWN)]
     for backend in wanted.backends or _backends(choices):
         if backend == INDUCTOR:
             modes = wanted.modes or tuple(mode for mode in MODES if mode in choices.modes)
-            ways += [
+            variants += [
                 Variant(f'mode="{mode}"', {**({} if mode == "default" else {"mode": mode}), **kept})
                 for mode in modes
                 if wanted.autotune or not mode.startswith(AUTOTUNE)
             ]
             if wanted.dynamic:
-                ways += [Variant(f"dynamic={value}", {**kept, "dynamic": value}) for value in (True, False)]
+                variants += [Variant(f"dynamic={value}", {**kept, "dynamic": value}) for value in (True, False)]
         else:
-            ways.append(Variant(f'backend="{backend}"', {"backend": backend, **kept}))
-    ways += [with_settings(settings) for settings in wanted.settings]
-    return tuple(ways)
+            variants.append(Variant(f'backend="{backend}"', {"backend": backend, **kept}))
+    variants += [with_settings(settings) for settings in wanted.settings]
+    return tuple(variants)
 
 
 def with_settings(settings: Mapping[str, Any], other: Variant | None = None) -> Variant:
@@ -96,7 +96,7 @@ def _require(names: Sequence[str] | None, known: Sequence[str], what: str, more:
 
 
 def doubles(
-    ways: Sequence[Variant], meant: Sequence[Mapping[str, Any] | str | None], choices: Choices
+    variants: Sequence[Variant], meant: Sequence[Mapping[str, Any] | str | None], choices: Choices
 ) -> dict[str, BenchRow]:
     """The ways that are not run, by label: what ``torch.compile`` takes for the same as another one, and what needs a
     GPU where there is none.  ``meant`` is what it takes each way for, in order; a text is its error."""
@@ -104,41 +104,43 @@ def doubles(
     seen: dict[str, str] = {}
     gpu_free: dict[str, str] = {}
     own = choices.told[0] if len({repr(one) for one in choices.told}) == 1 else None
-    for way, its in zip(ways, meant, strict=True):
+    for variant, its in zip(variants, meant, strict=True):
         if isinstance(its, str):
-            found[way.label] = BenchRow(way, MeasurementStatus.FAILED, Problem("torch.compile", its))
+            found[variant.label] = BenchRow(variant, MeasurementStatus.FAILED, Problem("torch.compile", its))
             continue
-        if not choices.cuda and way.options and way.options.get("backend") in _NEEDS_GPU:
-            found[way.label] = _skipped(way, None, "CUDA graphs need tensors on a CUDA device")
+        if not choices.cuda and variant.options and variant.options.get("backend") in _NEEDS_GPU:
+            found[variant.label] = _skipped(variant, None, "CUDA graphs need tensors on a CUDA device")
             continue
-        told = own if way.options is None and not way.settings else its
-        if told is None or way.settings:
+        told = own if variant.options is None and not variant.settings else its
+        if told is None or variant.settings:
             continue
         exactly, nearly = repr(_sorted(told)), repr(_sorted(told, _CUDA_GRAPHS))
         if exactly in seen:
-            found[way.label] = _skipped(way, seen[exactly], "torch.compile takes it for the same")
+            found[variant.label] = _skipped(variant, seen[exactly], "torch.compile takes it for the same")
         elif not choices.cuda and nearly in gpu_free:
-            found[way.label] = _skipped(way, gpu_free[nearly], "without tensors on a GPU there are no CUDA graphs")
+            found[variant.label] = _skipped(
+                variant, gpu_free[nearly], "without tensors on a GPU there are no CUDA graphs"
+            )
         else:
-            seen[exactly] = gpu_free[nearly] = way.label
+            seen[exactly] = gpu_free[nearly] = variant.label
     return found
 
 
-def without_recompiles(way: Variant, usual: BenchRow | None) -> BenchRow | None:
+def without_recompiles(variant: Variant, usual: BenchRow | None) -> BenchRow | None:
     """``dynamic=False`` where nothing is compiled again: it would be compiled to what is there already."""
-    is_static = bool(way.options) and way.options is not None and way.options.get("dynamic") is False
-    if not is_static or usual is None or usual.standing is not MeasurementStatus.MEASURED or usual.recompiles:
+    is_static = bool(variant.options) and variant.options is not None and variant.options.get("dynamic") is False
+    if not is_static or usual is None or usual.status is not MeasurementStatus.MEASURED or usual.recompiles:
         return None
-    return _skipped(way, usual.label, "nothing is compiled again, so all shapes are constants already")
+    return _skipped(variant, usual.label, "nothing is compiled again, so all shapes are constants already")
 
 
-def not_run(way: Variant, why: str) -> BenchRow:
+def not_run(variant: Variant, why: str) -> BenchRow:
     """A way that was not tried."""
-    return _skipped(way, None, why)
+    return _skipped(variant, None, why)
 
 
-def _skipped(way: Variant, same_as: str | None, why: str) -> BenchRow:
-    return BenchRow(way, MeasurementStatus.SKIPPED, Problem(NOT_RUN, why), same_as)
+def _skipped(variant: Variant, same_as: str | None, why: str) -> BenchRow:
+    return BenchRow(variant, MeasurementStatus.SKIPPED, Problem(NOT_RUN, why), same_as)
 
 
 def _sorted(told: Mapping[str, Any], but: str | None = None) -> dict[str, Any]:

@@ -125,4 +125,4 @@ def _told_apart(ids: tuple[str, ...] | None) -> tuple[list[str], tuple[str, ...]
 def _status(verification: Verification) -> int:
     if verification.interrupted:
         return INTERRUPTED
-    return 1 if any(proof.standing is ProofVerdict.REJECTED for proof in verification.proofs) else 0
+    return 1 if any(proof.verdict is ProofVerdict.REJECTED for proof in verification.proofs) else 0

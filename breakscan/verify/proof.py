@@ -64,7 +64,7 @@ class Proof:
     """
 
     label: str
-    standing: ProofVerdict
+    verdict: ProofVerdict
     reasons: tuple[str, ...]
     outputs_equal: bool | None
     before: Metrics

@@ -72,7 +72,7 @@ class Verifier:
         self._folder = folder
         self._library = library
         self._say = say
-        self._arms = contextlib.ExitStack()
+        self._workers = contextlib.ExitStack()
         self._number = 0
         self._prepared = False
         self._unrepeatable: list[str] = []
@@ -91,19 +91,19 @@ class Verifier:
         try:
             self._start()
         except BaseException:
-            self._arms.close()
+            self._workers.close()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._arms.close()
+        self._workers.close()
 
     # -- the program as it is -----------------------------------------------------------------------------------
 
     def _start(self) -> None:
         self._say("running the program")
-        self._first = self._arms.enter_context(self._arm(Candidate("")))
-        self._second = self._arms.enter_context(self._arm(Candidate("")))
+        self._first = self._workers.enter_context(self._worker(Candidate("")))
+        self._second = self._workers.enter_context(self._worker(Candidate("")))
         self.about = self._first.ready()
         require_calls(self.about)
         self._second.ready()
@@ -124,27 +124,27 @@ class Verifier:
             worst = self._original_differs[0].text
             self.notes.append(f"compiled, the program as it is differs from eager already: {worst}")
 
-    def _arm(self, candidate: Candidate) -> Worker:
+    def _worker(self, candidate: Candidate) -> Worker:
         self._number += 1
         return Worker(self.program, candidate.change, self._folder / f"arm{self._number}")
 
-    def _other_starts(self, arm: Worker) -> set[str]:
+    def _other_starts(self, worker: Worker) -> set[str]:
         """What the program has come to otherwise before the first calls."""
         found: set[str] = set()
-        for own, other in zip(self._starts, arm.ask("start"), strict=False):
+        for own, other in zip(self._starts, worker.ask("start"), strict=False):
             found |= {name for name in own if name in other and own[name] != other[name]}
         return found
 
     # -- compiling ----------------------------------------------------------------------------------------------
 
-    def _compile(self, arm: Worker, candidate: Candidate) -> _Seen:
-        told = arm.ask("compiled", **compiled_paths(arm))
+    def _compile(self, worker: Worker, candidate: Candidate) -> _Seen:
+        told = worker.ask("compiled", **compiled_paths(worker))
         texts = {
             (path, number): line
             for path, (_, after) in candidate.texts.items()
             for number, line in enumerate(after.split("\n"), 1)
         }
-        explanation, _ = explained(arm, self._library, texts)
+        explanation, _ = explained(worker, self._library, texts)
         return _Seen(explanation, _metrics(explanation, told["first_call_seconds"], told["calls"] / told["doors"]))
 
     # -- a change -----------------------------------------------------------------------------------------------
@@ -168,33 +168,33 @@ class Verifier:
             breaks_there=bool(candidate.targets or candidate.softened) or candidate.finding is None,
         )
         try:
-            with self._arm(candidate) as arm:
-                proof = self._judge(arm, candidate, proof, reasons)
+            with self._worker(candidate) as worker:
+                proof = self._judge(worker, candidate, proof, reasons)
         except _Rejected:
             pass
         except WorkerError as error:
             reasons.add(f"the program does not run with it: {error}")
         if reasons.found:
-            proof = replace(proof, standing=ProofVerdict.REJECTED, reasons=tuple(reasons.found))
+            proof = replace(proof, verdict=ProofVerdict.REJECTED, reasons=tuple(reasons.found))
         return replace(proof, outputs_equal=reasons.equal)
 
-    def _judge(self, arm: Worker, candidate: Candidate, proof: Proof, reasons: _Reasons) -> Proof:
-        about = arm.ready()
+    def _judge(self, worker: Worker, candidate: Candidate, proof: Proof, reasons: _Reasons) -> Proof:
+        about = worker.ready()
         self._require_same_calls(about, reasons)
         self._require_loaded(about, candidate, reasons)
         if self._unrepeatable:
             reasons.stop(f"cannot be compared: the program does not repeat itself: {self._unrepeatable[0]}")
-        self._require_same_start(arm, about, reasons)
+        self._require_same_start(worker, about, reasons)
         self._say(f"{candidate.label}: compiling")
-        seen = self._compile(arm, candidate)
+        seen = self._compile(worker, candidate)
         maps = _line_maps(candidate)
         proof = replace(proof, after=seen.metrics, revealed=tuple(self._revealed(seen, maps)))
-        proof = replace(proof, unrun=self._require_equal(arm, candidate, about, reasons))
+        proof = replace(proof, unrun=self._require_equal(worker, candidate, about, reasons))
         self._require_fewer_breaks(seen, candidate, maps, proof.revealed, reasons)
         if reasons.found:
             return proof
         self._say(f"{candidate.label}: timing")
-        return self._time(arm, proof, reasons)
+        return self._time(worker, proof, reasons)
 
     def _require_same_calls(self, about: Mapping[str, Any], reasons: _Reasons) -> None:
         if about["error"] and about["error"] != self.about["error"]:
@@ -211,16 +211,16 @@ class Verifier:
         if about["lost_settings"]:
             reasons.stop(f"the setting did not hold: the program sets {', '.join(about['lost_settings'])} itself")
 
-    def _require_same_start(self, arm: Worker, about: Mapping[str, Any], reasons: _Reasons) -> None:
+    def _require_same_start(self, worker: Worker, about: Mapping[str, Any], reasons: _Reasons) -> None:
         if about["warm_cache"]:
             reasons.stop(
                 f"cannot be compared: a compiler cache is warm on one side only ({about['warm_cache']} files are in it "
                 "before anything is compiled: the program chooses its folder itself)"
             )
-        problems = self._reference.hand_over(arm)
+        problems = self._reference.hand_over(worker)
         if problems:
             reasons.stop(f"cannot be compared: {'; '.join(problems[:3])}{_more(problems[3:])}")
-        others = sorted(self._other_starts(arm) - self._wavering)
+        others = sorted(self._other_starts(worker) - self._wavering)
         drawn = [name for name in others if name in _generators(self._starts)]
         values = [name for name in others if name not in drawn]
         if drawn:
@@ -233,11 +233,11 @@ class Verifier:
             raise _Rejected
 
     def _require_equal(
-        self, arm: Worker, candidate: Candidate, about: Mapping[str, Any], reasons: _Reasons
+        self, worker: Worker, candidate: Candidate, about: Mapping[str, Any], reasons: _Reasons
     ) -> tuple[str, ...]:
         """Returns the lines of the change that did not run."""
-        path = str(arm.folder / "eager.pt")
-        told = arm.ask("eager", path=path, watched=list(candidate.texts))
+        path = str(worker.folder / "eager.pt")
+        told = worker.ask("eager", path=path, watched=list(candidate.texts))
         unrun: list[str] = []
         for name, (before, after) in candidate.texts.items():
             found = evidence(before, after, {*told["lines"][name], *about["ran"].get(name, ())})
@@ -249,7 +249,7 @@ class Verifier:
         unequal = differences(self._reference.eager, load_outcomes(path), self._reference.double, strict=True)
         for difference in unequal:
             reasons.add(f"eager, {difference.text}")
-        runs = self._reference.compiled(arm)
+        runs = self._reference.compiled(worker)
         compiled_differs = self._reference.differences(runs)
         if compiled_differs and self._original_differs:
             # It need not be better than the program as it is.
@@ -304,14 +304,14 @@ class Verifier:
 
     # -- time ---------------------------------------------------------------------------------------------------
 
-    def _time(self, arm: Worker, proof: Proof, reasons: _Reasons) -> Proof:
+    def _time(self, worker: Worker, proof: Proof, reasons: _Reasons) -> Proof:
         if not self._prepared:
             self._seconds = self._first.ask("prepare")
             self._second.ask("prepare")
             self._prepared = True
             self.seen.metrics = replace(self.seen.metrics, memory_bytes=self._first.ask("memory"))
-        seconds = arm.ask("prepare")
-        blocks = {"before": self._first.block, "same": self._second.block, "after": arm.block}
+        seconds = worker.ask("prepare")
+        blocks = {"before": self._first.block, "same": self._second.block, "after": worker.block}
         try:
             times = measure.interleave(blocks, [self._seconds, seconds])
         except Unsteady as error:
@@ -322,11 +322,11 @@ class Verifier:
         faster = measure.is_faster(claim, self.same)
         assert proof.after is not None
         before = replace(self.seen.metrics, step_seconds=statistics.median(times["before"] + times["same"]))
-        steady = {"memory_bytes": arm.ask("memory"), "launches": arm.ask("launches")}
+        steady = {"memory_bytes": worker.ask("memory"), "launches": worker.ask("launches")}
         after = replace(proof.after, step_seconds=statistics.median(times["after"]), **steady)
-        standing = ProofVerdict.ACCEPTED if faster else ProofVerdict.NO_FASTER
+        verdict = ProofVerdict.ACCEPTED if faster else ProofVerdict.NO_FASTER
         slower = measure.is_slower(claim, self.same)
-        return replace(proof, standing=standing, before=before, after=after, ratio=claim, slower=slower)
+        return replace(proof, verdict=verdict, before=before, after=after, ratio=claim, slower=slower)
 
     def launches(self) -> Mapping[str, int] | None:
         """What a step of the program as it is hands to the device.  To be asked when nothing is timed any more: the

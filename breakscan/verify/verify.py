@@ -46,17 +46,17 @@ def verify(program: UserProgram, question: Question, say: Say) -> Verification:
     folder = Path(tempfile.mkdtemp(prefix="breakscan-verify-"))
     try:
         rules = load_library(question.settings.rule_folders)
-        with interrupted_once(), Verifier(program, folder, rules, say) as referee:
-            return _Work(program, question, referee).run()
+        with interrupted_once(), Verifier(program, folder, rules, say) as verifier:
+            return _Work(program, question, verifier).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Work:
-    def __init__(self, program: UserProgram, question: Question, referee: Verifier) -> None:
+    def __init__(self, program: UserProgram, question: Question, verifier: Verifier) -> None:
         self.program = program
         self.question = question
-        self.referee = referee
+        self.verifier = verifier
         self.rewrites = Rewrites(self._files(), question.settings, question.wanted)
         self.planned = Planned((), (), (), ())
         self.proofs: list[Proof] = []
@@ -67,7 +67,7 @@ class _Work:
 
     def run(self) -> Verification:
         given = self.question.candidate
-        self.referee.watch([str(path) for path in self.rewrites.files] if given is None else list(given.texts))
+        self.verifier.watch([str(path) for path in self.rewrites.files] if given is None else list(given.texts))
         try:
             if given is not None:
                 self._prove(given)
@@ -79,27 +79,27 @@ class _Work:
             self.interrupted = True
             if self.question.apply and not self.applied:
                 self.not_applied = "it was interrupted before all was proved"
-        about = self.referee.about
+        about = self.verifier.about
         return Verification(
             argv=self.program.argv,
-            environment=environment_of(about, self.referee.seen.explanation.device),
+            environment=environment_of(about, self.verifier.seen.explanation.device),
             callables={one["name"]: one["calls"] for one in about["callables"]},
             proofs=self._proofs_with_launches(),
-            same=self.referee.same,
+            same=self.verifier.same,
             tolerances=TOLERANCES,
             dependent=tuple(one.label for one in self.planned.dependent),
             unreached=self.planned.unreached,
             declined=self.planned.declined,
-            notes=(*notes_of(about), *self.referee.notes),
+            notes=(*notes_of(about), *self.verifier.notes),
             applied=self.applied,
             not_applied=self.not_applied,
-            breaks=self.referee.seen.metrics.breaks,
+            breaks=self.verifier.seen.metrics.breaks,
             interrupted=self.interrupted,
         )
 
     def _proofs_with_launches(self) -> tuple[Proof, ...]:
         """Those of the program as it is are counted last, for what was timed."""
-        launches = None if self.interrupted else self.referee.launches()
+        launches = None if self.interrupted else self.verifier.launches()
         return tuple(
             proof if proof.ratio is None else replace(proof, before=replace(proof.before, launches=launches))
             for proof in self.proofs
@@ -107,7 +107,7 @@ class _Work:
 
     def _files(self) -> tuple[Path, ...]:
         """The script, and the files in which the program broke the graph, recompiled or was given up."""
-        explanation = self.referee.seen.explanation
+        explanation = self.verifier.seen.explanation
         names = [
             one.site.path
             for seen in (explanation.breaks, explanation.recompiles, explanation.frames)
@@ -120,8 +120,8 @@ class _Work:
         return tuple(path for path in paths if path.suffix == ".py" and path.is_file())
 
     def _prove_rewrites(self) -> None:
-        sites = [one.site for one in self.referee.seen.explanation.breaks]
-        self.planned = self.rewrites.plan(self.referee.executed, sites)
+        sites = [one.site for one in self.verifier.seen.explanation.breaks]
+        self.planned = self.rewrites.plan(self.verifier.executed, sites)
         for candidate in self.planned.alone:
             self._prove(candidate)
         rewrites = (*self.planned.alone, *self.planned.dependent)
@@ -131,7 +131,7 @@ class _Work:
             self._prove(together)
 
     def _prove(self, candidate: Candidate) -> Proof:
-        proof = self.referee.prove(candidate)
+        proof = self.verifier.prove(candidate)
         self.proofs.append(proof)
         self.candidates[candidate.label] = candidate
         return proof
@@ -191,7 +191,7 @@ class _Work:
 
 
 def _holds(proof: Proof) -> bool:
-    return proof.standing is ProofVerdict.ACCEPTED
+    return proof.verdict is ProofVerdict.ACCEPTED
 
 
 def _gain(proof: Proof) -> float:

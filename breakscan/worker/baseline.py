@@ -13,23 +13,23 @@ class Baseline:
     """``eager`` are the outcomes of its calls run eager, ``double`` those in double precision, where there are any;
     ``random`` says that random numbers are drawn; ``notes`` what the reader must know."""
 
-    def __init__(self, arm: Worker) -> None:
-        self.arm = arm
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
         self.eager: list[Plain] = []
         self.double: list[Plain] | None = None
         self.random = False
         self.notes: list[str] = []
-        self._digests: dict[str, str] = arm.ask("save", path=self._values)
+        self._digests: dict[str, str] = worker.ask("save", path=self._values)
 
     @property
     def _values(self) -> str:
-        return _at(self.arm, "values")
+        return _at(self.worker, "values")
 
-    def hand_over(self, arm: Worker) -> list[str]:
+    def hand_over(self, worker: Worker) -> list[str]:
         """Gives an arm the values.  Returns what it cannot take, and what differs there then."""
-        problems: list[str] = list(arm.ask("take", path=self._values))
+        problems: list[str] = list(worker.ask("take", path=self._values))
         if not problems:
-            digests = arm.ask("digests")
+            digests = worker.ask("digests")
             problems += [
                 f"{name.partition('.')[2].partition('.')[2] or name} differs after it was handed over"
                 for name, digest in self._digests.items()
@@ -39,13 +39,13 @@ class Baseline:
 
     def run(self, watched: Sequence[str]) -> dict[str, list[int]]:
         """Runs the calls eager.  Returns which lines of these files they execute."""
-        path = _at(self.arm, "eager")
-        told = self.arm.ask("eager", path=path, watched=list(watched))
+        path = _at(self.worker, "eager")
+        told = self.worker.ask("eager", path=path, watched=list(watched))
         self.random = told["random"]
         self.eager = load_outcomes(path)
         if not self.random:
-            exact = _at(self.arm, "double")
-            problem = self.arm.ask("double", path=exact)
+            exact = _at(self.worker, "double")
+            problem = self.worker.ask("double", path=exact)
             if problem is None:
                 self.double = load_outcomes(exact)
             else:
@@ -60,13 +60,13 @@ class Baseline:
         again.ask("eager", path=path, watched=[])
         return [*problems, *(one.text for one in differences(self.eager, load_outcomes(path), None, strict=True))]
 
-    def compiled(self, arm: Worker) -> dict[str, list[Plain]]:
+    def compiled(self, worker: Worker) -> dict[str, list[Plain]]:
         """What an arm came to that has run its calls compiled: at first, and behind a row of calls.  Where random
         numbers are drawn, Inductor's own are others: a further run draws those of eager code."""
-        found = {name: load_outcomes(_at(arm, name)) for name in ("first", "steady")}
+        found = {name: load_outcomes(_at(worker, name)) for name in ("first", "steady")}
         if self.random:
-            path = _at(arm, "random")
-            arm.ask("compiled_random", path=path)
+            path = _at(worker, "random")
+            worker.ask("compiled_random", path=path)
             found["random"] = load_outcomes(path)
         return found
 
@@ -80,10 +80,10 @@ class Baseline:
         return found
 
 
-def compiled_paths(arm: Worker) -> dict[str, Any]:
+def compiled_paths(worker: Worker) -> dict[str, Any]:
     """Where an arm that runs its calls compiled is to write what :meth:`Reference.compiled` reads."""
-    return {name: _at(arm, name) for name in ("first", "steady")}
+    return {name: _at(worker, name) for name in ("first", "steady")}
 
 
-def _at(arm: Worker, name: str) -> str:
-    return str(arm.folder / f"{name}.pt")
+def _at(worker: Worker, name: str) -> str:
+    return str(worker.folder / f"{name}.pt")

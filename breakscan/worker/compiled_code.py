@@ -16,15 +16,15 @@ from breakscan.worker.worker import Worker
 
 
 def explained(
-    arm: Worker, rules: Iterable[Rule], texts: Mapping[tuple[str, int], str]
+    worker: Worker, rules: Iterable[Rule], texts: Mapping[tuple[str, int], str]
 ) -> tuple[Explanation, Sequence[Sequence[Record]]]:
     """The explanation of what was recorded in an arm until now, and the records.  ``texts`` are lines that are other
     than those on disk, by path and number."""
-    processes = [process for process in arm.records() if compiled(process)]
+    processes = [process for process in worker.records() if compiled(process)]
     cwd = os.getcwd()
     explanation = explain_processes(
         processes,
-        argv=arm.program.argv,
+        argv=worker.program.argv,
         outcome=None,
         rules=rules,
         show=lambda path: display_path(path, cwd),

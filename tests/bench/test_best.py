@@ -60,9 +60,9 @@ def test_the_program_is_left_as_it_is_where_another_way_costs_about_as_much() ->
     assert chosen(row(OWN, 3.0, 100), row(DEFAULT, 3.0, 20)) == DEFAULT
 
 
-@pytest.mark.parametrize("standing", [one for one in MeasurementStatus if one is not MeasurementStatus.MEASURED])
-def test_only_what_gives_equal_results_is_chosen(standing: MeasurementStatus) -> None:
-    assert chosen(replace(row(DEFAULT, 3.0, 20), standing=standing)) is None
+@pytest.mark.parametrize("status", [one for one in MeasurementStatus if one is not MeasurementStatus.MEASURED])
+def test_only_what_gives_equal_results_is_chosen(status: MeasurementStatus) -> None:
+    assert chosen(replace(row(DEFAULT, 3.0, 20), status=status)) is None
 
 
 def test_nothing_is_chosen_below_noise() -> None:
@@ -90,7 +90,7 @@ def test_it_never_pays_where_it_is_no_faster() -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "asked", "written"),
+    ("variant", "asked", "written"),
     [
         (Variant(OWN), False, None),
         (Variant(OWN), True, "torch.compile(model)"),
@@ -112,8 +112,8 @@ def test_it_never_pays_where_it_is_no_faster() -> None:
         ),
     ],
 )
-def test_what_to_write_is_code(way: Variant, asked: bool, written: str | None) -> None:
-    found = write_for(BenchRow(way, MeasurementStatus.MEASURED), {"Net": 3}, asked)
+def test_what_to_write_is_code(variant: Variant, asked: bool, written: str | None) -> None:
+    found = write_for(BenchRow(variant, MeasurementStatus.MEASURED), {"Net": 3}, asked)
     assert found == written
     if found is not None:
         compile(found, "it", "exec")

@@ -34,9 +34,9 @@ CPU = Choices(
 GPU = replace(CPU, cuda=True)
 
 
-def meant(way: Variant) -> dict[str, Any]:
+def meant(variant: Variant) -> dict[str, Any]:
     """As torch.compile has it."""
-    options = dict(way.options or {})
+    options = dict(variant.options or {})
     mode = MODES[options.get("mode", "default")]
     made = told(options.get("backend", "inductor"), options.get("dynamic"), options.get("fullgraph", False))
     return {**made, "options": dict(mode)}
@@ -44,9 +44,11 @@ def meant(way: Variant) -> dict[str, Any]:
 
 def run(choices: Choices, **wanted: Any) -> tuple[list[str], dict[str, str | None]]:
     """The labels of what is run, and of what is skipped, with what that is the same as."""
-    ways = planned(WantedVariants(**wanted), choices)
-    skipped = doubles(ways, [meant(way) for way in ways], choices)
-    return [way.label for way in ways if way.label not in skipped], {key: one.same_as for key, one in skipped.items()}
+    variants = planned(WantedVariants(**wanted), choices)
+    skipped = doubles(variants, [meant(variant) for variant in variants], choices)
+    return [variant.label for variant in variants if variant.label not in skipped], {
+        key: one.same_as for key, one in skipped.items()
+    }
 
 
 def test_on_a_gpu_all_modes_are_ways_of_their_own() -> None:
@@ -79,9 +81,9 @@ def test_without_one_a_mode_is_run_once() -> None:
 def test_what_the_program_asks_for_is_kept_and_not_run_twice() -> None:
     own = told(dynamic=True, fullgraph=True, **MODES["reduce-overhead"])
     choices = replace(GPU, told=[own])
-    ways = planned(WantedVariants(), choices)
-    assert all(way.options["fullgraph"] is True for way in ways if way.options is not None)
-    assert {"mode": "max-autotune", "fullgraph": True, "dynamic": True} in [way.options for way in ways]
+    variants = planned(WantedVariants(), choices)
+    assert all(variant.options["fullgraph"] is True for variant in variants if variant.options is not None)
+    assert {"mode": "max-autotune", "fullgraph": True, "dynamic": True} in [variant.options for variant in variants]
     assert run(choices)[1] == {'mode="reduce-overhead"': OWN, "dynamic=True": 'mode="default"'}
 
 
@@ -114,9 +116,9 @@ def test_what_is_not_there_is_said_with_what_is(wanted: dict[str, Any], said: st
 
 
 def test_what_torch_compile_refuses_is_a_result() -> None:
-    ways = [Variant(OWN), Variant("it", {"mode": "x"})]
-    refused = doubles(ways, [told(), "RuntimeError: Unrecognized mode"], GPU)["it"]
-    assert refused.standing is MeasurementStatus.FAILED
+    variants = [Variant(OWN), Variant("it", {"mode": "x"})]
+    refused = doubles(variants, [told(), "RuntimeError: Unrecognized mode"], GPU)["it"]
+    assert refused.status is MeasurementStatus.FAILED
     assert refused.problem is not None
     assert (refused.problem.stage, refused.problem.error) == ("torch.compile", "RuntimeError: Unrecognized mode")
 
@@ -128,9 +130,9 @@ def test_constant_shapes_are_tried_where_something_was_compiled_again(
     recompiles: int, label: str, skipped: bool
 ) -> None:
     usual = BenchRow(Variant('mode="default"', {}), MeasurementStatus.MEASURED, recompiles=recompiles)
-    way = Variant(f"dynamic={label}", {"dynamic": label == "True"})
-    assert (without_recompiles(way, usual) is not None) is skipped
-    assert without_recompiles(way, None) is None
+    variant = Variant(f"dynamic={label}", {"dynamic": label == "True"})
+    assert (without_recompiles(variant, usual) is not None) is skipped
+    assert without_recompiles(variant, None) is None
 
 
 def break_site(gb_type: str, *hints: str) -> BreakSite:

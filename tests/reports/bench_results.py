@@ -34,23 +34,23 @@ def row(label: str, ratio: Ratio | None, cold: float = 14.0, **more: object) -> 
     return replace(BenchRow(Variant(label, {}), MeasurementStatus.MEASURED), **told)  # type: ignore[arg-type]
 
 
-OWN_ROW = row(OWN, Ratio(2.0, 1.95, 2.05), breaks=2, graphs=3, pays_after_calls=2797, processes=4, way=Variant(OWN))
+OWN_ROW = row(OWN, Ratio(2.0, 1.95, 2.05), breaks=2, graphs=3, pays_after_calls=2797, processes=4, variant=Variant(OWN))
 FASTEST = row(REDUCE, Ratio(3.1, 3.0, 3.2), pays_after_calls=2064, launches={"kernels": 0, "cuda_graphs": 1})
 FLAG = row(
     "capture_scalar_outputs=True",
     Ratio(2.5, 2.4, 2.6),
-    way=Variant("capture_scalar_outputs=True", None, {"dynamo.capture_scalar_outputs": True}),
+    variant=Variant("capture_scalar_outputs=True", None, {"dynamo.capture_scalar_outputs": True}),
 )
-SAME = row(DEFAULT, None, standing=MeasurementStatus.SKIPPED, same_as=OWN, problem=Problem("not run", "it is the same"))
+SAME = row(DEFAULT, None, status=MeasurementStatus.SKIPPED, same_as=OWN, problem=Problem("not run", "it is the same"))
 NO_GPU = row(
-    'backend="cudagraphs"', None, standing=MeasurementStatus.SKIPPED, problem=Problem("not run", "there is no GPU")
+    'backend="cudagraphs"', None, status=MeasurementStatus.SKIPPED, problem=Problem("not run", "there is no GPU")
 )
-FAILED = row('backend="tvm"', None, standing=MeasurementStatus.FAILED, problem=Problem("Inductor", HOSTILE))
+FAILED = row('backend="tvm"', None, status=MeasurementStatus.FAILED, problem=Problem("Inductor", HOSTILE))
 DIFFERS = row(
-    HOSTILE, Ratio(4.0, 3.9, 4.1), standing=MeasurementStatus.DIFFERS, problem=Problem("results", "output differs")
+    HOSTILE, Ratio(4.0, 3.9, 4.1), status=MeasurementStatus.DIFFERS, problem=Problem("results", "output differs")
 )
 UNSTEADY = row(
-    "dynamic=False", None, standing=MeasurementStatus.UNSTEADY, problem=Problem("recompiling", "L['n'] changes")
+    "dynamic=False", None, status=MeasurementStatus.UNSTEADY, problem=Problem("recompiling", "L['n'] changes")
 )
 
 

@@ -101,7 +101,7 @@ def test_what_went_wrong_is_said_in_words() -> None:
     assert "differs from eager: output differs" in told
     assert "unsteady: L['n'] changes" in told
     assert "not run: there is no GPU" in told
-    broke = row("it", None, standing=MeasurementStatus.FAILED, problem=Problem("run time", "it ended by signal 11"))
+    broke = row("it", None, status=MeasurementStatus.FAILED, problem=Problem("run time", "it ended by signal 11"))
     assert "failed at run time: it ended by signal 11" in written("terminal", bench(broke))
 
 
@@ -109,7 +109,7 @@ def test_the_json_is_what_its_schema_says(valid: Callable[..., Any]) -> None:
     for result in (WHOLE, bench(), replace(bench(), eager=None, same=None)):
         valid(written("json", result), "bench")
     told = json.loads(written("json"))
-    assert {way["standing"] for way in told["ways"]} == {standing.value for standing in MeasurementStatus}
+    assert {variant["standing"] for variant in told["ways"]} == {status.value for status in MeasurementStatus}
     written("json").encode("ascii")
 
 

@@ -74,7 +74,7 @@ def test_the_json_is_what_its_schema_says_and_the_whole_set_comes_last(valid: Ca
         valid(written("json", result), "verify")
     told = json.loads(written("json"))
     assert told["proofs"][-1]["members"] == list(ALL.members)
-    assert {proof["verdict"] for proof in told["proofs"]} == {standing.value for standing in ProofVerdict}
+    assert {proof["verdict"] for proof in told["proofs"]} == {verdict.value for verdict in ProofVerdict}
 
 
 def test_markdown_ends_below_what_github_takes() -> None:
@@ -125,4 +125,4 @@ def test_what_is_not_proved_of_a_change_is_told(form: str) -> None:
     told = " ".join(written(form, verification(half)).split())
     for words in ("as the calls do not run it: y = where(x, 0)", "breaks the graph there: net.py:31", "No break was"):
         assert words in told
-    assert "y = where(x, 0)" not in written(form, verification(replace(half, standing=ProofVerdict.REJECTED)))
+    assert "y = where(x, 0)" not in written(form, verification(replace(half, verdict=ProofVerdict.REJECTED)))

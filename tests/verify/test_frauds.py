@@ -69,15 +69,15 @@ def prove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prove]:
         patch.setattr(measure, "ROUNDS", 12)
         patch.setattr(measure, "LONGEST", 3.0)
         rules = load_library(load_settings(folder).rule_folders)
-        with Verifier(UserProgram((str(script),)), folder / "arms", rules, lambda _: None) as referee:
-            referee.watch([str(script)])
+        with Verifier(UserProgram((str(script),)), folder / "arms", rules, lambda _: None) as verifier:
+            verifier.watch([str(script)])
 
             def prove(old: str = "", new: str = "", *, path: Path = script) -> Proof:
                 before = path.read_text(encoding="utf-8")
                 assert old in before
                 after = before.replace(old, new.replace("WARM", str(warm)), 1)
                 texts = {str(path): (before, after)} if old else {}
-                return referee.prove(Candidate("it", texts, targets=(site,) if "y" in old else ()))
+                return verifier.prove(Candidate("it", texts, targets=(site,) if "y" in old else ()))
 
             prove.library = library  # type: ignore[attr-defined]
             yield prove
@@ -85,7 +85,7 @@ def prove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prove]:
 
 def test_an_honest_rewrite_is_equal(prove: Prove) -> None:
     proof = prove(BRANCH, WHERE)
-    assert proof.standing in (ProofVerdict.ACCEPTED, ProofVerdict.NO_FASTER), proof.reasons
+    assert proof.verdict in (ProofVerdict.ACCEPTED, ProofVerdict.NO_FASTER), proof.reasons
     assert proof.outputs_equal
     assert proof.after
     assert (proof.before.breaks, proof.after.breaks) == (1, 0)
@@ -94,7 +94,7 @@ def test_an_honest_rewrite_is_equal(prove: Prove) -> None:
 
 def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
     proof = prove()
-    assert proof.standing is ProofVerdict.NO_FASTER, (proof.reasons, proof.ratio)
+    assert proof.verdict is ProofVerdict.NO_FASTER, (proof.reasons, proof.ratio)
 
 
 @pytest.mark.parametrize(
@@ -185,13 +185,13 @@ def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
 )
 def test_a_fraud_is_rejected_by_name(prove: Prove, old: str, new: str, expected: str) -> None:
     proof = prove(old, new)
-    assert proof.standing is ProofVerdict.REJECTED, proof.ratio
+    assert proof.verdict is ProofVerdict.REJECTED, proof.ratio
     assert any(expected in reason for reason in proof.reasons), proof.reasons
     assert proof.ratio is None
 
 
 def test_a_rewrite_of_a_file_that_is_not_loaded_did_not_run(prove: Prove) -> None:
     proof = prove("x = 1", "x = 2", path=prove.library)  # type: ignore[attr-defined]
-    assert proof.standing is ProofVerdict.REJECTED
+    assert proof.verdict is ProofVerdict.REJECTED
     assert "the rewritten code did not run" in proof.reasons[0]
     assert "unused.py was not loaded" in proof.reasons[0]

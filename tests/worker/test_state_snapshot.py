@@ -33,17 +33,17 @@ class Counter(torch.nn.Module):
 
 def test_all_that_a_call_changes_is_put_back() -> None:
     module, x, box = Counter(), torch.zeros(3, 2), {"x": [1]}
-    memento = StateSnapshot({"self": module, "args": (x, box)})
+    snapshot = StateSnapshot({"self": module, "args": (x, box)})
     seen = module.seen
-    before = digests(memento.now())
+    before = digests(snapshot.now())
     module(x).sum().backward()
     module.eval()
     box["x"].append(2)
     box["y"] = []
     with torch.no_grad():
         module.fc.weight.add_(1)
-    memento.restore()
-    assert digests(memento.now()) == before
+    snapshot.restore()
+    assert digests(snapshot.now()) == before
     assert (module.calls, module.history, module.training, box) == (0, [], True, {"x": [1]})
     assert module.seen is seen
     assert module.fc.weight.grad is None
@@ -57,12 +57,12 @@ def test_closures_globals_and_random_numbers_are_reached() -> None:
         count += 1
         return x * weight
 
-    memento = StateSnapshot({"": f})
-    assert ":weight" in memento.tensors
-    assert memento.plains[":count"] == 0
+    snapshot = StateSnapshot({"": f})
+    assert ":weight" in snapshot.tensors
+    assert snapshot.plains[":count"] == 0
     f(weight)
-    assert memento.plains_now()[":count"] == 1
-    memento.restore()
+    assert snapshot.plains_now()[":count"] == 1
+    snapshot.restore()
     assert count == 0
 
     state = rng_state()
@@ -73,18 +73,18 @@ def test_closures_globals_and_random_numbers_are_reached() -> None:
 
 def test_values_of_another_process_are_taken_over_or_named() -> None:
     module = torch.nn.Linear(2, 2)
-    memento = StateSnapshot({"self": module})
+    snapshot = StateSnapshot({"self": module})
     values = {"self.weight": torch.full((2, 2), 7.0), "self.bias": torch.zeros(3), "self.scale": torch.zeros(1)}
-    assert memento.take_over(values) == ["self.bias has shape 2, not 3", "self.scale is not there"]
-    memento.restore()
+    assert snapshot.take_over(values) == ["self.bias has shape 2, not 3", "self.scale is not there"]
+    snapshot.restore()
     assert torch.equal(module.weight, values["self.weight"])
 
 
 def test_what_is_expanded_is_put_back() -> None:
     x = torch.arange(3.0).reshape(3, 1).expand(3, 4)
-    memento = StateSnapshot({"x": x})
+    snapshot = StateSnapshot({"x": x})
     x[:, 0].add_(1)
-    memento.restore()
+    snapshot.restore()
     assert torch.equal(x[:, 3], torch.arange(3.0))
 
 

@@ -32,12 +32,12 @@ def verdict(speed: float, seed: int, noise: float = 0.2, apart_by: float = 0.01)
     """Of a change that makes a step so many times as fast, where processes differ a little by themselves."""
     source = random.Random(seed)
     luck = [source.gauss(1, apart_by) for _ in range(3)]
-    arms = {
+    workers = {
         "before": Clock(1e-3 * luck[0], source, noise),
         "same": Clock(1e-3 * luck[1], source, noise),
         "after": Clock(1e-3 * luck[2] / speed, source, noise),
     }
-    times = interleave(arms, [1e-3])
+    times = interleave(workers, [1e-3])
     same = ratio([times["before"]], times["same"])
     claim = ratio([times["before"], times["same"]], times["after"])
     return is_faster(claim, same), is_slower(claim, same), claim
@@ -133,14 +133,14 @@ def test_a_block_is_long_enough_for_the_fastest_and_not_too_long_for_the_slowest
 
 def test_rounds_in_which_something_is_compiled_do_not_count() -> None:
     source = random.Random(0)
-    arms = {"before": Clock(1e-3, source, 0.0), "after": Clock(1e-3, source, 0.0, compiles=2)}
-    times = interleave(arms, [1e-3])
+    workers = {"before": Clock(1e-3, source, 0.0), "after": Clock(1e-3, source, 0.0, compiles=2)}
+    times = interleave(workers, [1e-3])
     assert len(times["after"]) == len(times["before"]) == measure.ROUNDS
-    assert arms["after"].asked == measure.ROUNDS + 2
+    assert workers["after"].asked == measure.ROUNDS + 2
 
 
 def test_what_is_compiled_again_and_again_is_not_timed() -> None:
     source = random.Random(0)
-    arms = {"before": Clock(1e-3, source, 0.0), "after": Clock(1e-3, source, 0.0, compiles=99)}
+    workers = {"before": Clock(1e-3, source, 0.0), "after": Clock(1e-3, source, 0.0, compiles=99)}
     with pytest.raises(Unsteady, match="after"):
-        interleave(arms, [1e-3])
+        interleave(workers, [1e-3])

@@ -28,9 +28,9 @@ def test_arms_have_caches_and_an_allocator_of_which_no_chance_decides(
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "shared")
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "12345")
     monkeypatch.delenv("MALLOC_MMAP_THRESHOLD_", raising=False)
-    with Worker(UserProgram((str(script),)), ProgramChange(), tmp_path / "arm") as arm:
-        arm.ready()
-    cache, mapped, trimmed = arm.output().split()
+    with Worker(UserProgram((str(script),)), ProgramChange(), tmp_path / "arm") as worker:
+        worker.ready()
+    cache, mapped, trimmed = worker.output().split()
     assert cache == os.fspath(tmp_path / "arm" / "cache" / "inductor")
     assert mapped == "33554432"
     assert trimmed == "12345", "what the user has set, stays"
@@ -63,23 +63,23 @@ for step in range(9):
 def test_the_module_around_what_is_compiled_is_timed_with_it_and_not_eager(tmp_path: Path) -> None:
     script = tmp_path / "it.py"
     script.write_text(MODULE, encoding="utf-8")
-    with Worker(UserProgram((str(script),)), ProgramChange(), tmp_path / "arm") as arm:
-        arm.ready()
+    with Worker(UserProgram((str(script),)), ProgramChange(), tmp_path / "arm") as worker:
+        worker.ready()
 
         def told(kind: str) -> tuple[int, int]:
-            before = arm.output()
-            assert arm.block(6, kind)["seconds"] > 0
-            now = arm.output()[len(before) :]
+            before = worker.output()
+            assert worker.block(6, kind)["seconds"] > 0
+            now = worker.output()[len(before) :]
             return now.count("hooked"), now.count("compiled")
 
-        arm.ask("prepare", kind=COMPILED)
+        worker.ask("prepare", kind=COMPILED)
         assert told(COMPILED) == (6, 6)
-        arm.ask("prepare", kind=EAGER)
+        worker.ask("prepare", kind=EAGER)
         assert told(EAGER) == (0, 0)
         assert told(COMPILED) == (6, 6)
-        arm.ask("compile", how={"backend": "aot_eager"})
-        arm.ask("prepare", kind=COMPILED)
+        worker.ask("compile", how={"backend": "aot_eager"})
+        worker.ask("prepare", kind=COMPILED)
         assert told(COMPILED) == (6, 0)
-        arm.ask("prepare", kind=EAGER)
+        worker.ask("prepare", kind=EAGER)
         assert told(EAGER) == (0, 0)
-        assert arm.block(6)["compiles"] == 0, "eager steps between do not make it compile anew"
+        assert worker.block(6)["compiles"] == 0, "eager steps between do not make it compile anew"

@@ -24,7 +24,7 @@ def write_bench_json(bench: Bench, stream: TextIO) -> None:
         "interrupted": bench.interrupted,
         "eager": asdict(bench.eager) if bench.eager else None,
         "same": asdict(bench.same) if bench.same else None,
-        "ways": [_way(row) for row in bench.rows],
+        "ways": [_variant(row) for row in bench.rows],
         "best": bench.best,
         "as_fast": list(bench.as_fast),
         "write": bench.write,
@@ -33,13 +33,13 @@ def write_bench_json(bench: Bench, stream: TextIO) -> None:
     stream.write("\n")
 
 
-def _way(row: BenchRow) -> dict[str, Any]:
+def _variant(row: BenchRow) -> dict[str, Any]:
     told = asdict(row)
-    way = told.pop("way")
+    del told["variant"], told["status"]
     return {
-        "way": way["label"],
-        "options": way["options"] or {},
-        "settings": way["settings"],
+        "way": row.label,
+        "options": dict(row.variant.options or {}),
+        "settings": dict(row.variant.settings),
+        "standing": row.status.value,
         **told,
-        "standing": row.standing.value,
     }

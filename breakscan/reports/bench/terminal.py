@@ -75,7 +75,7 @@ def _table(bench: Bench, console: Console) -> None:
 
 
 def _style(row: BenchRow | None) -> str:
-    return "" if row is None else STYLES.get(row.standing, "")
+    return "" if row is None else STYLES.get(row.status, "")
 
 
 def _widths(lines: list[tuple[str, ...]], room: int) -> dict[int, int]:

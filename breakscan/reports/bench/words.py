@@ -57,11 +57,11 @@ def outcome_words(row: BenchRow) -> str:
     if row.problem is None:
         return ""
     said = visible(row.problem.error)
-    if row.standing is MeasurementStatus.SKIPPED:
+    if row.status is MeasurementStatus.SKIPPED:
         return f"not run: {said}"
-    if row.standing is MeasurementStatus.FAILED:
+    if row.status is MeasurementStatus.FAILED:
         return f"failed {_stage_words(row.problem)}: {said}"
-    if row.standing is MeasurementStatus.DIFFERS:
+    if row.status is MeasurementStatus.DIFFERS:
         return f"differs from eager: {said}"
     return f"unsteady: {said}"
 
@@ -163,7 +163,7 @@ def _cost(row: BenchRow) -> str:
 
 def _why_not(bench: Bench) -> list[str]:
     """Reasons that the figures show for nothing being faster."""
-    timed = [row for row in bench.rows if row.ratio is not None and row.standing is MeasurementStatus.MEASURED]
+    timed = [row for row in bench.rows if row.ratio is not None and row.status is MeasurementStatus.MEASURED]
     if not timed or bench.eager is None:
         return []
     nearest = max(timed, key=_median)
@@ -198,7 +198,7 @@ def _flags(bench: Bench) -> list[str]:
     return [
         f"{visible(row.label)} removes {own.breaks - row.breaks} of {counted(own.breaks, 'graph break')}."
         for row in bench.rows
-        if row.way.settings and row.way.options is None and row.breaks is not None and row.breaks < own.breaks
+        if row.variant.settings and row.variant.options is None and row.breaks is not None and row.breaks < own.breaks
     ]
 
 

@@ -30,4 +30,4 @@ def _annotation(proof: Proof, workspace: str | None) -> str:
     where = "" if site is None else f"{visible(site.path)}:{site.line}: "
     reasons = "".join(f"; {visible(reason)}" for reason in proof.reasons[1:])
     path = None if site is None else checkout_path(site.path, workspace)
-    return annotation(LEVELS[proof.standing], f"verify {label}", path, site, f"{where}{verdict_words(proof)}{reasons}")
+    return annotation(LEVELS[proof.verdict], f"verify {label}", path, site, f"{where}{verdict_words(proof)}{reasons}")

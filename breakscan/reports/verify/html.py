@@ -99,7 +99,7 @@ def _parts(verification: Verification) -> Iterator[str]:
 def _table(proofs: Sequence[Proof]) -> str:
     rows = []
     for proof in proofs:
-        verdict = f'<span class="verdict {_CLASSES[proof.standing]}">{escaped(verdict_words(proof))}</span>'
+        verdict = f'<span class="verdict {_CLASSES[proof.verdict]}">{escaped(verdict_words(proof))}</span>'
         told = "".join(f"<td>{escaped(cell)}</td>" for cell in (proof.label, *cells(proof)))
         rows.append(f"<tr>{told}<td>{verdict}</td></tr>")
     head = "".join(f"<th>{name}</th>" for name in TITLES)

@@ -47,7 +47,7 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "rule": proof.rule,
         "site": asdict(proof.site) if proof.site else None,
         "members": list(proof.members),
-        "verdict": proof.standing.value,
+        "verdict": proof.verdict.value,
         "says": verdict_words(proof),
         "reason": proof.reasons[0] if proof.reasons else None,
         "reasons": list(proof.reasons),

@@ -50,7 +50,7 @@ def _table(verification: Verification) -> str:
     lines = [table_head(*TITLES)]
     for proof in verification.proofs:
         verdict = prose(verdict_words(proof))
-        bold = f"**{verdict}**" if proof.standing is ProofVerdict.ACCEPTED else verdict
+        bold = f"**{verdict}**" if proof.verdict is ProofVerdict.ACCEPTED else verdict
         lines.append(row(code(visible(proof.label)), *cells(proof), bold))
     return "".join(lines)
 

@@ -56,7 +56,7 @@ def _table(verification: Verification, console: Console) -> None:
         line = Text(" ", "dim" if number == 0 else "")
         for cell, width in zip(row, widths, strict=False):
             line.append(cell.ljust(width + 2))
-        style = STYLES[verification.proofs[number - 1].standing] if number else ""
+        style = STYLES[verification.proofs[number - 1].verdict] if number else ""
         if line.cell_len + len(row[-1]) <= console.width or not number:
             console.print(line.append(row[-1], style))
         else:

@@ -17,11 +17,11 @@ KINDS = ("triton", "cpp", "extern", "fallback", "other")
 
 def verdict_words(proof: Proof) -> str:
     """``equal, 4.9× faster [4.7, 5.1]``, ``equal, no faster (1.00 [0.99, 1.02])``, ``rejected: …``."""
-    if proof.standing is ProofVerdict.REJECTED:
+    if proof.verdict is ProofVerdict.REJECTED:
         return f"rejected: {visible(proof.reasons[0])}" if proof.reasons else "rejected"
     ratio = proof.ratio
     assert ratio is not None
-    if proof.standing is ProofVerdict.ACCEPTED:
+    if proof.verdict is ProofVerdict.ACCEPTED:
         return f"equal, {number(ratio.median)}× faster {interval(ratio)}"
     word = "slower" if proof.slower else "no faster"
     return f"equal, {word} ({ratio_words(ratio)})"
@@ -91,7 +91,7 @@ def facts(proof: Proof) -> list[tuple[str, str]]:
 
 def remarks(proof: Proof) -> list[str]:
     """What the reader must know of a change that is not rejected, in sentences."""
-    if proof.standing is ProofVerdict.REJECTED:
+    if proof.verdict is ProofVerdict.REJECTED:
         return []
     said = []
     if not proof.breaks_there:
@@ -117,7 +117,7 @@ def headline(verification: Verification) -> str:
         (ProofVerdict.NO_FASTER, "no faster"),
         (ProofVerdict.REJECTED, "rejected"),
     ]
-    counts = [(sum(proof.standing is kind for proof in proofs), word) for kind, word in kinds]
+    counts = [(sum(proof.verdict is kind for proof in proofs), word) for kind, word in kinds]
     shown = ", ".join(f"{count} {word}" for count, word in counts if count)
     stopped = " (interrupted: the rest was not proved)" if verification.interrupted else ""
     return f"{counted(len(proofs), 'change')}: {shown}{stopped}"
@@ -154,7 +154,7 @@ def ending_words(verification: Verification) -> str:
         return f"{said} Not written: {verification.not_applied}." if verification.not_applied else said
     if verification.not_applied:
         return f"Your files are unchanged: {verification.not_applied}."
-    count = sum(proof.standing is ProofVerdict.ACCEPTED and bool(proof.diff) for proof in verification.proofs)
+    count = sum(proof.verdict is ProofVerdict.ACCEPTED and bool(proof.diff) for proof in verification.proofs)
     if not count:
         return "Your files are unchanged."
     return f"Your files are unchanged. --apply writes {'the accepted change' if count == 1 else 'what is accepted'}."
