@@ -191,7 +191,7 @@ def test_dynamo_does_not_try_to_compile_the_recorder(folder: Folder) -> None:
         "program.py",
         "import sys, torch\n"
         f"sys.path.append({str(Path(breakscan.__file__).parent.parent)!r})\n"
-        "import ast\nfrom breakscan.analysis.project.index import walk\n\n\n"
+        "import ast\nfrom breakscan.source.walking import walk\n\n\n"
         "@torch.compiler.disable(recursive=False)\ndef between(x):\n    return x + len(list(walk(ast.Pass())))\n\n\n"
         "@torch.compile(backend='eager')\ndef step(x):\n    return between(x.sin()).cos()\n\n\n"
         "step(torch.ones(3))\n",

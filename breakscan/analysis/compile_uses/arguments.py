@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from breakscan.analysis.compile_uses.changes import ArgumentChange, Changes, mentions
+from breakscan.analysis.compile_uses.changes import ArgumentChange, Changes
 from breakscan.analysis.compile_uses.parameters import (
     Treatment,
     function_of,
@@ -13,8 +13,8 @@ from breakscan.analysis.compile_uses.parameters import (
     reads_only_constant_keys,
     treatment,
 )
-from breakscan.analysis.compile_uses.uses import Found, Loop, Survey, Use
-from breakscan.analysis.project.index import walk
+from breakscan.analysis.compile_uses.uses import Found, Survey, Use
+from breakscan.source.walking import Loop, is_name, reads, walk
 
 _MADE_WITH_SIZE = frozenset({"torch.randn", "torch.rand", "torch.zeros", "torch.ones", "torch.empty"})
 _GROWING = frozenset({"append", "extend", "insert", "add", "update"})
@@ -91,7 +91,7 @@ def _changes_size(argument: ast.expr, changes: Changes, survey: Survey) -> bool:
 
 def _moves_one_end(part: ast.Slice, changes: Changes) -> bool:
     ends = [end for end in (part.lower, part.upper) if end is not None]
-    moving = [end for end in ends if any(mentions(end, name) for name in changes.names)]
+    moving = [end for end in ends if any(reads(end, name) for name in changes.names)]
     return part.step is None and len(moving) == 1 and changes.of(moving[0]) is ArgumentChange.NUMBER
 
 
@@ -131,16 +131,16 @@ def _grows(name: str, loop: Loop, use: Use, survey: Survey) -> str | None:
         return None
     grown = False
     for node in walk(loop):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_name(node.func.value, name):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_name(node.func.value, name):
             if node.func.attr in _SHRINKING:
                 return None
             grown |= node.func.attr in _GROWING
-        elif isinstance(node, ast.AugAssign) and _is_name(node.target, name):
+        elif isinstance(node, ast.AugAssign) and is_name(node.target, name):
             grown = True
-        elif isinstance(node, ast.Delete) and mentions(node, name):
+        elif isinstance(node, ast.Delete) and reads(node, name):
             return None
         elif isinstance(node, ast.Assign) and kind == "dict":
-            keyed = [t for t in node.targets if isinstance(t, ast.Subscript) and _is_name(t.value, name)]
+            keyed = [t for t in node.targets if isinstance(t, ast.Subscript) and is_name(t.value, name)]
             grown |= any(not isinstance(t.slice, ast.Constant) for t in keyed)
     return kind if grown else None
 
@@ -149,7 +149,3 @@ def _is_made(value: ast.expr | None, literal: type[ast.expr], maker: str, survey
     if isinstance(value, ast.Call):
         return survey.index.dotted(value.func) == maker
     return isinstance(value, literal)
-
-
-def _is_name(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from enum import Enum
 
-from breakscan.analysis.compile_uses.uses import Loop, Survey, UseSite
-from breakscan.analysis.project.index import walk
+from breakscan.analysis.compile_uses.uses import Survey, UseSite
+from breakscan.source.walking import Loop
 
 
 class ArgumentChange(Enum):
@@ -166,8 +166,3 @@ def own_of_loop(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield node
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.expr):
             stack.extend(ast.iter_child_nodes(node))
-
-
-def mentions(node: ast.AST, name: str) -> bool:
-    """Whether a name is read anywhere in a node."""
-    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in walk(node))

@@ -9,10 +9,11 @@ from breakscan.analysis.compile_uses.use_events import use_events
 from breakscan.analysis.interpreter.program import Program
 from breakscan.analysis.interpreter.values import Sort
 from breakscan.analysis.project.entry_points import is_compiler
-from breakscan.analysis.project.index import FunctionInfo, own_nodes, walk
+from breakscan.analysis.project.index import FunctionInfo
 from breakscan.findings import Place
 from breakscan.rulebook.events import Argument, Event, EventKind
 from breakscan.source.spans import span, text_of
+from breakscan.source.walking import own_nodes, stored_names, walk
 
 
 def compile_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tuple[FunctionInfo | None, Event]]:
@@ -161,7 +162,7 @@ class _Finder:
 
 def _bound_in(loop: ast.For | ast.AsyncFor | ast.While) -> set[str]:
     """Every name that the loop binds, in its head or its body."""
-    return {node.id for node in walk(loop) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return set(stored_names(loop))
 
 
 def _literal(node: ast.expr) -> frozenset[str]:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from breakscan.analysis.compile_uses.changes import Changes
 from breakscan.analysis.compile_uses.scopes import BoundName
 from breakscan.analysis.compile_uses.uses import Found, Survey
-from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex, own_nodes, walk
+from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
+from breakscan.source.walking import own_nodes, walk
 
 
 def changing_attributes(survey: Survey) -> Iterator[Found]:

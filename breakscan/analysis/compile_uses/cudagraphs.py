@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from breakscan.analysis.compile_uses.changes import own_of_loop
-from breakscan.analysis.compile_uses.uses import Found, Loop, Survey, Use
-from breakscan.analysis.project.index import walk
+from breakscan.analysis.compile_uses.uses import Found, Survey, Use
+from breakscan.source.walking import Loop, walk
 
 _NO_GRAD = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})
 

@@ -15,9 +15,9 @@ from breakscan.analysis.compile_uses.scopes import (
     bound_in_head,
     definitions,
     own_statements,
-    stored_names,
 )
-from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex, walk
+from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
+from breakscan.source.walking import stored_names, walk
 
 COMPILE = "torch.compile"
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 from enum import Enum
 
-from breakscan.analysis.compile_uses.changes import mentions
 from breakscan.analysis.compile_uses.names import Names
 from breakscan.analysis.compile_uses.scopes import BoundName
-from breakscan.analysis.project.index import FunctionNode, own_nodes
+from breakscan.source.walking import FunctionNode, own_nodes, reads
 
 
 class Treatment(Enum):
@@ -72,7 +71,7 @@ def treatment(function: FunctionNode, parameter: str, names: Names, target: Boun
         elif _unrolls(node, parameter, names, function, target):
             return Treatment.UNROLLED
     inner = [n for n in own_nodes(function) if isinstance(n, ast.FunctionDef | ast.Lambda)]
-    used = used or any(mentions(n, parameter) for n in inner)
+    used = used or any(reads(n, parameter) for n in inner)
     return Treatment.COMPUTED if used else Treatment.UNUSED
 
 

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from breakscan.analysis.project.index import ClassInfo, FunctionInfo, FunctionNode, walk
+from breakscan.analysis.project.index import ClassInfo, FunctionInfo
+from breakscan.source.walking import FunctionNode, stored_names
 
 # Methods that return the module, or the wrapper, that they are called on.
 RETURN_SELF = frozenset("to cuda cpu half float double bfloat16 eval train requires_grad_ share_memory".split())
@@ -109,13 +110,6 @@ def own_statements(
                     yield from own_statements([inner], arms)
                 else:
                     yield from own_statements(inner.body, arms)
-
-
-def stored_names(node: ast.AST) -> Iterator[str]:
-    """The names that an assignment's target binds."""
-    for part in walk(node):
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-            yield part.id
 
 
 def bound_in_head(statement: ast.stmt) -> Iterator[str]:

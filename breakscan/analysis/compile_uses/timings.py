@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from breakscan.analysis.compile_uses.uses import Found, Survey, Use, UseSite
-from breakscan.analysis.project.index import walk
+from breakscan.source.walking import is_name, walk
 
 _CLOCKS = frozenset(
     {
@@ -71,7 +71,7 @@ def _stopped(survey: Survey, spot: UseSite, name: str) -> ast.stmt | None:
     for i, statement in enumerate(later):
         # What reads the clock inside a loop or a branch times parts of something longer.
         for node in walk(statement) if not hasattr(statement, "body") else ():
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and _is_name(node.right, name):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and is_name(node.right, name):
                 if _reads_clock(survey, node.left):
                     return statement
                 if isinstance(node.left, ast.Name):
@@ -80,10 +80,6 @@ def _stopped(survey: Survey, spot: UseSite, name: str) -> ast.stmt | None:
         if _started(survey, statement) == name:
             return None
     return None
-
-
-def _is_name(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
 
 
 def _is_first(survey: Survey, use: Use, spot: UseSite, stop: int) -> bool:
@@ -100,7 +96,7 @@ def _is_first(survey: Survey, use: Use, spot: UseSite, stop: int) -> bool:
     for node in scopes:
         if isinstance(node, ast.Call) and node.lineno < spot.statement.lineno:
             for argument in (*node.args, *(k.value for k in node.keywords)):
-                if _is_name(argument, called.id) and node is not use.compiled.node:
+                if is_name(argument, called.id) and node is not use.compiled.node:
                     return False
     return not isinstance(use.spot.scope.node, ast.Module) or not _passed_around(survey, called.id, use)
 
@@ -108,7 +104,7 @@ def _is_first(survey: Survey, use: Use, spot: UseSite, stop: int) -> bool:
 def _passed_around(survey: Survey, name: str, use: Use) -> bool:
     """Whether a function reads the module's name: it may have been called there before."""
     return any(
-        _is_name(node, name)
+        is_name(node, name)
         for scope in survey.names.scopes
         if scope is not use.spot.scope
         for node in walk(scope.node)

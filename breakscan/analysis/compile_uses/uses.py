@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from breakscan.analysis.compile_uses.names import Names
 from breakscan.analysis.compile_uses.scopes import Compiled, Scope
 from breakscan.analysis.project.index import ModuleIndex
-
-Loop = ast.For | ast.AsyncFor | ast.While
+from breakscan.source.walking import Loop
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from breakscan.analysis.compile_uses.scopes import RETURN_SELF, Compiled, Scope
 from breakscan.analysis.compile_uses.uses import Found, Survey, UseSite
-from breakscan.analysis.project.index import own_nodes, walk
+from breakscan.source.walking import own_nodes, walk
 
 _SAVES = re.compile(r"(^|\.)save(_file|_model|_checkpoint)?$")
 _FSDP = frozenset(

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from breakscan.analysis.interpreter.conditions import in_words
 from breakscan.analysis.interpreter.values import UNKNOWN, Sure, Value
-from breakscan.analysis.project.index import FunctionInfo, ModuleIndex, blocks
+from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
 from breakscan.findings import Confidence, Place
 from breakscan.rulebook.events import Argument, Event, EventKind
 from breakscan.source.spans import span, text_of
+from breakscan.source.walking import blocks
 
 if TYPE_CHECKING:
     from breakscan.analysis.interpreter.arguments import Arguments

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from breakscan.analysis.interpreter.annotations import annotated_value
 from breakscan.analysis.interpreter.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value, container_of
-from breakscan.analysis.project.index import FunctionInfo, FunctionNode, own_nodes, walk
+from breakscan.analysis.project.index import FunctionInfo
+from breakscan.source.walking import FunctionNode, own_nodes, walk
 
 if TYPE_CHECKING:
     from breakscan.analysis.project.index import ModuleIndex

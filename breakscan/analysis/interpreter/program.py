@@ -31,10 +31,11 @@ from breakscan.analysis.interpreter.values import (
 )
 from breakscan.analysis.project.entry_points import Entry, is_assumed_function, is_untraced
 from breakscan.analysis.project.imports import Drawn, GlobalName, Project
-from breakscan.analysis.project.index import BUILTINS, ClassInfo, FunctionInfo, ModuleIndex, own_nodes, walk
+from breakscan.analysis.project.index import BUILTINS, ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.findings import Place, Region
 from breakscan.rulebook.events import Event
 from breakscan.rulebook.matching import RuleIndex
+from breakscan.source.walking import own_nodes, walk
 from breakscan.torch_facts.table import DTYPE_CLASS, TorchApi
 
 MOST_RUNS = 6

@@ -15,9 +15,9 @@ from breakscan.analysis.interpreter.boolean_tests import branch
 from breakscan.analysis.interpreter.expressions import evaluate, function_value
 from breakscan.analysis.interpreter.subscripts import subscript
 from breakscan.analysis.interpreter.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value, join, join_all, tensor
-from breakscan.analysis.project.index import own_nodes
 from breakscan.findings import Place
 from breakscan.rulebook.events import EventKind
+from breakscan.source.walking import own_nodes
 
 if TYPE_CHECKING:
     from breakscan.analysis.interpreter.frame import Frame

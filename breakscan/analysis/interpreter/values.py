@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from breakscan.analysis.project.index import walk
+from breakscan.source.walking import walk
 
 if TYPE_CHECKING:
     from breakscan.analysis.project.index import ClassInfo, FunctionInfo

@@ -13,11 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from breakscan.analysis.project.index import blocks
 from breakscan.findings import Confidence, Finding, Kind, Site, Verdict
 from breakscan.source.module import SourceModule
+from breakscan.source.walking import Loop, blocks
 
-_Loop = ast.For | ast.AsyncFor | ast.While
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
@@ -104,7 +103,7 @@ def reach_of(head: Site, module: SourceModule) -> Reach:
                 within.append(_span([parent], module))
         elif isinstance(parent, ast.Assign) and child is not parent.value:
             outside.append(_span([parent.value], module))
-        elif isinstance(parent, _Loop):
+        elif isinstance(parent, Loop):
             if child in parent.orelse:
                 within.append(_span(parent.orelse, module))
             loop = parent if child in parent.body else loop
@@ -174,5 +173,5 @@ def _may_jump(node: ast.stmt) -> bool:
         return True
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return False
-    inner = [node.orelse] if isinstance(node, _Loop) else blocks(node)
+    inner = [node.orelse] if isinstance(node, Loop) else blocks(node)
     return any(_may_jump(statement) for block in inner for statement in block)

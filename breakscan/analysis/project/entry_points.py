@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from breakscan.analysis.project.imports import Project
-from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex, own_nodes, walk
+from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.findings import Region
+from breakscan.source.walking import own_nodes, walk
 
 _COMPILES = tuple(re.compile(rf"{word}(?<=\b{word})\b") for word in ("compile", "export", "optimize"))
 """Each begins with its letters: a search for those is many times as fast as one that begins with ``\\b``."""

