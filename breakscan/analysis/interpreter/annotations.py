@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
@@ -16,10 +15,8 @@ from breakscan.analysis.interpreter.values import (
     container_of,
     join_all,
 )
+from breakscan.analysis.project.index import ModuleIndex
 from breakscan.torch_facts.table import TENSOR_TYPES
-
-if TYPE_CHECKING:
-    from breakscan.analysis.project.index import ModuleIndex
 
 _CONSTANT_TYPES = {"int", "float", "bool", "str", "bytes", "complex", "torch.dtype", "torch.device", "torch.layout"}
 _SEQUENCES = {"list", "List", "Sequence", "Iterable", "Iterator", "Collection", "set", "Set", "deque"}

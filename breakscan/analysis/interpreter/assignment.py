@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from breakscan.analysis.interpreter import narrowing as truth
+from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.subscripts import subscript
 from breakscan.analysis.interpreter.values import (
     Sort,
@@ -16,9 +16,6 @@ from breakscan.analysis.interpreter.values import (
     container_of,
 )
 from breakscan.rulebook.events import Argument, EventKind
-
-if TYPE_CHECKING:
-    from breakscan.analysis.interpreter.frame import Frame
 
 
 def bind(frame: Frame, target: ast.expr, value: Value) -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.values import CONSTANT, SHAPE, Sort, Sure, Value, join_all, tensor
 from breakscan.analysis.project.index import canonical
 from breakscan.rulebook.events import EventKind
-
-if TYPE_CHECKING:
-    from breakscan.analysis.interpreter.frame import Frame
 
 
 def attribute_of(frame: Frame, node: ast.AST, owner: Value, name: str) -> Value:

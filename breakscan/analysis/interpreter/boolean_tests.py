@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from breakscan.analysis.interpreter import narrowing as truth
 from breakscan.analysis.interpreter.arithmetic import has_number
+from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     UNKNOWN,
@@ -21,9 +21,6 @@ from breakscan.analysis.interpreter.values import (
     tensor,
 )
 from breakscan.rulebook.events import EventKind
-
-if TYPE_CHECKING:
-    from breakscan.analysis.interpreter.frame import Frame
 
 
 def branch(

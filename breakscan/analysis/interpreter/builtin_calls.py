@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from breakscan.analysis.interpreter.arguments import Arguments, emit_call
+from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.attributes import attribute_of
+from breakscan.analysis.interpreter.call_event import emit_call
+from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     SHAPE,
@@ -22,10 +23,6 @@ from breakscan.analysis.interpreter.values import (
     number,
 )
 from breakscan.rulebook.events import FORMS, EventKind
-
-if TYPE_CHECKING:
-    from breakscan.analysis.interpreter.frame import Frame
-
 
 _CONVERSIONS = FORMS[EventKind.CONVERT]
 

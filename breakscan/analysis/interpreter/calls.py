@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from breakscan.analysis.interpreter.arguments import Arguments, emit_call
+from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.builtin_calls import builtin
+from breakscan.analysis.interpreter.call_event import emit_call
+from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.torch_calls import tensor_method, torch_function
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
@@ -26,10 +27,6 @@ from breakscan.analysis.interpreter.values import (
 from breakscan.analysis.project.entry_points import disabling_decorator
 from breakscan.analysis.project.index import BUILTINS, ClassInfo
 from breakscan.rulebook.events import EventKind
-
-if TYPE_CHECKING:
-    from breakscan.analysis.interpreter.frame import Frame
-
 
 # Methods of values of which nothing is known that hardly anything but a tensor has.
 _DISTINCTIVE = frozenset(

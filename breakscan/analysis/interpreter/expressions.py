@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from breakscan.analysis.interpreter import narrowing as truth
 from breakscan.analysis.interpreter.arguments import Arguments
@@ -14,6 +14,7 @@ from breakscan.analysis.interpreter.assignment import bind
 from breakscan.analysis.interpreter.attributes import attribute_of
 from breakscan.analysis.interpreter.boolean_tests import bool_op, branch, compare, if_expression, unary
 from breakscan.analysis.interpreter.calls import apply
+from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.subscripts import subscript
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
@@ -31,9 +32,6 @@ from breakscan.analysis.interpreter.values import (
 from breakscan.analysis.project.index import FunctionInfo
 from breakscan.findings import Place
 from breakscan.rulebook.events import Argument, EventKind
-
-if TYPE_CHECKING:
-    from breakscan.analysis.interpreter.frame import Frame
 
 
 def evaluate(frame: Frame, node: ast.expr | None) -> Value:

@@ -6,19 +6,20 @@ import ast
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.conditions import in_words
+from breakscan.analysis.interpreter.value_log import Notes
 from breakscan.analysis.interpreter.values import UNKNOWN, Sure, Value
-from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
+from breakscan.analysis.project.imports import Project
+from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.findings import Confidence, Place
 from breakscan.rulebook.events import Argument, Event, EventKind
+from breakscan.rulebook.matching import RuleIndex
 from breakscan.source.spans import span, text_of
 from breakscan.source.walking import blocks
-
-if TYPE_CHECKING:
-    from breakscan.analysis.interpreter.arguments import Arguments
-    from breakscan.analysis.interpreter.program import Program
+from breakscan.torch_facts.table import TorchApi
 
 _CONFIDENCE = {Sure.CERTAIN: Confidence.CERTAIN, Sure.LIKELY: Confidence.LIKELY, Sure.POSSIBLE: Confidence.POSSIBLE}
 
@@ -52,12 +53,46 @@ def _exits(loop: ast.stmt) -> tuple[tuple[tuple[int, int], bool], ...]:
     return tuple(sorted(found))
 
 
+class Interpreter(Protocol):
+    """What evaluation asks of the program under interpretation; ``program.Program`` implements it."""
+
+    project: Project
+    index: ModuleIndex
+    api: TorchApi
+    rules: RuleIndex
+    notes: Notes | None
+    closures: list[dict[str, Value]]
+    ignored_callees: set[str]
+
+    def evaluate(self, frame: Frame, node: ast.expr | None) -> Value: ...
+    def apply(self, frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value: ...
+    def look_up_global(self, name: str, index: ModuleIndex | None = None) -> Value: ...
+    def imported(self, dotted: str, index: ModuleIndex) -> Value: ...
+    def attribute(self, frame: Frame, node: ast.AST, owner: Value, name: str) -> Value: ...
+    def call_function(
+        self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None = None
+    ) -> Value: ...
+    def call_wrappers(self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments) -> None: ...
+    def pass_callables(self, frame: Frame, node: ast.AST, values: list[Value]) -> None: ...
+    def store(self, owner: ClassInfo, name: str, value: Value) -> None: ...
+    def stored(self, owner: ClassInfo, name: str) -> Value | None: ...
+    def instance(self, owner: ClassInfo) -> Value: ...
+    def super_value(self, frame: Frame) -> Value: ...
+    def makes_parameters(self, owner: ClassInfo) -> bool: ...
+    def dataclass_fields(self, owner: ClassInfo) -> list[str]: ...
+    def has_borrowed(self, info: FunctionInfo) -> bool: ...
+    def lambda_info(self, node: ast.Lambda, frame: Frame) -> FunctionInfo: ...
+    def info_of(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef, index: ModuleIndex | None = None
+    ) -> FunctionInfo: ...
+
+
 class Frame:
     """The state of one pass over one function, or over the body of a file (``function`` is None)."""
 
     def __init__(
         self,
-        program: Program,
+        program: Interpreter,
         function: FunctionInfo | None,
         names: dict[str, Value],
         place: Place = Place.PLAIN,

@@ -7,13 +7,11 @@ import ast
 import operator
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from breakscan.analysis.interpreter.conditions import in_words
+from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value
-
-if TYPE_CHECKING:
-    from breakscan.analysis.interpreter.frame import Frame
 
 _TRUE_WHILE_TRACING = ("is_compiling", "is_dynamo_compiling", "is_torchdynamo_compiling", "is_torch_compiling")
 _FALSE_WHILE_TRACING = ("is_scripting", "is_exporting", "is_in_onnx_export", "is_torch_fx_proxy", "is_jit_tracing")

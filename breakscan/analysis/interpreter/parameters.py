@@ -6,16 +6,12 @@ import ast
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from breakscan.analysis.interpreter.annotations import annotated_value
 from breakscan.analysis.interpreter.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value, container_of
-from breakscan.analysis.project.index import FunctionInfo
+from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
 from breakscan.source.walking import FunctionNode, own_nodes, walk
-
-if TYPE_CHECKING:
-    from breakscan.analysis.project.index import ModuleIndex
-    from breakscan.torch_facts.table import TorchApi
+from breakscan.torch_facts.table import TorchApi
 
 # Attributes and methods that tensors have and containers, strings, modules and configurations do not.
 _TELLING = frozenset(

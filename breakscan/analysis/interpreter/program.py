@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import partial
 from itertools import islice
@@ -13,7 +13,8 @@ from breakscan.analysis.interpreter.annotations import annotated_value
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.calls import apply
 from breakscan.analysis.interpreter.expressions import evaluate
-from breakscan.analysis.interpreter.frame import EventKey, Frame
+from breakscan.analysis.interpreter.frame import Frame
+from breakscan.analysis.interpreter.function_state import State
 from breakscan.analysis.interpreter.parameters import parameter_values
 from breakscan.analysis.interpreter.statements import returned_value, run_body, run_statement
 from breakscan.analysis.interpreter.summaries import Summary, SummaryCache, is_untied
@@ -30,10 +31,9 @@ from breakscan.analysis.interpreter.values import (
     literal,
 )
 from breakscan.analysis.project.entry_points import Entry, is_assumed_function, is_untraced
-from breakscan.analysis.project.imports import Drawn, GlobalName, Project
-from breakscan.analysis.project.index import BUILTINS, ClassInfo, FunctionInfo, ModuleIndex
+from breakscan.analysis.project.imports import Drawn, Project
+from breakscan.analysis.project.index import BUILTINS, ClassInfo, FunctionInfo, GlobalName, ModuleIndex
 from breakscan.findings import Place, Region
-from breakscan.rulebook.events import Event
 from breakscan.rulebook.matching import RuleIndex
 from breakscan.source.walking import own_nodes, walk
 from breakscan.torch_facts.table import DTYPE_CLASS, TorchApi
@@ -67,24 +67,6 @@ def _change(known: Value | None, merged: Value) -> _Change:
     if known is not None and known.sort is merged.sort:
         return _Change.IN_PART
     return _Change.TO_TENSOR if merged.is_tensor else _Change.IN_KIND
-
-
-@dataclass(slots=True)
-class State:
-    """What is known of a function: its parameters so far, what it returns, what it emitted last."""
-
-    parameters: dict[str, Value]
-    region: Region | None
-    place: Place = Place.PLAIN
-    via: str | None = None
-    returns: Value = UNKNOWN
-    events: dict[EventKey, Event] = field(default_factory=dict)
-    calls: set[FunctionInfo] = field(default_factory=set)
-    handles_tensors: bool = False
-    mixed: bool = False
-    """Whether its calls give it different things."""
-    runs: int = 0
-    running: bool = False
 
 
 @dataclass(frozen=True, slots=True)

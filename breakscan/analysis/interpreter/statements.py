@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from breakscan.analysis.interpreter import narrowing as truth
 from breakscan.analysis.interpreter.annotations import annotated_value
@@ -13,14 +12,12 @@ from breakscan.analysis.interpreter.arithmetic import binary
 from breakscan.analysis.interpreter.assignment import bind, store_attribute
 from breakscan.analysis.interpreter.boolean_tests import branch
 from breakscan.analysis.interpreter.expressions import evaluate, function_value
+from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.subscripts import subscript
 from breakscan.analysis.interpreter.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value, join, join_all, tensor
 from breakscan.findings import Place
 from breakscan.rulebook.events import EventKind
 from breakscan.source.walking import own_nodes
-
-if TYPE_CHECKING:
-    from breakscan.analysis.interpreter.frame import Frame
 
 # Dynamo restores these behind a break; a break under any other context manager gives the frame up.
 RESUMABLE_CONTEXTS = frozenset(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     UNKNOWN,
@@ -15,9 +15,6 @@ from breakscan.analysis.interpreter.values import (
     tensor,
 )
 from breakscan.rulebook.events import EventKind
-
-if TYPE_CHECKING:
-    from breakscan.analysis.interpreter.frame import Frame
 
 
 def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Value:

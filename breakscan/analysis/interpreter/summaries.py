@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from breakscan.analysis.interpreter.function_state import State
 from breakscan.analysis.interpreter.values import UNKNOWN, Sort, Value
-
-if TYPE_CHECKING:
-    from breakscan.analysis.interpreter.program import Program, State
-    from breakscan.analysis.project.imports import Drawn, Project
-    from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
+from breakscan.analysis.project.imports import Drawn, Project
+from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
 
 MOST_DEEP = 12
 MOST_KEPT_A_FILE = 400
@@ -30,10 +28,19 @@ class Summary:
     drawn: Drawn
 
 
+class Isolated(Protocol):
+    """An interpretation that knows nothing of the file that calls; ``program.Program`` implements it."""
+
+    states: dict[FunctionInfo, State]
+
+    def run_apart(self, info: FunctionInfo, parameters: dict[str, Value]) -> Value: ...
+    def release(self) -> None: ...
+
+
 class SummaryCache:
     """Interprets functions for other files, each apart from what those files know."""
 
-    def __init__(self, project: Project, start: Callable[[ModuleIndex, SummaryCache], Program]) -> None:
+    def __init__(self, project: Project, start: Callable[[ModuleIndex, SummaryCache], Isolated]) -> None:
         self._project = project
         self._start = start
         self._running: set[object] = set()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from breakscan.analysis.interpreter.arguments import Arguments, emit_call
+from breakscan.analysis.interpreter.arguments import Arguments
+from breakscan.analysis.interpreter.call_event import emit_call
+from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     SHAPE,
@@ -23,9 +24,6 @@ from breakscan.analysis.interpreter.values import (
 )
 from breakscan.rulebook.events import EventKind
 from breakscan.torch_facts import table as api
-
-if TYPE_CHECKING:
-    from breakscan.analysis.interpreter.frame import Frame
 
 
 def tensor_method(frame: Frame, node: ast.Call, owner: Value, name: str, arguments: Arguments) -> Value:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING
 
+from breakscan.analysis.project.index import ClassInfo, FunctionInfo
 from breakscan.source.walking import walk
-
-if TYPE_CHECKING:
-    from breakscan.analysis.project.index import ClassInfo, FunctionInfo
 
 
 class Sort(str, Enum):

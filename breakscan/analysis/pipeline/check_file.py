@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from breakscan.analysis.compile_uses.compile_calls import compile_events
-from breakscan.analysis.interpreter.program import Program, State
+from breakscan.analysis.interpreter.function_state import State
+from breakscan.analysis.interpreter.program import Program
 from breakscan.analysis.interpreter.value_log import Notes
 from breakscan.analysis.pipeline.judge import Judge
 from breakscan.analysis.pipeline.merge import CONFIDENCE_ORDER, Merged

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from breakscan.analysis.project.digests import UNKNOWN, Digests
-from breakscan.analysis.project.index import BUILTINS, ClassInfo, FunctionInfo, ModuleIndex, build_index
+from breakscan.analysis.project.index import (
+    BUILTINS,
+    ClassInfo,
+    Definition,
+    FunctionInfo,
+    GlobalName,
+    ModuleIndex,
+    build_index,
+)
 from breakscan.source.module import SourceProblem, decode_source, parse_module, read_source
 from breakscan.source.paths import display_path
 
@@ -32,22 +40,11 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
 @dataclass(frozen=True, slots=True)
-class GlobalName:
-    """A name that the top level of a file assigns."""
-
-    index: ModuleIndex
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class Drawn:
     """What finding something out drew in: digests by path, as in ``Project.depends``, and the files themselves."""
 
     depends: dict[str, str]
     indices: list[ModuleIndex]
-
-
-Definition = FunctionInfo | ClassInfo | ModuleIndex | GlobalName
 
 
 class Project:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import ast
 import builtins
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from breakscan.source.module import SourceModule
 from breakscan.source.walking import FunctionNode, blocks, own_nodes
 
-if TYPE_CHECKING:
-    from breakscan.analysis.project.imports import Project
-
 BUILTINS = frozenset(dir(builtins))
+
+
+class Resolver(Protocol):
+    """What a file asks about other files; ``imports.Project`` implements it."""
+
+    def find(self, dotted: str, index: ModuleIndex) -> Definition | None: ...
+    def star(self, index: ModuleIndex, name: str) -> str | None: ...
+    def is_module(self, info: ClassInfo) -> bool: ...
 
 
 @dataclass(eq=False, slots=True)
@@ -87,7 +92,7 @@ class ModuleIndex:
     name: str = ""
     is_package: bool = False
     roots: tuple[str, ...] = ()
-    project: Project | None = field(default=None, repr=False)
+    project: Resolver | None = field(default=None, repr=False)
     imports: dict[str, str] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
     assigned: set[str] = field(default_factory=set)
@@ -144,6 +149,17 @@ class ModuleIndex:
         return found if isinstance(found, FunctionInfo) else None
 
 
+@dataclass(frozen=True, slots=True)
+class GlobalName:
+    """A name that the top level of a file assigns."""
+
+    index: ModuleIndex
+    name: str
+
+
+Definition = FunctionInfo | ClassInfo | ModuleIndex | GlobalName
+
+
 _ALIASES = (
     ("torch.nn.modules.module.Module", "torch.nn.Module"),
     ("torch.functional.", "torch."),
@@ -167,7 +183,7 @@ def build_index(
     name: str = "",
     is_package: bool = False,
     roots: tuple[str, ...] = (),
-    project: Project | None = None,
+    project: Resolver | None = None,
 ) -> ModuleIndex:
     """The index of a parsed file."""
     index = ModuleIndex(module, name, is_package, roots, project)

@@ -1,0 +1,29 @@
+"""What is known of a function that the entries of a file reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from breakscan.analysis.interpreter.frame import EventKey
+from breakscan.analysis.interpreter.values import UNKNOWN, Value
+from breakscan.analysis.project.index import FunctionInfo
+from breakscan.findings import Place, Region
+from breakscan.rulebook.events import Event
+
+
+@dataclass(slots=True)
+class State:
+    """What is known of a function: its parameters so far, what it returns, what it emitted last."""
+
+    parameters: dict[str, Value]
+    region: Region | None
+    place: Place = Place.PLAIN
+    via: str | None = None
+    returns: Value = UNKNOWN
+    events: dict[EventKey, Event] = field(default_factory=dict)
+    calls: set[FunctionInfo] = field(default_factory=set)
+    handles_tensors: bool = False
+    mixed: bool = False
+    """Whether its calls give it different things."""
+    runs: int = 0
+    running: bool = False
