@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     NONE,
@@ -93,5 +94,5 @@ def _union(values: list[Value]) -> Value:
         return NONE
     result = join_all(known)
     if result.is_tensor and not all(value.is_tensor for value in known):
-        result = replace(result, optional="it is a tensor")
+        result = replace(result, optional=Condition(ConditionKind.TENSOR, ""))
     return replace(result, maybe_none=True) if len(known) < len(values) else result

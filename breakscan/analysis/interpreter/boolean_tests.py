@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from breakscan.analysis.interpreter import narrowing as truth
 from breakscan.analysis.interpreter.arithmetic import has_number
+from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
@@ -60,7 +61,7 @@ class _Branch:
 
     node: ast.expr | ast.stmt
     value: Value
-    conditions: tuple[str, ...]
+    conditions: tuple[Condition, ...]
     plain: bool
 
 
@@ -144,7 +145,7 @@ def bool_op(frame: Frame, node: ast.BoolOp) -> Value:
     if isinstance(node.op, ast.And) and last.is_tensor and not any(value.is_tensor for value in results[:-1]):
         # Else it is what came before, which no tensor decides.
         flags = " and ".join(ast.unparse(operand) for operand in node.values[:-1])
-        return replace(last, optional=last.optional or f"`{flags}`")
+        return replace(last, optional=last.optional or Condition(ConditionKind.TEST, flags))
     return join_all(results)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.builtin_calls import builtin
 from breakscan.analysis.interpreter.call_event import emit_call
+from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.torch_calls import tensor_method, torch_function
 from breakscan.analysis.interpreter.values import (
@@ -50,7 +51,7 @@ def apply(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> 
         result = join_all(results)
         if result.is_tensor and any(r.sort in (Sort.CONSTANT, Sort.SHAPE, Sort.NONE) for r in results):
             # Not two paths to the same thing, but two things that do as they like.
-            result = replace(result, optional=f"`{ast.unparse(node.func)}` returns a tensor")
+            result = replace(result, optional=Condition(ConditionKind.RETURNS_TENSOR, ast.unparse(node.func)))
         return result
     if callee.sort is Sort.FUNCTION and callee.function is not None:
         return _function(frame, node, callee, arguments)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from breakscan.analysis.interpreter.arguments import Arguments
-from breakscan.analysis.interpreter.conditions import in_words
+from breakscan.analysis.interpreter.conditions import Condition, has_outcome, in_words
 from breakscan.analysis.interpreter.value_log import Notes
 from breakscan.analysis.interpreter.values import UNKNOWN, Sure, Value
 from breakscan.analysis.project.imports import Project
@@ -119,7 +119,7 @@ class Frame:
         self._base_place = place
         self._via = via
         self._places: list[_Enclosing] = []
-        self.conditions: list[str] = []
+        self.conditions: list[Condition] = []
         self.tests: list[tuple[ast.expr, bool]] = []
         """The tests that the statement at hand stands under, each with its outcome."""
 
@@ -162,14 +162,14 @@ class Frame:
         finally:
             self.silent_events = was
 
-    def under(self, *conditions: str | None) -> AbstractContextManager[None]:
-        """While these conditions, in words, hold."""
+    def under(self, *conditions: Condition) -> AbstractContextManager[None]:
+        """While these conditions hold."""
         return self._under(*conditions) if conditions else _NOTHING
 
     @contextmanager
-    def _under(self, *conditions: str | None) -> Iterator[None]:
+    def _under(self, *conditions: Condition) -> Iterator[None]:
         kept = len(self.conditions)
-        self.conditions += [c for c in conditions if c and c not in self.conditions]
+        self.conditions += [c for c in conditions if c not in self.conditions]
         try:
             yield
         finally:
@@ -189,7 +189,7 @@ class Frame:
         return self.program.look_up_global(name, self.index)
 
     def _test(self) -> str:
-        words = in_words(*self.tests[-1])
+        words = in_words(has_outcome(*self.tests[-1]))
         return words if len(words) <= LONGEST_TEST else words[: LONGEST_TEST - 2] + "…`"
 
     def emit(
@@ -215,7 +215,7 @@ class Frame:
         where = span(self.index.module, node)
         place, via = self.place_of(node)
         conditions = [*self.conditions, *([operand.optional] if operand.optional else [])]
-        condition = " and ".join(dict.fromkeys(conditions)) or None
+        condition = " and ".join(dict.fromkeys(map(in_words, conditions))) or None
         event = Event(
             kind,
             *where,

@@ -1,5 +1,5 @@
-"""Tests that need no value: what is known of them while Dynamo traces, what they narrow, and in which words
-their outcome is a condition."""
+"""Tests that need no value: what is known of them while Dynamo traces, what they narrow, and the conditions that
+their outcomes are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from breakscan.analysis.interpreter.conditions import in_words
+from breakscan.analysis.interpreter.conditions import Condition, ConditionKind, has_outcome
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value
 
@@ -142,10 +142,10 @@ def _known(frame: Frame, node: ast.expr) -> Value | None:
     return frame.look_up(key) if "." not in key else None
 
 
-def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[str]:
+def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[Condition]:
     """Narrows the names of the frame for the case that the test has that outcome.
 
-    Returns the conditions, in words, that this case stands under: a dtype or device, an input that may be
+    Returns the conditions that this case stands under: a dtype or device, an input that may be
     left out, a flag that is off by default.
     """
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -163,26 +163,26 @@ def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[str]:
     if isinstance(test, ast.Call):
         return _narrow_call(frame, test, outcome)
     if isinstance(test, ast.Attribute) and test.attr == "training":
-        return [in_words(test, outcome)]
+        return [has_outcome(test, outcome)]
     return []
 
 
-def _narrow_name(frame: Frame, name: str, outcome: bool) -> list[str]:
+def _narrow_name(frame: Frame, name: str, outcome: bool) -> list[Condition]:
     value = frame.look_up(name)
     if value.optional and not value.is_tensor and value.sort is not Sort.NUMBER:
-        default_on = value.optional.endswith(" is off")
-        return [value.optional] if outcome is not default_on else []
+        unusual = value.optional.kind is not ConditionKind.FLAG or value.optional.outcome
+        return [value.optional] if outcome is unusual else []
     if outcome and value.maybe_none and name in frame.names:
         frame.names[name] = replace(value, maybe_none=False)
     return []
 
 
-def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[str]:
+def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[Condition]:
     subject = _none_test_subject(test)
     if subject is None:
         usual = _known_comparison(frame, test, by_default=True)
         if usual is not None:
-            return [in_words(test, outcome)] if usual is not outcome else []
+            return [has_outcome(test, outcome)] if usual is not outcome else []
         return _device_or_dtype(frame, test, outcome)
     key, value = _key(subject), _known(frame, subject)
     if key is None or value is None:
@@ -194,20 +194,20 @@ def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[str]
     return [value.optional] if value.optional else []
 
 
-def _device_or_dtype(frame: Frame, test: ast.Compare, outcome: bool) -> list[str]:
+def _device_or_dtype(frame: Frame, test: ast.Compare, outcome: bool) -> list[Condition]:
     sides = [test.left, *test.comparators]
     for side in sides:
         text = ast.unparse(side)
         if text.endswith((".dtype", ".device", ".device.type")):
-            return [in_words(test, outcome)]
+            return [has_outcome(test, outcome)]
     return []
 
 
-def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> list[str]:
+def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> list[Condition]:
     dotted = frame.index.dotted(test.func) or ""
     if "is_tracing" in dotted or "is_compiling" in dotted:
         # A helper of the program's own: what it says is not known, only what it is about.
-        return [in_words(test, outcome)]
+        return [has_outcome(test, outcome)]
     if not test.args:
         return []
     is_tensor_test = dotted == "torch.is_tensor" or (
@@ -219,7 +219,7 @@ def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> list[str]:
     if is_tensor_test and outcome:
         made = value if value.is_tensor else Value(Sort.TENSOR)
         proved = value.is_tensor and value.sure is Sure.CERTAIN
-        condition = None if proved else value.optional or f"`{key}` is a tensor"
+        condition = None if proved else value.optional or Condition(ConditionKind.TENSOR, key)
         frame.names[key] = replace(made, sure=Sure.CERTAIN, maybe_none=False, optional=condition)
         return [condition] if condition else []
     if dotted == "isinstance" and outcome and len(test.args) == 2:
@@ -233,7 +233,7 @@ def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> list[str]:
 _NUMBERS = frozenset({"int", "float", "bool", "str", "complex", "numbers.Number", "numbers.Real", "numbers.Integral"})
 
 
-def _narrow_to_class(frame: Frame, test: ast.Call, key: str, value: Value) -> list[str]:
+def _narrow_to_class(frame: Frame, test: ast.Call, key: str, value: Value) -> list[Condition]:
     """For the case that ``isinstance`` says yes, of a class that is no tensor's."""
     wanted = test.args[1]
     classes = wanted.elts if isinstance(wanted, ast.Tuple) else [wanted]
@@ -244,8 +244,6 @@ def _narrow_to_class(frame: Frame, test: ast.Call, key: str, value: Value) -> li
     if value.is_tensor or value.sort is Sort.UNKNOWN:
         frame.names[key] = CONSTANT if of_numbers else UNKNOWN
     given = frame.function is not None and key in frame.parameters
-    return [f"`{key}` is {_article(names)}"] if of_numbers and given and value.sort is Sort.UNKNOWN else []
-
-
-def _article(names: set[str]) -> str:
-    return " or ".join(f"{'an' if name == 'int' else 'a'} {name}" for name in sorted(names))
+    if of_numbers and given and value.sort is Sort.UNKNOWN:
+        return [Condition(ConditionKind.INSTANCE, key, classes=tuple(sorted(names)))]
+    return []

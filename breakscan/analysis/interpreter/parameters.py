@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from breakscan.analysis.interpreter.annotations import annotated_value
+from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value, container_of
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
 from breakscan.source.walking import FunctionNode, own_nodes, walk
@@ -69,17 +70,17 @@ def _parameter(
     if value.is_tensor and value.dtype is None and "~" in index.module.text and evidence().is_mask(name):
         value = replace(value.at_most(Sure.LIKELY), dtype="bool")
     if value.optional:
-        value = replace(value, optional=f"`{name}` is a tensor")
+        value = replace(value, optional=Condition(ConditionKind.TENSOR, name))
     if isinstance(default, ast.Constant) and isinstance(default.value, bool):
         value = CONSTANT  # a flag, whatever its annotation says
     if default is None or not entry or not isinstance(default, ast.Constant):
         return value
     if default.value is None:
         if value.sort is Sort.NONE:
-            return replace(UNKNOWN, optional=f"`{name}` is given")
-        return replace(value, maybe_none=True, optional=f"`{name}` is given")
+            return replace(UNKNOWN, optional=Condition(ConditionKind.GIVEN, name))
+        return replace(value, maybe_none=True, optional=Condition(ConditionKind.GIVEN, name))
     if isinstance(default.value, bool) and value.sort in (Sort.CONSTANT, Sort.UNKNOWN):
-        return replace(CONSTANT, optional=f"`{name}` is {'off' if default.value else 'on'}")
+        return replace(CONSTANT, optional=Condition(ConditionKind.FLAG, name, not default.value))
     if isinstance(default.value, str | int | float) and value.sort is Sort.CONSTANT:
         return replace(value, literal=default.value, by_default=True)
     return value

@@ -12,6 +12,7 @@ from itertools import islice
 from breakscan.analysis.interpreter.annotations import annotated_value
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.calls import apply
+from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.expressions import evaluate
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.function_state import State
@@ -398,7 +399,7 @@ class Program:
             self._wrappers[key] = _wrapper_in(found) if found is not None else None
         return self._wrappers[key]
 
-    def _replaced(self, info: FunctionInfo) -> list[str]:
+    def _replaced(self, info: FunctionInfo) -> list[Condition]:
         """The condition under which a method runs that a decorator of its class puts another in place of."""
         names = info.owner.decorators if info.owner is not None else ()
         for name in names:
@@ -410,7 +411,7 @@ class Program:
                     n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
                 )
             if info.name in self._set_by[key]:
-                return [f"`@{name.rpartition('.')[2]}` lets it through to this `{info.name}`"]
+                return [Condition(ConditionKind.PASSED_ON, info.name, classes=(name.rpartition(".")[2],))]
         return []
 
     def pass_callables(self, frame: Frame, node: ast.AST, values: list[Value]) -> None:

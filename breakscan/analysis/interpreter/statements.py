@@ -11,6 +11,7 @@ from breakscan.analysis.interpreter.annotations import annotated_value
 from breakscan.analysis.interpreter.arithmetic import binary
 from breakscan.analysis.interpreter.assignment import bind, store_attribute
 from breakscan.analysis.interpreter.boolean_tests import branch
+from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.expressions import evaluate, function_value
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.subscripts import subscript
@@ -216,7 +217,7 @@ def _if(frame: Frame, node: ast.If) -> bool:
     return body_goes_on or else_goes_on
 
 
-def _run_arm(frame: Frame, node: ast.If, outcome: bool, conditions: list[str]) -> bool:
+def _run_arm(frame: Frame, node: ast.If, outcome: bool, conditions: list[Condition]) -> bool:
     frame.tests.append((node.test, outcome))
     with frame.under(*conditions):
         goes_on = run_body(frame, node.body if outcome else node.orelse)
@@ -225,7 +226,7 @@ def _run_arm(frame: Frame, node: ast.If, outcome: bool, conditions: list[str]) -
 
 
 def _mark_conditional(
-    merged: dict[str, Value], body: dict[str, Value], other: dict[str, Value], conditions: list[str]
+    merged: dict[str, Value], body: dict[str, Value], other: dict[str, Value], conditions: list[Condition]
 ) -> None:
     """What became a tensor on one side only is one under that side's condition."""
     if not conditions:
@@ -239,7 +240,7 @@ def _mark_conditional(
 _NO_TENSORS = frozenset({Sort.CONSTANT, Sort.UNKNOWN, Sort.CONTAINER, Sort.SHAPE})
 
 
-def _rest_stands_under(frame: Frame, conditions: list[str]) -> None:
+def _rest_stands_under(frame: Frame, conditions: list[Condition]) -> None:
     """Behind an early exit the rest of the block is reached only under the other outcome."""
     frame.conditions += [c for c in conditions if c not in frame.conditions]
 
@@ -341,7 +342,7 @@ def _try(frame: Frame, node: ast.Try) -> bool:
         _reset(frame, at_handler)
         if handler.name:
             frame.names[handler.name] = UNKNOWN
-        caught = f"`{ast.unparse(handler.type)}` is raised" if handler.type else "something is raised"
+        caught = Condition(ConditionKind.RAISED, ast.unparse(handler.type) if handler.type else "")
         with frame.within(Place.TRY), frame.under(caught):
             if run_body(frame, handler.body):
                 goes_on = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
@@ -61,7 +62,7 @@ def _as_mask(index: ast.expr, value: Value, owner: Value) -> Value:
     if value.is_tensor and value.dtype is None:
         return replace(value.at_most(Sure.LIKELY), dtype="bool")
     if value.sort is Sort.UNKNOWN and owner.is_tensor:
-        condition = value.optional or f"`{name}` is a tensor of booleans"
+        condition = value.optional or Condition(ConditionKind.MASK, name)
         return replace(tensor(Sure.LIKELY, "bool"), optional=condition)
     return value
 

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from breakscan.analysis.interpreter.conditions import Condition
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo
 from breakscan.source.walking import walk
 
@@ -63,7 +64,7 @@ class Value:
     intermediate: bool = False
     parameter: bool = False
     maybe_none: bool = False
-    optional: str | None = None
+    optional: Condition | None = None
     truth: bool | None = None
     name: str | None = None
     owner: ClassInfo | None = None
@@ -173,9 +174,9 @@ MOST_LITERALS = 5_000
 _LITERALS: dict[tuple[type, object], Value] = {}
 
 
-def doubt(*values: Value) -> str | None:
+def doubt(*values: Value) -> Condition | None:
     """The condition under which a value made of these is a tensor, where one of them may be something else."""
-    return next((v.optional for v in values if v.is_tensor and v.optional and v.optional.endswith("a tensor")), None)
+    return next((v.optional for v in values if v.is_tensor and v.optional and v.optional.asks_for_tensor), None)
 
 
 def number(sure: Sure) -> Value:

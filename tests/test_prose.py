@@ -1,0 +1,74 @@
+"""Prose is no protocol: below ``reports/`` nothing decides by comparing with English text."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import breakscan
+
+PACKAGE = Path(breakscan.__file__).parent
+
+ABOVE = ("reports/", "cli/")
+"""What makes words, or reads those of the command line."""
+PARSERS = ("runtime/parsers/", "runtime/traced.py", "runtime/tracelog/")
+"""What reads the text that torch writes."""
+LEFT = {
+    "agreement.py": "what stands for the rest of a function is named by its text",
+    "config.py": "the line of an error in tomllib's message",
+    "rulebook/document.py": "the line of an error in tomllib's message; Python code in examples",
+    "runtime/explain/uncompiled.py": "torch's text in recorded errors",
+    "worker/state_snapshot.py": "the kind of a generator is named by its text",
+}
+"""Further files that compare with text, each with the reason.  A file that no longer does must be removed here."""
+
+METHODS = frozenset({"startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "index"})
+METHODS_OF_RE = frozenset({"match", "search", "fullmatch"})
+
+
+def literals(node: ast.expr) -> Iterator[str]:
+    """The strings that an operand consists of: a literal, or a tuple, list or set of them."""
+    for inner in node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else [node]:
+        if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
+            yield inner.value
+
+
+def compared(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """The lines and texts of the literals that something is compared with."""
+    for node in ast.walk(tree):
+        operands: list[ast.expr] = []
+        if isinstance(node, ast.Compare):
+            operands = [node.left, *node.comparators]
+        elif isinstance(node, ast.MatchValue):
+            operands = [node.value]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            of_re = isinstance(node.func.value, ast.Name) and node.func.value.id == "re"
+            if node.func.attr in METHODS or (of_re and node.func.attr in METHODS_OF_RE):
+                operands = node.args[:1]
+        for operand in operands:
+            yield from ((operand.lineno, text) for text in literals(operand))
+
+
+def is_prose(text: str) -> bool:
+    """Whether a text holds a blank between words."""
+    return " " in text.strip() and any(character.isalpha() for character in text)
+
+
+def found_in(path: Path) -> list[tuple[int, str]]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [(line, text) for line, text in compared(tree) if is_prose(text)]
+
+
+def test_nothing_decides_by_comparing_english() -> None:
+    found: dict[str, list[tuple[int, str]]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        if not name.startswith((*ABOVE, *PARSERS)) and (prose := found_in(path)):
+            found[name] = prose
+    assert found.keys() == LEFT.keys(), {name: found.get(name) for name in found.keys() ^ LEFT.keys()}
+
+
+def test_a_comparison_with_english_is_found() -> None:
+    tree = ast.parse('a == "is off"; b.endswith((" a tensor", "x")); re.match("rest of", c); d == "name"')
+    assert [text for _, text in compared(tree) if is_prose(text)] == ["is off", " a tensor", "rest of"]
