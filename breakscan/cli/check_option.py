@@ -15,7 +15,7 @@ from breakscan.reports.explain.formats import WITH_AGREEMENT, View
 from breakscan.runtime.explain.explanation import Explanation, FrameStatus
 
 if TYPE_CHECKING:
-    from breakscan.agreement import Agreement
+    from breakscan.agreement.result import Agreement
 
 
 def check_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,7 +45,7 @@ def view_of(explanation: Explanation, format_: str, check: bool, tables: tuple[s
 
 def _agreement(explanation: Explanation) -> Agreement | None:
     """None where there is nothing to compare; a failure is told, and costs no more than that."""
-    from breakscan.agreement import agree
+    from breakscan.agreement.agree import agree
 
     try:
         return agree(explanation, load_settings(Path.cwd())) if explanation.torch else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from breakscan.agreement import Agreement, AgreementOutcome, Judged
+from breakscan.agreement.result import Agreement, AgreementOutcome, Judged
 from breakscan.findings import Confidence, Finding, Kind, Origin, Place, Severity, Site, SourceError, Verdict
 from breakscan.rulebook.library import load_library
 from breakscan.runtime.explain.compiled import (
@@ -29,6 +29,7 @@ from breakscan.runtime.explain.explanation import (
     CompileTarget,
     Explanation,
     FrameStatus,
+    FunctionPart,
     RankDifference,
     RankReport,
     Recompile,
@@ -59,7 +60,7 @@ BREAK = BreakSite(
     count=3,
     verdict=Verdict.EAGER,
     consequence="graph break in loop",
-    given_up=("Block.forward",),
+    given_up=(FunctionPart("Block.forward"),),
     compile_ids=("0/0", "r1:0/0"),
     stack=(CALLER, MODEL),
     price=PRICE,

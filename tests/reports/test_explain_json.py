@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 import breakscan
-from breakscan.agreement import Agreement
+from breakscan.agreement.result import Agreement
 from breakscan.findings import Origin, Place, Verdict
 from breakscan.reports.explain.json import write_explain_json
 from breakscan.runtime.explain import compiled, explanation, ranks

@@ -8,12 +8,11 @@ is taken, and where a tensor decides it compiles both.  Nested functions and lam
 from __future__ import annotations
 
 import ast
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from breakscan.findings import Confidence, Finding, Kind, Site, Verdict
+from breakscan.source.enclosing import begins_in, extent, nodes_around
 from breakscan.source.module import SourceModule
 from breakscan.source.walking import Loop, blocks
 
@@ -30,14 +29,9 @@ class Reach:
 
     def holds(self, site: Site) -> bool:
         """Whether a site that comes after the head is reached through it alone."""
-        if site == self.head or any(_inside(site, part) for part in self.outside):
+        if site == self.head or any(begins_in(site, part) for part in self.outside):
             return False
-        return all(_inside(site, part) for part in self.within)
-
-
-def _inside(site: Site, other: Site) -> bool:
-    """Whether a site begins in another one."""
-    return (other.line, other.column) <= (site.line, site.column) < (other.end_line, other.end_column)
+        return all(begins_in(site, part) for part in self.within)
 
 
 def gives_up(finding: Finding) -> bool:
@@ -87,72 +81,31 @@ def reach_of(head: Site, module: SourceModule) -> Reach:
     within: list[Site] = []
     outside: list[Site] = []
     loop: ast.stmt | None = None
-    for parent, child in _way_to(head, module):
+    for parent, child in nodes_around(head, module):
         if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ExceptHandler | ast.match_case):
-            within.append(_span([parent], module))
+            within.append(extent([parent], module))
         elif isinstance(parent, ast.If):
-            within += [_span(block, module) for block in (parent.body, parent.orelse) if child in block]
+            within += [extent(block, module) for block in (parent.body, parent.orelse) if child in block]
         elif isinstance(parent, ast.IfExp) and child is not parent.test:
-            within.append(_span([child], module))
+            within.append(extent([child], module))
         elif isinstance(parent, ast.BoolOp) and child is not parent.values[0]:
-            within.append(_span([child, parent.values[-1]], module))
+            within.append(extent([child, parent.values[-1]], module))
         elif isinstance(parent, _Comprehension):
             # The element stands before what it is made from, and is computed after it.
-            outside.append(_span([parent], module))
+            outside.append(extent([parent], module))
             if child not in parent.generators and any(generator.ifs for generator in parent.generators):
-                within.append(_span([parent], module))
+                within.append(extent([parent], module))
         elif isinstance(parent, ast.Assign) and child is not parent.value:
-            outside.append(_span([parent.value], module))
+            outside.append(extent([parent.value], module))
         elif isinstance(parent, Loop):
             if child in parent.orelse:
-                within.append(_span(parent.orelse, module))
+                within.append(extent(parent.orelse, module))
             loop = parent if child in parent.body else loop
         if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
             loop = None
         if loop is not None and isinstance(parent, ast.stmt) and _jumped_over(parent, child):
-            within.append(_span([child, *_body(loop)], module))
+            within.append(extent([child, *_body(loop)], module))
     return Reach(head, tuple(within), tuple(outside))
-
-
-def _way_to(head: Site, module: SourceModule) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """The nodes that enclose a site, from the file down, each with the child that does."""
-    parent: ast.AST = module.tree
-    while True:
-        near = (c for c in _children_near(parent, head.line) if _may_hold(c, head.line))
-        child = next((c for c in near if _inside(head, _span([c], module))), None)
-        if child is None:
-            return
-        yield parent, child
-        parent = child
-
-
-def _children_near(parent: ast.AST, line: int) -> Iterable[ast.AST]:
-    if not isinstance(parent, ast.Module):
-        return ast.iter_child_nodes(parent)
-    last = bisect_right(_first_lines(parent), line)
-    return parent.body[max(last - 2, 0) : last]  # decorators stand above the line of a definition
-
-
-@lru_cache(maxsize=1)
-def _first_lines(module: ast.Module) -> list[int]:
-    """Where the statements of a file begin: generated files have a hundred thousand."""
-    return [node.lineno for node in module.body]
-
-
-def _may_hold(node: ast.AST, line: int) -> bool:
-    first, last = getattr(node, "lineno", line), getattr(node, "end_lineno", line)
-    return first <= line <= (last or line)
-
-
-def _span(nodes: Sequence[ast.AST], module: SourceModule) -> Site:
-    """From the start of the first node to the end of the last; some nodes, as ``case``, have no place of their own."""
-    first, last = nodes[0], nodes[-1]
-    if not hasattr(first, "lineno"):
-        children = list(ast.iter_child_nodes(first))
-        return _span(children, module) if children else Site(module.display, 1, 1, 1, 1)
-    line, end_line = first.lineno, last.end_lineno  # type: ignore[attr-defined]
-    start, end = first.col_offset, last.end_col_offset  # type: ignore[attr-defined]
-    return Site(module.display, line, module.column(line, start), end_line, module.column(end_line, end))
 
 
 def _body(loop: ast.stmt) -> list[ast.stmt]:

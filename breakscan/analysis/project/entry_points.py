@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.findings import Region
+from breakscan.source.outline import without_locals
 from breakscan.source.walking import own_nodes, walk
 
 _COMPILES = tuple(re.compile(rf"{word}(?<=\b{word})\b") for word in ("compile", "export", "optimize"))
@@ -81,7 +82,7 @@ def named_entries(index: ModuleIndex, compiled: Mapping[str, bool]) -> list[Entr
     return _unique(
         Entry(info, Region(path, info.node.lineno, "run", info.qualname), info.owner, compiled[name])
         for info in index.all_functions.values()
-        if (name := info.qualname.replace(".<locals>", "")) in compiled
+        if (name := without_locals(info.qualname)) in compiled
     )
 
 

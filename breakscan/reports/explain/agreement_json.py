@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from breakscan.agreement import Agreement, Judged
+from breakscan.agreement.result import Agreement, Judged
 
 
 def agreement_object(agreement: Agreement) -> dict[str, Any]:

@@ -7,13 +7,14 @@ from typing import TextIO
 
 from rich.text import Text
 
-from breakscan.agreement import Agreement, AgreementOutcome, Judged, Missed
+from breakscan.agreement.result import Agreement, AgreementOutcome, Judged, Missed
 from breakscan.findings import Confidence, Finding, Site
 from breakscan.reports.shared.code_frame import INDENT, paragraph
 from breakscan.reports.shared.console import report_console
 from breakscan.reports.shared.printable import printable
 from breakscan.reports.shared.site_words import rule_words, short_path
 from breakscan.reports.shared.wording import counted
+from breakscan.source.outline import without_locals
 
 WIDEST = 120
 _WORDS = {
@@ -81,7 +82,7 @@ def _listed(findings: Iterable[Finding]) -> str:
 
 
 def _function(name: str | None) -> str:
-    return (name or "the function").replace(".<locals>", "")
+    return without_locals(name or "the function")
 
 
 def _place(site: Site) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from breakscan.runtime.explain.explanation import Explanation
 
 if TYPE_CHECKING:
-    from breakscan.agreement import Agreement
+    from breakscan.agreement.result import Agreement
 
 _WRITERS = {
     "terminal": "breakscan.reports.explain.terminal:write_explanation",

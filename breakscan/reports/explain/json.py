@@ -11,12 +11,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO
 
 from breakscan import __version__
+from breakscan.reports.explain.words import part_words
 from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain.compiled import Calls, Generated
-from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.explain.explanation import Explanation, FunctionPart
 
 if TYPE_CHECKING:
-    from breakscan.agreement import Agreement
+    from breakscan.agreement.result import Agreement
 
 SCHEMA = 2
 
@@ -98,6 +99,8 @@ def _plain(value: Any) -> Any:
         return value.value
     if isinstance(value, Rule):
         return value.id
+    if isinstance(value, FunctionPart):
+        return part_words(value)
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     made = {name: _plain(getattr(value, name)) for name in _names(kind)}

@@ -14,6 +14,7 @@ from breakscan.reports.explain.words import (
     frame_status,
     headline,
     outcome_line,
+    part_words,
     recompile_sentence,
     seconds_in_words,
     useful_hints,
@@ -128,7 +129,7 @@ def _costs(explanation: Explanation) -> Iterator[_Section]:
         ("function", "compile id", "forward", "backward", "guards"),
         [
             row(
-                code(("the rest of " if frame.rest_only else "") + frame.function),
+                code(part_words(frame)),
                 code(frame.compile_id),
                 duration(frame.seconds),
                 duration(frame.backward_seconds) if frame.backward_seconds else "",

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from breakscan.findings import Site
 from breakscan.reports.explain.price_words import duration
-from breakscan.reports.explain.words import seconds_in_words
+from breakscan.reports.explain.words import part_words, seconds_in_words
 from breakscan.reports.shared.code_frame import INDENT
 from breakscan.reports.shared.markdown_text import clipped
 from breakscan.reports.shared.site_words import short_path
@@ -200,11 +200,6 @@ def kernels_of(graphs: Iterable[Graph]) -> Iterator[tuple[Graph, Generated, Kern
         for generated in graph.generated:
             for kernel in generated.kernels:
                 yield graph, generated, kernel
-
-
-def part_words(compile_: CompiledFrame) -> str:
-    """The function that was compiled, or which part of it."""
-    return f"the rest of {compile_.function}" if compile_.rest_only else compile_.function
 
 
 def place(site: Site) -> str:

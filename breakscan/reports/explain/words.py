@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from breakscan.findings import Finding, Verdict
 from breakscan.reports.shared.wording import INSIDE, counted
 from breakscan.runtime.exit_status import signal_name
-from breakscan.runtime.explain.explanation import BreakSite, Explanation, FrameStatus, Recompile, UncompiledFrame
+from breakscan.runtime.explain.compiled import CompiledFrame
+from breakscan.runtime.explain.explanation import (
+    BreakSite,
+    Explanation,
+    FrameStatus,
+    FunctionPart,
+    Recompile,
+    UncompiledFrame,
+)
 
 _MOST_VALUES = 5
 
@@ -127,6 +135,11 @@ def why_nothing_compiled(explanation: Explanation) -> str:
     return f"Nothing was compiled: what torch.compile returned{where} was never called. Call it, not the original."
 
 
+def part_words(part: FunctionPart | CompiledFrame | UncompiledFrame) -> str:
+    """A function, or the part of it that follows a break."""
+    return f"the rest of {part.function}" if part.rest_only else part.function
+
+
 def verdict_sentence(site: BreakSite) -> str | None:
     """What the break does beyond splitting the graph, or None."""
     if site.verdict is Verdict.RAISES:
@@ -139,7 +152,7 @@ def verdict_sentence(site: BreakSite) -> str | None:
     reason = _FOLLOWED_BY.get(site.consequence or "")
     if reason is None and site.place in INSIDE and site.gb_type not in _GIVES_UP_BY_ITSELF:
         reason = f"the break is inside {INSIDE[site.place]}"
-    functions = listed(site.given_up, "function")
+    functions = listed([part_words(part) for part in site.given_up], "function")
     verb = "runs" if len(site.given_up) == 1 else "run"
     functions = functions[0].upper() + functions[1:] if functions.startswith("the rest") else functions
     return f"{functions} {verb} as plain Python, without a graph{f': {reason}' if reason else ''}."

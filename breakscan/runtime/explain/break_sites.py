@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from breakscan.findings import Origin, Place, Site, Verdict
 from breakscan.runtime.explain.context import ExplainContext, reason_of
-from breakscan.runtime.explain.explanation import BreakSite
+from breakscan.runtime.explain.explanation import BreakSite, FunctionPart
 from breakscan.runtime.parsers.break_text import chained, frame_skipped, parse_causes, rest_skipped, traceback_frames
+from breakscan.runtime.parsers.dynamo_names import is_resumed
 from breakscan.runtime.records import BreakSeen, BreakTraced, Code, CompileStarted, Record, StackFrame
 
 Key = tuple[Site, str]
@@ -156,10 +157,9 @@ def _site(
     )
 
 
-def _given_up(seen: BreakSeen, lens: ExplainContext) -> str:
-    if rest_skipped(seen.text):
-        return f"the rest of {lens.function_of(seen.frame)}"
-    return lens.part_of(seen.frame)
+def _given_up(seen: BreakSeen, lens: ExplainContext) -> FunctionPart:
+    rest_only = rest_skipped(seen.text) or is_resumed(seen.frame.name)
+    return FunctionPart(lens.function_of(seen.frame), rest_only)
 
 
 def _origin(where: StackFrame, above: Sequence[StackFrame], lens: ExplainContext) -> Origin:

@@ -13,7 +13,7 @@ from breakscan.runtime.explain.explanation import Caller
 from breakscan.runtime.explain.owners import Owners
 from breakscan.runtime.explain.source_map import SourceMap
 from breakscan.runtime.parsers.break_text import BreakCause
-from breakscan.runtime.parsers.dynamo_names import is_module_wrapper, is_resumed, user_name
+from breakscan.runtime.parsers.dynamo_names import is_module_wrapper, user_name
 from breakscan.runtime.records import Code, StackFrame
 
 FRAMEWORK = 9
@@ -54,11 +54,6 @@ class ExplainContext:
         plain = user_name(code.name)
         around = self.function(code.path, code.line, code.name)
         return f"{around}.{plain}" if around and plain.startswith("<") else around or plain
-
-    def part_of(self, code: Code) -> str:
-        """The function of a code object, or which part of it the code is."""
-        function = self.function_of(code)
-        return f"the rest of {function}" if is_resumed(code.name) else function
 
     def caller(self, frame: StackFrame) -> Caller:
         return Caller(

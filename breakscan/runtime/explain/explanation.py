@@ -35,6 +35,14 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
+class FunctionPart:
+    """A function, or with ``rest_only`` the part of it that follows a graph break."""
+
+    function: str
+    rest_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class BreakSite:
     """All occurrences of one graph break at one site.
 
@@ -56,7 +64,7 @@ class BreakSite:
     count: int
     verdict: Verdict
     consequence: str | None
-    given_up: tuple[str, ...]
+    given_up: tuple[FunctionPart, ...]
     compile_ids: tuple[str, ...]
     stack: tuple[Caller, ...]
     price: Price | None = None

@@ -1,0 +1,107 @@
+"""Compares what ``check`` reports for the code that a run compiled with what the run recorded.
+
+The two halves do not import each other; they meet here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from breakscan.agreement.compiled import is_compiled, traced_functions, with_enclosing
+from breakscan.agreement.hidden import hidden_behind
+from breakscan.agreement.lines import lines_of, touches
+from breakscan.agreement.matching import confirming_sites, hands_over
+from breakscan.agreement.recorded import recorded
+from breakscan.agreement.result import Agreement, AgreementOutcome, BreakKey, Judged, Missed
+from breakscan.agreement.silenced import silencer
+from breakscan.agreement.sources import Sources
+from breakscan.analysis.pipeline.check import check_paths
+from breakscan.config import Settings
+from breakscan.findings import Confidence, Finding, Kind, Origin
+from breakscan.rulebook.ledger import version_key
+from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.gates.site_match import given_up_alone
+from breakscan.source.paths import Patterns
+
+_SURE = (Confidence.CERTAIN, Confidence.LIKELY)
+
+
+def agree(explanation: Explanation, settings: Settings) -> Agreement:
+    """Checks the functions that a run compiled, with a user's settings and the run's torch, and compares.
+
+    It covers the files of the run that can be read and are not excluded, without those of torch and of Python.
+    Paths of the explanation are relative to the working directory.  Raises what ``check`` raises for a version
+    without verdicts.
+    """
+    torch = ".".join(map(str, version_key(explanation.torch)))
+    settings = replace(settings, target_torch=torch)
+    sources = Sources()
+    exclude = Patterns(str(settings.root), settings.exclude)
+    traced = traced_functions(explanation, sources)
+    functions = {path: names for path, names in traced.items() if not exclude.decide(os.path.abspath(path))}
+    by_file = {Path(os.path.abspath(path)): with_enclosing(names) for path, names in functions.items()}
+    result = check_paths(sorted(by_file), settings, functions=by_file)
+    refused = given_up_alone(explanation)
+    wanted = (
+        f
+        for f in result.findings
+        if is_compiled(f, functions) or any(hands_over(f, frame.rule, frame.function, sources) for frame in refused)
+    )
+    result = replace(result, findings=tuple(wanted))
+    hidden = hidden_behind(explanation, result, sources)
+    judged = tuple(_judge(result.findings, explanation, hidden, sources))
+    unknown = list(_unknown(judged, explanation, functions))
+    is_silenced = silencer(settings, sources)
+    return Agreement(
+        torch=result.torch,
+        files=tuple(functions),
+        judged=judged,
+        missed=tuple(site for site in unknown if not is_silenced(site)),
+        silenced=tuple(site for site in unknown if is_silenced(site)),
+        hidden=hidden,
+        errors=result.errors,
+    )
+
+
+def _judge(
+    findings: Sequence[Finding],
+    explanation: Explanation,
+    hidden: Mapping[BreakKey, Sequence[Finding]],
+    sources: Sources,
+) -> Iterator[Judged]:
+    confirmed = confirming_sites(findings, list(recorded(explanation)), sources)
+    hiding = {id(finding): key[0] for key, group in hidden.items() for finding in group}
+    for number, finding in enumerate(findings):
+        is_traced = touches(finding.site, explanation.traced)
+        if number in confirmed:
+            yield Judged(finding, AgreementOutcome.CONFIRMED, confirmed[number], is_traced)
+        elif id(finding) in hiding:
+            yield Judged(finding, AgreementOutcome.HIDDEN, hiding[id(finding)], is_traced)
+        elif (
+            is_traced
+            and finding.kind is Kind.GRAPH_BREAK
+            and finding.confidence in _SURE
+            and not sources.may_be_skipped(finding.site)
+        ):
+            yield Judged(finding, AgreementOutcome.CONTRADICTED, None, is_traced)
+        else:
+            yield Judged(finding, AgreementOutcome.NOT_TRIGGERED, None, is_traced)
+
+
+def _unknown(
+    judged: Sequence[Judged], explanation: Explanation, functions: Mapping[str, Mapping[str, bool]]
+) -> Iterator[Missed]:
+    """What was recorded in the checked files and no finding predicts."""
+    known = {(site.path, line) for one in judged for site in [one.finding.site] for line in lines_of(site)}
+    for broken in explanation.breaks:
+        path = broken.site.path
+        predicted = any((path, line) in known for line in lines_of(broken.site))
+        if path in functions and broken.origin is not Origin.FRAMEWORK and not predicted:
+            yield broken
+    confirming = {one.by for one in judged}
+    for frame in given_up_alone(explanation):
+        if frame.gb_type and frame.site.path in functions and frame.site not in confirming:
+            yield frame

@@ -1,0 +1,48 @@
+"""Recorded breaks whose rule the configuration or a comment turns off."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from breakscan.agreement.result import Missed
+from breakscan.agreement.sources import Sources
+from breakscan.config import Settings, enabled_rules
+from breakscan.findings import Confidence, Finding, Kind, Severity
+from breakscan.rulebook.library import load_library
+from breakscan.source.per_file_ignores import PerFileIgnores
+from breakscan.source.suppressions import Suppressions
+
+
+def silencer(settings: Settings, sources: Sources) -> Callable[[Missed], bool]:
+    """A function that tells whether the rule of a recorded break is turned off at its site."""
+    enabled = enabled_rules(settings, load_library(settings.rule_folders))
+    per_file = PerFileIgnores(settings)
+
+    def is_silenced(site: Missed) -> bool:
+        module = sources.module(site.site.path)
+        if site.rule is None or module is None:
+            return False
+        path = Path(os.path.abspath(site.site.path))
+        if site.rule.id not in enabled or per_file.covers(path, site.rule.id, site.rule.name):
+            return True
+        return Suppressions.read(module).covers(_as_finding(site))
+
+    return is_silenced
+
+
+def _as_finding(site: Missed) -> Finding:
+    assert site.rule is not None
+    return Finding(
+        rule=site.rule.id,
+        name=site.rule.name,
+        kind=Kind.GRAPH_BREAK,
+        severity=Severity.ERROR,
+        confidence=Confidence.CERTAIN,
+        message=site.reason,
+        site=site.site,
+        function=site.function,
+        region=None,
+        gb=(),
+    )

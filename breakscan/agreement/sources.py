@@ -1,0 +1,58 @@
+"""The files of a run, by the paths that reports show, each read once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from breakscan.findings import Site
+from breakscan.source.enclosing import may_be_skipped
+from breakscan.source.module import SourceModule, SourceProblem, decode_source, parse_module
+from breakscan.source.outline import Outline
+
+
+class Sources:
+    """Nothing is known of a file that cannot be read or parsed."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, _File | None] = {}
+
+    def module(self, path: str) -> SourceModule | None:
+        """A file's tree."""
+        file = self._file(path)
+        return file.module if file else None
+
+    def text(self, site: Site) -> str:
+        """The text of a site, or the empty string."""
+        module = self.module(site.path)
+        return module.segment(site) if module and site.end_line <= len(module.lines) else ""
+
+    def function(self, path: str, line: int) -> str | None:
+        """The qualified name, without ``<locals>``, of the function or lambda around a line."""
+        file = self._file(path)
+        scope = file.outline.function_at(line, lambdas=True) if file else None
+        return scope.path if scope else None
+
+    def may_be_skipped(self, site: Site) -> bool:
+        """Whether the code of a site may be left out when its line runs."""
+        module = self.module(site.path)
+        return module is None or may_be_skipped(site, module)
+
+    def _file(self, path: str) -> _File | None:
+        if path not in self._files:
+            try:
+                text = decode_source(Path(path).read_bytes(), path)
+                self._files[path] = _File(parse_module(text, Path(path), path))
+            except (OSError, ValueError, SourceProblem):
+                self._files[path] = None
+        return self._files[path]
+
+
+@dataclass
+class _File:
+    module: SourceModule
+
+    @cached_property
+    def outline(self) -> Outline:
+        return Outline(self.module.tree)
