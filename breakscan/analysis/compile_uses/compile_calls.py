@@ -46,7 +46,7 @@ class _Finder:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield from self.decorators(node, function, place)
                 outer, self.changing = self.changing, []
-                yield from self.block(node.body, self.program.info_of(node), Place.PLAIN)
+                yield from self.block(node.body, self.program.index.all_functions[node], Place.PLAIN)
                 self.changing = outer
             elif isinstance(node, ast.ClassDef):
                 yield from self.block(node.body, function, Place.PLAIN)
@@ -59,7 +59,7 @@ class _Finder:
         for decorator in node.decorator_list:
             if is_compiler(self.program.index, decorator):
                 keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
-                form = self.flaw(keywords, self.program.info_of(node))
+                form = self.flaw(keywords, self.program.index.all_functions[node])
                 if form is not None:
                     yield function, self.event(decorator, "torch.compile", form, function, place)
 
@@ -103,9 +103,9 @@ class _Finder:
         owner = call.func.value
         value = None
         if isinstance(owner, ast.Name):
-            value = self.program.look_up_global(owner.id)
+            value = self.program.names.look_up(owner.id, self.program.index)
         elif isinstance(owner, ast.Attribute) and ast.unparse(owner.value) == "self" and function and function.owner:
-            value = self.program.stored(function.owner, owner.attr)
+            value = self.program.attributes.stored(function.owner, owner.attr)
         if value is None or value.sort is not Sort.MODULE or value.name not in self.program.api.modules:
             return None
         return f"{value.name}.compile"

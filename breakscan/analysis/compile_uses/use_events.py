@@ -36,7 +36,7 @@ def use_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tuple[
     for info, statement, name in global_counters(index, text, compiled):
         yield info, _event(program, "global-counter", statement, name, in_region=True)
     for info, call, name in growing_attributes(index, text, compiled):
-        if info.owner is not None and program.instance(info.owner).sort is Sort.MODULE:
+        if info.owner is not None and program.attributes.instance(info.owner).sort is Sort.MODULE:
             yield info, _event(program, "growing-attribute", call, name, in_region=True)
     if not _MAY_COMPILE.search(text) and "torch.compile" not in index.imports.values():
         return

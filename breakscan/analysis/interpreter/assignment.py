@@ -71,7 +71,7 @@ def store_attribute(frame: Frame, target: ast.Attribute, value: Value, form: str
             sure=owner.sure,
         )
     if owner.owner is not None:
-        frame.program.store(owner.owner, target.attr, value)
+        frame.program.attributes.store(owner.owner, target.attr, value)
     key = truth.attribute_key(target)
     if key is not None and value.sort not in (Sort.UNKNOWN, Sort.NAMESPACE):
         frame.names[key] = replace(value, literal=None) if value.literal is not None else value

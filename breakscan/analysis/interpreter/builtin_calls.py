@@ -106,7 +106,8 @@ def _result_getattr(frame: Frame, first: Value, arguments: Arguments, node: ast.
 
 
 def _result_super(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    return frame.program.super_value(frame)
+    owner = frame.function.owner if frame.function is not None else None
+    return frame.program.attributes.base_instance(owner) if owner is not None else UNKNOWN
 
 
 def _result_map(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:

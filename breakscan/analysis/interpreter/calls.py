@@ -84,18 +84,18 @@ def _function(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments)
 def _construct_own(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
     owner = callee.owner
     assert owner is not None
-    made = replace(frame.program.instance(owner), sure=callee.sure)
+    made = replace(frame.program.attributes.instance(owner), sure=callee.sure)
     is_module = made.sort is Sort.MODULE
-    if is_module and frame.program.makes_parameters(owner):
+    if is_module and frame.program.attributes.makes_parameters(owner):
         frame.emit(EventKind.CONSTRUCT, node, form="module", callee=owner.qualname, operand=made)
     init = frame.program.project.method(owner, "__init__")
     if init is not None and not is_module and not frame.program.has_borrowed(init):
         frame.program.call_function(frame, node, init, arguments.behind(made))
-    fields = frame.program.dataclass_fields(owner)
+    fields = frame.program.attributes.dataclass_fields(owner)
     for i, name in enumerate(fields):
         value = arguments.get(i, name)
         if value is not None:
-            frame.program.store(owner, name, value)
+            frame.program.attributes.store(owner, name, value)
     return made
 
 
@@ -170,7 +170,7 @@ def _register(frame: Frame, node: ast.Call, owner: ClassInfo, arguments: Argumen
     value = arguments.get(1, "tensor") or arguments.get(1, "param")
     if isinstance(name, ast.Constant) and isinstance(name.value, str) and value is not None:
         known = value if value.sort in (Sort.TENSOR, Sort.NONE) else Value(Sort.TENSOR, Sure.LIKELY)
-        frame.program.store(owner, name.value, known)
+        frame.program.attributes.store(owner, name.value, known)
 
 
 def _container_method(frame: Frame, node: ast.Call, owner: Value, name: str, arguments: Arguments) -> Value:

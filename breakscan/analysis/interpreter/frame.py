@@ -9,11 +9,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from breakscan.analysis.interpreter.arguments import Arguments
+from breakscan.analysis.interpreter.class_attributes import ClassAttributes
 from breakscan.analysis.interpreter.conditions import Condition, has_outcome, in_words
+from breakscan.analysis.interpreter.dynamo_config import DynamoConfig
+from breakscan.analysis.interpreter.function_state import EventKey
+from breakscan.analysis.interpreter.module_names import ModuleNames
+from breakscan.analysis.interpreter.signatures import Signatures
 from breakscan.analysis.interpreter.value_log import Notes
 from breakscan.analysis.interpreter.values import UNKNOWN, Sure, Value
 from breakscan.analysis.project.imports import Project
-from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
+from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
 from breakscan.findings import Confidence, Place
 from breakscan.rulebook.events import Argument, Event, EventKind
 from breakscan.rulebook.matching import RuleIndex
@@ -25,7 +30,6 @@ _CONFIDENCE = {Sure.CERTAIN: Confidence.CERTAIN, Sure.LIKELY: Confidence.LIKELY,
 
 LONGEST_TEST = 100
 _NOTHING = nullcontext()
-EventKey = tuple[EventKind, str, str | None, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,30 +65,21 @@ class Interpreter(Protocol):
     api: TorchApi
     rules: RuleIndex
     notes: Notes | None
+    names: ModuleNames
+    attributes: ClassAttributes
+    signatures: Signatures
+    config: DynamoConfig
     closures: list[dict[str, Value]]
-    ignored_callees: set[str]
 
     def evaluate(self, frame: Frame, node: ast.expr | None) -> Value: ...
     def apply(self, frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value: ...
-    def look_up_global(self, name: str, index: ModuleIndex | None = None) -> Value: ...
-    def imported(self, dotted: str, index: ModuleIndex) -> Value: ...
-    def attribute(self, frame: Frame, node: ast.AST, owner: Value, name: str) -> Value: ...
     def call_function(
         self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None = None
     ) -> Value: ...
     def call_wrappers(self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments) -> None: ...
     def pass_callables(self, frame: Frame, node: ast.AST, values: list[Value]) -> None: ...
-    def store(self, owner: ClassInfo, name: str, value: Value) -> None: ...
-    def stored(self, owner: ClassInfo, name: str) -> Value | None: ...
-    def instance(self, owner: ClassInfo) -> Value: ...
-    def super_value(self, frame: Frame) -> Value: ...
-    def makes_parameters(self, owner: ClassInfo) -> bool: ...
-    def dataclass_fields(self, owner: ClassInfo) -> list[str]: ...
     def has_borrowed(self, info: FunctionInfo) -> bool: ...
     def lambda_info(self, node: ast.Lambda, frame: Frame) -> FunctionInfo: ...
-    def info_of(
-        self, node: ast.FunctionDef | ast.AsyncFunctionDef, index: ModuleIndex | None = None
-    ) -> FunctionInfo: ...
 
 
 class Frame:
@@ -186,7 +181,7 @@ class Frame:
     def look_up(self, name: str) -> Value:
         if name in self.names:
             return self.names[name]
-        return self.program.look_up_global(name, self.index)
+        return self.program.names.look_up(name, self.index)
 
     def _test(self) -> str:
         words = in_words(has_outcome(*self.tests[-1]))
@@ -208,7 +203,7 @@ class Frame:
         if (
             self.silent
             or self.silent_events
-            or callee in self.program.ignored_callees
+            or callee in self.program.config.ignored_callees
             or not self.program.rules.wants(kind, callee)
         ):
             return

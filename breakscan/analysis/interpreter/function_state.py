@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from breakscan.analysis.interpreter.frame import EventKey
 from breakscan.analysis.interpreter.values import UNKNOWN, Value
 from breakscan.analysis.project.index import FunctionInfo
 from breakscan.findings import Place, Region
-from breakscan.rulebook.events import Event
+from breakscan.rulebook.events import Event, EventKind
+
+EventKey = tuple[EventKind, str, str | None, int, int, int, int]
+"""The kind, form, callee and span of an event."""
 
 
 @dataclass(slots=True)

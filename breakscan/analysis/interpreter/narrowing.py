@@ -138,7 +138,7 @@ def _known(frame: Frame, node: ast.expr) -> Value | None:
         return frame.names[key]
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         owner = frame.look_up(node.value.id)
-        return frame.program.stored(owner.owner, node.attr) if owner.owner is not None else None
+        return frame.program.attributes.stored(owner.owner, node.attr) if owner.owner is not None else None
     return frame.look_up(key) if "." not in key else None
 
 

@@ -92,7 +92,7 @@ def run_statement(frame: Frame, node: ast.stmt) -> bool:
         case ast.Match():
             return _match(frame, node)
         case ast.FunctionDef() | ast.AsyncFunctionDef():
-            frame.names[node.name] = function_value(frame, frame.program.info_of(node, frame.index))
+            frame.names[node.name] = function_value(frame, frame.index.all_functions[node])
         case ast.ClassDef():
             frame.emit(EventKind.DEFINE, node, form="class")
             frame.names[node.name] = UNKNOWN
@@ -135,7 +135,7 @@ def _keep_keywords(frame: Frame, call: ast.Call) -> None:
     if "setattr" in called:
         for keyword in call.keywords:
             if keyword.arg is not None:
-                frame.program.store(owner, keyword.arg, evaluate(frame, keyword.value))
+                frame.program.attributes.store(owner, keyword.arg, evaluate(frame, keyword.value))
 
 
 _TESTS = (ast.Call, ast.BoolOp, ast.UnaryOp, ast.Compare)

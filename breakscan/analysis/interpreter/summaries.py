@@ -31,8 +31,8 @@ class Summary:
 class Isolated(Protocol):
     """An interpretation that knows nothing of the file that calls; ``program.Program`` implements it."""
 
-    states: dict[FunctionInfo, State]
-
+    @property
+    def states(self) -> dict[FunctionInfo, State]: ...
     def run_apart(self, info: FunctionInfo, parameters: dict[str, Value]) -> Value: ...
     def release(self) -> None: ...
 

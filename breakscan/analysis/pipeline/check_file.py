@@ -107,8 +107,8 @@ class FileChecker:
         compiled = compiled_functions(program, everything=self.functions is None and self.settings.regions == "all")
         for drawn in {info.index for info in compiled}:
             if "_dynamo.config" in drawn.module.text:
-                program.globals_of(drawn)  # a setting made in any file that is imported holds for all
-        flags = frozenset(program.flags)
+                program.names.assigned(drawn)  # a setting made in any file that is imported holds for all
+        flags = frozenset(program.config.flags)
         found = Merged()
         for info, state in compiled.items():
             path = info.index.module.display

@@ -42,6 +42,12 @@ class FunctionInfo:
         return self.qualname.rsplit(".", 1)[-1]
 
     @property
+    def first_parameter(self) -> str | None:
+        """The name of the first positional parameter."""
+        given = [*self.node.args.posonlyargs, *self.node.args.args]
+        return given[0].arg if given else None
+
+    @property
     def is_static(self) -> bool:
         return "staticmethod" in self.decorators
 

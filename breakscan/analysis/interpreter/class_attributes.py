@@ -1,0 +1,157 @@
+"""What the attributes of instances hold, over all methods that set them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+
+from breakscan.analysis.interpreter.values import UNKNOWN, Sort, Sure, Value, join
+from breakscan.analysis.project.imports import Project
+from breakscan.analysis.project.index import ClassInfo, FunctionInfo
+from breakscan.source.walking import own_nodes
+from breakscan.torch_facts.table import TorchApi
+
+Store = tuple[ClassInfo, str, Value]
+
+
+class ClassAttributes:
+    """The attributes of the classes that one program reaches.
+
+    ``read_class`` interprets the body and ``__init__`` of a class, ``read_method`` one of its other methods: both
+    call :meth:`store`.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        api: TorchApi,
+        read_class: Callable[[ClassInfo], None],
+        read_method: Callable[[FunctionInfo], None],
+    ) -> None:
+        self._project = project
+        self._api = api
+        self._read_class = read_class
+        self._read_method = read_method
+        self._values: dict[tuple[ClassInfo, str], Value] = {}
+        self._classes_read: set[ClassInfo] = set()
+        self._asked: set[tuple[ClassInfo, str]] = set()
+        self._set_later: dict[tuple[ClassInfo, str], bool] = {}
+        self._makes_parameters: dict[ClassInfo, bool] = {}
+        self.recorders: list[list[Store]] = []
+        """While code is read that runs once: the last of these lists takes what it stores."""
+        self.changed = False
+        """Whether an attribute that was asked for has been found to hold more."""
+
+    def instance(self, owner: ClassInfo) -> Value:
+        """An instance of a class."""
+        sort = Sort.MODULE if self._project.is_module(owner) else Sort.INSTANCE
+        return Value(sort, owner=owner, name=owner.qualname)
+
+    def read(self, owner: ClassInfo) -> None:
+        """Reads the body and ``__init__`` of a class and its bases for the attributes that they set, once."""
+        if owner in self._classes_read:
+            return
+        for info in self._project.bases_of(owner):
+            if info not in self._classes_read:
+                self._classes_read.add(info)
+                self._read_class(info)
+
+    def store(self, owner: ClassInfo, name: str, value: Value) -> None:
+        """Adds to what an attribute of a class's instances can hold."""
+        if value.sort is Sort.TENSOR:
+            value = replace(value, intermediate=False, optional=None)
+        elif value.literal is not None or value.by_default:
+            # Another method may set another constant.
+            value = replace(value, literal=None, by_default=False)
+        if self.recorders:
+            self.recorders[-1].append((owner, name, value))
+        key = owner, name
+        known = self._values.get(key)
+        merged = value if known is None else join(known, value)
+        if merged != known:
+            self._values[key] = merged
+            self.changed = self.changed or key in self._asked
+
+    def stored(self, owner: ClassInfo, name: str) -> Value | None:
+        """What an attribute of the class's instances can hold, if anything is known of it."""
+        self.read(owner)
+        for base in self._project.bases_of(owner):
+            known = self._stored_in(owner, base, name)
+            if known is not None:
+                return known
+        return None
+
+    def find(self, owner: ClassInfo, name: str) -> FunctionInfo | Value | None:
+        """The method that instances of a class have under a name, or what the attribute holds."""
+        self.read(owner)
+        for base in self._project.bases_of(owner):
+            found = base.methods.get(name) or self._stored_in(owner, base, name)
+            if found is not None:
+                return found
+        return self.stored(owner, name) if self._is_set_later(owner, name) else None
+
+    def _stored_in(self, owner: ClassInfo, base: ClassInfo, name: str) -> Value | None:
+        self._asked.add((base, name))
+        value = self._values.get((base, name))
+        if value is not None and value.sort is Sort.NONE and self._is_set_later(owner, name):
+            chain = self._project.bases_of(owner)
+            value = next(self._values[b, name] for b in chain if (b, name) in self._values)
+        return value
+
+    def _is_set_later(self, owner: ClassInfo, name: str) -> bool:
+        """Whether a method other than ``__init__`` sets an attribute; reads those methods, if so."""
+        if (owner, name) not in self._set_later:
+            chain = self._project.bases_of(owner)
+            methods = [
+                m for info in chain for m in info.methods.values() if m.name != "__init__" and name in _stores_of(m)
+            ]
+            self._set_later[owner, name] = bool(methods)
+            for method in methods:
+                self._read_method(method)
+        return self._set_later[owner, name]
+
+    def base_instance(self, owner: ClassInfo) -> Value:
+        """What ``super()`` is in a method of a class: an instance of the first base in the project, else a module or
+        object of which nothing is known."""
+        bases = self._project.bases_of(owner)[1:]
+        if bases:
+            return self.instance(bases[0])
+        return Value(Sort.MODULE, Sure.LIKELY) if self._project.is_module(owner) else UNKNOWN
+
+    def makes_parameters(self, owner: ClassInfo) -> bool:
+        """Whether constructing the class constructs parameters."""
+        if owner not in self._makes_parameters:
+            self._makes_parameters[owner] = False  # for a class that holds an instance of itself
+            self.read(owner)
+            chain = self._project.bases_of(owner)
+            held = [value for (info, _), value in list(self._values.items()) if info in chain]
+            self._makes_parameters[owner] = any(
+                value.parameter
+                or value.name in self._api.modules_with_parameters
+                or (value.sort is Sort.MODULE and value.owner is not None and self.makes_parameters(value.owner))
+                for value in held
+            )
+        return self._makes_parameters[owner]
+
+    def dataclass_fields(self, owner: ClassInfo) -> list[str]:
+        """The fields of a dataclass, in order; empty for another class."""
+        if not any(d.rsplit(".", 1)[-1] == "dataclass" for d in owner.decorators):
+            return []
+        self.read(owner)
+        return [n.target.id for n in owner.node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)]
+
+
+def _stores_of(method: FunctionInfo) -> frozenset[str]:
+    """The attributes of its first parameter that a method sets."""
+    if method.stores is None:
+        receiver = None if method.is_static else method.first_parameter
+        method.stores = frozenset(
+            node.attr
+            for node in own_nodes(method.node)
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == receiver
+        )
+    return method.stores

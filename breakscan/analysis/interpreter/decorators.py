@@ -1,0 +1,50 @@
+"""What decorators of the project do to the functions and methods below them."""
+
+from __future__ import annotations
+
+import ast
+
+from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
+from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
+from breakscan.source.walking import own_nodes, walk
+
+
+class Decorators:
+    """The decorators that one program meets, each read once."""
+
+    def __init__(self) -> None:
+        self._wrappers: dict[tuple[ModuleIndex, str], FunctionInfo | None] = {}
+        self._methods_set: dict[tuple[ModuleIndex, str], frozenset[str]] = {}
+
+    def wrapper(self, name: str, info: FunctionInfo) -> FunctionInfo | None:
+        """The function that a decorator of the project returns in place of the one that it is given."""
+        key = info.index, name
+        if key not in self._wrappers:
+            found = info.index.function_named(name)
+            self._wrappers[key] = _wrapper_in(found) if found is not None else None
+        return self._wrappers[key]
+
+    def replaced(self, info: FunctionInfo) -> list[Condition]:
+        """The condition under which a method runs, where a decorator of its class replaces it."""
+        for name in info.owner.decorators if info.owner is not None else ():
+            key = info.index, name
+            if key not in self._methods_set:
+                found = info.index.function_named(name)
+                nodes = walk(found.node) if found is not None else ()
+                self._methods_set[key] = frozenset(
+                    n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
+                )
+            if info.name in self._methods_set[key]:
+                return [Condition(ConditionKind.PASSED_ON, info.name, classes=(name.rpartition(".")[2],))]
+        return []
+
+
+def _wrapper_in(decorator: FunctionInfo) -> FunctionInfo | None:
+    """The inner function that calls what the decorator, or the decorator that it makes, is given."""
+    given = {a.arg for a in (*decorator.node.args.posonlyargs, *decorator.node.args.args)}
+    for node in own_nodes(decorator.node):
+        if isinstance(node, ast.FunctionDef):
+            made = decorator.index.all_functions[node]
+            called = {n.func.id for n in own_nodes(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+            return made if given & called else _wrapper_in(made)
+    return None

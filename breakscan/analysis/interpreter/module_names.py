@@ -1,0 +1,74 @@
+"""What the names at the top level of files hold, and what imported names stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from breakscan.analysis.interpreter.values import CONSTANT, UNKNOWN, Sort, Value
+from breakscan.analysis.project.imports import Project
+from breakscan.analysis.project.index import BUILTINS, ClassInfo, FunctionInfo, GlobalName, ModuleIndex
+from breakscan.torch_facts.table import DTYPE_CLASS
+
+_NUMBERS = frozenset({"inf", "nan", "pi", "e"})
+
+
+class ModuleNames:
+    """The global names of the files that one program reaches.
+
+    ``read`` interprets the top level of a file: it fills the names given and returns those that hold in any program.
+    """
+
+    def __init__(self, project: Project, read: Callable[[ModuleIndex, dict[str, Value]], dict[str, Value]]) -> None:
+        self._project = project
+        self._read = read
+        self._assigned: dict[ModuleIndex, dict[str, Value]] = {}
+        self._imported: dict[tuple[ModuleIndex, str], Value] = {}
+
+    def assigned(self, index: ModuleIndex) -> dict[str, Value]:
+        """What the names hold that the top level of a file assigns."""
+        known = self._assigned.get(index)
+        if known is None:
+            known = self._assigned[index] = {}
+            names = self._read(index, known)
+            # Any code may assign another constant later.
+            known.update({name: CONSTANT if v.literal is not None else v for name, v in names.items()})
+        return known
+
+    def look_up(self, name: str, index: ModuleIndex) -> Value:
+        """The value of a name at the top level of a file."""
+        if name in index.assigned:
+            value = self.assigned(index).get(name)
+            if value is not None and (value.sort is not Sort.NONE or name not in index.imports):
+                return value
+        if name in index.functions:
+            return Value(Sort.FUNCTION, function=index.functions[name])
+        if name in index.classes:
+            return Value(Sort.CLASS, owner=index.classes[name], name=name)
+        dotted = index.imports.get(name)
+        if dotted is None and index.stars:
+            dotted = self._project.star(index, name)
+        if dotted is not None:
+            return self.imported(dotted, index)
+        return Value(Sort.NAMESPACE, name=name) if name in BUILTINS else UNKNOWN
+
+    def imported(self, dotted: str, index: ModuleIndex) -> Value:
+        """The value of a dotted name from another file, as a file sees it."""
+        key = index, dotted
+        if key not in self._imported:
+            self._imported[key] = Value(Sort.NAMESPACE, name=dotted)  # for imports that lead back here
+            self._imported[key] = self._import(dotted, index)
+        return self._imported[key]
+
+    def _import(self, dotted: str, index: ModuleIndex) -> Value:
+        head, _, last = dotted.rpartition(".")
+        if head in ("torch", "math", "numpy") and (last in DTYPE_CLASS or last in _NUMBERS):
+            return CONSTANT
+        found = self._project.find(dotted, index) if head or dotted in index.imports.values() else None
+        if isinstance(found, FunctionInfo):
+            return Value(Sort.FUNCTION, function=found)
+        if isinstance(found, ClassInfo):
+            return Value(Sort.CLASS, owner=found, name=found.qualname)
+        if isinstance(found, GlobalName):
+            value = self.assigned(found.index).get(found.name, UNKNOWN)
+            return value if value.sort is not Sort.UNKNOWN else Value(Sort.NAMESPACE, name=dotted)
+        return Value(Sort.NAMESPACE, name=dotted)

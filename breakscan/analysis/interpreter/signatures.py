@@ -1,0 +1,144 @@
+"""What the parameters of functions hold: as declared, and as calls give them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from enum import IntEnum
+
+from breakscan.analysis.interpreter.arguments import Arguments
+from breakscan.analysis.interpreter.class_attributes import ClassAttributes
+from breakscan.analysis.interpreter.function_state import State
+from breakscan.analysis.interpreter.parameters import parameter_values
+from breakscan.analysis.interpreter.values import UNKNOWN, Sort, Sure, Value, join, literal
+from breakscan.analysis.project.imports import Project
+from breakscan.analysis.project.index import ClassInfo, FunctionInfo
+from breakscan.torch_facts.table import TorchApi
+
+
+class Change(IntEnum):
+    """How the arguments of a call differ from those of the calls before."""
+
+    NONE = 0
+    IN_PART = 1
+    """The kinds are the same: it is enough to interpret the function again when everything has been called."""
+    IN_KIND = 2
+    TO_TENSOR = 3
+    """The one change for which a function of another file is interpreted again: its own file knows the rest."""
+
+
+_NO_POSITION = 10**6
+_SETTING_UP = frozenset({"__init__", "__post_init__"})
+_NOT_FOR_TENSORS = frozenset({Sort.NONE, Sort.CONSTANT, Sort.NUMBER, Sort.SHAPE})
+
+
+class Signatures:
+    """The parameters of the functions that one program reaches."""
+
+    def __init__(self, project: Project, api: TorchApi, attributes: ClassAttributes) -> None:
+        self._project = project
+        self._api = api
+        self._attributes = attributes
+        self._declared: dict[FunctionInfo, dict[str, Value]] = {}
+
+    def declared(self, info: FunctionInfo) -> dict[str, Value]:
+        """What annotations, defaults and the body say of the parameters, whatever calls give."""
+        known = self._declared.get(info)
+        if known is None:
+            known = self._declared[info] = parameter_values(self._api, info, entry=False, compiled=False)
+        return known
+
+    def at_entry(self, info: FunctionInfo, *, compiled: bool, receiver: ClassInfo | None) -> dict[str, Value]:
+        """The parameters of a function that the compiler is handed, with ``self`` or ``cls`` first."""
+        compiled = compiled or (info.owner is not None and info.name == "forward")
+        return {**self.receiver(info, receiver), **parameter_values(self._api, info, entry=True, compiled=compiled)}
+
+    def receiver(self, info: FunctionInfo, owner: ClassInfo | None = None) -> dict[str, Value]:
+        """``self`` or ``cls`` of a method; ``owner`` is the class that has the method, by default its own."""
+        name = info.first_parameter
+        if info.owner is None or info.is_static or name is None:
+            return {}
+        return {name: self._attributes.instance(owner or info.owner)}
+
+    def in_general(self, info: FunctionInfo, name: str, value: Value) -> Value:
+        """An object as a function of another file sees it: as one of the class that it asks for."""
+        if value.sort is not Sort.INSTANCE or value.owner is None:
+            return value
+        asked = self.declared(info).get(name, UNKNOWN).owner
+        if asked is None and info.owner is not None and name == info.first_parameter:
+            asked = info.owner
+        chain = self._project.bases_of(value.owner)
+        if asked is None or asked not in chain:
+            return value
+        if any(set(c.methods) - _SETTING_UP for c in chain[: chain.index(asked)]):
+            return value
+        return Value(Sort.INSTANCE, value.sure, owner=asked, name=asked.qualname, maybe_none=value.maybe_none)
+
+    def given(self, info: FunctionInfo, arguments: Arguments) -> dict[str, Value]:
+        """The parameters of one call by itself."""
+        state = State({}, None)
+        self.join_arguments(info, state, arguments)
+        return state.parameters
+
+    def join_arguments(self, info: FunctionInfo, state: State, given: Arguments) -> Change:
+        """Adds what a call gives.  Returns how far it differs from what the calls before gave."""
+        base = self.declared(info)
+        node = info.node.args
+        names = [a.arg for a in [*node.posonlyargs, *node.args]]
+        defaults = info.defaults
+        change = Change.NONE
+        for position, name in enumerate([*names, *(a.arg for a in node.kwonlyargs)]):
+            value = given.get(position if position < len(names) else _NO_POSITION, name)
+            if value is None and not given.spread and name in defaults:
+                value = _default_value(defaults[name], base.get(name, UNKNOWN))
+            value = _as_declared(value, base.get(name, UNKNOWN))
+            change = max(change, _join_parameter(state, name, value))
+        for extra in (node.vararg, node.kwarg):
+            if extra is not None and extra.arg not in state.parameters:
+                state.parameters[extra.arg] = base[extra.arg]
+        return change
+
+
+def _join_parameter(state: State, name: str, value: Value) -> Change:
+    known = state.parameters.get(name)
+    if known is None:
+        state.parameters[name] = value
+        return Change.TO_TENSOR if value.is_tensor else Change.IN_KIND
+    merged = join(known, value)
+    state.mixed = state.mixed or value != known
+    if merged == known:
+        return Change.NONE
+    state.parameters[name] = merged
+    if known.sort is merged.sort:
+        return Change.IN_PART
+    return Change.TO_TENSOR if merged.is_tensor else Change.IN_KIND
+
+
+def _default_value(default: ast.expr, base: Value) -> Value:
+    if isinstance(default, ast.Constant):
+        return literal(default.value)
+    return base
+
+
+def _as_declared(value: Value | None, base: Value) -> Value:
+    """An argument as the parameter's annotation or use refines it."""
+    if value is None or value.sort in (Sort.UNKNOWN, Sort.NAMESPACE):
+        return base
+    if value.optional or value.by_default:
+        value = replace(value, optional=None, by_default=False, literal=None if value.by_default else value.literal)
+    if base.is_tensor and value.is_tensor:
+        return replace(value, sure=max(value.sure, base.sure), dtype=value.dtype or base.dtype)
+    if base.is_tensor and value.sort not in _NOT_FOR_TENSORS:
+        return base
+    if base.sort is Sort.CONTAINER:
+        return _container_as_declared(value, base)
+    return value
+
+
+def _container_as_declared(value: Value, base: Value) -> Value:
+    if value.sort is Sort.CONSTANT or value.is_tensor:
+        return base
+    if base.elements and all(v.sort is Sort.CONSTANT for v in base.elements):
+        proved = [v for v in value.elements or () if v.is_tensor and v.sure is Sure.CERTAIN]
+        return value if proved else base
+    return value
