@@ -15,7 +15,6 @@ ABOVE = ("reports/", "cli/")
 PARSERS = ("runtime/parsers/", "runtime/traced.py", "runtime/tracelog/")
 """What reads the text that torch writes."""
 LEFT = {
-    "agreement.py": "what stands for the rest of a function is named by its text",
     "config.py": "the line of an error in tomllib's message",
     "rulebook/document.py": "the line of an error in tomllib's message; Python code in examples",
     "runtime/explain/uncompiled.py": "torch's text in recorded errors",
