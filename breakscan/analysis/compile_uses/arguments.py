@@ -24,9 +24,9 @@ _SHRINKING = frozenset({"clear", "pop", "popleft", "remove", "popitem"})
 def changing_arguments(survey: Survey) -> Iterator[Found]:
     """What changes from one call to the next, of what is handed to something compiled in a loop."""
     for use in survey.uses:
-        if not use.spot.loops:
+        if not use.step.loops:
             continue
-        changes = Changes(survey, use.spot)
+        changes = Changes(survey, use.step)
         for argument in (*use.call.args, *(k.value for k in use.call.keywords if k.arg)):
             found = _of_argument(survey, use, changes, argument)
             if found is not None:
@@ -37,7 +37,7 @@ def _of_argument(survey: Survey, use: Use, changes: Changes, argument: ast.expr)
     compiled = use.compiled
     if _changes_size(argument, changes, survey):
         fits_all = compiled.option("dynamic") is True or "mark_dynamic" in survey.text
-        return None if fits_all else Found("changing-size", argument, use.spot)
+        return None if fits_all else Found("changing-size", argument, use.step)
     known = function_of(compiled.target, survey.names)
     parameter = parameter_of(use.call, argument, *known) if known else None
     if known is None or parameter is None:
@@ -47,16 +47,16 @@ def _of_argument(survey: Survey, use: Use, changes: Changes, argument: ast.expr)
     if uses is Treatment.UNUSED:
         return None
     if isinstance(grown, ast.Name):
-        what = next((kind for loop in use.spot.loops if (kind := _grows(grown.id, loop, use, survey))), None)
+        what = next((kind for loop in use.step.loops if (kind := _grows(grown.id, loop, use, survey))), None)
         if what == "list" or (what == "dict" and not reads_only_constant_keys(known[0], parameter)):
-            return Found("growing-container", argument, use.spot, grown.id)
+            return Found("growing-container", argument, use.step, grown.id)
     change = changes.of(argument)
     if change is ArgumentChange.TEXT:
-        return Found("changing-text", argument, use.spot, parameter)
+        return Found("changing-text", argument, use.step, parameter)
     if change is ArgumentChange.NUMBER:
         if uses is Treatment.UNROLLED or compiled.option("dynamic") is False:
-            return Found("unrolled-number", argument, use.spot, parameter)
-        return None if compiled.option("dynamic") is True else Found("changing-number", argument, use.spot, parameter)
+            return Found("unrolled-number", argument, use.step, parameter)
+        return None if compiled.option("dynamic") is True else Found("changing-number", argument, use.step, parameter)
     return _changing_function(use, changes, argument)
 
 
@@ -64,7 +64,7 @@ def _changing_function(use: Use, changes: Changes, argument: ast.expr) -> Found 
     """A lambda that holds a changing number as a default: compiled each time, while an enclosed one is left open."""
     made: ast.AST = argument
     if isinstance(argument, ast.Name):
-        for statement in walk(use.spot.loops[-1]):
+        for statement in walk(use.step.loops[-1]):
             if isinstance(statement, ast.FunctionDef) and statement.name == argument.id:
                 made = statement
             elif isinstance(statement, ast.Assign) and [ast.unparse(t) for t in statement.targets] == [argument.id]:
@@ -73,7 +73,7 @@ def _changing_function(use: Use, changes: Changes, argument: ast.expr) -> Found 
         return None
     defaults = [*made.args.defaults, *(d for d in made.args.kw_defaults if d is not None)]
     if any(changes.of(default) for default in defaults):
-        return Found("changing-default", argument, use.spot)
+        return Found("changing-default", argument, use.step)
     return None
 
 
@@ -114,7 +114,7 @@ def _grows_by_cat(name: str, changes: Changes, survey: Survey) -> bool:
 
 def _grows(name: str, loop: Loop, use: Use, survey: Survey) -> str | None:
     """``list`` or ``dict`` for a container that is made before the loop and only gets longer in it."""
-    bindings = survey.names.bindings_of(name, use.spot.scope)
+    bindings = survey.names.bindings_of(name, use.step.scope)
     end = loop.end_lineno or loop.lineno
     before = [b for b in bindings if b.line < loop.lineno]
     if not before or any(loop.lineno <= b.line <= end and not isinstance(b.statement, ast.AugAssign) for b in bindings):

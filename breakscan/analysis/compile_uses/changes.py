@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 from enum import Enum
 
-from breakscan.analysis.compile_uses.uses import Survey, UseSite
+from breakscan.analysis.compile_uses.uses import Survey
+from breakscan.analysis.project.scopes import Step
 from breakscan.source.walking import Loop
 
 
@@ -29,18 +30,18 @@ _SETTINGS = frozenset({"args", "config", "cfg", "opt", "hparams", "params"})
 
 
 class Changes:
-    """What changes in the loops around one spot."""
+    """What changes in the loops around one step."""
 
-    def __init__(self, survey: Survey, spot: UseSite) -> None:
+    def __init__(self, survey: Survey, step: Step) -> None:
         self.survey = survey
-        self.scope = spot.scope
-        self.loop = spot.loops[-1] if spot.loops else None
+        self.scope = step.scope
+        self.loop = step.loops[-1] if step.loops else None
         self.names: dict[str, ArgumentChange] = {}
         self.ints: set[str] = set()
         self._seen = survey.names.bindings_of
-        for loop in spot.loops:
+        for loop in step.loops:
             self._head(loop)
-        for loop in spot.loops:
+        for loop in step.loops:
             for _ in range(2):
                 self._body(loop)
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from breakscan.analysis.compile_uses.changes import Changes
-from breakscan.analysis.compile_uses.scopes import BoundName
+from breakscan.analysis.compile_uses.compiled import BoundName
 from breakscan.analysis.compile_uses.uses import Found, Survey
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.source.walking import own_nodes, walk
@@ -15,14 +15,14 @@ from breakscan.source.walking import own_nodes, walk
 
 def changing_attributes(survey: Survey) -> Iterator[Found]:
     """``model.step = i`` in the loop that calls the compiled model, where its class reads ``self.step``."""
-    for spot in survey.statements:
-        statement = spot.statement
-        if not spot.loops or not isinstance(statement, ast.Assign | ast.AugAssign):
+    for step in survey.steps:
+        statement = step.statement
+        if not step.loops or not isinstance(statement, ast.Assign | ast.AugAssign):
             continue
         target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
         if not isinstance(target, ast.Attribute) or not isinstance(target.value, ast.Name):
             continue
-        changes = Changes(survey, spot)
+        changes = Changes(survey, step)
         counts = isinstance(statement, ast.AugAssign) and isinstance(statement.value, ast.Constant)
         if not (counts and type(getattr(statement.value, "value", None)) is int) and not (
             changes.of(statement.value) and changes.is_int(statement.value)
@@ -32,8 +32,8 @@ def changing_attributes(survey: Survey) -> Iterator[Found]:
             source = use.compiled.source
             named = (use.call.func, source) if source is not None else (use.call.func,)
             same = any(isinstance(n, ast.Name) and n.id == target.value.id for n in named)
-            if same and use.spot.loops[:1] == spot.loops[:1] and _reads(survey, use.compiled.target, target.attr):
-                yield Found("changing-attribute", target, use.spot, target.attr)
+            if same and use.step.loops[:1] == step.loops[:1] and _reads(survey, use.compiled.target, target.attr):
+                yield Found("changing-attribute", target, use.step, target.attr)
                 break
 
 

@@ -15,19 +15,19 @@ _NO_GRAD = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.n
 def overwritten_tensors(survey: Survey) -> Iterator[Found]:
     """Uses of ``mode="reduce-overhead"`` and its like that raise once the graph has run again."""
     for use in survey.uses:
-        if use.compiled.uses_cuda_graphs and use.spot.loops:
-            yield from _in_loop(survey, use, use.spot.loops[-1])
+        if use.compiled.uses_cuda_graphs and use.step.loops:
+            yield from _in_loop(survey, use, use.step.loops[-1])
 
 
 def _in_loop(survey: Survey, use: Use, loop: Loop) -> Iterator[Found]:
     backward = _calls(loop, "backward")
     if backward:
         accumulates = _accumulating_zero_grad(loop)
-        if accumulates is None and any(_calls(outer, "zero_grad") for outer in use.spot.loops[:-1]):
+        if accumulates is None and any(_calls(outer, "zero_grad") for outer in use.step.loops[:-1]):
             accumulates = None if _calls(loop, "zero_grad") else use.call
         if accumulates is not None:
-            yield Found("accumulated-gradients", accumulates, use.spot)
-    statement = use.spot.statement
+            yield Found("accumulated-gradients", accumulates, use.step)
+    statement = use.step.statement
     if isinstance(statement, ast.Assign) and statement.value is use.call:
         outputs = {n.id for t in statement.targets for n in walk(t) if isinstance(n, ast.Name)}
     else:
@@ -39,13 +39,13 @@ def _in_loop(survey: Survey, use: Use, loop: Loop) -> Iterator[Found]:
     fed = {a.id for a in given if isinstance(a, ast.Name)} & outputs
     fed -= {name for name in fed if _bound_elsewhere(loop, name, statement)}
     if fed and not backward:
-        yield Found("output-fed-back", use.call, use.spot)
+        yield Found("output-fed-back", use.call, use.step)
     for node in walk(loop):
         if _appends(node):
             assert isinstance(node, ast.Call)
             kept = node.args[0]
             if kept is use.call or (_root(kept) in outputs and not _bound_elsewhere(loop, _root(kept), statement)):
-                yield Found("output-kept", node, use.spot)
+                yield Found("output-kept", node, use.step)
 
 
 def _appends(node: ast.AST) -> bool:
@@ -79,15 +79,15 @@ def _bound_elsewhere(loop: Loop, name: str, statement: ast.stmt) -> bool:
 
 
 def _without_grad(survey: Survey, use: Use) -> bool:
-    node = use.spot.scope.node
+    node = use.step.scope.node
     decorators = [] if isinstance(node, ast.Module) else node.decorator_list
-    for context in (*decorators, *use.spot.contexts):
+    for context in (*decorators, *use.step.contexts):
         if survey.index.dotted(context.func if isinstance(context, ast.Call) else context) in _NO_GRAD:
             return True
     return any(
         survey.index.dotted(call.func) == "torch.set_grad_enabled" and ast.unparse(call.args[0]) == "False"
-        for call, spot in survey.calls
-        if spot.scope is survey.names.scopes[0] and call.args
+        for call, step in survey.calls
+        if step.scope is survey.names.scopes.top and call.args
     )
 
 

@@ -1,124 +1,71 @@
-"""What a file compiles, and under which names it goes in which scope."""
+"""What a file compiles, and which names stand for it in which scope."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from breakscan.analysis.compile_uses.scopes import (
-    RETURN_SELF,
-    Binding,
-    BoundName,
-    Compiled,
-    Hit,
-    Scope,
-    bound_in_head,
-    definitions,
-    own_statements,
-)
+from breakscan.analysis.compile_uses.compiled import BoundName, Compiled, Hit
+from breakscan.analysis.project.entry_points import COMPILE, RETURN_THE_MODULE, is_compiler
+from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
-from breakscan.source.walking import stored_names, walk
-
-COMPILE = "torch.compile"
+from breakscan.analysis.project.scopes import Binding, Scope, Scopes, Step, is_self
 
 
-class Names:
-    """The scopes of a file, and what compiled thing a name stands for in each."""
+class CompiledNames:
+    """The bindings of a file that hold something compiled."""
 
-    def __init__(self, index: ModuleIndex) -> None:
-        self.index = index
-        self.scopes: list[Scope] = []
-        self.attributes: dict[tuple[ClassInfo, str], list[Binding]] = {}
-        self.of_function: dict[ast.AST, Scope] = {}
-        self._define(index.tree, None, None, None)
-        for scope in self.scopes:
-            self._bind(scope)
+    def __init__(self, project: Project, scopes: Scopes) -> None:
+        self.project = project
+        self.index: ModuleIndex = scopes.index
+        self.scopes = scopes
+        self.compiled: dict[Binding, Compiled] = {}
+        self._in_place: dict[tuple[Scope | ClassInfo, str], list[Binding]] = {}
+        """Statements such as ``model.compile()``, by the name or attribute that holds something compiled from there."""
+        for scope in scopes.scopes:
+            for step in scope.steps:
+                self._read(step)
 
-    @property
-    def any_compiled(self) -> bool:
-        """Whether anything that the file compiles goes by a name."""
-        everywhere = [*(b for s in self.scopes for b in s.bindings.values()), *self.attributes.values()]
-        return any(binding.compiled is not None for bindings in everywhere for binding in bindings)
+    def _read(self, step: Step) -> None:
+        scope, statement = step.scope, step.statement
+        for binding in self.scopes.made_by.get(statement, ()):
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+                self._hold(binding, self._decorated(statement))
+            elif binding.value is not None:
+                self._hold(binding, self.made_by(binding.value, scope, statement.lineno))
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            compiled = self._compiled_in_place(statement.value, scope)
+            if compiled is not None:
+                self._hold_in_place(step, compiled)
+        elif isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                if isinstance(target, ast.Attribute) and target.attr == "forward" and not is_self(target.value):
+                    self._replace_forward(step, target, statement.value)
 
-    # -- scopes -----------------------------------------------------------------------------------------------
+    def _hold(self, binding: Binding, compiled: Compiled | None) -> None:
+        if compiled is not None:
+            self.compiled[binding] = compiled
 
-    def _define(
-        self,
-        node: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef,
-        parent: Scope | None,
-        info: FunctionInfo | None,
-        owner: ClassInfo | None,
-    ) -> None:
-        scope = Scope(node, parent, info, owner)
-        self.scopes.append(scope)
-        self.of_function[node] = scope
-        for inner in definitions(node.body):
-            if isinstance(inner, ast.ClassDef):
-                made = self.index.classes.get(inner.name)
-                made = made if made is not None and made.node is inner else None
-                for method in definitions(inner.body):
-                    if not isinstance(method, ast.ClassDef):
-                        self._define(method, scope, self._info(method), made)
-            else:
-                scope.inner[inner.name] = inner
-                self._define(inner, scope, self._info(inner), None)
+    def _hold_in_place(self, step: Step, compiled: Compiled) -> None:
+        held, scope = compiled.source, step.scope
+        binding = Binding(step.statement.lineno, step.statement, None, step.arms)
+        if isinstance(held, ast.Name):
+            self._in_place.setdefault((scope, held.id), []).append(binding)
+        elif isinstance(held, ast.Attribute) and is_self(held.value) and scope.owner is not None:
+            self._in_place.setdefault((scope.owner, held.attr), []).append(binding)
+        self.compiled[binding] = compiled
 
-    def _info(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionInfo | None:
-        return self.index.all_functions.get(node)
-
-    def _bind(self, scope: Scope) -> None:
-        if not isinstance(scope.node, ast.Module):
-            for argument in walk(scope.node.args):
-                if isinstance(argument, ast.arg):
-                    scope.bindings[argument.arg] = [Binding(scope.node.lineno, argument, None, None)]
-        for statement, arms in own_statements(scope.node.body):
-            for target, value, compiled in self._bound_by(statement, scope):
-                binding = Binding(statement.lineno, statement, value, compiled, arms)
-                if isinstance(target, str):
-                    scope.bindings.setdefault(target, []).append(binding)
-                elif scope.owner is not None:
-                    self.attributes.setdefault((scope.owner, target.attr), []).append(binding)
-
-    def _bound_by(
-        self, statement: ast.stmt, scope: Scope
-    ) -> Iterator[tuple[str | ast.Attribute, ast.expr | None, Compiled | None]]:
-        """What a statement binds: names, and attributes of ``self``."""
-        if isinstance(statement, ast.Global | ast.Nonlocal):
-            scope.outer_names.update(statement.names)
-        elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield statement.name, None, self._decorated(statement)
-        elif isinstance(statement, ast.ClassDef):
-            yield statement.name, None, None
-        elif isinstance(statement, ast.Assign | ast.AnnAssign):
-            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            for target in targets:
-                if isinstance(target, ast.Name | ast.Attribute) and statement.value is not None:
-                    compiled = self.made_by(statement.value, scope, statement.lineno)
-                    if isinstance(target, ast.Name):
-                        yield target.id, statement.value, compiled
-                    elif _is_self(target.value):
-                        yield target, statement.value, compiled
-                    elif compiled is not None and target.attr == "forward" and isinstance(target.value, ast.Name):
-                        owner = self._target(target.value, scope, statement.lineno)
-                        whole = Compiled(compiled.node, compiled.keywords, owner, target.value, in_place=True)
-                        yield target.value.id, None, whole
-                else:
-                    yield from ((name, None, None) for name in stored_names(target))
-        else:
-            compiled = None
-            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-                compiled = self._in_place(statement.value, scope)
-                held = compiled.source if compiled else None
-                if isinstance(held, ast.Name):
-                    yield held.id, None, compiled
-                elif isinstance(held, ast.Attribute) and _is_self(held.value):
-                    yield held, None, compiled
-            yield from ((name, None, None) for name in bound_in_head(statement))
+    def _replace_forward(self, step: Step, target: ast.Attribute, value: ast.expr) -> None:
+        """``model.forward = torch.compile(model.forward)`` compiles the module in place."""
+        line = step.statement.lineno
+        compiled = self.made_by(value, step.scope, line)
+        if compiled is not None and isinstance(target.value, ast.Name):
+            owner = self._target(target.value, step.scope, line)
+            self._hold_in_place(step, Compiled(compiled.node, compiled.keywords, owner, target.value, in_place=True))
 
     # -- what an expression makes ------------------------------------------------------------------------------
 
     def made_by(self, value: ast.expr, scope: Scope, line: int) -> Compiled | None:
-        """The compiled thing that an expression makes, or that it hands on under another name."""
+        """What an expression compiles, or what compiled thing it passes on under another name."""
         if isinstance(value, ast.IfExp):
             return self.made_by(value.body, scope, line) or self.made_by(value.orelse, scope, line)
         if isinstance(value, ast.Name | ast.Attribute):
@@ -132,25 +79,22 @@ class Names:
             if given is None or isinstance(given, ast.Starred):
                 return None
             return Compiled(value, keywords, self._target(given, scope, line), given)
-        if isinstance(value.func, ast.Call) and value.args and self.index.dotted(value.func.func) == COMPILE:
+        if isinstance(value.func, ast.Call) and value.args and is_compiler(self.index, value.func):
             keywords = {k.arg: k.value for k in value.func.keywords if k.arg}
             return Compiled(value, keywords, self._target(value.args[0], scope, line), value.args[0])
-        if isinstance(value.func, ast.Attribute) and value.func.attr in RETURN_SELF:
+        if isinstance(value.func, ast.Attribute) and value.func.attr in RETURN_THE_MODULE:
             return self.made_by(value.func.value, scope, line)
         return None
 
     def _decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Compiled | None:
         for decorator in node.decorator_list:
-            called = decorator.func if isinstance(decorator, ast.Call) else decorator
-            keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
-            if isinstance(decorator, ast.Call) and self.index.dotted(called) == "functools.partial" and decorator.args:
-                called = decorator.args[0]
-            if self.index.dotted(called) == COMPILE:
+            if is_compiler(self.index, decorator):
+                keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
                 return Compiled(decorator, {k.arg: k.value for k in keywords if k.arg}, BoundName(node))
         return None
 
-    def _in_place(self, call: ast.Call, scope: Scope) -> Compiled | None:
-        """``module.compile()``; ``re.compile`` and its like belong to something imported."""
+    def _compiled_in_place(self, call: ast.Call, scope: Scope) -> Compiled | None:
+        """What ``module.compile()`` compiles; the owner of ``re.compile`` is imported."""
         if not isinstance(call.func, ast.Attribute) or call.func.attr != "compile" or call.args:
             return None
         owner = call.func.value
@@ -168,7 +112,7 @@ class Names:
         if isinstance(node, ast.Lambda):
             return BoundName(node)
         if isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute) and node.func.attr in RETURN_SELF:
+            if isinstance(node.func, ast.Attribute) and node.func.attr in RETURN_THE_MODULE:
                 return self._target(node.func.value, scope, line, deep + 1)
             made = self._class(node.func)
             if made is None and isinstance(node.func, ast.Attribute):
@@ -177,11 +121,11 @@ class Names:
                 made = holder if maker is not None and "classmethod" in maker.decorators else None
             return BoundName(owner=made) if made is not None else None
         if isinstance(node, ast.Attribute):
-            if _is_self(node.value) and scope.owner is not None:
+            if is_self(node.value) and scope.owner is not None:
                 method = self.method(scope.owner, node.attr)
                 if method is not None:
                     return BoundName(method.node, scope.owner, bound=not method.is_static)
-                return self._value_target(self.attributes.get((scope.owner, node.attr), []), scope, line, deep)
+                return self._value_target(self.attribute_bindings(scope.owner, node.attr), scope, line, deep)
             held = self._target(node.value, scope, line, deep + 1)
             if held is None or held.owner is None or held.function is not None:
                 return None
@@ -192,8 +136,8 @@ class Names:
             while where is not None:
                 if node.id in where.inner:
                     return BoundName(where.inner[node.id])
-                if node.id in where.bindings:
-                    return self._value_target(where.bindings[node.id], where, line if where is scope else 0, deep)
+                if bindings := self._bindings_in(where, node.id):
+                    return self._value_target(bindings, where, line if where is scope else 0, deep)
                 where = where.parent
         return None
 
@@ -210,68 +154,71 @@ class Names:
     # -- looking up -------------------------------------------------------------------------------------------
 
     def hit(self, node: ast.expr, scope: Scope, line: int) -> Hit | None:
-        """The compiled thing that a name or an attribute of ``self`` stands for at a line of a scope."""
+        """What compiled thing a name or an attribute of ``self`` stands for at a line of a scope."""
         if isinstance(node, ast.Attribute):
-            if not _is_self(node.value):
+            if not is_self(node.value):
                 return None
             owner = scope.owner or (scope.parent.owner if scope.parent else None)
-            return _agreed(self.attributes.get((owner, node.attr), []), line) if owner is not None else None
+            return self._agreed(self.attribute_bindings(owner, node.attr), line) if owner is not None else None
         if not isinstance(node, ast.Name):
             return None
-        where: Scope | None = scope
-        while where is not None:
-            if node.id in where.bindings and node.id not in where.outer_names:
-                bindings = where.bindings[node.id]
-                return _latest([b for b in bindings if b.line < line] if where is scope else bindings, line)
-            where = where.parent
-        return None
+        where = self._scope_of(node.id, scope)
+        if where is None:
+            return None
+        bindings = self._bindings_in(where, node.id)
+        return self._latest([b for b in bindings if b.line < line] if where is scope else bindings, line)
 
     def bindings_of(self, name: str, scope: Scope) -> list[Binding]:
-        """All bindings of a name, in the scope that binds it as seen from another."""
+        """All bindings of a name, in the scope that binds it as it is seen from another."""
+        where = self._scope_of(name, scope)
+        return self._bindings_in(where, name) if where is not None else []
+
+    def attribute_bindings(self, owner: ClassInfo, name: str) -> list[Binding]:
+        """All bindings of an attribute of ``self`` in the methods of a class."""
+        return self._merged(self.scopes.attribute_bindings(owner, name), owner, name)
+
+    def _scope_of(self, name: str, scope: Scope) -> Scope | None:
         where: Scope | None = scope
         while where is not None:
-            if name in where.bindings and name not in where.outer_names:
-                return where.bindings[name]
+            if name not in where.outer_names and self._bindings_in(where, name):
+                return where
             where = where.parent
-        return []
+        return None
+
+    def _bindings_in(self, scope: Scope, name: str) -> list[Binding]:
+        return self._merged(scope.bindings.get(name, []), scope, name)
+
+    def _merged(self, bindings: list[Binding], place: Scope | ClassInfo, name: str) -> list[Binding]:
+        in_place = self._in_place.get((place, name))
+        return sorted([*bindings, *in_place], key=lambda binding: binding.line) if in_place else bindings
 
     def method(self, owner: ClassInfo, name: str) -> FunctionInfo | None:
-        """A method of a class, or of those of its bases that the project holds."""
-        queue, seen = [owner], set()
-        while queue:
-            current = queue.pop(0)
-            if current in seen:
-                continue
-            seen.add(current)
-            if name in current.methods:
-                return current.methods[name]
-            bases = [current.index.class_named(base) for base in current.bases]
-            queue += [base for base in bases if base is not None]
+        """A method of a class, its own or inherited from a base that the project holds."""
+        return self.project.method(owner, name)
+
+    def _latest(self, bindings: list[Binding], line: int) -> Hit | None:
+        """What the last of some bindings holds; if it is in one arm of an ``if``, what either arm may hold."""
+        if not bindings:
+            return None
+        last = bindings[-1]
+        for binding in reversed(bindings):
+            compiled = self.compiled.get(binding)
+            same = binding.arms and last.arms and binding.arms[-1][0] is last.arms[-1][0]
+            if compiled is not None and (binding is last or same):
+                return Hit(compiled, _condition(binding, line))
         return None
 
-
-def _latest(bindings: list[Binding], line: int) -> Hit | None:
-    """What the last of some bindings holds; where that one stands in the other arm of an ``if``, what both may."""
-    if not bindings:
+    def _agreed(self, bindings: list[Binding], line: int) -> Hit | None:
+        """What an attribute holds that several methods may set."""
+        for binding in reversed(bindings):
+            compiled = self.compiled.get(binding)
+            if compiled is not None:
+                return Hit(compiled, _condition(binding, line))
         return None
-    last = bindings[-1]
-    for binding in reversed(bindings):
-        same = binding.arms and last.arms and binding.arms[-1][0] is last.arms[-1][0]
-        if binding.compiled is not None and (binding is last or same):
-            return Hit(binding.compiled, _condition(binding, line))
-    return None
-
-
-def _agreed(bindings: list[Binding], line: int) -> Hit | None:
-    """What an attribute holds that several methods may set."""
-    compiled = [b for b in bindings if b.compiled is not None]
-    if not compiled or compiled[-1].compiled is None:
-        return None
-    return Hit(compiled[-1].compiled, _condition(compiled[-1], line))
 
 
 def _condition(binding: Binding, line: int) -> str | None:
-    """The test under which alone a name is bound so; None where whoever reads it stands under it too."""
+    """The test under which a name is bound so; None if the line that reads it is under the same test."""
     if not binding.arms:
         return None
     test, holds = binding.arms[-1]
@@ -279,7 +226,3 @@ def _condition(binding: Binding, line: int) -> str | None:
     if test.lineno <= line <= (test.end_lineno or line) or "__name__" in text:
         return None
     return text if holds else f"not ({text})"
-
-
-def _is_self(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id == "self"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from enum import Enum
 
-from breakscan.analysis.compile_uses.names import Names
-from breakscan.analysis.compile_uses.scopes import BoundName
+from breakscan.analysis.compile_uses.compiled import BoundName
+from breakscan.analysis.compile_uses.names import CompiledNames
 from breakscan.source.walking import FunctionNode, own_nodes, reads
 
 
@@ -29,7 +29,7 @@ _EXACT = {
 }
 
 
-def function_of(target: BoundName | None, names: Names) -> tuple[FunctionNode, bool] | None:
+def function_of(target: BoundName | None, names: CompiledNames) -> tuple[FunctionNode, bool] | None:
     """The function that a call of what is compiled runs, and whether its first parameter is the object."""
     if target is None:
         return None
@@ -62,7 +62,7 @@ def parameter_of(call: ast.Call, argument: ast.expr, function: FunctionNode, bou
     return None
 
 
-def treatment(function: FunctionNode, parameter: str, names: Names, target: BoundName | None) -> Treatment:
+def treatment(function: FunctionNode, parameter: str, names: CompiledNames, target: BoundName | None) -> Treatment:
     """How a function uses a parameter that holds a number."""
     used = False
     for node in own_nodes(function):
@@ -75,7 +75,7 @@ def treatment(function: FunctionNode, parameter: str, names: Names, target: Boun
     return Treatment.COMPUTED if used else Treatment.UNUSED
 
 
-def _unrolls(node: ast.AST, name: str, names: Names, function: FunctionNode, target: BoundName | None) -> bool:
+def _unrolls(node: ast.AST, name: str, names: CompiledNames, function: FunctionNode, target: BoundName | None) -> bool:
     if isinstance(node, ast.Call):
         index = target.owner.index if target is not None and target.owner is not None else names.index
         dotted = index.dotted(node.func)
@@ -102,19 +102,19 @@ def _is_number_of(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
-def _is_list(node: ast.expr, names: Names, function: FunctionNode, target: BoundName | None) -> bool:
+def _is_list(node: ast.expr, names: CompiledNames, function: FunctionNode, target: BoundName | None) -> bool:
     """Whether a value is a list, a dict or an ``nn.ModuleList`` made in the file."""
     values: list[ast.expr | None] = []
     if isinstance(node, ast.Name):
-        scope = names.of_function.get(function)
-        bindings = names.bindings_of(node.id, scope or names.scopes[0])
+        scope = names.scopes.of_function.get(function)
+        bindings = names.bindings_of(node.id, scope or names.scopes.top)
         values = [b.value for b in bindings]
     elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and target is not None and target.owner:
-        values = [b.value for b in names.attributes.get((target.owner, node.attr), [])]
+        values = [b.value for b in names.attribute_bindings(target.owner, node.attr)]
     return bool(values) and all(v is not None and _makes_list(v, names) for v in values)
 
 
-def _makes_list(value: ast.expr, names: Names) -> bool:
+def _makes_list(value: ast.expr, names: CompiledNames) -> bool:
     if isinstance(value, ast.Call):
         return names.index.dotted(value.func) in _LISTS
     return isinstance(value, ast.List | ast.ListComp | ast.Dict | ast.DictComp)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from breakscan.analysis.compile_uses.scopes import Compiled, Scope
+from breakscan.analysis.compile_uses.compiled import Compiled
 from breakscan.analysis.compile_uses.uses import Found, Survey, Use
 from breakscan.analysis.project.index import FunctionInfo
+from breakscan.analysis.project.scopes import Scope
 
 _GRAD = {
     "torch.no_grad": "no_grad",
@@ -38,7 +39,7 @@ def switched_state(survey: Survey) -> Iterator[Found]:
 def _by_scope(uses: list[Use]) -> dict[Scope, list[Use]]:
     found: dict[Scope, list[Use]] = {}
     for use in uses:
-        found.setdefault(use.spot.scope, []).append(use)
+        found.setdefault(use.step.scope, []).append(use)
     return found
 
 
@@ -60,21 +61,21 @@ def _contexts(survey: Survey, scope: Scope, uses: list[Use]) -> Iterator[Found]:
             continue
         grads = [grad for grad, autocast in seen if autocast == state[1]]
         if any(grad == state[0] for grad, _ in seen):
-            yield Found("mixed-autocast", use.call, use.spot, "autocast")
+            yield Found("mixed-autocast", use.call, use.step, "autocast")
         # A version with gradients for training and one without for evaluation is as it should be.
         elif grads and (not trains or "grad" not in (state[0], *grads)):
-            yield Found("mixed-grad", use.call, use.spot, "grad mode")
+            yield Found("mixed-grad", use.call, use.step, "grad mode")
         seen.append(state)
 
 
 def _state(survey: Survey, use: Use) -> tuple[str, bool] | None:
     """Grad mode and autocast at a call, as far as its own function sets them; None where a context is not known."""
     grad, autocast = "grad", False
-    node = use.spot.scope.node
+    node = use.step.scope.node
     decorators = [] if isinstance(node, ast.Module) else node.decorator_list
-    for context in (*decorators, *use.spot.contexts):
+    for context in (*decorators, *use.step.contexts):
         if isinstance(context, ast.Name):
-            bindings = survey.names.bindings_of(context.id, use.spot.scope)
+            bindings = survey.names.bindings_of(context.id, use.step.scope)
             if len(bindings) != 1 or bindings[0].value is None:
                 return None
             context = bindings[0].value
@@ -96,20 +97,20 @@ def _called_in_context(survey: Survey, info: FunctionInfo | None) -> bool:
     if info is None:
         return False
     return any(
-        bool(spot.contexts) and isinstance(call.func, ast.Name) and call.func.id == info.name
-        for call, spot in survey.calls
+        bool(step.contexts) and isinstance(call.func, ast.Name) and call.func.id == info.name
+        for call, step in survey.calls
     )
 
 
 def _switches(survey: Survey, scope: Scope, uses: list[Use]) -> Iterator[Found]:
     first, last = uses[0].call.lineno, uses[-1].call.lineno
-    for call, spot in survey.calls:
-        name = survey.index.dotted(call.func) if spot.scope is scope else None
+    for call, step in survey.calls:
+        name = survey.index.dotted(call.func) if step.scope is scope else None
         if name is None or name not in _SWITCHES:
             continue
-        in_loop = any(set(spot.loops) & set(use.spot.loops) for use in uses) and not _constant(call)
+        in_loop = any(set(step.loops) & set(use.step.loops) for use in uses) and not _constant(call)
         if in_loop or first < call.lineno < last:
-            yield Found("switched", call, spot, _SWITCHES[name])
+            yield Found("switched", call, step, _SWITCHES[name])
 
 
 def _constant(call: ast.Call) -> bool:

@@ -6,7 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from breakscan.analysis.compile_uses.uses import Found, Survey, Use, UseSite
+from breakscan.analysis.compile_uses.uses import Found, Survey, Use
+from breakscan.analysis.project.scopes import Step
 from breakscan.source.walking import is_name, walk
 
 _CLOCKS = frozenset(
@@ -27,27 +28,27 @@ _WAITS = re.compile(r"synchronize|\.item\(|\.cpu\(|\.tolist\(|\.numpy\(|\bEvent\
 def misleading_timings(survey: Survey) -> Iterator[Found]:
     """The clock readings before a compiled call that has not run yet, or that nothing waits for."""
     lines = survey.text.split("\n")
-    for spot in survey.statements:
-        started = _started(survey, spot.statement)
+    for step in survey.steps:
+        started = _started(survey, step.statement)
         if started is None:
             continue
-        stopped = _stopped(survey, spot, started)
+        stopped = _stopped(survey, step, started)
         if stopped is None:
             continue
-        start, stop = spot.statement.lineno, stopped.end_lineno or stopped.lineno
-        timed = [u for u in survey.uses if u.spot.scope is spot.scope and start < u.call.lineno <= stop]
+        start, stop = step.statement.lineno, stopped.end_lineno or stopped.lineno
+        timed = [u for u in survey.uses if u.step.scope is step.scope and start < u.call.lineno <= stop]
         if not timed:
             continue
         text = "\n".join(lines[start - 1 : stop + 1])
-        if not spot.loops and not _MEANT.search(text) and _is_first(survey, timed[0], spot, stop):
-            yield Found("timed-cold", timed[0].call, timed[0].spot)
+        if not step.loops and not _MEANT.search(text) and _is_first(survey, timed[0], step, stop):
+            yield Found("timed-cold", timed[0].call, timed[0].step)
         on_gpu = re.search(r"[\"']cuda|\.cuda\(", survey.text)
         if (
             on_gpu
             and "synchronize" not in survey.text
             and not _WAITS.search("\n".join(lines[start : stopped.lineno - 1]))
         ):
-            yield Found("timed-unsynchronised", timed[0].call, timed[0].spot)
+            yield Found("timed-unsynchronised", timed[0].call, timed[0].step)
 
 
 def _started(survey: Survey, statement: ast.stmt) -> str | None:
@@ -65,9 +66,9 @@ def _reads_clock(survey: Survey, node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and survey.index.dotted(node.func) in _CLOCKS
 
 
-def _stopped(survey: Survey, spot: UseSite, name: str) -> ast.stmt | None:
+def _stopped(survey: Survey, step: Step, name: str) -> ast.stmt | None:
     """The statement of the same block that reads the clock again for the difference."""
-    later = spot.block[spot.block.index(spot.statement) + 1 :]
+    later = step.block[step.block.index(step.statement) + 1 :]
     for i, statement in enumerate(later):
         # What reads the clock inside a loop or a branch times parts of something longer.
         for node in walk(statement) if not hasattr(statement, "body") else ():
@@ -82,31 +83,31 @@ def _stopped(survey: Survey, spot: UseSite, name: str) -> ast.stmt | None:
     return None
 
 
-def _is_first(survey: Survey, use: Use, spot: UseSite, stop: int) -> bool:
+def _is_first(survey: Survey, use: Use, step: Step, stop: int) -> bool:
     """Whether what is timed has not been called, nor handed to anything that may call it, and is timed but once."""
-    if use.compiled.in_place or use.compiled.node.lineno > spot.statement.lineno:
+    if use.compiled.in_place or use.compiled.node.lineno > step.statement.lineno:
         return False
     for other in survey.uses_of(use.compiled):
-        if other.spot.scope is not use.spot.scope or not spot.statement.lineno < other.call.lineno <= stop:
+        if other.step.scope is not use.step.scope or not step.statement.lineno < other.call.lineno <= stop:
             return False
     called = use.call.func
     if not isinstance(called, ast.Name):
         return False
-    scopes = walk(use.spot.scope.node)
+    scopes = walk(use.step.scope.node)
     for node in scopes:
-        if isinstance(node, ast.Call) and node.lineno < spot.statement.lineno:
+        if isinstance(node, ast.Call) and node.lineno < step.statement.lineno:
             for argument in (*node.args, *(k.value for k in node.keywords)):
                 if is_name(argument, called.id) and node is not use.compiled.node:
                     return False
-    return not isinstance(use.spot.scope.node, ast.Module) or not _passed_around(survey, called.id, use)
+    return not isinstance(use.step.scope.node, ast.Module) or not _passed_around(survey, called.id, use)
 
 
 def _passed_around(survey: Survey, name: str, use: Use) -> bool:
     """Whether a function reads the module's name: it may have been called there before."""
     return any(
         is_name(node, name)
-        for scope in survey.names.scopes
-        if scope is not use.spot.scope
+        for scope in survey.names.scopes.scopes
+        if scope is not use.step.scope
         for node in walk(scope.node)
         if isinstance(node, ast.expr)
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from breakscan.analysis.compile_uses.arguments import changing_arguments
 from breakscan.analysis.compile_uses.counters import changing_attributes, global_counters, growing_attributes
 from breakscan.analysis.compile_uses.cudagraphs import overwritten_tensors
+from breakscan.analysis.compile_uses.names import CompiledNames
 from breakscan.analysis.compile_uses.switches import switched_state
 from breakscan.analysis.compile_uses.timings import misleading_timings
 from breakscan.analysis.compile_uses.uses import survey
@@ -16,6 +17,7 @@ from breakscan.analysis.compile_uses.wrappers import wrapper_misuse
 from breakscan.analysis.interpreter.program import Program
 from breakscan.analysis.interpreter.values import Sort
 from breakscan.analysis.project.index import FunctionInfo
+from breakscan.analysis.project.scopes import Scopes
 from breakscan.rulebook.events import Event, EventKind
 from breakscan.source.spans import span, text_of
 
@@ -40,12 +42,13 @@ def use_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tuple[
             yield info, _event(program, "growing-attribute", call, name, in_region=True)
     if not _MAY_COMPILE.search(text) and "torch.compile" not in index.imports.values():
         return
-    seen = survey(index, text)
-    if not seen.names.any_compiled:
+    names = CompiledNames(program.project, Scopes(index))
+    if not names.compiled:
         return
+    seen = survey(names)
     for finder in _FINDERS:
         for found in finder(seen):
-            yield found.spot.scope.info, _event(program, found.form, found.node, found.name, condition=found.condition)
+            yield found.step.scope.info, _event(program, found.form, found.node, found.name, condition=found.condition)
 
 
 def _event(

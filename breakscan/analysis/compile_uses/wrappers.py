@@ -6,8 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from breakscan.analysis.compile_uses.scopes import RETURN_SELF, Compiled, Scope
-from breakscan.analysis.compile_uses.uses import Found, Survey, UseSite
+from breakscan.analysis.compile_uses.compiled import Compiled
+from breakscan.analysis.compile_uses.uses import Found, Survey
+from breakscan.analysis.project.entry_points import RETURN_THE_MODULE
+from breakscan.analysis.project.scopes import Scope, Step
 from breakscan.source.walking import own_nodes, walk
 
 _SAVES = re.compile(r"(^|\.)save(_file|_model|_checkpoint)?$")
@@ -22,37 +24,37 @@ _OUTER = frozenset({"torch.nn.Module", "torch._dynamo.eval_frame.OptimizedModule
 
 def wrapper_misuse(survey: Survey) -> Iterator[Found]:
     """State dicts with the wrapper's keys, methods that run the original module, and checks of the class."""
-    for call, spot in survey.calls:
+    for call, step in survey.calls:
         if isinstance(call.func, ast.Attribute):
-            hit = survey.names.hit(call.func.value, spot.scope, call.lineno)
+            hit = survey.names.hit(call.func.value, step.scope, call.lineno)
             if call.func.attr == "state_dict" and hit is not None and not hit.compiled.in_place:
-                if _is_saved(survey, call, spot) and _keys_matter(survey, hit.compiled):
-                    yield Found("state-dict", call, spot, ast.unparse(call.func.value), hit.condition)
+                if _is_saved(survey, call, step) and _keys_matter(survey, hit.compiled):
+                    yield Found("state-dict", call, step, ast.unparse(call.func.value), hit.condition)
             elif call.func.attr == "load_state_dict":
-                yield from _load(survey, call, spot)
+                yield from _load(survey, call, step)
             elif (
                 hit is not None
                 and not hit.compiled.in_place
-                and _runs_itself(survey, hit.compiled, call.func.attr, spot)
+                and _runs_itself(survey, hit.compiled, call.func.attr, step)
             ):
-                yield Found("method", call, spot, call.func.attr, hit.condition)
+                yield Found("method", call, step, call.func.attr, hit.condition)
         elif isinstance(call.func, ast.Name) and call.func.id == "isinstance" and len(call.args) == 2:
-            hit = survey.names.hit(call.args[0], spot.scope, call.lineno)
+            hit = survey.names.hit(call.args[0], step.scope, call.lineno)
             if hit is not None and not hit.compiled.in_place and _is_inner_class(survey, call.args[1], hit.compiled):
-                yield Found("isinstance", call, spot, ast.unparse(call.args[1]), hit.condition)
-        if survey.index.dotted(call.func) in _FSDP and _is_compiled_fsdp(survey, call, spot):
-            yield Found("fsdp", call, spot)
+                yield Found("isinstance", call, step, ast.unparse(call.args[1]), hit.condition)
+        if survey.index.dotted(call.func) in _FSDP and _is_compiled_fsdp(survey, call, step):
+            yield Found("fsdp", call, step)
 
 
-def _is_saved(survey: Survey, call: ast.Call, spot: UseSite) -> bool:
+def _is_saved(survey: Survey, call: ast.Call, step: Step) -> bool:
     """Whether a state dict is written to a file, directly or by way of a name."""
     names = {
         t.id
-        for t in (spot.statement.targets if isinstance(spot.statement, ast.Assign) else [])
+        for t in (step.statement.targets if isinstance(step.statement, ast.Assign) else [])
         if isinstance(t, ast.Name)
     }
     for other, place in survey.calls:
-        if place.scope is spot.scope and _SAVES.search(survey.index.dotted(other.func) or ""):
+        if place.scope is step.scope and _SAVES.search(survey.index.dotted(other.func) or ""):
             inside = {n for argument in (*other.args, *(k.value for k in other.keywords)) for n in walk(argument)}
             if call in inside or any(isinstance(n, ast.Name) and n.id in names for n in inside):
                 return True
@@ -63,44 +65,46 @@ def _keys_matter(survey: Survey, compiled: Compiled) -> bool:
     """Whether nothing in the file takes the prefix off or reads such keys back through the wrapper."""
     if "_orig_mod" in survey.text:
         return False
-    for call, spot in survey.calls:
+    for call, step in survey.calls:
         if isinstance(call.func, ast.Attribute) and call.func.attr == "load_state_dict":
-            hit = survey.names.hit(call.func.value, spot.scope, call.lineno)
+            hit = survey.names.hit(call.func.value, step.scope, call.lineno)
             if hit is not None and hit.compiled is compiled:
                 return False
     return True
 
 
-def _load(survey: Survey, call: ast.Call, spot: UseSite) -> Iterator[Found]:
+def _load(survey: Survey, call: ast.Call, step: Step) -> Iterator[Found]:
     """``a.load_state_dict(b.state_dict())`` where one of the two is a wrapper and the other is not."""
     assert isinstance(call.func, ast.Attribute)
     given = call.args[0] if call.args else None
     if not isinstance(given, ast.Call) or not isinstance(given.func, ast.Attribute) or given.func.attr != "state_dict":
         return
     sides = [call.func.value, given.func.value]
-    hits = [survey.names.hit(side, spot.scope, call.lineno) for side in sides]
+    hits = [survey.names.hit(side, step.scope, call.lineno) for side in sides]
     wrapped = [hit is not None and not hit.compiled.in_place for hit in hits]
     if wrapped.count(True) != 1 or "_orig_mod" in survey.text:
         return
     plain, hit = sides[wrapped.index(False)], hits[wrapped.index(True)]
-    if hit is not None and _is_plain_module(survey, plain, spot):
-        yield Found("state-dict-mismatch", call, spot, ast.unparse(sides[wrapped.index(True)]), hit.condition)
+    if hit is not None and _is_plain_module(survey, plain, step):
+        yield Found("state-dict-mismatch", call, step, ast.unparse(sides[wrapped.index(True)]), hit.condition)
 
 
-def _is_plain_module(survey: Survey, node: ast.expr, spot: UseSite) -> bool:
+def _is_plain_module(survey: Survey, node: ast.expr, step: Step) -> bool:
     """Whether the file shows that a name is a module that was never compiled."""
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Name) and node.func.id in survey.index.classes
     if not isinstance(node, ast.Name):
         return False
-    bindings = survey.names.bindings_of(node.id, spot.scope)
-    if not bindings or any(b.compiled is not None for b in bindings):
+    bindings = survey.names.bindings_of(node.id, step.scope)
+    if not bindings or any(b in survey.names.compiled for b in bindings):
         return False
-    return all(_makes_module(survey, b.value, spot.scope) for b in bindings)
+    return all(_makes_module(survey, b.value, step.scope) for b in bindings)
 
 
 def _makes_module(survey: Survey, value: ast.expr | None, scope: Scope) -> bool:
-    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in RETURN_SELF:
+    while (
+        isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in RETURN_THE_MODULE
+    ):
         value = value.func.value
     if not isinstance(value, ast.Call):
         return False
@@ -110,7 +114,7 @@ def _makes_module(survey: Survey, value: ast.expr | None, scope: Scope) -> bool:
     return name in survey.index.classes or (name or "").startswith("torch.nn.")
 
 
-def _runs_itself(survey: Survey, compiled: Compiled, method: str, spot: UseSite) -> bool:
+def _runs_itself(survey: Survey, compiled: Compiled, method: str, step: Step) -> bool:
     """Whether a method calls the module that it belongs to, which is the one that is not compiled."""
     owner = compiled.target.owner if compiled.target and compiled.target.function is None else None
     if owner is not None:
@@ -120,15 +124,15 @@ def _runs_itself(survey: Survey, compiled: Compiled, method: str, spot: UseSite)
         return any(
             isinstance(n, ast.Call) and ast.unparse(n.func) in ("self", "self.forward") for n in own_nodes(found.node)
         )
-    return method == "generate" and _is_pretrained(survey, compiled, spot)
+    return method == "generate" and _is_pretrained(survey, compiled, step)
 
 
-def _is_pretrained(survey: Survey, compiled: Compiled, spot: UseSite) -> bool:
+def _is_pretrained(survey: Survey, compiled: Compiled, step: Step) -> bool:
     """Whether what was compiled came from ``from_pretrained`` of a class of transformers."""
     value = compiled.source
     if isinstance(value, ast.Name):
         line = compiled.node.lineno
-        before = [b for b in survey.names.bindings_of(value.id, spot.scope) if b.line < line]
+        before = [b for b in survey.names.bindings_of(value.id, step.scope) if b.line < line]
         value = before[-1].value if before else None
     while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
         if value.func.attr == "from_pretrained":
@@ -146,18 +150,18 @@ def _is_inner_class(survey: Survey, node: ast.expr, compiled: Compiled) -> bool:
     return owner is not None and name in survey.index.classes
 
 
-def _is_compiled_fsdp(survey: Survey, call: ast.Call, spot: UseSite) -> bool:
+def _is_compiled_fsdp(survey: Survey, call: ast.Call, step: Step) -> bool:
     """Whether an FSDP module without its own parameters is compiled, or wraps what is compiled."""
     if any(k.arg is None or k.arg == "use_orig_params" for k in call.keywords):
         return False
     line = call.lineno
-    if call.args and survey.names.made_by(call.args[0], spot.scope, line) is not None:
+    if call.args and survey.names.made_by(call.args[0], step.scope, line) is not None:
         return True
-    targets = spot.statement.targets if isinstance(spot.statement, ast.Assign) else []
+    targets = step.statement.targets if isinstance(step.statement, ast.Assign) else []
     names = {t.id for t in targets if isinstance(t, ast.Name)}
     return any(
         survey.index.dotted(other.func) == "torch.compile"
-        and place.scope is spot.scope
+        and place.scope is step.scope
         and other.lineno >= line
         and bool(other.args)
         and (call in set(walk(other.args[0])) or (isinstance(other.args[0], ast.Name) and other.args[0].id in names))

@@ -16,7 +16,10 @@ from breakscan.source.walking import own_nodes, walk
 _COMPILES = tuple(re.compile(rf"{word}(?<=\b{word})\b") for word in ("compile", "export", "optimize"))
 """Each begins with its letters: a search for those is many times as fast as one that begins with ``\\b``."""
 _OTHER_COMPILERS = frozenset({"re.compile", "regex.compile"})
-COMPILERS = frozenset({"torch.compile", "torch.export.export", "torch._dynamo.optimize"})
+COMPILE = "torch.compile"
+COMPILERS = frozenset({COMPILE, "torch.export.export", "torch._dynamo.optimize"})
+# Methods that return the module, or the wrapper around it, that they are called on.
+RETURN_THE_MODULE = frozenset("to cuda cpu half float double bfloat16 eval train requires_grad_ share_memory".split())
 _DISABLING = frozenset({"torch.compiler.disable", "torch._dynamo.disable"})
 _UNTRACED = _DISABLING | frozenset(
     {
@@ -134,9 +137,9 @@ def is_compiler(index: ModuleIndex, decorator: ast.expr) -> bool:
     if isinstance(decorator, ast.Call):
         name = index.dotted(decorator.func)
         if name == "functools.partial" and decorator.args:
-            return index.dotted(decorator.args[0]) == "torch.compile"
-        return name == "torch.compile" and not decorator.args
-    return index.dotted(decorator) == "torch.compile"
+            return index.dotted(decorator.args[0]) == COMPILE
+        return name == COMPILE and not decorator.args
+    return index.dotted(decorator) == COMPILE
 
 
 def _spelling(node: ast.Call) -> str:
@@ -250,7 +253,7 @@ class _Roots:
     def resolve_call(self, node: ast.Call) -> _Named | None:
         if self.index.dotted(node.func) in COMPILERS and node.args:
             return self.resolve(node.args[0])
-        if isinstance(node.func, ast.Attribute) and node.func.attr in _RETURN_THE_MODULE:
+        if isinstance(node.func, ast.Attribute) and node.func.attr in RETURN_THE_MODULE:
             return self.resolve(node.func.value)
         dotted = self.index.dotted(node.func)
         owner = self.index.class_named(dotted) if dotted else None
@@ -286,6 +289,3 @@ class _Roots:
     def imported(self, node: ast.expr) -> FunctionInfo | None:
         dotted = self.index.dotted(node)
         return self.index.function_named(dotted) if dotted and "." in dotted else None
-
-
-_RETURN_THE_MODULE = frozenset({"to", "cuda", "eval", "train", "cpu", "half", "requires_grad_"})
