@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from breakscan.analysis.compile_uses.arguments import changing_arguments
+from breakscan.analysis.compile_uses.compile_calls import compile_calls
 from breakscan.analysis.compile_uses.counters import changing_attributes, global_counters, growing_attributes
 from breakscan.analysis.compile_uses.cudagraphs import overwritten_tensors
 from breakscan.analysis.compile_uses.names import CompiledNames
@@ -16,6 +17,7 @@ from breakscan.analysis.compile_uses.uses import survey
 from breakscan.analysis.compile_uses.wrappers import wrapper_misuse
 from breakscan.analysis.interpreter.program import Program
 from breakscan.analysis.interpreter.values import Sort
+from breakscan.analysis.project.entry_points import COMPILE
 from breakscan.analysis.project.index import FunctionInfo
 from breakscan.analysis.project.scopes import Scopes
 from breakscan.rulebook.events import Event, EventKind
@@ -32,17 +34,22 @@ _FINDERS = (
 )
 
 
-def use_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tuple[FunctionInfo | None, Event]]:
-    """An event for each hazard in how a file uses what it compiles, with the function that holds it."""
+def compile_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tuple[FunctionInfo | None, Event]]:
+    """The events of what a file compiles and how it uses that, each with the function that holds it.
+
+    ``compiled`` are the functions in a region.
+    """
     index, text = program.index, program.module.text
     for info, statement, name in global_counters(index, text, compiled):
         yield info, _event(program, "global-counter", statement, name, in_region=True)
     for info, call, name in growing_attributes(index, text, compiled):
         if info.owner is not None and program.attributes.instance(info.owner).sort is Sort.MODULE:
             yield info, _event(program, "growing-attribute", call, name, in_region=True)
-    if not _MAY_COMPILE.search(text) and "torch.compile" not in index.imports.values():
+    if not _MAY_COMPILE.search(text) and COMPILE not in index.imports.values():
         return
-    names = CompiledNames(program.project, Scopes(index))
+    scopes = Scopes(index)
+    yield from compile_calls(program, scopes, compiled)
+    names = CompiledNames(program.project, scopes)
     if not names.compiled:
         return
     seen = survey(names)

@@ -63,8 +63,8 @@ class Scopes:
     def __init__(self, index: ModuleIndex) -> None:
         self.index = index
         self.scopes: list[Scope] = []
-        self.class_steps: list[tuple[Scope, Step]] = []
-        """The statements of class bodies, each with the scope that the class is defined in."""
+        self.class_steps: list[Step] = []
+        """The statements of class bodies.  Their scope is that in which the class is defined."""
         self.attributes: dict[tuple[ClassInfo, str], list[Binding]] = {}
         """What the methods of a class assign to attributes of ``self``."""
         self.of_function: dict[ast.AST, Scope] = {}
@@ -104,7 +104,7 @@ class Scopes:
         known = self.index.classes.get(node.name)
         owner = known if known is not None and known.node is node else None
         for step in _steps(scope, node.body):
-            self.class_steps.append((scope, step))
+            self.class_steps.append(step)
             if isinstance(step.statement, ast.ClassDef):
                 self._define_class(step.statement, scope)
             elif isinstance(step.statement, ast.FunctionDef | ast.AsyncFunctionDef):
