@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import CodeType
 from typing import Any
 
-from breakscan.runtime.records import CompileStarted, RecompileSeen, RecompileTraced, Record
+from breakscan.runtime.records import CompileStarted, RecompileSeen, Record
 
 
 class FreshBackend:
@@ -59,15 +59,12 @@ def without_earlier_versions(records: Sequence[Record]) -> list[Record]:
     were there before (torch 2.11 and 2.12 ask these, too)."""
     own = {record.compile_id for record in records if isinstance(record, CompileStarted)}
     kept: list[Record] = []
-    none: set[str | None] = set()
     for record in records:
         if isinstance(record, RecompileSeen):
             record = replace(record, guards=tuple(guard for guard in record.guards if guard.compile_id in own))
             if not record.guards:
-                none.add(record.compile_id)
                 continue
-        if not (isinstance(record, RecompileTraced) and record.compile_id in none):
-            kept.append(record)
+        kept.append(record)
     return kept
 
 

@@ -37,13 +37,13 @@ from breakscan.runtime.records import (
     CompileAsked,
     CompileStarted,
     CompileTimed,
-    GuardsBuilt,
     HookFailed,
     HookInstalled,
     ProcessStarted,
     Record,
 )
 from breakscan.runtime.requests_file import read_requests
+from breakscan.runtime.trace_and_hooks import TraceAndHooks
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -70,7 +70,8 @@ class Recorder:
         self._numbers = itertools.count()
         self._ranks = RankWatch()
         self._available: set[str] = set()
-        self._guards: dict[str | None, GuardsBuilt] = {}
+        self._failing: set[str] = set()
+        self._merged = TraceAndHooks(self._works, self._numbers)
         self._late = LateHooks(
             {
                 "bytes": (bytes_moved.MODULE, bytes_moved.generated_modules(self._guarded("bytes", self._on_module))),
@@ -106,6 +107,7 @@ class Recorder:
 
     def __exit__(self, *_: object) -> None:
         self._hooks.close()
+        self.note(self._merged.waiting())
         self._writer.close()
 
     def note(self, records: Iterable[Record]) -> None:
@@ -123,13 +125,20 @@ class Recorder:
             self._available.add(name)
         self._writer.write(HookInstalled(name, available))
 
+    def _works(self, name: str) -> bool:
+        """Whether a hook saw what the trace speaks of.  The hook for frames comes after the trace: it may not fail."""
+        return name in self._available and name not in (self._failed if name == "frames" else self._failing)
+
     def _guarded(self, name: str, function: Callable[P, T]) -> Callable[P, T | None]:
         def call(*args: P.args, **kwargs: P.kwargs) -> T | None:
             try:
-                return function(*args, **kwargs)
+                result = function(*args, **kwargs)
             except Exception as error:
+                self._failing.add(name)
                 self._report_failure(name, error)
                 return None
+            self._failing.discard(name)
+            return result
 
         return untraced(call)
 
@@ -145,17 +154,14 @@ class Recorder:
             self._writer.write(rank)
         for name, hook in self._late.due():
             self._guarded(name, self._install)(name, hook)
-        for record in records_of_trace(metadata, payload):
-            if isinstance(record, CompileStarted | CompileTimed):
+        for said in records_of_trace(metadata, payload):
+            if isinstance(said, CompileStarted | CompileTimed):
                 self._meter.compiled()
-            if isinstance(record, GuardsBuilt) and "guards" in self._available:
-                self._guards[record.compile_id] = record
-            else:
+            for record in self._merged.records(said, metadata):
                 self._writer.write(record)
 
     def _on_guards(self, code: CodeType, output_graph: Any) -> None:
-        """The trace has told of the guards just before."""
-        built = self._guards.pop(current_compile_id(), None)
+        built = self._merged.saw_guards(current_compile_id())
         if built is not None:
             self._writer.write(self._guarded("guards", with_lines)(built, code, output_graph) or built)
 
@@ -166,13 +172,18 @@ class Recorder:
         self._writer.write(cudagraphs.skip_record(reason))
 
     def _on_break(self, translator: Any, reason: str, error: Exception) -> None:
-        self._writer.write(replace(break_record(translator, reason, error), set_aside=self._fullgraph.would_raise()))
+        record = replace(break_record(translator, reason, error), set_aside=self._fullgraph.would_raise())
+        self._merged.saw_break(record)
+        self._writer.write(record)
 
     def _on_recompile(self, entries: Any, frame: FrameType) -> None:
-        self._writer.write(recompile_record(entries, frame))
+        self._merged.saw_recompile(recompile_record(entries, frame))
 
     def _on_frame(self, outcome: FrameOutcome) -> None:
         self._meter.compiled()
+        if "frames" in self._failed:
+            # From the first failure on, the trace tells of frames.
+            return
         if outcome.error is None:
             self._on_skip(outcome.code, outcome.skip_reason or "")
             return

@@ -185,14 +185,6 @@ class BreakSeen:
     set_aside: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BreakTraced:
-    """A graph break as the structured trace tells it: what there is where a torch lacks the better hook."""
-
-    compile_id: str
-    text: str
-
-
 # -- guards and recompiles ------------------------------------------------------------------------------------
 
 
@@ -216,14 +208,6 @@ class RecompileSeen:
     frame: Code
     guards: tuple[FailedGuard, ...]
     stack: tuple[StackFrame, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RecompileTraced:
-    """A recompile as the structured trace tells it."""
-
-    compile_id: str
-    reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,14 +275,6 @@ class GraphCompiled:
     at: float
     seconds: float
     inputs: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class GraphTraced:
-    """A graph as the structured trace tells it, with its readable code."""
-
-    compile_id: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,13 +438,10 @@ Record = (
     | CompileTimed
     | FrameEnded
     | BreakSeen
-    | BreakTraced
     | RecompileSeen
-    | RecompileTraced
     | GuardsBuilt
     | ShapeSpecialised
     | GraphCompiled
-    | GraphTraced
     | AutogradGraph
     | CodeGenerated
     | BytesMoved

@@ -25,8 +25,11 @@ from breakscan.runtime.launch import ProgramExit
 from breakscan.runtime.recording import SUFFIX, TORCH_IMPORTED, cut_by, read_recording
 from breakscan.runtime.records import Record
 
-FORMAT = 1
-"""Grows when the records or the manifest of an older breakscan can no longer be read."""
+FORMAT = 2
+"""Grows when the records or the manifest change so that another breakscan cannot read them.
+
+2: a datum has one record; before, some had a second one from the structured trace.
+"""
 MANIFEST = "run.json"
 _RANK = "rank-"
 _RESTART = "restart-"
@@ -195,9 +198,11 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     try:
         values = json.loads(path.read_bytes())
-        if values["format"] > FORMAT:
+        if values["format"] != FORMAT:
+            remedy = "upgrade breakscan" if values["format"] > FORMAT else "record the program again"
             raise SessionError(
-                f"{folder} was recorded by breakscan {values['breakscan']}, this is {__version__}: upgrade breakscan"
+                f"{folder} was recorded by breakscan {values['breakscan']} in format {values['format']}, and this is "
+                f"breakscan {__version__}, which reads format {FORMAT}: {remedy}"
             )
         rank = values.pop("rank")
         known = [None if field.name == "rank" else values[field.name] for field in fields(Manifest)]

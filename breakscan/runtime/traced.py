@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from breakscan.runtime.parsers.generated_code import phase_of, shortened
 from breakscan.runtime.parsers.graph_code import autograd_graph, operation_count
 from breakscan.runtime.parsers.guard_tree import guards_of_tree
 from breakscan.runtime.records import (
-    BreakTraced,
     CacheLooked,
     Code,
     CodeGenerated,
@@ -21,15 +21,50 @@ from breakscan.runtime.records import (
     CompileStarted,
     CompileTimed,
     DdpSplit,
-    GraphTraced,
     GuardsBuilt,
-    RecompileTraced,
     Record,
     ShapeSpecialised,
     StackFrame,
 )
 
 Stack = tuple[StackFrame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TracedBreak:
+    """A graph break: Dynamo's text of it, which ends in a traceback."""
+
+    compile_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TracedRecompile:
+    """A recompile that is about to begin: for each version, the guard that failed, as text."""
+
+    compile_id: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TracedGraph:
+    """A graph before the backend gets it, as readable code."""
+
+    compile_id: str
+    text: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class TracedError:
+    """The traceback of what ended a compilation."""
+
+    compile_id: str
+    text: str
+
+
+Traced = Record | TracedBreak | TracedRecompile | TracedGraph | TracedError
+"""What the trace says: a record, or the text from which :mod:`~breakscan.runtime.trace_fallback` can make one."""
 
 _PHASES = {
     "dynamo": "dynamo_cumulative_compile_time_us",
@@ -59,8 +94,8 @@ def trace_records(
     at: float,
     file_name: Callable[[int | str], str],
     stack_above: Callable[[], Stack] | None = None,
-) -> Iterator[Record]:
-    """What a record of the trace says that the recording keeps.
+) -> Iterator[Traced]:
+    """What a record of the trace says of a run.
 
     ``file_name`` resolves interned file names.  ``stack_above`` gives the stack above the frame that is compiled, where
     there is a better one than the record's own, which lacks its innermost frames where few of Dynamo's stand between.
@@ -73,7 +108,7 @@ def trace_records(
         stack = stack_above() if stack_above else tuple(above)
         yield CompileStarted(compile_id, Code(own.path, own.line, own.name), stack, at)
     elif "dynamo_output_graph" in metadata:
-        yield GraphTraced(compile_id, payload or "")
+        yield TracedGraph(compile_id, payload or "", at)
     elif timed := metadata.get("compilation_metrics"):
         yield _timed(compile_id, timed, at, backward=False)
     elif timed := metadata.get("bwd_compilation_metrics"):
@@ -95,15 +130,17 @@ def compile_id_of(metadata: Mapping[str, Any]) -> str | None:
     return f"{'' if autograd is None else f'!{autograd}/'}{frame_id}/{frame_compile_id}"
 
 
-def _artifact(compile_id: str, name: str | None, payload: str) -> Iterator[Record]:
+def _artifact(compile_id: str, name: str | None, payload: str) -> Iterator[Traced]:
     if name == "dynamo_graph_break_reason":
-        yield BreakTraced(compile_id, payload)
+        yield TracedBreak(compile_id, payload)
     elif name == "recompile_reasons":
         # One reason comes as it is, several as a JSON list.
         reasons = tuple(json.loads(payload)) if payload.startswith("[") else (payload,)
-        yield RecompileTraced(compile_id, reasons)
+        yield TracedRecompile(compile_id, reasons)
     elif name == "compiled_autograd_compile_reasons":
         yield CompiledAutograd(compile_id, 0, tuple(json.loads(payload)))
+    elif name == "dynamo_error":
+        yield TracedError(compile_id, payload)
     elif looked := _CACHES.get(name or ""):
         cache, outcome = looked
         # The payload of a hit or a miss is long, and says nothing more.

@@ -337,8 +337,9 @@ torch.compile(f, backend="eager")(torch.ones(3))
             ({"1.jsonl": ""}, "holds no recording"),
             ({"run.json": "{"}, "run.json is damaged"),
             ({"run.json": '["argv"]'}, "run.json is damaged"),
-            ({"run.json": '{"format": 1, "argv": 3}'}, "run.json is damaged"),
-            ({"run.json": '{"format": 99, "breakscan": "7.0"}'}, "was recorded by breakscan 7.0, this is"),
+            ({"run.json": '{"format": 2, "argv": 3}'}, "run.json is damaged"),
+            ({"run.json": '{"format": 1, "breakscan": "0.1"}'}, "record the program again"),
+            ({"run.json": '{"format": 99, "breakscan": "7.0"}'}, "upgrade breakscan"),
         ],
     )
     def test_what_is_no_recording_is_refused(self, folder: Folder, files: dict[str, str] | None, said: str) -> None:

@@ -25,8 +25,8 @@ from breakscan.reports.explain.terminal import write_explanation
 from breakscan.rulebook.library import load_library
 from breakscan.runtime.explain.from_trace_logs import explain_logs
 from breakscan.runtime.explain.relocation import Relocation, shown_path
+from breakscan.runtime.parsers.readable_graph import devices_of, nodes_of
 from breakscan.runtime.records import BreakSeen, CompileStarted, CompileTimed, FrameEnded, GraphCompiled, RecompileSeen
-from breakscan.runtime.tracelog.graphtext import devices_of, nodes_of
 from breakscan.runtime.tracelog.lines import LogRecord, read_log
 from breakscan.runtime.tracelog.read import Trace, logs_in, read_trace
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from breakscan.findings import Origin, Place, Site, Verdict
 from breakscan.runtime.explain.context import ExplainContext, reason_of
 from breakscan.runtime.explain.explanation import BreakSite, FunctionPart
-from breakscan.runtime.parsers.break_text import chained, frame_skipped, parse_causes, rest_skipped, traceback_frames
+from breakscan.runtime.parsers.break_text import chained, frame_skipped, parse_causes, rest_skipped
 from breakscan.runtime.parsers.dynamo_names import is_resumed
-from breakscan.runtime.records import BreakSeen, BreakTraced, Code, CompileStarted, Record, StackFrame
+from breakscan.runtime.records import BreakSeen, CompileStarted, Record, StackFrame
 
 Key = tuple[Site, str]
 """What makes two breaks the same: site and type."""
@@ -20,14 +20,14 @@ _SEVERITY = {Verdict.RAISES: 0, Verdict.EAGER: 1, Verdict.SPLITS: 2}
 _NEARNESS = {Origin.USER: 0, Origin.LIBRARY: 1, Origin.FRAMEWORK: 2}
 
 
-def breaks_of(records: Iterable[Record], hooked: bool) -> Iterator[BreakSeen]:
-    """The breaks of one process; from the structured trace alone where the better hook is missing.
+def breaks_of(records: Iterable[Record]) -> Iterator[BreakSeen]:
+    """The breaks of one process.
 
     Where Dynamo has found a break, it starts over and ends the graph there.  If that fails, it records another break
     at the same place: what followed from the first.
     """
     found: dict[tuple[str, str, int, int | None], BreakSeen] = {}
-    for number, seen in enumerate(_all_breaks(records, hooked)):
+    for number, seen in enumerate(record for record in records if isinstance(record, BreakSeen)):
         outermost = seen.stack[0] if seen.stack else None
         key = (
             seen.compile_id or f"#{number}",
@@ -42,20 +42,6 @@ def _with_consequence(first: BreakSeen, second: BreakSeen) -> BreakSeen:
     return replace(
         first, text=chained(first.text, second.text), skipped=is_skipped(second), raised=first.raised or second.raised
     )
-
-
-def _all_breaks(records: Iterable[Record], hooked: bool) -> Iterator[BreakSeen]:
-    codes: dict[str, Code] = {}
-    for record in records:
-        if isinstance(record, CompileStarted):
-            codes[record.compile_id] = record.code
-        elif isinstance(record, BreakSeen):
-            # Without the hook, these are the ones that raised: the trace does not have them.
-            yield record
-        elif isinstance(record, BreakTraced) and not hooked:
-            stack = tuple(traceback_frames(record.text))
-            code = codes.get(record.compile_id, Code("<unknown>", 1, "<unknown>"))
-            yield BreakSeen(record.compile_id, code, record.text, stack, frame_skipped(record.text), False)
 
 
 class BreakSites:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from breakscan.findings import Origin, Site
 from breakscan.rulebook.document import Rule
@@ -16,12 +16,8 @@ from breakscan.runtime.parsers.dynamo_names import is_compiler_entry, is_module_
 from breakscan.runtime.parsers.guard_text import BEHIND_BREAK, NONE_FAILED, GuardInWords, read_guard
 from breakscan.runtime.records import (
     Code,
-    CompileStarted,
     FailedGuard,
-    FrameEnded,
     RecompileSeen,
-    RecompileTraced,
-    Record,
     StackFrame,
 )
 
@@ -39,32 +35,6 @@ _KEEP_SIZE = "keep the size constant, as by padding or drop_last=True"
 _GRADIENT = ".requires_grad"
 _APART = ("0", "1")
 """Sizes that are compiled apart from all others."""
-
-
-def recompiles_of(records: Iterable[Record], hooked: bool) -> Iterator[RecompileSeen]:
-    """The recompiles of one process; from the structured trace alone where the better hook is missing.
-
-    One that ran into the recompile limit did not happen, and is left out.
-    """
-    found: list[RecompileSeen] = []
-    reasons: dict[str, tuple[str, ...]] = {}
-    for record in records:
-        if isinstance(record, RecompileSeen):
-            found.append(record)
-        elif isinstance(record, RecompileTraced):
-            if not hooked:
-                reasons[record.compile_id] = record.reasons
-            elif found and found[-1].compile_id == record.compile_id and not found[-1].guards:
-                # No guard of the function's own: the log knows what else did not fit, such as the backend.
-                found[-1] = replace(found[-1], guards=tuple(map(_traced_guard, record.reasons)))
-        elif isinstance(record, CompileStarted) and record.compile_id in reasons:
-            guards = tuple(_traced_guard(reason) for reason in reasons.pop(record.compile_id))
-            found.append(RecompileSeen(record.compile_id, record.code, guards, record.stack))
-        elif isinstance(record, FrameEnded) and record.limit and hooked:
-            last = next((seen for seen in reversed(found) if seen.frame == record.frame), None)
-            if last is not None:
-                found.remove(last)
-    yield from found
 
 
 def closest_guard(seen: RecompileSeen) -> FailedGuard | None:
@@ -261,9 +231,3 @@ def _site(seen: RecompileSeen, failed: FailedGuard | None, guard: GuardInWords, 
         where = failed.stack[-1]
         return lens.sources.site(where.path, where.line, where.column, where.end_column)
     return lens.sources.parameter(frame.path, frame.line, _name(guard)) or lens.site_of(frame)
-
-
-def _traced_guard(reason: str) -> FailedGuard:
-    """A reason of the trace, such as ``0/1: flag == 'a'  # …``."""
-    compile_id, _, text = reason.partition(": ")
-    return FailedGuard(compile_id, text, 0, None, ())

@@ -39,13 +39,8 @@ class Ending:
     cause: BreakSeen | None = None
 
 
-def endings_of(records: Iterable[Record], breaks: Sequence[BreakSeen], hooked: bool) -> Iterator[Ending]:
-    """The frames of one process that ended uncompiled; from its breaks alone where the hook for frames is missing."""
-    if not hooked:
-        for seen in breaks:
-            if is_skipped(seen):
-                yield Ending(FrameEnded(seen.frame, "Unsupported", seen.text, (), raised=False, limit=False), seen)
-        return
+def endings_of(records: Iterable[Record], breaks: Sequence[BreakSeen]) -> Iterator[Ending]:
+    """The frames of one process that ended uncompiled, each with its break."""
     causes: dict[Code, deque[BreakSeen]] = defaultdict(deque)
     for seen in breaks:
         if seen.raised or is_skipped(seen):

@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from breakscan.runtime.hooks.object_facts import stack_above_dynamo
-from breakscan.runtime.records import Record
-from breakscan.runtime.traced import trace_records
+from breakscan.runtime.traced import Traced, trace_records
 
 Sink = Callable[[float, Mapping[str, object], str | None], None]
 """Receives a record: its time in seconds since the epoch, its metadata, its payload."""
@@ -48,8 +47,8 @@ def structured_trace(sink: Sink) -> Iterator[TraceHandler]:
         logger.removeHandler(handler)
 
 
-def records_of_trace(metadata: Mapping[str, Any], payload: str | None) -> Iterator[Record]:
-    """What a record of the trace says that the recording keeps."""
+def records_of_trace(metadata: Mapping[str, Any], payload: str | None) -> Iterator[Traced]:
+    """What a record of the trace says."""
     return trace_records(metadata, payload, time.perf_counter(), _file_name, stack_above_dynamo)
 
 

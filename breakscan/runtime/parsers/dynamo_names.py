@@ -1,4 +1,4 @@
-"""Names that Dynamo makes, and the files of torch through which a program comes to compiled code."""
+"""Names that Dynamo makes, and the files of torch through which a program calls compiled code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def user_name(name: str) -> str:
 
 
 def is_resumed(name: str) -> bool:
-    """Whether the name is that of the rest of a function, behind a break."""
+    """Whether the name is that of the rest of a function, after a break."""
     return _RESUME.match(name) is not None
 
 
@@ -28,3 +28,8 @@ def is_compiler_entry(path: str) -> bool:
 def is_module_wrapper(path: str) -> bool:
     """Whether the file is the one whose function Dynamo compiles in place of the ``forward`` of a module of torch's."""
     return path.replace("\\", "/").endswith("torch/_dynamo/external_utils.py")
+
+
+def is_dynamos_file(path: str) -> bool:
+    """Whether the file is one of Dynamo's own."""
+    return "torch/_dynamo/" in path.replace("\\", "/")

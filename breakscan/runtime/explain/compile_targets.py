@@ -1,0 +1,65 @@
+"""What the program asked torch.compile for, and what stands for it in the recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from breakscan.findings import Origin
+from breakscan.runtime.explain.context import ExplainContext
+from breakscan.runtime.explain.explanation import CompileTarget
+from breakscan.runtime.explain.owners import Owners
+from breakscan.runtime.parsers.dynamo_names import is_compiler_entry
+from breakscan.runtime.records import BreakSeen, Code, CompileCalled, CompileStarted, FrameEnded, Record
+
+
+def compile_targets(
+    calls: Iterable[CompileCalled], records: Iterable[Record], context: ExplainContext
+) -> list[CompileTarget]:
+    """What the program asked torch.compile for.  To serve that, torch asks itself for more."""
+    tried = {r.code for r in records if isinstance(r, CompileStarted)}
+    tried |= {r.frame for r in records if isinstance(r, FrameEnded)}
+    targets: list[CompileTarget] = []
+    for call in calls:
+        attempted = call.code in tried
+        if targets and _is_torchs_own(call):
+            targets[-1] = replace(targets[-1], attempted=targets[-1].attempted or attempted)
+        else:
+            targets.append(
+                CompileTarget(call.target, next(iter(reversed(context.callers(call.stack))), None), attempted)
+            )
+    return targets
+
+
+def torchs_modules(calls: Iterable[CompileCalled], owners: Owners) -> tuple[str, ...]:
+    """The names of the modules whose ``forward`` is torch's own: Dynamo compiles a wrapper in its place."""
+    own = (call for call in calls if call.code and owners.of(call.code.path) is Origin.FRAMEWORK)
+    return tuple(dict.fromkeys(call.target for call in own if not _is_torchs_own(call)))
+
+
+def what_wrappers_stand_for(
+    calls: Iterable[CompileCalled], breaks: Iterable[BreakSeen], records: Iterable[Record], owners: Owners
+) -> dict[Code, str]:
+    """The functions that torch.compile was given inside a library's decorator, by the code of the decorator's wrapper.
+
+    The wrappers of one decorator share their code.  Only where all of a call became graphs is it known to have run for
+    the function that was given alone; what a break leaves behind may be the wrapper of another.
+    """
+    given: dict[Code, set[str]] = {}
+    for call in calls:
+        is_wrapper = call.code and call.code.name not in ("forward", call.target.rpartition(".")[2])
+        if call.code and is_wrapper and owners.of(call.code.path) is Origin.LIBRARY:
+            given.setdefault(call.code, set()).add(call.target)
+    broken = {(frame.path, frame.name) for seen in breaks for frame in seen.stack}
+    not_compiled = {record.frame for record in records if isinstance(record, FrameEnded)}
+    return {
+        code: min(names)
+        for code, names in given.items()
+        if len(names) == 1 and (code.path, code.name) not in broken and code not in not_compiled
+    }
+
+
+def _is_torchs_own(call: CompileCalled) -> bool:
+    """Whether torch asked, for the wrapper around a module.  The file alone does not tell: the hook's frames carry its
+    name as well."""
+    return any(is_compiler_entry(frame.path) and frame.name == "_initialize" for frame in call.stack)
