@@ -52,11 +52,11 @@ ARGUMENT_STATES = frozenset({"absent", "present"})
 
 @dataclass(frozen=True, slots=True)
 class ArgumentPattern:
-    """What one argument of a call must be: a word of ``OPERANDS``, ``absent`` or ``present``."""
+    """What one argument of a call must be: one of some words of ``OPERANDS``, ``absent`` or ``present``."""
 
     index: int | None
     name: str | None
-    state: str
+    states: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,10 +332,11 @@ class _Parser:
             raise self.fail("an argument needs an index, a name, or both", "match.arguments")
         if not isinstance(index, int | None) or not isinstance(name, str | None):
             raise self.fail("index is a number from 0, name a string", "match.arguments")
-        states = sorted(OPERANDS | ARGUMENT_STATES)
-        if state not in states:
-            raise self.fail(f"is: must be one of {', '.join(states)}", "match.arguments")
-        return ArgumentPattern(index, name, str(state))
+        states = OPERANDS | ARGUMENT_STATES
+        words = [str(word) for word in (state if isinstance(state, list) else [state])]
+        if not words or not states.issuperset(words):
+            raise self.fail(f"is: must be one of {', '.join(sorted(states))}, or a list of these", "match.arguments")
+        return ArgumentPattern(index, name, tuple(words))
 
     def recorded_pattern(self, table: dict[str, Any]) -> RecordedPattern:
         self.only(table, ("gb", "text", "form", "guard", "times"), "recorded.")

@@ -25,7 +25,10 @@ class EventKind(str, Enum):
     ENTER = "enter"
     """``with`` on an object of ``callee``.  Forms: made (in the ``with`` line), held (made before)."""
     STORE = "store"
-    """An attribute is set.  Forms: assign, augment.  The operand is the object that has the attribute."""
+    """An attribute is set.  Forms: assign, augment.  The operand is the object that has the attribute.
+
+    Python state that outlives a call of compiled code changes.  Forms: changing-attribute (between two calls, of a
+    compiled module that reads it), growing-attribute (a list of the module, which nothing empties), global-counter."""
     READ = "read"
     """An attribute is read.  The operand is the object that has the attribute."""
     DEFINE = "define"
@@ -35,9 +38,18 @@ class EventKind(str, Enum):
     COMPILE = "compile"
     """``torch.compile`` or ``Module.compile``.  Forms: used, discarded, rebound-self, repeated (in a
     loop that does not change what is compiled), generator (of what is compiled), unknown-mode."""
-    USE = "use"
-    """Something compiled is called or otherwise used, or its code changes Python state.  ``docs/rules.md`` has the
-    forms; ``attribute`` is the name that it is about."""
+    PASS = "pass"
+    """An argument that changes from round to round is passed to something compiled in a loop.  The form says how it
+    changes, the operand what the compiled function does with the parameter; the arguments are the options of
+    ``torch.compile``.  ``attribute`` is the parameter."""
+    SWITCH = "switch"
+    """A global state of torch differs between two calls of something compiled.  ``attribute`` is the state."""
+    WRAPPER = "wrapper"
+    """The wrapper that ``torch.compile`` returns is used other than by calling it.  ``callee`` is what is called."""
+    KEEP = "keep"
+    """A tensor in the memory of a CUDA graph is used after the graph has run again."""
+    TIME = "time"
+    """The clock is read before and after a call of something compiled.  The operand says what is timed."""
 
 
 FORMS: dict[EventKind, frozenset[str]] = {
@@ -61,37 +73,18 @@ FORMS: dict[EventKind, frozenset[str]] = {
     EventKind.INDEX: frozenset({"load", "store", "augment", "slice"}),
     EventKind.ITERATE: frozenset(),
     EventKind.ENTER: frozenset({"made", "held"}),
-    EventKind.STORE: frozenset({"assign", "augment"}),
+    EventKind.STORE: frozenset({"assign", "augment", "changing-attribute", "growing-attribute", "global-counter"}),
     EventKind.READ: frozenset(),
     EventKind.DEFINE: frozenset({"class"}),
     EventKind.CONSTRUCT: frozenset({"module", "parameter"}),
     EventKind.COMPILE: frozenset({"used", "discarded", "rebound-self", "repeated", "generator", "unknown-mode"}),
-    EventKind.USE: frozenset(
-        {
-            "accumulated-gradients",
-            "changing-attribute",
-            "changing-default",
-            "changing-number",
-            "changing-size",
-            "changing-text",
-            "fsdp",
-            "global-counter",
-            "growing-attribute",
-            "growing-container",
-            "isinstance",
-            "method",
-            "mixed-autocast",
-            "mixed-grad",
-            "output-fed-back",
-            "output-kept",
-            "state-dict",
-            "state-dict-mismatch",
-            "switched",
-            "timed-cold",
-            "timed-unsynchronised",
-            "unrolled-number",
-        }
+    EventKind.PASS: frozenset(
+        {"changing-number", "changing-text", "changing-size", "changing-default", "growing-container"}
     ),
+    EventKind.SWITCH: frozenset({"mixed-grad", "mixed-autocast", "switched"}),
+    EventKind.WRAPPER: frozenset(),
+    EventKind.KEEP: frozenset({"output-kept", "output-fed-back", "accumulated-gradients"}),
+    EventKind.TIME: frozenset(),
 }
 
 OPERANDS = frozenset(
@@ -107,6 +100,7 @@ OPERANDS = frozenset(
         "number:drawn",
         "constant",
         "true",
+        "false",
         "none",
         "shape",
         "module",
@@ -115,13 +109,25 @@ OPERANDS = frozenset(
         "instance",
         "class",
         "function:captures",
+        "parameter:unused",
+        "parameter:computed",
+        "parameter:unrolled",
+        "parameter:keys",
+        "size:marked",
+        "size:unmarked",
+        "wrapper",
+        "wrapper:saved",
+        "wrapper:bypassed",
+        "timed:first-call",
+        "timed:unsynchronised",
         "unknown",
     }
 )
 """What an operand can be.  ``number`` is a Python number read out of a tensor; a tensor with a suffix is one of which
 more is known, and also counts as ``tensor``; so is ``container:tensor``, which holds one.  ``true`` is the constant
-``True``, ``number:drawn`` a number that Python's ``random`` drew: both are also a ``constant``.
-``function:captures`` is a function that uses what is no constant of the code around it."""
+``True``, ``false`` is ``False``, ``number:drawn`` a number that Python's ``random`` drew: all are also a ``constant``.
+``function:captures`` is a function that uses what is no constant of the code around it.
+The words from ``parameter:unused`` on say what happens to what is compiled; ``docs/rules.md`` explains them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,11 +91,9 @@ def _argument_matches(arguments: tuple[Argument, ...], wanted: ArgumentPattern) 
         ),
         None,
     )
-    if wanted.state == "absent":
-        return given is None
     if given is None:
-        return False
-    return wanted.state == "present" or wanted.state in given.operands
+        return "absent" in wanted.states
+    return "present" in wanted.states or not given.operands.isdisjoint(wanted.states)
 
 
 def explaining_rule(

@@ -61,7 +61,8 @@ def test_a_document_is_a_rule_with_examples() -> None:
     assert rule.message == rule.summary == "does a thing"
     [pattern] = rule.match
     assert pattern.callee == ("time.time", "time.sleep")
-    assert (pattern.arguments[0].index, pattern.arguments[0].name, pattern.arguments[0].state) == (1, "size", "absent")
+    [wanted] = pattern.arguments
+    assert (wanted.index, wanted.name, wanted.states) == (1, "size", ("absent",))
     first, second, third = rule.examples
     assert (first.label, first.form, first.inputs, first.line) == ("breaks/1", "if", "torch.ones(2), 3", 24)
     assert (second.label, second.static, second.inputs) == ("breaks/2", False, "torch.randn(4)")

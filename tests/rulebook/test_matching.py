@@ -37,14 +37,17 @@ def test_a_star_stands_for_any_rest() -> None:
 
 
 def test_arguments_by_index_or_name() -> None:
-    def demands(index: int | None, name: str | None, state: str) -> bool:
-        return matches(CALL, EventPattern(EventKind.CALL, arguments=(ArgumentPattern(index, name, state),)))
+    def demands(index: int | None, name: str | None, *states: str) -> bool:
+        return matches(CALL, EventPattern(EventKind.CALL, arguments=(ArgumentPattern(index, name, states),)))
 
     assert demands(0, "condition", "tensor")
     assert demands(2, "out", "none")
     assert demands(1, "input", "absent")
     assert not demands(1, "out", "absent")
     assert not demands(1, "input", "present")
+    assert demands(1, "input", "tensor", "absent")
+    assert demands(0, "condition", "number", "tensor")
+    assert not demands(0, "condition", "number", "absent")
 
 
 def test_code_outside_regions_matches_only_rules_for_anywhere() -> None:

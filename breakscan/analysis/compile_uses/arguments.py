@@ -14,6 +14,7 @@ from breakscan.analysis.compile_uses.parameters import (
     treatment,
 )
 from breakscan.analysis.compile_uses.uses import Found, Survey, Use
+from breakscan.rulebook.events import Argument, EventKind
 from breakscan.source.walking import Loop, is_name, reads, walk
 
 _MADE_WITH_SIZE = frozenset({"torch.randn", "torch.rand", "torch.zeros", "torch.ones", "torch.empty"})
@@ -34,33 +35,46 @@ def changing_arguments(survey: Survey) -> Iterator[Found]:
 
 
 def _of_argument(survey: Survey, use: Use, changes: Changes, argument: ast.expr) -> Found | None:
-    compiled = use.compiled
     if _changes_size(argument, changes, survey):
-        fits_all = compiled.option("dynamic") is True or "mark_dynamic" in survey.text
-        return None if fits_all else Found("changing-size", argument, use.step)
-    known = function_of(compiled.target, survey.names)
+        marked = "size:marked" if "mark_dynamic" in survey.text else "size:unmarked"
+        return _passed(use, argument, "changing-size", None, marked)
+    target = use.compiled.target
+    known = function_of(target, survey.names)
     parameter = parameter_of(use.call, argument, *known) if known else None
     if known is None or parameter is None:
         return None
+    treated = treatment(known[0], parameter, survey.names, target)
     grown = argument.value if isinstance(argument, ast.Starred) else argument
-    uses = treatment(known[0], parameter, survey.names, compiled.target)
-    if uses is Treatment.UNUSED:
-        return None
     if isinstance(grown, ast.Name):
         what = next((kind for loop in use.step.loops if (kind := _grows(grown.id, loop, use, survey))), None)
-        if what == "list" or (what == "dict" and not reads_only_constant_keys(known[0], parameter)):
-            return Found("growing-container", argument, use.step, grown.id)
+        if what is not None:
+            reads_keys = what == "dict" and reads_only_constant_keys(known[0], parameter)
+            fact = "parameter:keys" if reads_keys and treated is not Treatment.UNUSED else treated.value
+            return _passed(use, argument, "growing-container", grown.id, fact)
     change = changes.of(argument)
-    if change is ArgumentChange.TEXT:
-        return Found("changing-text", argument, use.step, parameter)
-    if change is ArgumentChange.NUMBER:
-        if uses is Treatment.UNROLLED or compiled.option("dynamic") is False:
-            return Found("unrolled-number", argument, use.step, parameter)
-        return None if compiled.option("dynamic") is True else Found("changing-number", argument, use.step, parameter)
-    return _changing_function(use, changes, argument)
+    if change is not None:
+        return _passed(use, argument, change.value, parameter, treated.value)
+    if _is_changing_function(use, changes, argument):
+        return _passed(use, argument, "changing-default", parameter, treated.value)
+    return None
 
 
-def _changing_function(use: Use, changes: Changes, argument: ast.expr) -> Found | None:
+def _passed(use: Use, argument: ast.expr, form: str, name: str | None, fact: str) -> Found:
+    options = tuple(Argument(None, key, _option(value)) for key, value in use.compiled.keywords.items())
+    operands = frozenset({fact})
+    return Found(EventKind.PASS, argument, use.step, form, name, operands=operands, arguments=options)
+
+
+def _option(value: ast.expr) -> frozenset[str]:
+    """What an option of ``torch.compile`` is: a truth value or None if it is written as one, else unknown."""
+    if not isinstance(value, ast.Constant):
+        return frozenset({"unknown"})
+    if isinstance(value.value, bool):
+        return frozenset({"constant", "true" if value.value else "false"})
+    return frozenset({"none" if value.value is None else "unknown"})
+
+
+def _is_changing_function(use: Use, changes: Changes, argument: ast.expr) -> bool:
     """A lambda that holds a changing number as a default: compiled each time, while an enclosed one is left open."""
     made: ast.AST = argument
     if isinstance(argument, ast.Name):
@@ -70,11 +84,9 @@ def _changing_function(use: Use, changes: Changes, argument: ast.expr) -> Found 
             elif isinstance(statement, ast.Assign) and [ast.unparse(t) for t in statement.targets] == [argument.id]:
                 made = statement.value
     if not isinstance(made, ast.Lambda | ast.FunctionDef):
-        return None
+        return False
     defaults = [*made.args.defaults, *(d for d in made.args.kw_defaults if d is not None)]
-    if any(changes.of(default) for default in defaults):
-        return Found("changing-default", argument, use.step)
-    return None
+    return any(changes.of(default) for default in defaults)
 
 
 def _changes_size(argument: ast.expr, changes: Changes, survey: Survey) -> bool:

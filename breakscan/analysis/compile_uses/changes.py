@@ -12,10 +12,10 @@ from breakscan.source.walking import Loop
 
 
 class ArgumentChange(Enum):
-    """What changes."""
+    """What changes, as the form of an event."""
 
-    NUMBER = "number"
-    TEXT = "text"
+    NUMBER = "changing-number"
+    TEXT = "changing-text"
 
 
 _COUNTING = frozenset({"range", "tqdm.trange", "tqdm.auto.trange"})

@@ -10,6 +10,7 @@ from breakscan.analysis.compile_uses.changes import Changes
 from breakscan.analysis.compile_uses.compiled import BoundName
 from breakscan.analysis.compile_uses.uses import Found, Survey
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
+from breakscan.rulebook.events import EventKind
 from breakscan.source.walking import own_nodes, walk
 
 
@@ -33,7 +34,7 @@ def changing_attributes(survey: Survey) -> Iterator[Found]:
             named = (use.call.func, source) if source is not None else (use.call.func,)
             same = any(isinstance(n, ast.Name) and n.id == target.value.id for n in named)
             if same and use.step.loops[:1] == step.loops[:1] and _reads(survey, use.compiled.target, target.attr):
-                yield Found("changing-attribute", target, use.step, target.attr)
+                yield Found(EventKind.STORE, target, use.step, "changing-attribute", target.attr)
                 break
 
 

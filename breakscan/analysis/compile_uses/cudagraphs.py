@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from breakscan.analysis.compile_uses.changes import own_of_loop
 from breakscan.analysis.compile_uses.uses import Found, Survey, Use
+from breakscan.rulebook.events import EventKind
 from breakscan.source.walking import Loop, walk
 
 _NO_GRAD = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})
@@ -26,7 +27,7 @@ def _in_loop(survey: Survey, use: Use, loop: Loop) -> Iterator[Found]:
         if accumulates is None and any(_calls(outer, "zero_grad") for outer in use.step.loops[:-1]):
             accumulates = None if _calls(loop, "zero_grad") else use.call
         if accumulates is not None:
-            yield Found("accumulated-gradients", accumulates, use.step)
+            yield Found(EventKind.KEEP, accumulates, use.step, "accumulated-gradients")
     statement = use.step.statement
     if isinstance(statement, ast.Assign) and statement.value is use.call:
         outputs = {n.id for t in statement.targets for n in walk(t) if isinstance(n, ast.Name)}
@@ -39,13 +40,13 @@ def _in_loop(survey: Survey, use: Use, loop: Loop) -> Iterator[Found]:
     fed = {a.id for a in given if isinstance(a, ast.Name)} & outputs
     fed -= {name for name in fed if _bound_elsewhere(loop, name, statement)}
     if fed and not backward:
-        yield Found("output-fed-back", use.call, use.step)
+        yield Found(EventKind.KEEP, use.call, use.step, "output-fed-back")
     for node in walk(loop):
         if _appends(node):
             assert isinstance(node, ast.Call)
             kept = node.args[0]
             if kept is use.call or (_root(kept) in outputs and not _bound_elsewhere(loop, _root(kept), statement)):
-                yield Found("output-kept", node, use.step)
+                yield Found(EventKind.KEEP, node, use.step, "output-kept")
 
 
 def _appends(node: ast.AST) -> bool:

@@ -13,10 +13,10 @@ from breakscan.source.walking import FunctionNode, own_nodes, reads
 class Treatment(Enum):
     """What becomes of a number, as far as it decides how often Dynamo compiles."""
 
-    UNUSED = "unused"
-    COMPUTED = "computed"
+    UNUSED = "parameter:unused"
+    COMPUTED = "parameter:computed"
     """Left open after one change."""
-    UNROLLED = "unrolled"
+    UNROLLED = "parameter:unrolled"
     """Compiled in each time: the exact value shapes the graph."""
 
 

@@ -9,6 +9,7 @@ from breakscan.analysis.compile_uses.compiled import Compiled
 from breakscan.analysis.compile_uses.uses import Found, Survey, Use
 from breakscan.analysis.project.index import FunctionInfo
 from breakscan.analysis.project.scopes import Scope
+from breakscan.rulebook.events import EventKind
 
 _GRAD = {
     "torch.no_grad": "no_grad",
@@ -61,10 +62,10 @@ def _contexts(survey: Survey, scope: Scope, uses: list[Use]) -> Iterator[Found]:
             continue
         grads = [grad for grad, autocast in seen if autocast == state[1]]
         if any(grad == state[0] for grad, _ in seen):
-            yield Found("mixed-autocast", use.call, use.step, "autocast")
+            yield Found(EventKind.SWITCH, use.call, use.step, "mixed-autocast", "autocast")
         # A version with gradients for training and one without for evaluation is as it should be.
         elif grads and (not trains or "grad" not in (state[0], *grads)):
-            yield Found("mixed-grad", use.call, use.step, "grad mode")
+            yield Found(EventKind.SWITCH, use.call, use.step, "mixed-grad", "grad mode")
         seen.append(state)
 
 
@@ -110,7 +111,7 @@ def _switches(survey: Survey, scope: Scope, uses: list[Use]) -> Iterator[Found]:
             continue
         in_loop = any(set(step.loops) & set(use.step.loops) for use in uses) and not _constant(call)
         if in_loop or first < call.lineno < last:
-            yield Found("switched", call, step, _SWITCHES[name])
+            yield Found(EventKind.SWITCH, call, step, "switched", _SWITCHES[name])
 
 
 def _constant(call: ast.Call) -> bool:

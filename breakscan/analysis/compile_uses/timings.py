@@ -1,4 +1,4 @@
-"""Timings of compiled code that measure something else: the compilation, or the launch alone."""
+"""Timings of compiled code, and whether they measure the compilation, or the launch alone."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from breakscan.analysis.compile_uses.uses import Found, Survey, Use
 from breakscan.analysis.project.scopes import Step
+from breakscan.rulebook.events import EventKind
 from breakscan.source.walking import is_name, walk
 
 _CLOCKS = frozenset(
@@ -25,8 +26,8 @@ _MEANT = re.compile(r"compil\w*[ _-]*(time|took|in\b)|first|warm|cold|startup", 
 _WAITS = re.compile(r"synchronize|\.item\(|\.cpu\(|\.tolist\(|\.numpy\(|\bEvent\(|print\(|barrier|all_reduce|\.to\(")
 
 
-def misleading_timings(survey: Survey) -> Iterator[Found]:
-    """The clock readings before a compiled call that has not run yet, or that nothing waits for."""
+def timed_calls(survey: Survey) -> Iterator[Found]:
+    """The compiled calls between two clock readings, and what these measure."""
     lines = survey.text.split("\n")
     for step in survey.steps:
         started = _started(survey, step.statement)
@@ -40,15 +41,17 @@ def misleading_timings(survey: Survey) -> Iterator[Found]:
         if not timed:
             continue
         text = "\n".join(lines[start - 1 : stop + 1])
+        facts = set()
         if not step.loops and not _MEANT.search(text) and _is_first(survey, timed[0], step, stop):
-            yield Found("timed-cold", timed[0].call, timed[0].step)
+            facts.add("timed:first-call")
         on_gpu = re.search(r"[\"']cuda|\.cuda\(", survey.text)
         if (
             on_gpu
             and "synchronize" not in survey.text
             and not _WAITS.search("\n".join(lines[start : stopped.lineno - 1]))
         ):
-            yield Found("timed-unsynchronised", timed[0].call, timed[0].step)
+            facts.add("timed:unsynchronised")
+        yield Found(EventKind.TIME, timed[0].call, timed[0].step, operands=frozenset(facts))
 
 
 def _started(survey: Survey, statement: ast.stmt) -> str | None:

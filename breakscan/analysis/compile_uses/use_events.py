@@ -12,9 +12,9 @@ from breakscan.analysis.compile_uses.counters import changing_attributes, global
 from breakscan.analysis.compile_uses.cudagraphs import overwritten_tensors
 from breakscan.analysis.compile_uses.names import CompiledNames
 from breakscan.analysis.compile_uses.switches import switched_state
-from breakscan.analysis.compile_uses.timings import misleading_timings
-from breakscan.analysis.compile_uses.uses import survey
-from breakscan.analysis.compile_uses.wrappers import wrapper_misuse
+from breakscan.analysis.compile_uses.timings import timed_calls
+from breakscan.analysis.compile_uses.uses import Found, survey
+from breakscan.analysis.compile_uses.wrappers import wrapper_uses
 from breakscan.analysis.interpreter.program import Program
 from breakscan.analysis.interpreter.values import Sort
 from breakscan.analysis.project.entry_points import COMPILE
@@ -28,9 +28,9 @@ _FINDERS = (
     changing_arguments,
     changing_attributes,
     switched_state,
-    wrapper_misuse,
+    wrapper_uses,
     overwritten_tensors,
-    misleading_timings,
+    timed_calls,
 )
 
 
@@ -41,10 +41,10 @@ def compile_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tu
     """
     index, text = program.index, program.module.text
     for info, statement, name in global_counters(index, text, compiled):
-        yield info, _event(program, "global-counter", statement, name, in_region=True)
+        yield info, _stored(program, "global-counter", statement, name)
     for info, call, name in growing_attributes(index, text, compiled):
         if info.owner is not None and program.attributes.instance(info.owner).sort is Sort.MODULE:
-            yield info, _event(program, "growing-attribute", call, name, in_region=True)
+            yield info, _stored(program, "growing-attribute", call, name)
     if not _MAY_COMPILE.search(text) and COMPILE not in index.imports.values():
         return
     scopes = Scopes(index)
@@ -55,24 +55,24 @@ def compile_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tu
     seen = survey(names)
     for finder in _FINDERS:
         for found in finder(seen):
-            yield found.step.scope.info, _event(program, found.form, found.node, found.name, condition=found.condition)
+            yield found.step.scope.info, _event(program, found)
 
 
-def _event(
-    program: Program,
-    form: str,
-    node: ast.AST,
-    name: str | None,
-    *,
-    in_region: bool = False,
-    condition: str | None = None,
-) -> Event:
+def _stored(program: Program, form: str, node: ast.AST, name: str) -> Event:
+    where = span(program.module, node)
+    return Event(EventKind.STORE, *where, form=form, attribute=name, text=text_of(program.module, node))
+
+
+def _event(program: Program, found: Found) -> Event:
     return Event(
-        EventKind.USE,
-        *span(program.module, node),
-        form=form,
-        attribute=name,
-        in_region=in_region,
-        condition=condition,
-        text=text_of(program.module, node),
+        found.kind,
+        *span(program.module, found.node),
+        form=found.form,
+        callee=found.callee,
+        attribute=found.name,
+        operands=found.operands,
+        arguments=found.arguments,
+        in_region=False,
+        condition=found.condition,
+        text=text_of(program.module, found.node),
     )

@@ -9,6 +9,7 @@ from breakscan.analysis.compile_uses.compiled import Compiled
 from breakscan.analysis.compile_uses.names import CompiledNames
 from breakscan.analysis.project.index import ModuleIndex
 from breakscan.analysis.project.scopes import Step, own_parts
+from breakscan.rulebook.events import Argument, EventKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,15 @@ class Survey:
 class Found:
     """An event to emit.  ``name`` is what it is about: a variable, an attribute, a method."""
 
-    form: str
+    kind: EventKind
     node: ast.expr
     step: Step
+    form: str = ""
     name: str | None = None
     condition: str | None = None
+    callee: str | None = None
+    operands: frozenset[str] = frozenset()
+    arguments: tuple[Argument, ...] = ()
 
 
 def survey(names: CompiledNames) -> Survey:

@@ -6,44 +6,54 @@ import ast
 import re
 from collections.abc import Iterator
 
-from breakscan.analysis.compile_uses.compiled import Compiled
+from breakscan.analysis.compile_uses.compiled import Compiled, Hit
 from breakscan.analysis.compile_uses.uses import Found, Survey
 from breakscan.analysis.project.entry_points import RETURN_THE_MODULE
 from breakscan.analysis.project.scopes import Scope, Step
+from breakscan.rulebook.events import Argument, EventKind
 from breakscan.source.walking import own_nodes, walk
 
 _SAVES = re.compile(r"(^|\.)save(_file|_model|_checkpoint)?$")
+FSDP = "torch.distributed.fsdp.FullyShardedDataParallel"
 _FSDP = frozenset(
     {
-        "torch.distributed.fsdp.FullyShardedDataParallel",
+        FSDP,
         "torch.distributed.fsdp.fully_sharded_data_parallel.FullyShardedDataParallel",
     }
 )
+_WRAPPER = frozenset({"wrapper"})
+_MODULE = frozenset({"module"})
 _OUTER = frozenset({"torch.nn.Module", "torch._dynamo.eval_frame.OptimizedModule", "torch._dynamo.OptimizedModule"})
 
 
-def wrapper_misuse(survey: Survey) -> Iterator[Found]:
-    """State dicts with the wrapper's keys, methods that run the original module, and checks of the class."""
+def wrapper_uses(survey: Survey) -> Iterator[Found]:
+    """Methods of a wrapper, checks of its class, state dicts that it exchanges with a plain module, and FSDP."""
     for call, step in survey.calls:
         if isinstance(call.func, ast.Attribute):
             hit = survey.names.hit(call.func.value, step.scope, call.lineno)
             if call.func.attr == "state_dict" and hit is not None and not hit.compiled.in_place:
-                if _is_saved(survey, call, step) and _keys_matter(survey, hit.compiled):
-                    yield Found("state-dict", call, step, ast.unparse(call.func.value), hit.condition)
+                is_saved = _is_saved(survey, call, step) and _keys_matter(survey, hit.compiled)
+                yield _used(call, step, "state_dict", hit, {"wrapper:saved"} if is_saved else set())
             elif call.func.attr == "load_state_dict":
                 yield from _load(survey, call, step)
-            elif (
-                hit is not None
-                and not hit.compiled.in_place
-                and _runs_itself(survey, hit.compiled, call.func.attr, step)
-            ):
-                yield Found("method", call, step, call.func.attr, hit.condition)
+            elif hit is not None and not hit.compiled.in_place:
+                bypassed = _runs_itself(survey, hit.compiled, call.func.attr, step)
+                yield _used(call, step, call.func.attr, hit, {"wrapper:bypassed"} if bypassed else set())
         elif isinstance(call.func, ast.Name) and call.func.id == "isinstance" and len(call.args) == 2:
             hit = survey.names.hit(call.args[0], step.scope, call.lineno)
-            if hit is not None and not hit.compiled.in_place and _is_inner_class(survey, call.args[1], hit.compiled):
-                yield Found("isinstance", call, step, ast.unparse(call.args[1]), hit.condition)
+            if hit is not None and not hit.compiled.in_place:
+                asked = "class" if _is_inner_class(survey, call.args[1], hit.compiled) else "unknown"
+                arguments = Argument(0, None, _WRAPPER), Argument(1, None, frozenset({asked}))
+                name = ast.unparse(call.args[1])
+                yield Found(EventKind.WRAPPER, call, step, "", name, hit.condition, "isinstance", _WRAPPER, arguments)
         if survey.index.dotted(call.func) in _FSDP and _is_compiled_fsdp(survey, call, step):
-            yield Found("fsdp", call, step)
+            options = tuple(Argument(None, k.arg, frozenset({"unknown"})) for k in call.keywords)
+            yield Found(EventKind.WRAPPER, call, step, callee=FSDP, operands=_WRAPPER, arguments=options)
+
+
+def _used(call: ast.Call, step: Step, method: str, hit: Hit, facts: set[str]) -> Found:
+    """A call of a method of the wrapper."""
+    return Found(EventKind.WRAPPER, call, step, "", method, hit.condition, method, _WRAPPER | facts)
 
 
 def _is_saved(survey: Survey, call: ast.Call, step: Step) -> bool:
@@ -86,7 +96,10 @@ def _load(survey: Survey, call: ast.Call, step: Step) -> Iterator[Found]:
         return
     plain, hit = sides[wrapped.index(False)], hits[wrapped.index(True)]
     if hit is not None and _is_plain_module(survey, plain, step):
-        yield Found("state-dict-mismatch", call, step, ast.unparse(sides[wrapped.index(True)]), hit.condition)
+        words = (_WRAPPER, _MODULE) if wrapped[0] else (_MODULE, _WRAPPER)
+        arguments = tuple(Argument(index, None, word) for index, word in enumerate(words))
+        name = ast.unparse(sides[wrapped.index(True)])
+        yield Found(EventKind.WRAPPER, call, step, "", name, hit.condition, "load_state_dict", words[0], arguments)
 
 
 def _is_plain_module(survey: Survey, node: ast.expr, step: Step) -> bool:
@@ -151,8 +164,8 @@ def _is_inner_class(survey: Survey, node: ast.expr, compiled: Compiled) -> bool:
 
 
 def _is_compiled_fsdp(survey: Survey, call: ast.Call, step: Step) -> bool:
-    """Whether an FSDP module without its own parameters is compiled, or wraps what is compiled."""
-    if any(k.arg is None or k.arg == "use_orig_params" for k in call.keywords):
+    """Whether an FSDP module is compiled, or wraps what is compiled; not if its options are not written out."""
+    if any(k.arg is None for k in call.keywords):
         return False
     line = call.lineno
     if call.args and survey.names.made_by(call.args[0], step.scope, line) is not None:

@@ -98,6 +98,8 @@ class Value:
             return frozenset({"unknown"})
         if self.literal is True:
             return frozenset({"constant", "true"})
+        if self.literal is False:
+            return frozenset({"constant", "false"})
         if self.sort is Sort.DRAWN:
             return frozenset({"constant", "number:drawn"})
         if self._captures():

@@ -68,7 +68,7 @@ def _severity(rule: Rule, verdict: Verdict | None) -> Severity:
 
 def _confidence(event: Event, pattern: EventPattern, condition: str | None) -> Confidence:
     confidence = event.confidence
-    if pattern.operand or any(wanted.state.startswith("tensor") for wanted in pattern.arguments):
+    if pattern.operand or any(state.startswith("tensor") for wanted in pattern.arguments for state in wanted.states):
         confidence = min(confidence, event.operand_confidence, key=_ORDER.index)
     if condition and confidence is not Confidence.POSSIBLE:
         return Confidence.CONDITIONAL
