@@ -28,13 +28,11 @@ from typing import Any
 from breakscan.config import load_settings
 from breakscan.reports.explain.formats import write_report
 from breakscan.reports.explain.words import headline, why_nothing_compiled
-from breakscan.rulebook.ledger import version_key
 from breakscan.rulebook.library import Library, load_library
 from breakscan.runtime.cells import ShownPaths
 from breakscan.runtime.explain.compiled import Graph
 from breakscan.runtime.explain.explanation import BreakSite, Explanation, Recompile, UncompiledFrame
 from breakscan.runtime.explain.from_processes import explain_processes
-from breakscan.runtime.explain.notices import OLDEST
 from breakscan.runtime.isolation import (
     compiled_fresh,
     compiler_as_it_was,
@@ -44,6 +42,7 @@ from breakscan.runtime.isolation import (
 from breakscan.runtime.recorder import Recorder
 from breakscan.runtime.recording import read_recording
 from breakscan.runtime.records import Record
+from breakscan.torch_versions import SUPPORTED, is_too_old
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _lock = threading.Lock()
@@ -233,8 +232,8 @@ def _import_compiler() -> None:
     import torch
     import torch._dynamo
 
-    if version_key(str(torch.__version__)) < OLDEST:
-        raise RuntimeError(f"torch {torch.__version__} is too old: breakscan records torch {OLDEST[0]}.{OLDEST[1]} on")
+    if is_too_old(str(torch.__version__)):
+        raise RuntimeError(f"torch {torch.__version__} is too old: breakscan records torch {SUPPORTED[0]} on")
 
 
 @functools.cache

@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 from breakscan.findings import Confidence
 from breakscan.rulebook.document import nearest
-from breakscan.rulebook.ledger import ledger_version_for, measured_versions, version_key
+from breakscan.rulebook.ledger import ledger_version_for, measured_versions
 from breakscan.rulebook.library import Library, load_library
 from breakscan.source.paths import Patterns
 from breakscan.source.selectors import exactness, selects
+from breakscan.torch_versions import minor_version
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -126,10 +127,10 @@ def resolve_target(settings: Settings) -> Target:
         raise ConfigError("breakscan's verdict ledgers are missing: reinstall breakscan")
     if settings.target_torch is not None:
         source: Literal["config", "option"] = "option" if "target_torch" in settings.options else "config"
-        torch = _major_minor(settings.target_torch)
+        torch = minor_version(settings.target_torch)
         return Target(torch, source, ledger_version_for(torch))
     if installed := installed_torch():
-        torch = _major_minor(installed)
+        torch = minor_version(installed)
         return Target(torch, "installed", ledger_version_for(torch))
     return Target(measured[-1], "newest measured", measured[-1])
 
@@ -148,10 +149,6 @@ def installed_torch() -> str | None:
         if match := re.search(r"^__version__\s*(?::[^=]+)?=\s*['\"](\d+\.\d+[^'\"]*)", text, re.MULTILINE):
             return match[1]
     return None
-
-
-def _major_minor(version: str) -> str:
-    return ".".join(map(str, version_key(version)))
 
 
 def _load(path: Path) -> dict[str, Any]:

@@ -18,6 +18,7 @@ LEVELS = {
     "dataclass_json": 0,
     "source": 1,
     "torch_facts": 0,
+    "torch_versions": 0,
     "rewrite_support": 1,
     "rewrites": 2,
     "rulebook": 2,

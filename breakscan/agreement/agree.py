@@ -21,7 +21,7 @@ from breakscan.agreement.sources import Sources
 from breakscan.analysis.pipeline.check import check_paths
 from breakscan.config import Settings
 from breakscan.findings import Confidence, Finding, Kind, Origin
-from breakscan.rulebook.ledger import version_key
+from breakscan.torch_versions import minor_version
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.gates.site_match import given_up_alone
 from breakscan.source.paths import Patterns
@@ -36,7 +36,7 @@ def agree(explanation: Explanation, settings: Settings) -> Agreement:
     Paths of the explanation are relative to the working directory.  Raises what ``check`` raises for a version
     without verdicts.
     """
-    torch = ".".join(map(str, version_key(explanation.torch)))
+    torch = minor_version(explanation.torch)
     settings = replace(settings, target_torch=torch)
     sources = Sources()
     exclude = Patterns(str(settings.root), settings.exclude)

@@ -19,10 +19,8 @@ from breakscan.cli.request_options import add_unmet, asked_for, request_options
 from breakscan.cli.show_option import require_terminal, show_option
 from breakscan.config import installed_torch, load_settings
 from breakscan.reports.explain.formats import FOR_PEOPLE, FORMATS, write_report
-from breakscan.rulebook.ledger import version_key
 from breakscan.rulebook.library import Library, load_library
 from breakscan.runtime.explain.explanation import Explanation
-from breakscan.runtime.explain.notices import OLDEST
 from breakscan.runtime.explain.ranks import ranks_in_words
 from breakscan.runtime.job import JobError
 from breakscan.runtime.launch import LaunchError, end_like, outliving_termination, run_recorded
@@ -31,6 +29,7 @@ from breakscan.runtime.session import Session, SessionError, read_run, start_ses
 from breakscan.runtime.waiting import MOST_SECONDS, wait_for_ranks
 from breakscan.source.paths import display_path
 from breakscan.source.remembered import remember_source
+from breakscan.torch_versions import SUPPORTED, is_too_old
 
 STDIN = STDOUT = "-"
 
@@ -161,11 +160,10 @@ def _require_torch(program: list[str]) -> None:
             f"torch is not installed for {sys.executable}. Install it there (pip install 'breakscan[torch]'), or run "
             f"breakscan with the Python that your program uses: {shown}"
         )
-    if version_key(installed) < OLDEST:
-        oldest = f"{OLDEST[0]}.{OLDEST[1]}"
+    if is_too_old(installed):
         raise click.ClickException(
-            f"torch {installed} is too old for breakscan explain: install torch {oldest} or later "
-            f"(pip install 'torch>={oldest}')"
+            f"torch {installed} is too old for breakscan explain: install torch {SUPPORTED[0]} or later "
+            f"(pip install 'torch>={SUPPORTED[0]}')"
         )
 
 

@@ -12,15 +12,9 @@ from breakscan.cli.progress import ProgressBar
 from breakscan.config import installed_torch, load_settings
 from breakscan.reports.shared.wording import counted
 from breakscan.rulebook.document import Rule
-from breakscan.rulebook.ledger import (
-    ExampleRulings,
-    Ledger,
-    ledger_folder,
-    read_ledger,
-    version_key,
-    write_ledger,
-)
+from breakscan.rulebook.ledger import ExampleRulings, Ledger, ledger_folder, read_ledger, write_ledger
 from breakscan.rulebook.library import Library, load_library
+from breakscan.torch_versions import SUPPORTED, is_too_old
 
 
 @click.command(short_help="Run every example of every rule through the installed torch.")
@@ -76,15 +70,12 @@ def replay(ctx: click.Context, /, rules: tuple[str, ...], write: bool, output: P
 
 
 def _demand_torch() -> None:
-    from breakscan.runtime.explain.notices import OLDEST
-
     version = installed_torch()
     if version is None:
         raise click.ClickException("rules replay needs PyTorch: pip install 'breakscan[torch]'")
-    if version_key(version) < OLDEST:
-        needed = ".".join(map(str, OLDEST))
+    if is_too_old(version):
         raise click.ClickException(
-            f"rules replay needs torch {needed} or newer, this is {version}: pip install -U torch"
+            f"rules replay needs torch {SUPPORTED[0]} or newer, this is {version}: pip install -U torch"
         )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,6 +17,7 @@ from breakscan.findings import Mode, Place, Verdict
 from breakscan.rulebook.document import Example, Rule
 from breakscan.rulebook.errors import RuleError
 from breakscan.rulebook.library import shipped_rules
+from breakscan.torch_versions import version_key
 
 SCHEMA = 1
 
@@ -76,14 +76,6 @@ def digest(example: Example) -> str:
 
 def ledger_folder() -> Path:
     return shipped_rules() / "ledger"
-
-
-def version_key(version: str) -> tuple[int, int]:
-    """``(2, 13)`` of ``2.13.0+cpu``.  Raises ValueError where it is no version."""
-    match = re.match(r"(\d+)\.(\d+)", version)
-    if not match:
-        raise ValueError(f"{version!r} is not a torch version such as 2.13")
-    return int(match[1]), int(match[2])
 
 
 def measured_versions() -> list[str]:

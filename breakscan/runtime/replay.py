@@ -22,10 +22,11 @@ from typing import Any
 
 from breakscan.findings import Kind, Mode, Place, Verdict
 from breakscan.rulebook.document import Example, Rule
-from breakscan.rulebook.ledger import ExampleRulings, Ledger, Ruling, digest, version_key
+from breakscan.rulebook.ledger import ExampleRulings, Ledger, Ruling, digest
 from breakscan.runtime.hooks.frames import FrameOutcome, frame_outcomes
 from breakscan.runtime.hooks.structured_trace import structured_trace
 from breakscan.runtime.parsers.break_text import frame_skipped, parse_causes
+from breakscan.torch_versions import minor_version
 
 _numbers = itertools.count()
 _COMPILES_ITSELF = re.compile(r"\.compile\(.*backend=")
@@ -60,8 +61,7 @@ def replay(rules: Iterable[Rule], progress: Callable[[Rule], None] | None = None
             progress(rule)
         if rule.examples:
             examples[rule.id] = {e.label: replay_example(rule, e) for e in rule.examples}
-    major, minor = version_key(torch.__version__)
-    return Ledger(f"{major}.{minor}", ".".join(platform.python_version_tuple()[:2]), examples)
+    return Ledger(minor_version(torch.__version__), ".".join(platform.python_version_tuple()[:2]), examples)
 
 
 def replay_example(rule: Rule, example: Example) -> ExampleRulings:

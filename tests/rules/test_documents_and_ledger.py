@@ -7,9 +7,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from breakscan.rulebook.document import Rule  # noqa: E402
-from breakscan.rulebook.ledger import ledger_version_for, load_ledger, version_key  # noqa: E402
+from breakscan.rulebook.ledger import ledger_version_for, load_ledger  # noqa: E402
 from breakscan.rulebook.library import load_library  # noqa: E402
 from breakscan.runtime.replay import disagreements, replay_example  # noqa: E402
+from breakscan.torch_versions import version_key  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -6,12 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from breakscan.rulebook.ledger import version_key
 from breakscan.runtime.recording import compiled
 from breakscan.runtime.records import HookFailed, HookInstalled, ProcessStarted, Record
-
-OLDEST = (2, 11)
-NEWEST = (2, 15)
+from breakscan.torch_versions import is_too_new, is_too_old, supported_range
 
 _WITHOUT = {
     "trace": "compile times are missing",
@@ -66,7 +63,7 @@ def _kind(process: Sequence[Record]) -> str:
 
 def version_notice(torch: str) -> Iterator[str]:
     """What to know where breakscan was not tried with this torch; nothing where the version is not known."""
-    if torch and not OLDEST <= version_key(torch) <= NEWEST:
-        age = "older" if version_key(torch) < OLDEST else "newer"
-        known = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
+    if torch and (is_too_old(torch) or is_too_new(torch)):
+        age = "older" if is_too_old(torch) else "newer"
+        known = supported_range()
         yield f"torch {torch} is {age} than those breakscan was tried with ({known}): something may be missing"

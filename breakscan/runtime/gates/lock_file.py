@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from breakscan.findings import Verdict
-from breakscan.rulebook.ledger import version_key
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.gates.site_match import SEVERITIES, KnownBreak, known_breaks, matched
+from breakscan.torch_versions import minor_version
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -75,7 +75,7 @@ def program_of(argv: Sequence[str], folder: str) -> str:
 def lock_of(explanation: Explanation, program: str, folder: str) -> Lock:
     """The lock that allows what a run did and no more.  ``folder`` is that of the lock."""
     breaks = (replace(one, line=0) for one in known_breaks(explanation, folder))
-    return Lock(program, ".".join(map(str, version_key(explanation.torch))), tuple(sorted(breaks, key=_order)))
+    return Lock(program, minor_version(explanation.torch), tuple(sorted(breaks, key=_order)))
 
 
 def judge(lock: Lock, explanation: Explanation, folder: str, *, add: bool = False) -> Judgement:

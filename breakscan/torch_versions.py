@@ -1,0 +1,42 @@
+"""The versions of torch that breakscan supports.
+
+This is the one place that names them.  ``tools/sync_torch_versions.py`` writes them into ``pyproject.toml``, the README
+and the documentation; ``tests/test_torch_versions.py`` fails where one of these says something else.
+"""
+
+from __future__ import annotations
+
+import re
+
+SUPPORTED = ("2.11", "2.12", "2.13", "2.14", "2.15")
+"""The minor versions whose hooks and verdicts were tried, oldest first."""
+PINNED = "2.13.0"
+"""The version that CI and the development environment install, and that the rule documents describe."""
+
+
+def version_key(version: str) -> tuple[int, int]:
+    """``(2, 13)`` of ``2.13.0+cpu``.  Raises ValueError if it is no version."""
+    match = re.match(r"(\d+)\.(\d+)", version)
+    if not match:
+        raise ValueError(f"{version!r} is not a torch version such as 2.13")
+    return int(match[1]), int(match[2])
+
+
+def minor_version(version: str) -> str:
+    """``2.13`` of ``2.13.0+cpu``.  Raises ValueError if it is no version."""
+    return ".".join(map(str, version_key(version)))
+
+
+def is_too_old(version: str) -> bool:
+    """Whether the version is older than all supported ones."""
+    return version_key(version) < version_key(SUPPORTED[0])
+
+
+def is_too_new(version: str) -> bool:
+    """Whether the version is newer than all supported ones."""
+    return version_key(version) > version_key(SUPPORTED[-1])
+
+
+def supported_range() -> str:
+    """``2.11 to 2.15``."""
+    return f"{SUPPORTED[0]} to {SUPPORTED[-1]}"
