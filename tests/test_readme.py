@@ -38,12 +38,14 @@ def static(command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.process
 def test_check_prints_what_the_readme_shows() -> None:
     command = "breakscan check examples/vision.py"
     printed = [timeless(line) for line in static(command).stdout.splitlines()]
     assert [line for line in shown(command) if line not in printed] == []
 
 
+@pytest.mark.process
 def test_fix_prints_what_the_readme_shows() -> None:
     command = "breakscan fix examples/vision.py"
     done = static(command)
@@ -74,6 +76,7 @@ def test_explain_prints_what_the_readme_shows() -> None:
     assert [line for line in shown(command) if line not in printed] == []
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 def test_verify_counts_what_the_readme_shows() -> None:
     """All but the times, which Inductor's compiles make long to wait for."""

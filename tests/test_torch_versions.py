@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from tools.sync_torch_versions import RANGE, outdated
 
 from breakscan.torch_versions import PINNED, SUPPORTED, is_too_new, is_too_old, minor_version, supported_range
+from tools.sync_torch_versions import RANGE, outdated
 
 ROOT = Path(__file__).parents[1]
 
@@ -38,7 +38,12 @@ def test_no_other_file_of_the_package_names_the_range() -> None:
 
 @pytest.mark.parametrize(
     ("version", "old", "new"),
-    [("2.10.1", True, False), (f"{SUPPORTED[0]}.0+cpu", False, False), (SUPPORTED[-1], False, False), ("3.0", False, True)],
+    [
+        ("2.10.1", True, False),
+        (f"{SUPPORTED[0]}.0+cpu", False, False),
+        (SUPPORTED[-1], False, False),
+        ("3.0", False, True),
+    ],
 )
 def test_versions_outside_the_range(version: str, old: bool, new: bool) -> None:
     assert (is_too_old(version), is_too_new(version)) == (old, new)

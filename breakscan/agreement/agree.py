@@ -21,10 +21,10 @@ from breakscan.agreement.sources import Sources
 from breakscan.analysis.pipeline.check import check_paths
 from breakscan.config import Settings
 from breakscan.findings import Confidence, Finding, Kind, Origin
-from breakscan.torch_versions import minor_version
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.gates.site_match import given_up_alone
 from breakscan.source.paths import Patterns
+from breakscan.torch_versions import minor_version
 
 _SURE = (Confidence.CERTAIN, Confidence.LIKELY)
 

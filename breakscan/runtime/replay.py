@@ -64,13 +64,13 @@ def replay(rules: Iterable[Rule], progress: Callable[[Rule], None] | None = None
     return Ledger(minor_version(torch.__version__), ".".join(platform.python_version_tuple()[:2]), examples)
 
 
-def replay_example(rule: Rule, example: Example) -> ExampleRulings:
-    """The rulings on one example: default and fullgraph, plain and in each place that makes sense for its kind."""
+def replay_example(rule: Rule, example: Example, places: Iterable[Place] = Place) -> ExampleRulings:
+    """The rulings on one example: default and fullgraph, in each of the places that make sense for its kind."""
     rulings: dict[tuple[Mode, Place], Ruling] = {}
     if rule.kind is Kind.MISUSE or _COMPILES_ITSELF.search(example.source):
         rulings[Mode.DEFAULT, Place.PLAIN] = _ruling_as_is(_observe_as_is(rule, example))
     elif rule.kind is Kind.GRAPH_BREAK:
-        for mode, place in itertools.product(Mode, Place):
+        for mode, place in itertools.product(Mode, places):
             rulings[mode, place] = _rule_on(_observe(rule, example, mode, place), mode)
     else:
         rulings[Mode.DEFAULT, Place.PLAIN] = _rule_on(_observe(rule, example, Mode.DEFAULT, Place.PLAIN), None)

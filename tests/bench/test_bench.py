@@ -58,6 +58,7 @@ def bench(folder: Path, *words: str, status: int = 0, brief: bool = False) -> su
     return done
 
 
+@pytest.mark.slow
 def test_each_way_of_a_training_step_is_measured_or_says_why_not(tmp_path: Path, valid: Callable[..., Any]) -> None:
     (tmp_path / "train.py").write_text(PROGRAM, encoding="utf-8")
     words = ("--backends", "aot_eager,broken,wrong", "--format", "json", "train.py")
@@ -118,6 +119,7 @@ for step in range(50):
 """
 
 
+@pytest.mark.slow
 def test_an_interrupt_reports_what_is_measured_until_then(tmp_path: Path, valid: Callable[..., Any]) -> None:
     (tmp_path / "it.py").write_text(SLOW_EAGER, encoding="utf-8")
     words = command("--backends", "eager,slow,aot_eager", "--format", "json", "it.py")
@@ -191,6 +193,7 @@ for step in range(9):
 """
 
 
+@pytest.mark.slow
 def test_a_program_that_forbids_its_breaks_is_measured_with_them(tmp_path: Path, valid: Callable[..., Any]) -> None:
     (tmp_path / "it.py").write_text(FORBIDS_BREAKS, encoding="utf-8")
     told = valid(bench(tmp_path, "--backends", "eager", "--format", "json", "it.py", brief=True).stdout, "bench")
@@ -217,6 +220,7 @@ for step in range(9):
 """
 
 
+@pytest.mark.slow
 def test_a_way_that_the_system_ends_is_told_and_the_others_are_measured(
     tmp_path: Path, valid: Callable[..., Any]
 ) -> None:

@@ -217,6 +217,7 @@ class TestConfiguration:
         assert ", fullgraph=True" in breakscan("check", "--fullgraph").out
 
 
+@pytest.mark.process
 class TestStandardInput:
     def test_goes_by_the_name_that_it_is_given(self, process: Run, folder: Path) -> None:
         text = (folder / "model.py").read_bytes()
@@ -294,6 +295,7 @@ def test_paths_elsewhere_are_absolute(breakscan: Run, folder: Path, monkeypatch:
     assert data["findings"][0]["site"]["path"] == (folder / "model.py").as_posix()
 
 
+@pytest.mark.process
 def test_many_files_over_several_processes(process: Run, folder: Path) -> None:
     text = (folder / "model.py").read_text(encoding="utf-8")
     for number in range(60):
@@ -304,6 +306,7 @@ def test_many_files_over_several_processes(process: Run, folder: Path) -> None:
     assert one["summary"] == {"files": 62, "findings": 61, "by_rule": {"BRK101": 61}}
 
 
+@pytest.mark.process
 def test_a_reader_that_leaves_early_is_no_error(folder: Path) -> None:
     branch = "        if x.any():\n            x = x + 1\n"
     text = (folder / "model.py").read_text(encoding="utf-8")

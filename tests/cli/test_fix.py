@@ -56,6 +56,7 @@ def test_the_diff_is_one_that_git_applies(breakscan: Callable[..., Any], copies:
     assert copies.read_text() == FIXED
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -146,6 +147,7 @@ def test_json(breakscan: Callable[..., Any], copies: Path, valid: Callable[..., 
     assert [error["path"] for error in done["errors"]] == ["bad.py"]
 
 
+@pytest.mark.process
 def test_many_files_are_repaired_in_processes(process: Callable[..., Any], copies: Path) -> None:
     for number in range(6):
         (copies.parent / f"copies{number}.py").write_text(COPIES)

@@ -75,6 +75,7 @@ class TestARun:
         assert kept
         assert [one.rule for one in kept.breaks] == ["BRK401"]
 
+    @pytest.mark.slow
     def test_it_grows_only_when_asked(self, lock: Run, folder: Path) -> None:
         lock(PROGRAM)
         before = (folder / "train.lock").read_bytes()
@@ -109,6 +110,7 @@ class TestARun:
         assert (failed.status, said(failed), (folder / "train.lock").read_bytes()) == (5, [], before)
 
 
+@pytest.mark.process
 class TestWhatCannotBe:
     """Told before the program runs."""
 

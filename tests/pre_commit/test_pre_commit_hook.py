@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 pytest.importorskip("pre_commit")
 
 ROOT = Path(__file__).parents[2]

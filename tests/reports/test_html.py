@@ -48,6 +48,8 @@ def call(args):
 PROGRAM = """\
 import torch
 
+pytestmark = pytest.mark.process
+
 @torch.compile(backend="eager")
 def scaled(x):
     x = x.sin()

@@ -105,7 +105,7 @@ def run(tmp_path: Path) -> Any:
     return run
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 def test_a_break_costs_what_lies_behind_it(run: Any, backend: str) -> None:
     ran = run(TWO_BREAKS.replace("BACKEND", repr(backend)))
     assert ran.status == 0, ran.err

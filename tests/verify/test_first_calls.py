@@ -74,6 +74,7 @@ def verified(folder: Path, text: str, *words: str, status: int = 0) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_break_in_what_the_first_call_sets_up_is_found_and_proved(tmp_path: Path, valid: Callable[..., Any]) -> None:
     told = valid(verified(tmp_path, SET_UP), "verify")
     assert told["unreached"] == []
@@ -91,6 +92,7 @@ def test_a_change_that_only_the_first_call_shows_is_rejected(tmp_path: Path, val
     assert any(reason.startswith("eager, output") for reason in proof["reasons"]), proof["reasons"]
 
 
+@pytest.mark.slow
 def test_parameters_without_a_shape_are_left_to_the_later_calls(tmp_path: Path, valid: Callable[..., Any]) -> None:
     told = valid(verified(tmp_path, LAZY), "verify")
     (proof,) = told["proofs"]

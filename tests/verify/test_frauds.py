@@ -17,6 +17,8 @@ from breakscan.worker import timing as measure
 from breakscan.worker.worker import UserProgram
 
 pytestmark = pytest.mark.torch
+SLOW = pytest.mark.slow
+"""One fraud of each kind runs always, the others in the nightly run."""
 
 SCRIPT = """\
 import os
@@ -92,6 +94,7 @@ def test_an_honest_rewrite_is_equal(prove: Prove) -> None:
     assert (proof.before.graphs, proof.after.graphs) == (2, 1)
 
 
+@pytest.mark.slow
 def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
     proof = prove()
     assert proof.verdict is ProofVerdict.NO_FASTER, (proof.reasons, proof.ratio)
@@ -107,13 +110,18 @@ def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
             id="code not run",
         ),
         pytest.param(
-            "torch.manual_seed(0)", "torch.manual_seed(1)", "other values before the first call", id="other weights"
+            "torch.manual_seed(0)",
+            "torch.manual_seed(1)",
+            "other values before the first call",
+            id="other weights",
+            marks=SLOW,
         ),
         pytest.param(
             "for step in range(5):",
             "torch.rand(1)\nfor step in range(5):",
             "random numbers are drawn otherwise before the first call: torch's CPU generator",
             id="other order of random numbers",
+            marks=SLOW,
         ),
         pytest.param(
             "        return y\n",
@@ -129,6 +137,7 @@ def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
             WHERE + "        y = torch.cat([y[:-1], y[-1:] + 1e-2])\n",
             "eager, output differs by 0.01 at [7, ",
             id="one row changed by 1e-2",
+            marks=SLOW,
         ),
         pytest.param(
             BRANCH, WHERE.replace("y * 2", "y.detach() * 2"), "eager, the gradient of self.fc.weight", id="gradient"
@@ -144,20 +153,25 @@ def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
             "        self.steps += 1\n        return y + 0 * self.steps\n",
             "self.steps is 3 behind the call, not unchanged",
             id="attribute changed",
+            marks=SLOW,
         ),
         pytest.param(
             "        return y\n",
             "        self.steps += 1\n        return y + 0 * self.steps\n",
             "more times (",
             id="a recompile a call",
+            marks=SLOW,
         ),
         pytest.param(
             "import torch\n",
             "os.environ['TORCHINDUCTOR_CACHE_DIR'] = 'WARM'\nimport torch\n",
             "a compiler cache is warm on one side only",
             id="cold against warm cache",
+            marks=SLOW,
         ),
-        pytest.param("randn(8, 16)", "randn(4, 16)", "args[0] has shape 4×16, not 8×16", id="unequal batch"),
+        pytest.param(
+            "randn(8, 16)", "randn(4, 16)", "args[0] has shape 4×16, not 8×16", id="unequal batch", marks=SLOW
+        ),
         pytest.param(
             "if y.sum() > 0:",
             "if bool(y.sum() > 0):",
@@ -165,22 +179,30 @@ def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
             id="the break is still there",
         ),
         pytest.param(
-            "return y\n", "raise ValueError('no')\n", "the program fails with it: ValueError: no", id="an exception"
+            "return y\n",
+            "raise ValueError('no')\n",
+            "the program fails with it: ValueError: no",
+            id="an exception",
+            marks=SLOW,
         ),
         pytest.param(
             BRANCH,
             WHERE + "        if torch.compiler.is_compiling():\n            y = y + 1e-2\n",
             "compiled, output differs by 0.01",
             id="output changed in compiled code alone",
+            marks=SLOW,
         ),
         pytest.param(
             BRANCH,
             WHERE + "        if torch.compiler.is_compiling():\n            y = y.detach()\n",
             "compiled, one cannot go back through it: no part of the result requires a gradient",
             id="no gradient in compiled code alone",
+            marks=SLOW,
         ),
-        pytest.param("return y\n", "return y.double()\n", "output is float64, not float32", id="another dtype"),
-        pytest.param("torch.manual_seed(0)", "1 / 0", "ZeroDivisionError", id="the program fails"),
+        pytest.param(
+            "return y\n", "return y.double()\n", "output is float64, not float32", id="another dtype", marks=SLOW
+        ),
+        pytest.param("torch.manual_seed(0)", "1 / 0", "ZeroDivisionError", id="the program fails", marks=SLOW),
     ],
 )
 def test_a_fraud_is_rejected_by_name(prove: Prove, old: str, new: str, expected: str) -> None:

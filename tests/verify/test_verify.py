@@ -58,6 +58,7 @@ def verify(folder: Path, *words: str, status: int = 0, brief: bool = False) -> s
     return done
 
 
+@pytest.mark.slow
 def test_rewrites_of_a_training_program_with_dropout_on_inductor(tmp_path: Path, valid: Callable[..., Any]) -> None:
     (tmp_path / "train.py").write_text(TRAIN, encoding="utf-8")
     told = valid(verify(tmp_path, "--format", "json", "train.py", brief=True).stdout, "verify")
@@ -97,6 +98,7 @@ for step in range(5):
 """
 
 
+@pytest.mark.slow
 def test_a_patch_that_is_faster_is_accepted_and_written(tmp_path: Path) -> None:
     script = tmp_path / "slow.py"
     script.write_text(SLOW, encoding="utf-8")
@@ -177,6 +179,7 @@ for step in range(3):
 """
 
 
+@pytest.mark.slow
 def test_breaks_that_another_one_hides_are_proved_and_written_together(
     tmp_path: Path, valid: Callable[..., Any]
 ) -> None:
@@ -228,6 +231,7 @@ for step in range(3):
 """
 
 
+@pytest.mark.slow
 def test_what_makes_a_step_slower_by_itself_is_not_written(tmp_path: Path, valid: Callable[..., Any]) -> None:
     script = tmp_path / "slower.py"
     script.write_text(SLOWER, encoding="utf-8")
@@ -240,6 +244,7 @@ def test_what_makes_a_step_slower_by_itself_is_not_written(tmp_path: Path, valid
     assert ".item()" not in text
 
 
+@pytest.mark.slow
 def test_what_was_proved_before_an_interrupt_is_told(tmp_path: Path, valid: Callable[..., Any]) -> None:
     script = tmp_path / "hidden.py"
     script.write_text(HIDDEN, encoding="utf-8")

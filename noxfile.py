@@ -1,0 +1,103 @@
+"""Tasks for people who change breakscan: ``nox -l`` lists them.  CI runs the same tasks.
+
+``lint``, ``types``, ``fast``, ``tests``, ``slow`` and ``replay`` run in the environment that ``nox`` itself is installed in:
+``python -m pip install -e ".[dev]"``.  The others make environments.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import nox
+
+from breakscan.torch_versions import PINNED, SUPPORTED
+
+FAST = "not torch and not process and not slow"
+"""The tests without torch, processes and waiting: under a minute on two cores."""
+
+nox.options.sessions = ["lint", "types", "fast"]
+nox.options.error_on_missing_interpreters = True
+
+
+@nox.session(venv_backend="none")
+def lint(session: nox.Session) -> None:
+    """ruff: rules and format; the torch versions that files name."""
+    session.run(sys.executable, "-m", "ruff", "check", ".")
+    session.run(sys.executable, "-m", "ruff", "format", "--check", ".")
+    session.run(sys.executable, "-m", "tools.sync_torch_versions", "--check")
+
+
+@nox.session(venv_backend="none")
+def types(session: nox.Session) -> None:
+    """mypy."""
+    session.run(sys.executable, "-m", "mypy")
+
+
+@nox.session(venv_backend="none")
+def fast(session: nox.Session) -> None:
+    """The fast tests: no torch, no processes."""
+    session.run(sys.executable, "-m", "pytest", "-q", "-n", "2", "-m", FAST, *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def tests(session: nox.Session) -> None:
+    """All tests but the slow ones."""
+    session.run(sys.executable, "-m", "pytest", "-q", "-n", "2", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def slow(session: nox.Session) -> None:
+    """The slow tests: whole proofs and benches, and every example of every rule in every place."""
+    session.run(sys.executable, "-m", "pytest", "-q", "-n", "2", "-m", "slow", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def replay(session: nox.Session) -> None:
+    """Writes the verdicts of the installed torch: ``nox -s replay -- BRK101`` for one rule."""
+    session.run(sys.executable, "-m", "breakscan", "rules", "replay", *session.posargs)
+
+
+@nox.session(python=["3.10", "3.13"])
+def static(session: nox.Session) -> None:
+    """The fast tests on the oldest and the newest Python, without torch."""
+    session.install("-q", ".[test]")
+    session.run("python", "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "-m", FAST, *session.posargs)
+
+
+@nox.session(venv_params=["--clear"])
+def wheel(session: nox.Session) -> None:
+    """Builds the wheel, installs it into an empty environment, and uses it there."""
+    folder = session.create_tmp()
+    session.run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ".", external=True, silent=True)
+    session.install("-q", "--no-index", "--find-links", folder, "--no-deps", "breakscan")
+    session.install("-q", "breakscan", "--find-links", folder)
+    session.cd(folder)
+    session.run("breakscan", "--version")
+    session.run("breakscan", "rules", "--format", "json", silent=True)
+    session.run("breakscan", "rule", "BRK101", silent=True)
+    session.run("python", "-c", WHEEL_HOLDS)
+
+
+WHEEL_HOLDS = """
+from importlib import resources
+from breakscan.rulebook.ledger import measured_versions
+from breakscan.rulebook.library import load_library
+from breakscan.torch_versions import PINNED, minor_version
+assert len(load_library()) >= 30 and minor_version(PINNED) in measured_versions()
+assert (resources.files("breakscan") / "py.typed").is_file()
+"""
+
+
+@nox.session
+@nox.parametrize("version", SUPPORTED)
+def measure(session: nox.Session, version: str) -> None:
+    """Fills the verdict ledger and the torch facts of one version of torch, and runs the recorder's tests on it."""
+    session.install("-q", f"torch=={PINNED if PINNED.startswith(version) else version + '.*'}")
+    session.install("-q", "-e", ".[test]", "numpy")
+    stale = session.run("python", "-m", "tools.stale_ledgers", version, silent=True, success_codes=[0, 1]) or ""
+    rules = [line.split()[1] for line in str(stale).splitlines() if line.startswith(f"{version} ")]
+    if rules:
+        # Status 1: this torch contradicts a document that speaks of the pinned version, and the ledger says so.
+        session.run("breakscan", "rules", "replay", "--output", "rules/ledger", *rules, success_codes=[0, 1])
+    session.run("python", "-m", "tools.generate_torch_facts")
+    session.run("python", "-m", "pytest", "-q", "tests/runtime/test_recorder.py", "tests/runtime/test_behaviours.py")
