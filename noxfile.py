@@ -1,6 +1,6 @@
 """Tasks for people who change breakscan: ``nox -l`` lists them.  CI runs the same tasks.
 
-``lint``, ``types``, ``fast``, ``tests``, ``slow`` and ``replay`` run in the environment that ``nox`` itself is installed in:
+``lint``, ``types``, ``fast``, ``tests``, ``slow`` and ``replay`` run in the environment that ``nox`` is installed in:
 ``python -m pip install -e ".[dev]"``.  The others make environments.
 """
 

@@ -1,6 +1,6 @@
 """Reads the records of torch's structured trace, as they come in memory and as TORCH_TRACE writes them to files.
 
-Names of records and artifacts are stable from torch 2.6 to 2.15.
+Names of records and artifacts are stable since torch 2.6.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Reads the Python that Inductor generates: which kernels it calls, and where it says that they come from
-(torch 2.11 to 2.15)."""
+"""Reads the Python that Inductor generates: which kernels it calls, and where it says that they come from."""
 
 from __future__ import annotations
 

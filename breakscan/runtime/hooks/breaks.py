@@ -1,6 +1,6 @@
 """Graph breaks as Dynamo logs them, with the columns and the stack that its log leaves out.
 
-Wraps ``torch._dynamo.symbolic_convert.InstructionTranslatorBase.log_graph_break`` (torch 2.11 to 2.15).
+Wraps ``torch._dynamo.symbolic_convert.InstructionTranslatorBase.log_graph_break``.
 """
 
 from __future__ import annotations

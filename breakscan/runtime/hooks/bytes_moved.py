@@ -1,6 +1,6 @@
 """How many bytes the kernels of a graph move.
 
-Wraps ``torch._inductor.graph.GraphLowering.compile_to_module`` (torch 2.11 to 2.15).  Inductor's ``count_bytes`` is not
+Wraps ``torch._inductor.graph.GraphLowering.compile_to_module``.  Inductor's ``count_bytes`` is not
 what is called: it estimates run times as well, and may run kernels for that.
 """
 

@@ -1,6 +1,6 @@
 """Why graphs do not run as CUDA graphs.
 
-Wraps ``log_cudagraph_skip_and_bump_counter`` of ``torch._inductor.cudagraph_utils`` (torch 2.11 to 2.15): what is found
+Wraps ``log_cudagraph_skip_and_bump_counter`` of ``torch._inductor.cudagraph_utils``: what is found
 only when a graph runs reaches neither trace nor metrics.
 """
 

@@ -1,6 +1,6 @@
 """What became of each frame that Dynamo was asked to compile and did not.
 
-Wraps ``torch._dynamo.convert_frame.ConvertFrameAssert.__call__`` (torch 2.11 to 2.15): the only place that
+Wraps ``torch._dynamo.convert_frame.ConvertFrameAssert.__call__``: the only place that
 sees generators, the recompile limit and a failing backend, which leave no line in logs or trace.
 """
 

@@ -2,7 +2,7 @@
 
 Wraps ``torch._dynamo.eval_frame._optimize``, through which every ``torch.compile`` and ``Module.compile`` goes,
 ``torch._dynamo.convert_frame.ConvertFrameAssert.__call__``, and ``_get_error_on_graph_break`` of
-``torch._dynamo.symbolic_convert`` and ``torch._dynamo.convert_frame`` (torch 2.11 to 2.15).
+``torch._dynamo.symbolic_convert`` and ``torch._dynamo.convert_frame``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The graphs that went to the backend, with their operations, devices and source lines.
 
-Wraps ``torch._dynamo.output_graph.OutputGraph.call_user_compiler`` (torch 2.11 to 2.15).
+Wraps ``torch._dynamo.output_graph.OutputGraph.call_user_compiler``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which line of the program asked for each guard of a compiled frame.
 
-Wraps ``torch._dynamo.guards.CheckFunctionManager.__init__`` (torch 2.11 to 2.15).  What the guards check comes from the
+Wraps ``torch._dynamo.guards.CheckFunctionManager.__init__``.  What the guards check comes from the
 structured trace.
 """
 

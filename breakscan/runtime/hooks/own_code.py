@@ -14,8 +14,8 @@ from breakscan.runtime.hooks.object_facts import OURS
 
 @contextmanager
 def own_code_skipped() -> Iterator[None]:
-    """Adds breakscan's folder to those that Dynamo passes over (``torch._dynamo.trace_rules.SKIP_DIRS``, torch 2.11 to
-    2.15) while the block runs.  Does nothing where this torch has no such list."""
+    """Adds breakscan's folder to those that Dynamo skips (``torch._dynamo.trace_rules.SKIP_DIRS``) while the block
+    runs.  Does nothing if this torch has no such list."""
     from torch._dynamo import trace_rules
 
     folders = getattr(trace_rules, "SKIP_DIRS", None)

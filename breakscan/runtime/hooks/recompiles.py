@@ -1,6 +1,6 @@
 """Why a frame is compiled again: which guard of which version did not hold, and which value it met.
 
-Wraps ``get_and_maybe_log_recompilation_reasons`` of ``torch._dynamo.guards`` (torch 2.11 to 2.15).
+Wraps ``get_and_maybe_log_recompilation_reasons`` of ``torch._dynamo.guards``.
 """
 
 from __future__ import annotations

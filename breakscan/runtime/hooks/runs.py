@@ -1,7 +1,7 @@
 """What ran: how often each graph ran and for how long, what lay between graphs, and how long calls took.
 
-The outermost call is seen through ``enter_exit_hooks`` of the context that ``torch.compile`` makes (torch 2.11 to
-2.15): functions that the context calls before the compiled code and behind it, while nothing is traced.  A graph is
+The outermost call is seen through ``enter_exit_hooks`` of the context that ``torch.compile`` makes:
+functions that the context calls before and after the compiled code, while nothing is traced.  A graph is
 seen through the callable that the backend returned, which Dynamo calls with tracing switched off.  The backward of a
 graph is called by autograd, and is not seen.
 """

@@ -2,7 +2,7 @@
 
 ``torch._logging._internal.trace_structured`` builds every record as soon as the logger ``torch.__trace``
 has a handler, so a handler turns the whole trace on, without files and without cost in steady state
-(nothing is emitted on a cache hit).  Names of records and artifacts are stable from torch 2.6 to 2.15.
+(nothing is emitted on a cache hit).  Names of records and artifacts are stable since torch 2.6.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the program asked torch.compile for, and what of it Dynamo passed over in silence.
 
-Wraps ``torch._dynamo.eval_frame.OptimizeContext.__call__`` (torch 2.11 to 2.15) and
-``torch._dynamo.convert_frame.CatchErrorsWrapper._handle_skip`` (torch 2.13 to 2.15).
+Wraps ``torch._dynamo.eval_frame.OptimizeContext.__call__`` and
+``torch._dynamo.convert_frame.CatchErrorsWrapper._handle_skip`` (since torch 2.13).
 """
 
 from __future__ import annotations

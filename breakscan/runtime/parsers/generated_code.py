@@ -1,5 +1,4 @@
-"""What the Python that Inductor generates says of itself in its first lines, and how a recording keeps it short
-(torch 2.11 to 2.15)."""
+"""What the Python that Inductor generates says of itself in its first lines, and how a recording keeps it short."""
 
 from __future__ import annotations
 

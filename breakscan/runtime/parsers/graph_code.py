@@ -1,4 +1,4 @@
-"""Reads the code of graphs as torch prints it for its structured trace (torch 2.11 to 2.15)."""
+"""Reads the code of graphs as torch prints it for its structured trace."""
 
 from __future__ import annotations
 

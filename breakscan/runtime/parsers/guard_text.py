@@ -1,6 +1,6 @@
 """Reads the text that Dynamo gives for a guard that failed: what it is about, and what it demanded.
 
-The forms are those of ``GuardManager.check_verbose`` on torch 2.11 to 2.15: a Python expression with a
+The forms are those of ``GuardManager.check_verbose`` on the supported versions: a Python expression with a
 comment behind it, or a sentence about a tensor, a type, a key or the global state.
 """
 

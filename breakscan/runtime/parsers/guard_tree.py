@@ -1,4 +1,4 @@
-"""Reads the tree of guards that torch's structured trace holds for each compiled frame (torch 2.11 to 2.15)."""
+"""Reads the tree of guards that torch's structured trace holds for each compiled frame."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Reads the reasons for a recompile that torch's structured trace holds: one guard for each version that did not
-fit (torch 2.11 to 2.15)."""
+fit."""
 
 from __future__ import annotations
 

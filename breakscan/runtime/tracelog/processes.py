@@ -178,7 +178,7 @@ class ProcessReader:
             yield graph
 
     def _note_caller(self, compile_id: str, above: list[StackFrame]) -> None:
-        """The stack at the start of a compilation lacks its two innermost frames (torch 2.11 to 2.15), most often with
+        """The stack at the start of a compilation lacks its two innermost frames, most often with
         the one that called compiled code.  That of a break has it, and compiled functions after it."""
         known = self._fallback.above(compile_id)
         has_entry = any(is_dynamos_file(frame.path) for frame in known)
