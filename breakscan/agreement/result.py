@@ -20,7 +20,7 @@ class AgreementOutcome(str, Enum):
     CONFIRMED = "confirmed"
     """The run broke, or compiled again, there."""
     HIDDEN = "hidden"
-    """A break before it gave the function up, so the compiler never got there."""
+    """A break before it made the function run eager, so the compiler did not reach it."""
     NOT_TRIGGERED = "not-triggered"
     """Nothing of its line was compiled, or its condition did not hold, or nothing changed between calls."""
     CONTRADICTED = "contradicted"
@@ -40,11 +40,11 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """A run beside the check of what it compiled.
+    """A run compared with the check of what it compiled.
 
-    ``missed`` are recorded breaks in checked files, and functions that Dynamo would not trace, that no finding speaks
-    of; ``silenced`` those whose rule the configuration or a comment turns off.  ``files`` were checked, but for
-    ``errors``; ``torch`` is the version that they were checked for.
+    ``missed`` are recorded breaks in checked files, and functions that Dynamo did not trace, without a finding.
+    ``silenced`` are those whose rule the configuration or a comment turns off.  ``files`` were checked, except for
+    ``errors``.  ``torch`` is the version that they were checked for.
     """
 
     torch: str

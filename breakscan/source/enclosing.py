@@ -60,7 +60,7 @@ def _children_near(parent: ast.AST, line: int) -> Iterable[ast.AST]:
     if not isinstance(parent, ast.Module):
         return ast.iter_child_nodes(parent)
     last = bisect_right(_first_lines(parent), line)
-    return parent.body[max(last - 2, 0) : last]  # decorators stand above the line of a definition
+    return parent.body[max(last - 2, 0) : last]  # decorators come before the line of a definition
 
 
 @lru_cache(maxsize=1)

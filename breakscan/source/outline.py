@@ -33,7 +33,7 @@ class Scope:
 
 
 class Outline:
-    """The scopes of a parsed file, in the order of the text."""
+    """The scopes of a parsed file, in source order."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.scopes = sorted(_scopes(tree), key=lambda scope: (scope.first_line, -scope.last_line))

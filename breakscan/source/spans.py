@@ -1,4 +1,4 @@
-"""Where the nodes of an ast stand in the text of their file, as people count."""
+"""The positions of ast nodes in the text of their file, in lines and columns from 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments of compiled code that are another value, size or length in each round of a loop."""
+"""Arguments of compiled code that have another value, size or length in each iteration of a loop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHRINKING = frozenset({"clear", "pop", "popleft", "remove", "popitem"})
 
 
 def changing_arguments(survey: Survey) -> Iterator[Found]:
-    """What changes from one call to the next, of what is handed to something compiled in a loop."""
+    """The arguments of compiled callables that change in the loop of the call."""
     for use in survey.uses:
         if not use.step.loops:
             continue
@@ -75,7 +75,8 @@ def _option(value: ast.expr) -> frozenset[str]:
 
 
 def _is_changing_function(use: Use, changes: Changes, argument: ast.expr) -> bool:
-    """A lambda that holds a changing number as a default: compiled each time, while an enclosed one is left open."""
+    """Whether an argument is a function with a changing number as a default.  Dynamo compiles a default in, but makes
+    an enclosed number dynamic."""
     made: ast.AST = argument
     if isinstance(argument, ast.Name):
         for statement in walk(use.step.loops[-1]):
@@ -90,7 +91,7 @@ def _is_changing_function(use: Use, changes: Changes, argument: ast.expr) -> boo
 
 
 def _changes_size(argument: ast.expr, changes: Changes, survey: Survey) -> bool:
-    """A tensor that is made with, or cut to, another size in each round."""
+    """Whether an argument is a tensor that is created with, or cut to, another size in each iteration."""
     if isinstance(argument, ast.Subscript):
         parts = argument.slice.elts if isinstance(argument.slice, ast.Tuple) else [argument.slice]
         return any(isinstance(p, ast.Slice) and _moves_one_end(p, changes) for p in parts)
@@ -108,12 +109,11 @@ def _moves_one_end(part: ast.Slice, changes: Changes) -> bool:
 
 
 def _grows_by_cat(name: str, changes: Changes, survey: Survey) -> bool:
-    """``name = torch.cat([name, …])`` or a tensor made with a changing size is all that the loop binds it to."""
+    """Whether the loop binds a name only once: to ``torch.cat([name, …])`` or to a tensor of a changing size."""
     loop = changes.loop
     if loop is None:
         return False
-    end = loop.end_lineno or loop.lineno
-    bound = [b for b in survey.names.bindings_of(name, changes.scope) if loop.lineno <= b.line <= end]
+    bound = survey.names.bound_in(name, changes.scope, loop)
     if len(bound) != 1 or not isinstance(bound[0].value, ast.Call):
         return False
     value = bound[0].value
@@ -125,13 +125,13 @@ def _grows_by_cat(name: str, changes: Changes, survey: Survey) -> bool:
 
 
 def _grows(name: str, loop: Loop, use: Use, survey: Survey) -> str | None:
-    """``list`` or ``dict`` for a container that is made before the loop and only gets longer in it."""
-    bindings = survey.names.bindings_of(name, use.step.scope)
-    end = loop.end_lineno or loop.lineno
-    before = [b for b in bindings if b.line < loop.lineno]
-    if not before or any(loop.lineno <= b.line <= end and not isinstance(b.statement, ast.AugAssign) for b in bindings):
+    """``list`` or ``dict`` for a container that is created before the loop and only grows in it."""
+    scope = use.step.scope
+    before = survey.names.bound_before(name, scope, loop)
+    rebound = [b for b in survey.names.bound_in(name, scope, loop) if not isinstance(b.statement, ast.AugAssign)]
+    if before is None or rebound:
         return None
-    made = before[-1].value
+    made = before.value
     kind = (
         "list"
         if _is_made(made, ast.List, "list", survey)

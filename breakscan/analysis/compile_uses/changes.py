@@ -1,9 +1,8 @@
-"""Which Python numbers and strings have another value in each round of a loop."""
+"""Which Python numbers and strings have another value in each iteration of a loop."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from enum import Enum
 
 from breakscan.analysis.compile_uses.uses import Survey
@@ -30,7 +29,7 @@ _SETTINGS = frozenset({"args", "config", "cfg", "opt", "hparams", "params"})
 
 
 class Changes:
-    """What changes in the loops around one step."""
+    """What changes in the loops around one statement."""
 
     def __init__(self, survey: Survey, step: Step) -> None:
         self.survey = survey
@@ -38,7 +37,6 @@ class Changes:
         self.loop = step.loops[-1] if step.loops else None
         self.names: dict[str, ArgumentChange] = {}
         self.ints: set[str] = set()
-        self._seen = survey.names.bindings_of
         for loop in step.loops:
             self._head(loop)
         for loop in step.loops:
@@ -46,7 +44,7 @@ class Changes:
                 self._body(loop)
 
     def of(self, node: ast.expr) -> ArgumentChange | None:
-        """Whether an expression is a Python number or text that changes; None where it is neither, or a constant."""
+        """How an expression changes, if it is a Python number or string that does; else None."""
         if isinstance(node, ast.Name):
             return self.names.get(node.id)
         if isinstance(node, ast.JoinedStr):
@@ -74,7 +72,7 @@ class Changes:
         return None
 
     def is_int(self, node: ast.expr) -> bool:
-        """Whether a number that changes is an int in each round."""
+        """Whether a number that changes is an int in each iteration."""
         if isinstance(node, ast.BinOp):
             return not isinstance(node.op, ast.Div) and self.is_int(node.left) and self.is_int(node.right)
         if isinstance(node, ast.Constant):
@@ -92,7 +90,7 @@ class Changes:
             root = node.value
             return isinstance(root, ast.Name) and root.id in _SETTINGS
         if isinstance(node, ast.Name):
-            bound = self._seen(node.id, self.scope)
+            bound = self.survey.names.bindings_of(node.id, self.scope)
             return bool(bound) and all(
                 isinstance(b.value, ast.Constant | ast.Call) and self._is_fixed_number(b.value) for b in bound
             )
@@ -122,8 +120,8 @@ class Changes:
                     self.ints.add(target.id)
 
     def _body(self, loop: Loop) -> None:
-        """Counters that the body counts up, and names for what is computed from what changes."""
-        for statement in own_of_loop(loop.body):
+        """Finds counters that the body increments, and names for values computed from what changes."""
+        for statement in self.scope.statements_in(loop):
             if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
                 if self._counts(statement.target.id, statement, loop):
                     self.names[statement.target.id] = ArgumentChange.NUMBER
@@ -132,21 +130,23 @@ class Changes:
             elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
                 change = self.of(statement.value)
                 name = statement.targets[0].id
-                if change is not None and len(self._bound_in(name, loop)) == 1:
+                if change is not None and self._is_bound_once(name, loop):
                     self.names[name] = change
                     if self.is_int(statement.value):
                         self.ints.add(name)
 
     def _counts(self, name: str, statement: ast.AugAssign, loop: Loop) -> bool:
-        before = [b for b in self._seen(name, self.scope) if b.line < loop.lineno]
-        starts = bool(before) and isinstance(before[-1].value, ast.Constant)
-        step = isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, int | float)
-        number = starts and type(getattr(before[-1].value, "value", None)) in (int, float)
-        return number and step and len(self._bound_in(name, loop)) == 1
+        """Whether a name starts as a number before a loop, and the loop only adds a number to it."""
+        start = self.survey.names.bound_before(name, self.scope, loop)
+        is_number = start is not None and _is_number(start.value)
+        return is_number and _is_number(statement.value) and self._is_bound_once(name, loop)
 
-    def _bound_in(self, name: str, loop: Loop) -> list[object]:
-        end = loop.end_lineno or loop.lineno
-        return [b for b in self._seen(name, self.scope) if loop.lineno <= b.line <= end]
+    def _is_bound_once(self, name: str, loop: Loop) -> bool:
+        return len(self.survey.names.bound_in(name, self.scope, loop)) == 1
+
+
+def _is_number(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
 
 
 def _runs_once(counting: ast.Call) -> bool:
@@ -156,14 +156,3 @@ def _runs_once(counting: ast.Call) -> bool:
 
 def _last(dotted: str | None) -> str:
     return (dotted or "").rsplit(".", 1)[-1]
-
-
-def own_of_loop(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a loop's body, nested ones too, but not those of functions in it."""
-    stack: list[ast.AST] = [*body]
-    while stack:
-        node = stack.pop(0)
-        if isinstance(node, ast.stmt):
-            yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.expr):
-            stack.extend(ast.iter_child_nodes(node))

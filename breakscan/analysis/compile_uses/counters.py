@@ -1,4 +1,4 @@
-"""Python state that compiled code reads and that is another at each call: counters and lists that grow."""
+"""Python state that compiled code reads and that changes from call to call: counters and lists that grow."""
 
 from __future__ import annotations
 

@@ -1,20 +1,20 @@
-"""Outputs and gradients that live in the memory of a CUDA graph, and are used after it has run again."""
+"""Outputs and gradients in the memory of a CUDA graph that are used after the graph has run again."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from breakscan.analysis.compile_uses.changes import own_of_loop
 from breakscan.analysis.compile_uses.uses import Found, Survey, Use
+from breakscan.analysis.project.scopes import Scope, Step
 from breakscan.rulebook.events import EventKind
-from breakscan.source.walking import Loop, walk
+from breakscan.source.walking import Loop, stored_names, walk
 
 _NO_GRAD = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})
 
 
 def overwritten_tensors(survey: Survey) -> Iterator[Found]:
-    """Uses of ``mode="reduce-overhead"`` and its like that raise once the graph has run again."""
+    """Uses of modes such as ``reduce-overhead`` that raise when the graph has run again."""
     for use in survey.uses:
         if use.compiled.uses_cuda_graphs and use.step.loops:
             yield from _in_loop(survey, use, use.step.loops[-1])
@@ -23,7 +23,7 @@ def overwritten_tensors(survey: Survey) -> Iterator[Found]:
 def _in_loop(survey: Survey, use: Use, loop: Loop) -> Iterator[Found]:
     backward = _calls(loop, "backward")
     if backward:
-        accumulates = _accumulating_zero_grad(loop)
+        accumulates = _accumulating_zero_grad(use.step.scope, loop)
         if accumulates is None and any(_calls(outer, "zero_grad") for outer in use.step.loops[:-1]):
             accumulates = None if _calls(loop, "zero_grad") else use.call
         if accumulates is not None:
@@ -38,14 +38,14 @@ def _in_loop(survey: Survey, use: Use, loop: Loop) -> Iterator[Found]:
         return
     given = [*use.call.args, *(k.value for k in use.call.keywords)]
     fed = {a.id for a in given if isinstance(a, ast.Name)} & outputs
-    fed -= {name for name in fed if _bound_elsewhere(loop, name, statement)}
+    fed -= {name for name in fed if _bound_elsewhere(use.step, name)}
     if fed and not backward:
         yield Found(EventKind.KEEP, use.call, use.step, "output-fed-back")
     for node in walk(loop):
         if _appends(node):
             assert isinstance(node, ast.Call)
             kept = node.args[0]
-            if kept is use.call or (_root(kept) in outputs and not _bound_elsewhere(loop, _root(kept), statement)):
+            if kept is use.call or (_root(kept) in outputs and not _bound_elsewhere(use.step, _root(kept))):
                 yield Found(EventKind.KEEP, node, use.step, "output-kept")
 
 
@@ -59,7 +59,7 @@ def _appends(node: ast.AST) -> bool:
 
 
 def _root(node: ast.expr) -> str:
-    """The name whose memory a value shares: of itself, a part of it, or it detached."""
+    """The name whose memory a value shares: the value itself, a part of it, or the detached value."""
     while True:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach":
             node = node.func.value
@@ -69,13 +69,12 @@ def _root(node: ast.expr) -> str:
             return node.id if isinstance(node, ast.Name) else ""
 
 
-def _bound_elsewhere(loop: Loop, name: str, statement: ast.stmt) -> bool:
+def _bound_elsewhere(step: Step, name: str) -> bool:
     """Whether another statement of the loop gives the name another value, such as a copy."""
     return any(
-        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
-        for other in own_of_loop(loop.body)
-        if other is not statement and isinstance(other, ast.Assign | ast.AugAssign | ast.AnnAssign)
-        for n in walk(other)
+        name in stored_names(other)
+        for other in step.scope.statements_in(step.loops[-1])
+        if other is not step.statement and isinstance(other, ast.Assign | ast.AugAssign | ast.AnnAssign)
     )
 
 
@@ -92,9 +91,9 @@ def _without_grad(survey: Survey, use: Use) -> bool:
     )
 
 
-def _accumulating_zero_grad(loop: Loop) -> ast.expr | None:
+def _accumulating_zero_grad(scope: Scope, loop: Loop) -> ast.expr | None:
     """The call that leaves gradients in place for the next backward pass, in the same loop."""
-    for statement in own_of_loop(loop.body):
+    for statement in scope.statements_in(loop):
         for node in walk(statement) if isinstance(statement, ast.Expr) else ():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "zero_grad":
                 for keyword in node.keywords:

@@ -1,4 +1,4 @@
-"""What a file compiles, and which names stand for it in which scope."""
+"""What a file compiles, and which names refer to it in which scope."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from breakscan.analysis.project.entry_points import COMPILE, RETURN_THE_MODULE, 
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.analysis.project.scopes import Binding, Scope, Scopes, Step, is_self
+from breakscan.source.walking import Loop
 
 
 class CompiledNames:
@@ -154,7 +155,7 @@ class CompiledNames:
     # -- looking up -------------------------------------------------------------------------------------------
 
     def hit(self, node: ast.expr, scope: Scope, line: int) -> Hit | None:
-        """What compiled thing a name or an attribute of ``self`` stands for at a line of a scope."""
+        """What compiled thing a name or an attribute of ``self`` refers to at a line of a scope."""
         if isinstance(node, ast.Attribute):
             if not is_self(node.value):
                 return None
@@ -172,6 +173,15 @@ class CompiledNames:
         """All bindings of a name, in the scope that binds it as it is seen from another."""
         where = self._scope_of(name, scope)
         return self._bindings_in(where, name) if where is not None else []
+
+    def bound_before(self, name: str, scope: Scope, loop: Loop) -> Binding | None:
+        """The last binding of a name before a loop."""
+        return next((b for b in reversed(self.bindings_of(name, scope)) if b.line < loop.lineno), None)
+
+    def bound_in(self, name: str, scope: Scope, loop: Loop) -> list[Binding]:
+        """The bindings of a name in the head or the body of a loop."""
+        end = loop.end_lineno or loop.lineno
+        return [b for b in self.bindings_of(name, scope) if loop.lineno <= b.line <= end]
 
     def attribute_bindings(self, owner: ClassInfo, name: str) -> list[Binding]:
         """All bindings of an attribute of ``self`` in the methods of a class."""

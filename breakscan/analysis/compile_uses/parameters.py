@@ -1,4 +1,4 @@
-"""What a compiled function does with one of its parameters: nothing, compute, or shape its graph with it."""
+"""What a compiled function does with a parameter: nothing, compute with it, or determine the graph's shape by it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from breakscan.source.walking import FunctionNode, own_nodes, reads
 
 
 class Treatment(Enum):
-    """What becomes of a number, as far as it decides how often Dynamo compiles."""
+    """What a function does with a parameter, as far as it decides how often Dynamo compiles.  An operand of events."""
 
     UNUSED = "parameter:unused"
     COMPUTED = "parameter:computed"
-    """Left open after one change."""
+    """Dynamic after one change."""
     UNROLLED = "parameter:unrolled"
-    """Compiled in each time: the exact value shapes the graph."""
+    """Compiled for each value: it determines the shape of the graph."""
 
 
 _LISTS = frozenset({"list", "dict", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
@@ -46,7 +46,7 @@ def parameters(function: FunctionNode, bound: bool) -> list[str]:
 
 
 def parameter_of(call: ast.Call, argument: ast.expr, function: FunctionNode, bound: bool) -> str | None:
-    """The parameter that receives an argument of a call, where that can be told."""
+    """The parameter that receives an argument of a call, if it is known."""
     names = parameters(function, bound)
     for i, given in enumerate(call.args):
         if given is argument:
@@ -121,7 +121,7 @@ def _makes_list(value: ast.expr, names: CompiledNames) -> bool:
 
 
 def reads_only_constant_keys(function: FunctionNode, parameter: str) -> bool:
-    """Whether a function asks a dict for nothing but keys that are written out."""
+    """Whether a function only reads constant keys of a dict."""
     keyed = [
         node.value
         for node in own_nodes(function)

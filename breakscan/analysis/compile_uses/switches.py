@@ -1,4 +1,4 @@
-"""Calls of one compiled thing under different global states of torch: each state is a version of its own."""
+"""Calls of one compiled callable under different global states of torch, each of which is compiled separately."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TRAINS = ("backward", "autograd", "optim")
 
 
 def switched_state(survey: Survey) -> Iterator[Found]:
-    """The calls under another grad mode or autocast than an earlier one, and the switches thrown between two."""
+    """Calls under another grad mode or autocast than an earlier call, and settings changed between two calls."""
     for compiled in {use.compiled: None for use in survey.uses}:
         for scope, uses in _by_scope(survey.uses_of(compiled)).items():
             if not _wrapped_again(compiled):
@@ -45,7 +45,7 @@ def _by_scope(uses: list[Use]) -> dict[Scope, list[Use]]:
 
 
 def _wrapped_again(compiled: Compiled) -> bool:
-    """Whether the name stands for a wrapper around the compiled function: a decorator above that of torch.compile."""
+    """Whether the name refers to a wrapper around the compiled function, made by a decorator above torch.compile."""
     target = compiled.target
     function = target.function if target else None
     return isinstance(function, ast.FunctionDef) and function.decorator_list[:1] not in ([], [compiled.node])
@@ -63,14 +63,14 @@ def _contexts(survey: Survey, scope: Scope, uses: list[Use]) -> Iterator[Found]:
         grads = [grad for grad, autocast in seen if autocast == state[1]]
         if any(grad == state[0] for grad, _ in seen):
             yield Found(EventKind.SWITCH, use.call, use.step, "mixed-autocast", "autocast")
-        # A version with gradients for training and one without for evaluation is as it should be.
+        # One version with gradients for training and one without for evaluation is intended.
         elif grads and (not trains or "grad" not in (state[0], *grads)):
             yield Found(EventKind.SWITCH, use.call, use.step, "mixed-grad", "grad mode")
         seen.append(state)
 
 
 def _state(survey: Survey, use: Use) -> tuple[str, bool] | None:
-    """Grad mode and autocast at a call, as far as its own function sets them; None where a context is not known."""
+    """Grad mode and autocast at a call, as far as its function sets them; None if a context manager is not known."""
     grad, autocast = "grad", False
     node = use.step.scope.node
     decorators = [] if isinstance(node, ast.Module) else node.decorator_list
@@ -94,7 +94,7 @@ def _state(survey: Survey, use: Use) -> tuple[str, bool] | None:
 
 
 def _called_in_context(survey: Survey, info: FunctionInfo | None) -> bool:
-    """Whether the file calls a function inside a ``with``, which may set what the function itself does not."""
+    """Whether the file calls a function inside a ``with``, which may set a state that the function does not set."""
     if info is None:
         return False
     return any(

@@ -55,7 +55,7 @@ def timed_calls(survey: Survey) -> Iterator[Found]:
 
 
 def _started(survey: Survey, statement: ast.stmt) -> str | None:
-    """The name that is set to a clock reading."""
+    """The name that a statement sets to a reading of the clock."""
     if (
         isinstance(statement, ast.Assign)
         and isinstance(statement.targets[0], ast.Name)
@@ -70,10 +70,10 @@ def _reads_clock(survey: Survey, node: ast.expr) -> bool:
 
 
 def _stopped(survey: Survey, step: Step, name: str) -> ast.stmt | None:
-    """The statement of the same block that reads the clock again for the difference."""
+    """The statement of the same block that reads the clock again to compute the difference."""
     later = step.block[step.block.index(step.statement) + 1 :]
     for i, statement in enumerate(later):
-        # What reads the clock inside a loop or a branch times parts of something longer.
+        # A clock read inside a loop or a branch times a part of something longer.
         for node in walk(statement) if not hasattr(statement, "body") else ():
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and is_name(node.right, name):
                 if _reads_clock(survey, node.left):
@@ -87,7 +87,7 @@ def _stopped(survey: Survey, step: Step, name: str) -> ast.stmt | None:
 
 
 def _is_first(survey: Survey, use: Use, step: Step, stop: int) -> bool:
-    """Whether what is timed has not been called, nor handed to anything that may call it, and is timed but once."""
+    """Whether a timed callable was neither called before nor passed to anything that may call it, and is timed once."""
     if use.compiled.in_place or use.compiled.node.lineno > step.statement.lineno:
         return False
     for other in survey.uses_of(use.compiled):
@@ -106,7 +106,7 @@ def _is_first(survey: Survey, use: Use, step: Step, stop: int) -> bool:
 
 
 def _passed_around(survey: Survey, name: str, use: Use) -> bool:
-    """Whether a function reads the module's name: it may have been called there before."""
+    """Whether a function reads the name, and may thus have called it before."""
     return any(
         is_name(node, name)
         for scope in survey.names.scopes.scopes

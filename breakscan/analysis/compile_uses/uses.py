@@ -73,7 +73,7 @@ def survey(names: CompiledNames) -> Survey:
 
 
 def _calls(node: ast.AST) -> list[ast.Call]:
-    """The calls in an expression in the order of the text, without those in a lambda, which run elsewhere."""
+    """The calls in an expression in source order, without those in a lambda, which run elsewhere."""
     found, stack = [], [node]
     while stack:
         current = stack.pop()

@@ -1,4 +1,4 @@
-"""What goes past the wrapper that ``torch.compile`` puts around a module: its keys, its methods, its class."""
+"""Uses of the wrapper that ``torch.compile`` puts around a module: its keys, its methods, its class."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _is_saved(survey: Survey, call: ast.Call, step: Step) -> bool:
 
 
 def _keys_matter(survey: Survey, compiled: Compiled) -> bool:
-    """Whether nothing in the file takes the prefix off or reads such keys back through the wrapper."""
+    """Whether the file neither removes the prefix nor loads such keys through the wrapper."""
     if "_orig_mod" in survey.text:
         return False
     for call, step in survey.calls:
@@ -103,7 +103,7 @@ def _load(survey: Survey, call: ast.Call, step: Step) -> Iterator[Found]:
 
 
 def _is_plain_module(survey: Survey, node: ast.expr, step: Step) -> bool:
-    """Whether the file shows that a name is a module that was never compiled."""
+    """Whether the file shows that an expression is a module that was never compiled."""
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Name) and node.func.id in survey.index.classes
     if not isinstance(node, ast.Name):
@@ -128,7 +128,7 @@ def _makes_module(survey: Survey, value: ast.expr | None, scope: Scope) -> bool:
 
 
 def _runs_itself(survey: Survey, compiled: Compiled, method: str, step: Step) -> bool:
-    """Whether a method calls the module that it belongs to, which is the one that is not compiled."""
+    """Whether a method calls its own module, which is not the compiled wrapper."""
     owner = compiled.target.owner if compiled.target and compiled.target.function is None else None
     if owner is not None:
         found = survey.names.method(owner, method)
@@ -141,7 +141,7 @@ def _runs_itself(survey: Survey, compiled: Compiled, method: str, step: Step) ->
 
 
 def _is_pretrained(survey: Survey, compiled: Compiled, step: Step) -> bool:
-    """Whether what was compiled came from ``from_pretrained`` of a class of transformers."""
+    """Whether what is compiled comes from ``from_pretrained`` of a class of transformers."""
     value = compiled.source
     if isinstance(value, ast.Name):
         line = compiled.node.lineno
@@ -155,7 +155,7 @@ def _is_pretrained(survey: Survey, compiled: Compiled, step: Step) -> bool:
 
 
 def _is_inner_class(survey: Survey, node: ast.expr, compiled: Compiled) -> bool:
-    """Whether a class is one that the wrapper is no instance of, though the module in it may be."""
+    """Whether the wrapper is no instance of a class although the module in it may be."""
     name = survey.index.dotted(node)
     if name is None or name in _OUTER:
         return False

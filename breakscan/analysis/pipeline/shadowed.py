@@ -1,7 +1,7 @@
-"""Which findings the compiler does not get to, because a break before them gives the rest of the function up.
+"""Which findings the compiler does not reach, because a break before them makes the function run eager.
 
-Dynamo compiles nothing of a function behind a break whose verdict is ``eager``, so a break there shows once the first
-is mended.  That holds on every path that leads through the first break, and on no other: Dynamo reads the branch that
+Dynamo compiles nothing of a function after a break whose verdict is ``eager``, so a break there shows when the first is
+fixed.  That holds on every path through the first break, and on no other path: Dynamo reads the branch that
 is taken, and where a tensor decides it compiles both.  Nested functions and lambdas are frames of their own.
 """
 
@@ -21,7 +21,7 @@ _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The code that is run only behind a break: what lies in all sites of ``within`` and in none of ``outside``."""
+    """The code that runs only after a break: what is in all sites of ``within`` and in none of ``outside``."""
 
     head: Site
     within: tuple[Site, ...]
@@ -35,7 +35,7 @@ class Reach:
 
 
 def gives_up(finding: Finding) -> bool:
-    """Whether the finding ends the compilation of its own function, if only under its condition."""
+    """Whether the finding ends the compilation of its function, possibly under a condition."""
     return (
         finding.kind is Kind.GRAPH_BREAK
         and finding.verdict is Verdict.EAGER
@@ -46,10 +46,10 @@ def gives_up(finding: Finding) -> bool:
 
 
 def mark_behind(findings: Sequence[Finding], reaches: Iterable[Reach]) -> list[Finding]:
-    """The findings, in the same order, with ``behind`` set where it is so.
+    """The findings, in the same order, with ``behind`` set to the break that hides each.
 
-    To be called with the findings that are shown: one that a comment silences hides none.  ``reaches`` holds the
-    reach of each that gives up; those of others do no harm.
+    ``findings`` are those that are shown: one that a comment silences hides no other.  ``reaches`` has the reach of
+    each that ends the compilation of its function, and may have others.
     """
     known = {reach.head: reach for reach in reaches}
     functions: dict[tuple[str, str], list[int]] = {}
@@ -72,12 +72,12 @@ def mark_behind(findings: Sequence[Finding], reaches: Iterable[Reach]) -> list[F
 
 
 def turn(site: Site) -> tuple[int, int, int, int]:
-    """Sorts sites as Python comes to them: a call is made when its arguments have been computed."""
+    """A sort key for sites in the order of execution: a call is made after its arguments are computed."""
     return site.end_line, site.end_column, -site.line, -site.column
 
 
 def reach_of(head: Site, module: SourceModule) -> Reach:
-    """What in a file is run only behind a break, among what follows it in its function."""
+    """The code of a function that runs only after a break in it."""
     within: list[Site] = []
     outside: list[Site] = []
     loop: ast.stmt | None = None
@@ -91,7 +91,7 @@ def reach_of(head: Site, module: SourceModule) -> Reach:
         elif isinstance(parent, ast.BoolOp) and child is not parent.values[0]:
             within.append(extent([child, parent.values[-1]], module))
         elif isinstance(parent, _Comprehension):
-            # The element stands before what it is made from, and is computed after it.
+            # The element comes first in the text, and is computed last.
             outside.append(extent([parent], module))
             if child not in parent.generators and any(generator.ifs for generator in parent.generators):
                 within.append(extent([parent], module))

@@ -16,8 +16,8 @@ Arm = tuple[ast.If, bool]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A statement with the block that it stands in, and the ``if`` arms, loops and ``with`` items around it within
-    its scope, the outermost first."""
+    """A statement with its block, and the ``if`` arms, loops and ``with`` items around it within its scope, the
+    outermost first."""
 
     scope: Scope
     statement: ast.stmt
@@ -27,7 +27,7 @@ class Step:
     contexts: tuple[ast.expr, ...] = ()
 
     def in_loop(self, loop: Loop) -> Step:
-        """The same statement as the test of its own loop sees it, which runs in every round."""
+        """The same statement as the test of its own loop sees it, which runs in every iteration."""
         return replace(self, loops=(*self.loops, loop))
 
 
@@ -55,6 +55,10 @@ class Scope:
     """The names that it declares ``global`` or ``nonlocal``."""
     inner: dict[str, FunctionNode] = field(default_factory=dict)
     """The functions that it defines, by name."""
+
+    def statements_in(self, loop: Loop) -> Iterator[ast.stmt]:
+        """The statements of a loop's body, with those of the blocks in it."""
+        return (step.statement for step in self.steps if loop in step.loops)
 
 
 class Scopes:
@@ -147,7 +151,7 @@ def _steps(
     loops: tuple[Loop, ...] = (),
     contexts: tuple[ast.expr, ...] = (),
 ) -> Iterator[Step]:
-    """The statements of a block and of the blocks in it, in the order of the text."""
+    """The statements of a block and of the blocks in it, in source order."""
     for statement in block:
         yield Step(scope, statement, block, arms, loops, contexts)
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

@@ -169,7 +169,7 @@ class _File:
             node = parent
 
     def statement(self, node: ast.expr | ast.stmt) -> str:
-        """The source of the statement that a node stands in."""
+        """The source of the statement around a node."""
         while not isinstance(node, ast.stmt) and (parent := self._parents.get(node)) is not None:
             node = parent  # type: ignore[assignment]
         return self.text(node)
