@@ -461,6 +461,10 @@ def test_a_compiled_module_that_nothing_calls(marked: Marked) -> None:
                     run(x)
                 run = torch.compile(step)  # ! BRK704
 
+        def before_a_loop(batches, step):
+            for x in map(torch.compile(step), batches):
+                x.sum()
+
         def enclosed(step):
             run = torch.compile(step)
             return lambda x: run(x)
@@ -501,3 +505,20 @@ def test_a_class_of_another_file(tmp_path: Path) -> None:
     )
     found = check_paths([main], Settings(root=tmp_path, target_torch="2.13")).findings
     assert [(f.site.line, f.rule) for f in found] == [(5, "BRK807"), (7, "BRK807")]
+
+
+def test_methods_of_inner_classes_are_read_too(marked: Marked) -> None:
+    marked(
+        """
+        def scale(x, factor):
+            return x * factor
+
+        compiled = torch.compile(scale)
+
+        class Outer:
+            class Inner:
+                def run(self, x):
+                    for step in range(10):
+                        compiled(x, step)  # ! BRK712
+        """
+    )
