@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from breakscan.config import load_settings
-from breakscan.reports.explain.formats import write_report
+from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.words import headline, why_nothing_compiled
+from breakscan.reports.formats import EXPLAIN
 from breakscan.rulebook.library import Library, load_library
 from breakscan.runtime.cells import ShownPaths
 from breakscan.runtime.explain.compiled import Graph
@@ -87,7 +88,7 @@ class Report:
 
     def _written(self, format_: str) -> str:
         stream = io.StringIO()
-        write_report(format_, self.explanation, stream)
+        EXPLAIN.write(format_, ExplainReport(self.explanation), stream)
         return stream.getvalue()
 
     def _repr_html_(self) -> str:

@@ -13,7 +13,7 @@ from breakscan.cli.failures import INTERRUPTED
 from breakscan.cli.measuring import NotMeasured, measuring_options, program_of, say
 from breakscan.cli.output import report_stream
 from breakscan.cli.selection_options import words
-from breakscan.reports.bench.formats import FORMATS, write_bench
+from breakscan.reports.formats import BENCH
 from breakscan.runtime.requests_file import BACKEND
 from breakscan.worker.captured_words import NothingToMeasure
 from breakscan.worker.config_settings import SettingError, settings_of
@@ -42,7 +42,7 @@ from breakscan.worker.worker import WorkerError
     multiple=True,
     help="Try this setting of the compiler as well: capture_scalar_outputs=True, or inductor.max_autotune=True.",
 )
-@measuring_options(FORMATS)
+@measuring_options(BENCH)
 def bench(
     as_module: bool,
     backends: tuple[str, ...] | None,
@@ -75,6 +75,6 @@ def bench(
         raise NotMeasured(str(error)) from error
     say("")
     with report_stream(output) as stream:
-        write_bench(format_, found, stream)
+        BENCH.write(format_, found, stream)
     if found.interrupted:
         sys.exit(INTERRUPTED)

@@ -14,23 +14,25 @@ import click
 
 from breakscan.cli.output import report_stream
 from breakscan.cli.progress import ProgressBar
+from breakscan.cli.report_options import format_option, output_option
 from breakscan.cli.selection_options import selection_options, settings_for
 from breakscan.config import Settings, Target, enabled_rules, resolve_target
 from breakscan.findings import CheckResult
+from breakscan.reports.check.report import CheckReport
+from breakscan.reports.formats import CHECK
 from breakscan.reports.shared.printable import visible
 from breakscan.rulebook.library import load_library
 from breakscan.source.files import discover, is_excluded
 from breakscan.source.module import SourceProblem, decode_source
 from breakscan.source.paths import display_path
 
-FORMATS = ("full", "concise", "json", "github", "sarif")
 STDIN = "-"
 
 
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=str))
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="full", help="How to report.  [full]")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the report to this file.")
+@format_option(CHECK)
+@output_option
 @selection_options
 @click.option("--stdin-filename", metavar="NAME", help="The name of the file that comes in on standard input (-).")
 @click.option("--statistics", is_flag=True, help="Count the findings of each rule instead of listing them.")
@@ -86,7 +88,15 @@ def check(
         result = _check_files(where, settings, target, force_exclude, jobs)
     for warning in result.warnings:
         click.echo(visible(f"warning: {warning.path}:{warning.line}:{warning.column}: {warning.message}"), err=True)
-    _report(result, settings, target, format_, statistics, output, texts, time.perf_counter() - started)
+    library = load_library(settings.rule_folders)
+    report = CheckReport(result, time.perf_counter() - started, target.ledger, library, texts)
+    with report_stream(output) as stream:
+        if statistics:
+            from breakscan.reports.check.statistics import write_statistics
+
+            write_statistics(report, stream)
+        else:
+            CHECK.write(format_, report, stream)
     ctx.exit(2 if result.errors else 1 if result.findings and not exit_zero else 0)
 
 
@@ -121,43 +131,3 @@ def _check_stdin(
     from breakscan.analysis.pipeline.check import check_paths
 
     return check_paths((), settings, stdin=(texts[display], path))
-
-
-def _report(
-    result: CheckResult,
-    settings: Settings,
-    target: Target,
-    format_: str,
-    statistics: bool,
-    output: Path | None,
-    texts: dict[str, str],
-    seconds: float,
-) -> None:
-    from breakscan.reports.shared.wording import CheckRun
-
-    run = CheckRun(seconds, target.ledger)
-    with report_stream(output) as stream:
-        if statistics:
-            from breakscan.reports.check.statistics import write_statistics
-
-            write_statistics(result, stream, run)
-        elif format_ == "full":
-            from breakscan.reports.check.terminal import write_full
-
-            write_full(result, stream, run, load_library(settings.rule_folders), texts)
-        elif format_ == "concise":
-            from breakscan.reports.check.concise import write_concise
-
-            write_concise(result, stream, run)
-        elif format_ == "json":
-            from breakscan.reports.check.json import write_json
-
-            write_json(result, stream)
-        elif format_ == "sarif":
-            from breakscan.reports.check.sarif import write_sarif
-
-            write_sarif(result, stream, load_library(settings.rule_folders), texts)
-        else:
-            from breakscan.reports.check.github import write_github
-
-            write_github(result, stream, run, os.environ.get("GITHUB_WORKSPACE"))

@@ -11,7 +11,8 @@ import click
 from breakscan.cli.failures import show_failure
 from breakscan.config import load_settings
 from breakscan.findings import Origin
-from breakscan.reports.explain.formats import WITH_AGREEMENT, View
+from breakscan.reports.explain.report import ExplainReport
+from breakscan.reports.formats import WITH_AGREEMENT
 from breakscan.runtime.explain.explanation import Explanation, FrameStatus
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def require_room(check: bool, format_: str) -> None:
         raise click.UsageError(f"--check goes with --format {' or '.join(WITH_AGREEMENT)}")
 
 
-def view_of(explanation: Explanation, format_: str, check: bool, tables: tuple[str, ...]) -> View:
+def explain_report(explanation: Explanation, format_: str, check: bool, tables: tuple[str, ...]) -> ExplainReport:
     """What a report in this format is to show: all of the comparison where it is asked for, else what the first break
     of a function that is given up hides.
 
@@ -40,7 +41,7 @@ def view_of(explanation: Explanation, format_: str, check: bool, tables: tuple[s
     given_up = any(frame.status is FrameStatus.EAGER and frame.origin is Origin.USER for frame in explanation.frames)
     has_hidden = format_ == "terminal" and given_up and explanation.trace is None
     agreement = _agreement(explanation) if check or has_hidden else None
-    return View(agreement, joined=check and agreement is not None, tables=tables)
+    return ExplainReport(explanation, agreement, with_agreement=check, tables=tables)
 
 
 def _agreement(explanation: Explanation) -> Agreement | None:

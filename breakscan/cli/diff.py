@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from breakscan.cli.output import report_stream
+from breakscan.cli.report_options import format_option, output_option
 from breakscan.config import load_settings
-from breakscan.reports.explain.diff import compare, is_report
-from breakscan.reports.explain.diff_formats import WRITERS
+from breakscan.reports.diff.comparison import compare, is_report
+from breakscan.reports.formats import DIFF
 from breakscan.rulebook.library import load_library
 from breakscan.source.paths import display_path
 
@@ -19,10 +20,8 @@ from breakscan.source.paths import display_path
 @click.command()
 @click.argument("before", type=click.Path(path_type=Path, exists=True))
 @click.argument("after", type=click.Path(path_type=Path, exists=True))
-@click.option(
-    "--format", "format_", type=click.Choice(list(WRITERS)), default="terminal", help="How to report.  [terminal]"
-)
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the report to this file.")
+@format_option(DIFF)
+@output_option
 @click.pass_context
 def diff(ctx: click.Context, /, before: Path, after: Path, format_: str, output: Path | None) -> None:
     """Show what has changed from one run to another.
@@ -35,12 +34,12 @@ def diff(ctx: click.Context, /, before: Path, after: Path, format_: str, output:
     """
     reports = read_report(before), read_report(after)
     try:
-        difference = compare(*reports)
+        comparison = compare(*reports)
     except (KeyError, TypeError, ValueError) as error:
         raise click.ClickException(f"{before} or {after} is damaged: {error!r}") from error
     with report_stream(output) as stream:
-        WRITERS[format_](difference, stream)
-    ctx.exit(1 if difference.regressions else 0)
+        DIFF.write(format_, comparison, stream)
+    ctx.exit(1 if comparison.regressions else 0)
 
 
 def read_report(path: Path) -> Any:

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import click
 
-from breakscan.cli.check_option import check_option, require_room, view_of
+from breakscan.cli.check_option import check_option, explain_report, require_room
 from breakscan.cli.failures import FAILED, show_failure
 from breakscan.cli.gate_options import gate_options, gate_status, read_gates
 from breakscan.cli.live_title import live_title
 from breakscan.cli.lock_options import lock_options, read_locking
 from breakscan.cli.output import report_stream
+from breakscan.cli.report_options import format_option, output_path, stream_option
 from breakscan.cli.request_options import add_unmet, asked_for, request_options
 from breakscan.cli.show_option import require_terminal, show_option
 from breakscan.config import installed_torch, load_settings
-from breakscan.reports.explain.formats import FOR_PEOPLE, FORMATS, write_report
+from breakscan.reports.formats import EXPLAIN, FOR_LOGS
 from breakscan.rulebook.library import Library, load_library
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.explain.ranks import ranks_in_words
@@ -31,19 +32,14 @@ from breakscan.source.paths import display_path
 from breakscan.source.remembered import remember_source
 from breakscan.torch_versions import SUPPORTED, is_too_old
 
-STDIN = STDOUT = "-"
+STDIN = "-"
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.option("-m", "as_module", is_flag=True, help="PROGRAM is the name of a module, as for python -m.")
 @click.option("-c", "as_code", is_flag=True, help="PROGRAM is code, as for python -c.")
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="terminal", help="How to report.  [terminal]")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=str, dir_okay=False),
-    help="Write the report to this file (- is standard output).  [standard error]",
-)
+@format_option(EXPLAIN)
+@stream_option("standard error")
 @click.option(
     "--save",
     type=click.Path(path_type=Path, file_okay=False),
@@ -83,7 +79,7 @@ def explain(
     of this command; 2 where the program could not be run, 1 where it is well but a gate or the lock is not met.
     Options of breakscan stand before PROGRAM.
     """
-    if format_ not in FOR_PEOPLE and output is None:
+    if format_ not in FOR_LOGS and output is None:
         raise click.UsageError(
             f"--format {format_} needs --output FILE, or --output - for standard output, which your program writes to "
             "as well"
@@ -97,7 +93,7 @@ def explain(
         raise click.UsageError(f"there is no file {program!r}; a module takes -m, and code -c")
     _require_torch([*option, program])
     library = load_library(load_settings(Path.cwd()).rule_folders)
-    report_path = None if output in (None, STDOUT) else Path(str(output))
+    report_path = output_path(output)
     if report_path:
         _require_writable(report_path)
 
@@ -189,12 +185,13 @@ def _report(
     run = read_run(session.root, session.rank.local_ranks if session.rank else None)
     explanation = explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd))
     explanation, unmet = add_unmet(explanation, requests, session.folder, say=output is not None)
-    view = view_of(explanation, format_, check, tables)
+    report = explain_report(explanation, format_, check, tables)
     if output is None:
-        write_report(format_, explanation, sys.stderr, view)
+        EXPLAIN.write(format_, report, sys.stderr)
         return explanation, unmet
-    with report_stream(None if output == STDOUT else Path(output)) as stream:
-        write_report(format_, explanation, stream, view)
-    if output != STDOUT:
-        click.echo(f"breakscan: the report is in {output}", err=True)
+    path = output_path(output)
+    with report_stream(path) as stream:
+        EXPLAIN.write(format_, report, stream)
+    if path:
+        click.echo(f"breakscan: the report is in {path}", err=True)
     return explanation, unmet

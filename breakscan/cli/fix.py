@@ -10,12 +10,13 @@ import click
 
 from breakscan.cli.output import report_stream
 from breakscan.cli.progress import ProgressBar
+from breakscan.cli.report_options import format_option, output_option
 from breakscan.cli.selection_options import selection_options, settings_for, words
 from breakscan.findings import SourceError
+from breakscan.reports.formats import FIX
 from breakscan.rulebook.document import nearest
+from breakscan.rulebook.library import load_library
 from breakscan.source.files import discover
-
-FORMATS = ("diff", "json")
 
 
 @click.command(short_help="Rewrite what breaks the graph, as a diff or in the files.")
@@ -25,8 +26,8 @@ FORMATS = ("diff", "json")
 @click.option(
     "--rewrite", "ids", metavar="LIST", multiple=True, callback=words, help="Only these rewrites, by their ids."
 )
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="diff", help="How to report.  [diff]")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the diff or report to this file.")
+@format_option(FIX)
+@output_option
 @selection_options
 @click.pass_context
 def fix(
@@ -55,6 +56,8 @@ def fix(
     from breakscan.repair.planner import WantedRewrites
     from breakscan.repair.registry import rewrite_ids
     from breakscan.repair.repair import Progress, repair_paths
+    from breakscan.reports.fix.report import FixReport
+    from breakscan.reports.fix.terminal import write_notes
 
     for one in ids or ():
         if one not in rewrite_ids():
@@ -74,18 +77,11 @@ def fix(
         from breakscan.repair.write import write_repairs
 
         unwritten = write_repairs(repair.files)
+    report = FixReport(repair, load_library(settings.rule_folders), write, unwritten)
     with report_stream(output) as stream:
-        if format_ == "json":
-            from breakscan.reports.fix.json import write_fix_json
-
-            write_fix_json(repair, stream, written=write, unwritten=unwritten)
-        else:
-            from breakscan.reports.fix.diff import write_diff
-            from breakscan.reports.fix.terminal import write_notes
-
-            if not write:
-                write_diff(repair.files, stream)
+        FIX.write(format_, report, stream)
+        if format_ == "diff":
             stream.flush()
-            write_notes(repair, sys.stderr, written=write, unwritten=unwritten)
+            write_notes(report, sys.stderr)
     changes = any(file.changed for file in repair.files)
     ctx.exit(2 if repair.errors or unwritten else 1 if changes and not write else 0)

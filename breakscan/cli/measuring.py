@@ -6,13 +6,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from breakscan.cli.failures import FAILED
+from breakscan.cli.report_options import format_option, output_option
 from breakscan.cli.request_options import asked_for
+from breakscan.reports.formats import Formats
 from breakscan.worker.worker import CALLS, UserProgram
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -28,17 +29,13 @@ class NotMeasured(click.ClickException):
         super().show(file)
 
 
-def measuring_options(formats: Sequence[str]) -> Callable[[F], F]:
+def measuring_options(formats: Formats[Any]) -> Callable[[F], F]:
     """Adds the options and arguments to a command."""
     options = (
         click.argument("arguments", nargs=-1, type=click.UNPROCESSED),
         click.argument("program"),
-        click.option(
-            "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the report to this file."
-        ),
-        click.option(
-            "--format", "format_", type=click.Choice(formats), default="terminal", help="How to report.  [terminal]"
-        ),
+        output_option,
+        format_option(formats),
         click.option(
             "--compile",
             "compile_",

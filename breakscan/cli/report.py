@@ -8,17 +8,17 @@ from pathlib import Path
 
 import click
 
-from breakscan.cli.check_option import check_option, require_room, view_of
+from breakscan.cli.check_option import check_option, explain_report, require_room
 from breakscan.cli.gate_options import gate_options, gate_status, read_gates
 from breakscan.cli.output import report_stream
+from breakscan.cli.report_options import format_option, output_path, stream_option
 from breakscan.cli.show_option import require_terminal, show_option
 from breakscan.config import load_settings
-from breakscan.reports.explain.formats import FORMATS, write_report
+from breakscan.reports.formats import EXPLAIN
 from breakscan.rulebook.library import Library, load_library
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.explain.relocation import Relocation, relocated, shown_path
 
-STDOUT = "-"
 _MANIFESTS = ("run.json", "rank-*/run.json", "restart-*/rank-*/run.json")
 
 
@@ -33,13 +33,8 @@ def _source_roots(_: click.Context, __: click.Parameter, values: Iterable[str]) 
 
 
 @click.command()
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="terminal", help="How to report.  [terminal]")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=str, dir_okay=False),
-    help="Write the report to this file (- is standard output).  [standard output]",
-)
+@format_option(EXPLAIN)
+@stream_option("standard output")
 @click.option(
     "--source-root",
     "relocation",
@@ -74,9 +69,9 @@ def report(
     library = load_library(load_settings(Path.cwd()).rule_folders)
     gates = read_gates(library, max_breaks, max_recompiles, fail_on)
     explanation = _explained(paths, library, relocation)
-    view = view_of(explanation, format_, check, tables)
-    with report_stream(None if output in (None, STDOUT) else Path(str(output))) as stream:
-        write_report(format_, explanation, stream, view)
+    made = explain_report(explanation, format_, check, tables)
+    with report_stream(output_path(output)) as stream:
+        EXPLAIN.write(format_, made, stream)
     return gate_status(gates, explanation)
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from breakscan.cli.output import report_stream
+from breakscan.cli.report_options import format_option
 from breakscan.config import load_settings
+from breakscan.reports.formats import RULE
+from breakscan.reports.rules.report import RuleReport
 from breakscan.rulebook.library import load_library
 
 
 @click.command()
 @click.argument("rule", metavar="RULE")
-@click.option(
-    "--format", "format_", type=click.Choice(("text", "json")), default="text", help="How to show it.  [text]"
-)
+@format_option(RULE)
 def rule(rule: str, format_: str) -> None:
     """Explain RULE, an id such as BRK101 or a name such as branch-on-tensor.
 
@@ -33,11 +33,4 @@ def rule(rule: str, format_: str) -> None:
         raise click.UsageError(f"{rule!r} names {len(named)} rules: {', '.join(r.id for r in named)}")
     ledgers = [load_ledger(version) for version in reversed(measured_versions())]
     with report_stream(None) as stream:
-        if format_ == "json":
-            from breakscan.reports.rules.json import rule_object
-
-            stream.write(json.dumps(rule_object(named[0], ledgers), indent=2) + "\n")
-        else:
-            from breakscan.reports.rules.page import write_rule
-
-            write_rule(named[0], ledgers, stream)
+        RULE.write(format_, RuleReport(named[0], ledgers), stream)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from breakscan.cli.output import report_stream
 from breakscan.cli.replay import replay
+from breakscan.cli.report_options import format_option
 from breakscan.config import load_settings, resolve_target
 from breakscan.findings import Mode, Verdict
+from breakscan.reports.formats import RULES
+from breakscan.reports.rules.report import RuleListReport
 from breakscan.rulebook.document import FAMILIES, Rule
 from breakscan.rulebook.ledger import Ledger, load_ledger
 from breakscan.rulebook.library import load_library
@@ -19,7 +21,7 @@ from breakscan.rulebook.library import load_library
 @click.group(invoke_without_command=True)
 @click.option("--family", type=click.IntRange(min(FAMILIES), max(FAMILIES)), help="Only this family: 1 for BRK1xx, …")
 @click.option("--torch", metavar="VERSION", help="Only rules that this torch version does not compile.")
-@click.option("--format", "format_", type=click.Choice(("table", "json")), default="table", help="[table]")
+@format_option(RULES)
 @click.pass_context
 def rules(ctx: click.Context, /, family: int | None, torch: str | None, format_: str) -> None:
     """List the rules, with what the target torch version does with their examples.
@@ -37,16 +39,7 @@ def rules(ctx: click.Context, /, family: int | None, torch: str | None, format_:
     compiled = [rule for rule in listed if torch and _compiles(rule, ledger)]
     listed = [rule for rule in listed if rule not in compiled]
     with report_stream(None) as stream:
-        if format_ == "json":
-            from breakscan.reports.rules.json import rule_object
-
-            stream.write(json.dumps([rule_object(rule, [ledger]) for rule in listed], indent=2) + "\n")
-            return
-        from breakscan.reports.rules.page import write_rules
-
-        write_rules(listed, ledger, target.torch, stream)
-        if compiled:
-            stream.write(f"\ntorch {target.torch} compiles what these find: {' '.join(r.id for r in compiled)}\n")
+        RULES.write(format_, RuleListReport(listed, ledger, target.torch, compiled), stream)
 
 
 def _compiles(rule: Rule, ledger: Ledger) -> bool:

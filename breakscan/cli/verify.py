@@ -14,7 +14,7 @@ from breakscan.cli.selection_options import words
 from breakscan.config import load_settings
 from breakscan.repair.planner import WantedRewrites
 from breakscan.repair.registry import rewrite_ids
-from breakscan.reports.verify.formats import FORMATS, write_verification
+from breakscan.reports.formats import VERIFY
 from breakscan.rulebook.document import nearest
 from breakscan.runtime.requests_file import BACKEND
 from breakscan.verify.candidates import Candidate, of_patch, of_settings
@@ -47,7 +47,7 @@ from breakscan.worker.worker import WorkerError
 )
 @click.option("--apply", is_flag=True, help="Write the rewrites that are accepted into your files.")
 @click.option("--compile-backend", default=BACKEND, metavar="NAME", help=f"The backend of --compile.  [{BACKEND}]")
-@measuring_options(FORMATS)
+@measuring_options(VERIFY)
 def verify(
     as_module: bool,
     ids: tuple[str, ...] | None,
@@ -92,7 +92,7 @@ def verify(
         raise NotMeasured(str(error)) from error
     say("")
     with report_stream(output) as stream:
-        write_verification(format_, verification, stream)
+        VERIFY.write(format_, verification, stream)
     sys.exit(_status(verification))
 
 

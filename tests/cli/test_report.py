@@ -17,7 +17,7 @@ import jsonschema
 import pytest
 
 from breakscan.cli.report import report
-from breakscan.reports.explain.formats import FORMATS
+from breakscan.reports.formats import EXPLAIN
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
 DOCS = Path(__file__).parents[2] / "docs"
@@ -51,7 +51,7 @@ def test_the_json_follows_its_schema(breakscan: Run) -> None:
         jsonschema.Draft202012Validator(schema).validate(parsed(breakscan("report", "--format", "json", path)))
 
 
-@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("format_", EXPLAIN.names)
 def test_every_format(breakscan: Run, folder: Path, format_: str) -> None:
     done = breakscan("report", "--format", format_, "-o", "out", str(DATA / "ranks"))
     assert (done.status, done.out) == (0, "")

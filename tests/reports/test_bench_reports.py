@@ -13,8 +13,8 @@ import pytest
 from bench_results import DEFAULT, FASTEST, FLAG, OWN_ROW, REDUCE, WHOLE, bench, row
 
 from breakscan.bench.result import OWN, Bench, MeasurementStatus, Problem
-from breakscan.reports.bench.formats import FORMATS, write_bench
 from breakscan.reports.bench.words import headline, verdict, write_words
+from breakscan.reports.formats import BENCH
 from breakscan.worker.timing import Ratio
 
 SLOWER = row(OWN, Ratio(0.9, 0.88, 0.92))
@@ -22,7 +22,7 @@ SLOWER = row(OWN, Ratio(0.9, 0.88, 0.92))
 
 def written(format_: str, told: Bench = WHOLE) -> str:
     stream = io.StringIO()
-    write_bench(format_, told, stream)
+    BENCH.write(format_, told, stream)
     return stream.getvalue()
 
 
@@ -71,7 +71,7 @@ def test_an_interrupt_is_said_first() -> None:
     assert headline(replace(WHOLE, interrupted=True)).startswith("Interrupted. Fastest: ")
     nothing = replace(bench(), eager=None, same=None, interrupted=True)
     assert headline(nothing) == "Interrupted. Nothing was measured"
-    for format_ in FORMATS:
+    for format_ in BENCH.names:
         assert written(format_, nothing)
 
 
@@ -113,7 +113,7 @@ def test_the_json_is_what_its_schema_says(valid: Callable[..., Any]) -> None:
     written("json").encode("ascii")
 
 
-@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("format_", BENCH.names)
 def test_foreign_text_steers_nothing(format_: str) -> None:
     told = written(format_)
     assert "\x1b" not in told

@@ -9,7 +9,8 @@ from pathlib import Path
 import explain_results as made
 import pytest
 
-from breakscan.reports.explain.github import write_explain_github
+from breakscan.reports.explain.report import ExplainReport
+from breakscan.reports.formats import EXPLAIN
 from breakscan.runtime.explain.explanation import Explanation
 
 
@@ -20,7 +21,7 @@ def no_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def written(told: Explanation) -> list[str]:
     stream = io.StringIO()
-    write_explain_github(told, stream)
+    EXPLAIN.write("github", ExplainReport(told), stream)
     return stream.getvalue().splitlines()
 
 
@@ -33,7 +34,7 @@ def test_the_headline_comes_first_as_plain_lines() -> None:
 
 def test_a_break_is_an_annotation_on_its_span() -> None:
     assert written(made.explanation())[2] == (
-        "::error title=BRK201 tensor-item,file=src/model.py,line=3,endLine=3,col=8,endColumn=15::src/model.py:3: "
+        "::error title=BRK201 tensor-item,file=src/model.py,line=3,endLine=3,col=8,endColumn=15::src/model.py:3:8: "
         "BRK201 tensor-item: The graph breaks here 3 times. Why: the number exists only once the graph has run, so the "
         "graph ends here. Block.forward runs as plain Python, without a graph: the break is inside a loop. Instead: "
         "keep the 0-d tensor: y * y.sum() works as well; for a size, take a known bound and mask."
@@ -49,7 +50,7 @@ def test_what_github_would_drop_is_folded_in_the_log() -> None:
     splits = [replace(made.IN_LIBRARY, gb_type=f"type {n}") for n in range(13)]
     lines = written(made.explanation(breaks=splits, cudagraph_skips=()))
     assert sum(line.startswith("::warning ") for line in lines) == 10
-    start = lines.index("::group::3 points more than GitHub shows as annotations (10 of each level)")
+    start = lines.index("::group::3 more than GitHub shows as annotations (10 of each level)")
     assert lines[start + 4] == "::endgroup::"
     assert all(line.startswith("warning: src/model.py:3: type 1") for line in lines[start + 1 : start + 4])
 

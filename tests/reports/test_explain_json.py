@@ -16,6 +16,7 @@ import breakscan
 from breakscan.agreement.result import Agreement
 from breakscan.findings import Origin, Place, Verdict
 from breakscan.reports.explain.json import write_explain_json
+from breakscan.reports.explain.report import ExplainReport
 from breakscan.runtime.explain import compiled, explanation, ranks
 from breakscan.runtime.explain.explanation import Explanation, FrameStatus
 
@@ -24,7 +25,7 @@ SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "explain.sche
 
 def text_of(told: Explanation, agreement: Agreement | None = None) -> str:
     stream = io.StringIO()
-    write_explain_json(told, stream, agreement)
+    write_explain_json(ExplainReport(told, agreement, with_agreement=agreement is not None), stream)
     return stream.getvalue()
 
 

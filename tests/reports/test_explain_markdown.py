@@ -9,13 +9,14 @@ import explain_results as made
 import pytest
 
 from breakscan.reports.explain.markdown import LIMIT, write_explain_markdown
+from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.shared.markdown_text import code, paragraph, prose
 from breakscan.runtime.explain.explanation import Explanation
 
 
 def written(told: Explanation) -> str:
     stream = io.StringIO()
-    write_explain_markdown(told, stream)
+    write_explain_markdown(ExplainReport(told), stream)
     return stream.getvalue()
 
 

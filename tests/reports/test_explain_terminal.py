@@ -20,9 +20,10 @@ from explain_results import (
 )
 
 from breakscan.findings import Site
+from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.tables import LISTINGS, MOST_GUARDS, MOST_LINES
 from breakscan.reports.explain.terminal import write_explanation
-from breakscan.reports.explain.words import seconds_in_words
+from breakscan.reports.shared.durations import seconds_in_words
 from breakscan.runtime.explain.compiled import CompiledFrame, GuardLine
 
 CALLS = explanation().calls[0]
@@ -31,7 +32,7 @@ LONG = "container.AugmentationSequentialOperations.transform_all_of_them_one_aft
 
 def written(*tables: str, **changes: Any) -> str:
     stream = io.StringIO()
-    write_explanation(explanation(**changes), stream, tables=tables)
+    write_explanation(ExplainReport(explanation(**changes), tables=tables), stream)
     return stream.getvalue()
 
 

@@ -8,22 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from report_results import BEHIND, EAGER, SOURCE, SPLIT, UNPARSED, result
+from report_results import BEHIND, EAGER, LIBRARY, SOURCE, SPLIT, UNPARSED, report, result
 from rich.cells import cell_len
 
 from breakscan.findings import CheckResult, Finding, Kind, Place, Region, Severity, Verdict
 from breakscan.reports.check.terminal import write_full
-from breakscan.reports.shared.wording import CheckRun
-from breakscan.rulebook.library import load_library
 
-RULE = load_library().select("BRK101")[0]
+RULE = LIBRARY.select("BRK101")[0]
 
 
 def written(found: CheckResult, texts: dict[str, str] | None = None) -> str:
     stream = io.StringIO()
-    write_full(
-        found, stream, CheckRun(0.42, "2.13"), load_library(), {"src/model.py": SOURCE} if texts is None else texts
-    )
+    write_full(report(found, {"src/model.py": SOURCE} if texts is None else texts), stream)
     return stream.getvalue()
 
 
@@ -205,7 +201,7 @@ def test_colour_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def styled() -> bool:
         stream = Terminal()
-        write_full(result(EAGER), stream, CheckRun(0.1, "2.13"), load_library(), {"src/model.py": SOURCE})
+        write_full(report(result(EAGER), {"src/model.py": SOURCE}), stream)
         return "\x1b[" in stream.getvalue()
 
     for name in ("NO_COLOR", "FORCE_COLOR"):
@@ -215,7 +211,7 @@ def test_colour_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     assert styled()
     monkeypatch.setenv("NO_COLOR", "1")
     stream = Terminal()
-    write_full(result(EAGER), stream, CheckRun(0.1, "2.13"), load_library(), {"src/model.py": SOURCE})
+    write_full(report(result(EAGER), {"src/model.py": SOURCE}), stream)
     assert "\x1b[31m" not in stream.getvalue()
     assert "31m" not in stream.getvalue()
 

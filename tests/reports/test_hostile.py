@@ -16,25 +16,20 @@ import jsonschema
 import pytest
 from hostile import NASTY, STRINGS, poisoned
 from hypothesis import example, given, settings
-from report_results import BEHIND, EAGER, SPLIT, UNPARSED, result
+from report_results import BEHIND, EAGER, SPLIT, UNPARSED, report, result
 from sarif_validity import validate_sarif
 
 import breakscan
-from breakscan.reports.check.concise import write_concise
-from breakscan.reports.check.github import write_github
-from breakscan.reports.check.sarif import write_sarif
-from breakscan.reports.check.terminal import write_full
-from breakscan.reports.explain.formats import View, write_report
 from breakscan.reports.explain.markdown import LIMIT, MARK
+from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.tables import LISTINGS
+from breakscan.reports.formats import CHECK, EXPLAIN
 from breakscan.reports.shared.printable import LONGEST, visible
-from breakscan.reports.shared.wording import CheckRun
 
 SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "explain.schema.json").read_text(encoding="utf-8"))
 STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 STYLING = re.compile("\x1b\\[[0-9;]*m")
 COMMANDS = {"error", "warning", "notice", "group", "endgroup"}
-RUN = CheckRun(0.1, "2.13")
 
 hostile = settings(max_examples=25, deadline=None)
 
@@ -48,13 +43,14 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def explained(format_: str, strings: list[str], stream: io.StringIO | None = None) -> str:
     stream = stream or io.StringIO()
-    write_report(format_, poisoned(made.explanation(), strings), stream, View(tables=tuple(LISTINGS)))
+    EXPLAIN.write(format_, ExplainReport(poisoned(made.explanation(), strings), tables=tuple(LISTINGS)), stream)
     return stream.getvalue()
 
 
-def checked(write: Any, strings: list[str], *more: Any) -> str:
+def checked(format_: str, strings: list[str], **more: Any) -> str:
     stream = io.StringIO()
-    write(poisoned(result(EAGER, SPLIT, BEHIND, errors=(UNPARSED,)), strings), stream, *more)
+    found = poisoned(result(EAGER, SPLIT, BEHIND, errors=(UNPARSED,)), strings)
+    CHECK.write(format_, report(found, **more), stream)
     return stream.getvalue()
 
 
@@ -82,10 +78,8 @@ def test_json_is_valid_and_keeps_every_string(strings: list[str]) -> None:
 def test_sarif_is_valid_and_printable(strings: list[str]) -> None:
     rules = [rule for rule in made.LIBRARY if rule.id == EAGER.rule]
     poisoned_rules = {rule.id: poisoned(rule, strings) for rule in rules}
-    text = io.StringIO()
-    found = poisoned(result(EAGER, SPLIT, BEHIND, errors=(UNPARSED,)), strings)
-    write_sarif(found, text, AnyRule(poisoned_rules[EAGER.rule]), {})  # type: ignore[arg-type]
-    for written in (text.getvalue(), explained("sarif", strings)):
+    library = AnyRule(poisoned_rules[EAGER.rule])
+    for written in (checked("sarif", strings, library=library), explained("sarif", strings)):
         assert written.isascii()
         log = json.loads(written)
         validate_sarif(log)
@@ -114,7 +108,7 @@ def messages_of(data: Any) -> list[str]:
 @given(STRINGS)
 @example(list(NASTY))
 def test_the_log_of_a_workflow_holds_only_our_commands(strings: list[str]) -> None:
-    for text in (explained("github", strings), checked(write_github, strings, RUN)):
+    for text in (explained("github", strings), checked("github", strings)):
         assert text.endswith("\n")
         levels: Counter[str] = Counter()
         folded = 0
@@ -139,8 +133,8 @@ def test_the_log_of_a_workflow_holds_only_our_commands(strings: list[str]) -> No
 @given(STRINGS)
 @example(list(NASTY))
 def test_the_terminal_is_not_steered(strings: list[str]) -> None:
-    plain = [explained("terminal", strings), checked(write_concise, strings, RUN)]
-    plain.append(checked(write_full, strings, RUN, made.LIBRARY, {}))
+    plain = [explained("terminal", strings), checked("concise", strings)]
+    plain.append(checked("full", strings))
     for text in plain:
         assert not STEERING.search(text)
     coloured = explained("terminal", strings, Terminal())
@@ -153,8 +147,8 @@ def test_the_terminal_is_not_steered(strings: list[str]) -> None:
 def test_people_s_reports_hold_no_command_in_a_workflow(strings: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GITHUB_ACTIONS", "true")
-        texts = [explained("terminal", strings), checked(write_concise, strings, RUN)]
-        texts.append(checked(write_full, strings, RUN, made.LIBRARY, {}))
+        texts = [explained("terminal", strings), checked("concise", strings)]
+        texts.append(checked("full", strings))
     for line in (line for text in texts for line in text.splitlines()):
         assert not line.lstrip().startswith("::")
         assert "##[" not in line
@@ -165,7 +159,8 @@ def test_a_hostile_line_of_source_is_shown_and_does_nothing(tmp_path: Path) -> N
     line = "if x.item():  # \x1b[31m \u202e ::error::\x9b"
     (tmp_path / "src" / "model.py").write_text(f"\n\n{line}\n", encoding="utf-8")
     text = io.StringIO()
-    write_report("terminal", made.explanation(breaks=(replace(made.BREAK, code=line),)), text)
+    explanation = made.explanation(breaks=(replace(made.BREAK, code=line),))
+    EXPLAIN.write("terminal", ExplainReport(explanation), text)
     assert "if x.item():  # ␛[31m � ::error::�" in text.getvalue()
 
 

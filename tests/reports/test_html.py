@@ -25,6 +25,7 @@ from breakscan.findings import Origin, Site, Verdict
 from breakscan.reports.explain.html import island as island_of
 from breakscan.reports.explain.html import sources
 from breakscan.reports.explain.html.write import write_html
+from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.words import headline
 from breakscan.runtime.explain.compiled import Generated, GuardLine, Kernel, KernelKind, Price, RunTotals
 from breakscan.runtime.explain.explanation import Explanation, RankDifference, RankReport
@@ -75,7 +76,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def html(told: Explanation) -> str:
     stream = io.StringIO()
-    write_html(told, stream)
+    write_html(ExplainReport(told), stream)
     return stream.getvalue()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from report_results import BEHIND, EAGER, SPLIT, UNPARSED, result
+from report_results import BEHIND, EAGER, SPLIT, UNPARSED, report, result
 
 import breakscan
 from breakscan.findings import CheckResult, Confidence, Kind, Region, Severity
@@ -21,7 +21,7 @@ SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "check.schema
 
 def written(found: CheckResult) -> Any:
     stream = io.StringIO()
-    write_json(found, stream)
+    write_json(report(found), stream)
     assert stream.getvalue().isascii()
     assert stream.getvalue().endswith("}\n")
     return json.loads(stream.getvalue())

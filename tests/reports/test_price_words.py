@@ -9,6 +9,7 @@ from explain_results import BREAK, PRICE, explanation
 
 from breakscan.findings import Verdict
 from breakscan.reports.explain.price_words import ceiling_sentence
+from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.terminal import write_explanation
 from breakscan.runtime.explain.compiled import Calls
 
@@ -21,7 +22,7 @@ def report(price: float, verdict: Verdict = Verdict.SPLITS) -> str:
     site = replace(BREAK, verdict=verdict, price=replace(PRICE, passes=10, host_seconds=price))
     told = explanation(breaks=[site], frames=[], calls=(Calls(OUTER, 10, 0.1, 0.04, 0.01),))
     stream = io.StringIO()
-    write_explanation(told, stream)
+    write_explanation(ExplainReport(told), stream)
     return " ".join(stream.getvalue().split())
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import explain_results as made
 import pytest
-from report_results import BEHIND, EAGER, SOURCE, SPLIT, UNPARSED, result
+from report_results import BEHIND, EAGER, SOURCE, SPLIT, UNPARSED, report, result
 from sarif_validity import validate_sarif
 
 from breakscan.findings import CheckResult, Severity
-from breakscan.reports.check.sarif import write_sarif
-from breakscan.reports.explain.sarif import write_explain_sarif
+from breakscan.reports.explain.report import ExplainReport
+from breakscan.reports.formats import CHECK, EXPLAIN
 from breakscan.runtime.explain.explanation import Explanation
 
 
@@ -31,13 +31,13 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def checked(found: CheckResult, texts: dict[str, str] | None = None) -> Any:
     stream = io.StringIO()
-    write_sarif(found, stream, made.LIBRARY, {"src/model.py": SOURCE} if texts is None else texts)
+    CHECK.write("sarif", report(found, {"src/model.py": SOURCE} if texts is None else texts), stream)
     return parsed(stream.getvalue())
 
 
 def explained(told: Explanation) -> Any:
     stream = io.StringIO()
-    write_explain_sarif(told, stream)
+    EXPLAIN.write("sarif", ExplainReport(told), stream)
     return parsed(stream.getvalue())
 
 
@@ -64,7 +64,8 @@ class TestCheck:
         first, second, _ = run["results"]
         assert first["message"]["text"] == (
             "A Python branch on a tensor's value. The break is inside a loop: torch 2.13 gives the whole frame up (0 "
-            "graphs), not just this line. In Block.forward, compiled from train.py:41 via Model.forward."
+            "graphs), not just this line. In Block.forward, compiled from train.py:41 via Model.forward. "
+            f"Instead: {made.LIBRARY.select('BRK101')[0].instead}."
         )
         assert first["locations"][0]["physicalLocation"] == {
             "artifactLocation": {"uri": "src/model.py", "uriBaseId": "%SRCROOT%"},
@@ -93,7 +94,7 @@ class TestCheck:
         assert not invocation["executionSuccessful"]
         error, warning = invocation["toolExecutionNotifications"]
         assert (error["level"], warning["level"]) == ("error", "warning")
-        assert error["message"]["text"] == "cannot be parsed: invalid syntax"
+        assert error["message"]["text"] == "not checked: cannot be parsed: invalid syntax"
         assert place(error["locations"][0]) == ("src/bad.py", 2)
 
     def test_a_finding_is_known_again_when_its_line_moves(self) -> None:

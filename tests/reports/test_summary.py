@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from report_results import BEHIND, EAGER, SPLIT, UNPARSED, result
+from report_results import BEHIND, EAGER, SPLIT, UNPARSED, report, result
 
 from breakscan.findings import Finding, Severity
-from breakscan.reports.shared.wording import CheckRun, summary_line
+from breakscan.reports.check.words import summary_line
 
 HINT = replace(EAGER, severity=Severity.INFO)
 
@@ -44,4 +44,4 @@ HINT = replace(EAGER, severity=Severity.INFO)
     ],
 )
 def test_says_what_was_found_and_for_which_target(findings: list[Finding], changes: dict[str, Any], line: str) -> None:
-    assert summary_line(result(*findings, **changes), CheckRun(1.23, "2.13")) == line
+    assert summary_line(report(result(*findings, **changes), seconds=1.23)) == line

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from verify_results import ACCEPTED, ALL, NO_FASTER, REJECTED, WHOLE, verification
 
-from breakscan.reports.verify.formats import FORMATS, write_verification
+from breakscan.reports.formats import VERIFY
 from breakscan.reports.verify.words import ending_words, headline, steps, verdict_words
 from breakscan.verify.proof import ProofVerdict, Verification
 from breakscan.worker.timing import Ratio
@@ -20,7 +20,7 @@ from breakscan.worker.timing import Ratio
 
 def written(format_: str, told: Verification = WHOLE) -> str:
     stream = io.StringIO()
-    write_verification(format_, told, stream)
+    VERIFY.write(format_, told, stream)
     return stream.getvalue()
 
 
@@ -84,7 +84,7 @@ def test_markdown_ends_below_what_github_takes() -> None:
     assert "The rest has no room" in told
 
 
-@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("format_", VERIFY.names)
 def test_foreign_text_steers_nothing(format_: str) -> None:
     told = written(format_)
     assert "\x1b" not in told

@@ -13,7 +13,8 @@ import jsonschema
 import pytest
 from programs import ZOO, Folder, Zoo
 
-from breakscan.reports.explain.formats import write_report
+from breakscan.reports.explain.report import ExplainReport
+from breakscan.reports.formats import EXPLAIN
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")
@@ -42,7 +43,7 @@ def no_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def written(zoo: Zoo, format_: str) -> str:
     stream = io.StringIO()
-    write_report(format_, zoo.explanation(), stream)
+    EXPLAIN.write(format_, ExplainReport(zoo.explanation()), stream)
     return stream.getvalue()
 
 

@@ -21,6 +21,7 @@ import pytest
 from programs import Folder
 
 from breakscan.reports.explain.json import explain_object
+from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.terminal import write_explanation
 from breakscan.rulebook.library import load_library
 from breakscan.runtime.explain.from_trace_logs import explain_logs
@@ -331,7 +332,8 @@ class TestDamage:
             for _ in range(1 + 10 * (number % 3)):
                 changed[chance.randrange(1, len(parts), 2)] = chance.choice(values)
             log.write_text("".join(changed), encoding="utf-8")
-            write_explanation(explain_logs([log], load_library(), Relocation({}), tmp_path), io.StringIO())
+            explanation = explain_logs([log], load_library(), Relocation({}), tmp_path)
+            write_explanation(ExplainReport(explanation), io.StringIO())
 
     def test_records_of_kinds_that_are_not_known_are_nothing_to_tell(self, tmp_path: Path) -> None:
         trace = read(tmp_path, name() + record({"new_in_3_0": {"a": 1}, "frame_id": 0}, "text") + compiled())

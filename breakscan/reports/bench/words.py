@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from breakscan.bench.result import OWN, Bench, BenchRow, MeasurementStatus, Problem
-from breakscan.reports.explain.price_words import duration
+from breakscan.reports.shared.durations import duration
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.ratio_words import interval, number, ratio_words
 from breakscan.reports.shared.wording import counted, sentence

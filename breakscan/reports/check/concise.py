@@ -1,4 +1,4 @@
-"""One line a finding, as editors and grep like it."""
+"""One line for each finding, for editors and grep."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from typing import TextIO
 
 from rich.text import Text
 
-from breakscan.findings import CheckResult, Severity
+from breakscan.findings import Severity
+from breakscan.reports.check.report import CheckReport
+from breakscan.reports.check.words import summary_line
 from breakscan.reports.shared.console import STYLES, report_console
+from breakscan.reports.shared.finding_words import one_line
 from breakscan.reports.shared.printable import printable
-from breakscan.reports.shared.wording import CheckRun, one_line, summary_line
 
 
-def write_concise(result: CheckResult, stream: TextIO, run: CheckRun) -> None:
+def write_concise(report: CheckReport, stream: TextIO) -> None:
     """``path:line:column: severity BRK101 message`` for each finding, then what was not checked and the counts."""
     console = report_console(stream)
-    result = printable(result)
+    result = printable(report.result)
     for finding in result.findings:
         site = finding.site
         text = Text(f"{site.path}:{site.line}:{site.column}: ")
@@ -27,4 +29,4 @@ def write_concise(result: CheckResult, stream: TextIO, run: CheckRun) -> None:
         text.append("not checked", STYLES[Severity.ERROR])
         text.append(f" {error.message}")
         console.print(text)
-    console.print(summary_line(result, run))
+    console.print(summary_line(report))

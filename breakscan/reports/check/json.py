@@ -8,14 +8,16 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from breakscan import __version__
-from breakscan.findings import CheckResult, Finding
+from breakscan.findings import CheckResult
+from breakscan.reports.check.report import CheckReport
+from breakscan.reports.shared.finding_json import finding_object
 
 SCHEMA = 1
 
 
-def write_json(result: CheckResult, stream: TextIO) -> None:
+def write_json(report: CheckReport, stream: TextIO) -> None:
     """Writes the result as one JSON object, ASCII only, and a line end."""
-    json.dump(check_object(result), stream, indent=2)
+    json.dump(check_object(report.result), stream, indent=2)
     stream.write("\n")
 
 
@@ -33,23 +35,4 @@ def check_object(result: CheckResult) -> dict[str, Any]:
             "findings": len(result.findings),
             "by_rule": dict(sorted(by_rule.items())),
         },
-    }
-
-
-def finding_object(finding: Finding) -> dict[str, Any]:
-    """A finding as a dictionary of plain values."""
-    return {
-        "rule": finding.rule,
-        "name": finding.name,
-        "kind": finding.kind.value,
-        "severity": finding.severity.value,
-        "confidence": finding.confidence.value,
-        "message": finding.message,
-        "site": asdict(finding.site),
-        "function": finding.function,
-        "region": asdict(finding.region) if finding.region else None,
-        "gb": list(finding.gb),
-        "rewrite": asdict(finding.rewrite) if finding.rewrite else None,
-        "condition": finding.condition,
-        "behind": asdict(finding.behind) if finding.behind else None,
     }

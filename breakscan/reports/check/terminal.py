@@ -9,44 +9,39 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from breakscan.findings import CheckResult, Finding, Severity, Site, SourceError
+from breakscan.findings import Finding, Severity, Site, SourceError
+from breakscan.reports.check.report import CheckReport
+from breakscan.reports.check.words import summary_line
 from breakscan.reports.shared.code_frame import code_text, paragraph
 from breakscan.reports.shared.console import STYLES, report_console
+from breakscan.reports.shared.finding_words import FIX_HINT, behind_sentence, region_words, verdict_sentence
 from breakscan.reports.shared.printable import printable
 from breakscan.reports.shared.source_lines import source_lines
-from breakscan.reports.shared.wording import (
-    FIX_HINT,
-    CheckRun,
-    behind_sentence,
-    region_words,
-    summary_line,
-    verdict_sentence,
-)
 from breakscan.rulebook.document import Rule
-from breakscan.rulebook.library import Library
 
 
-def write_full(
-    result: CheckResult, stream: TextIO, run: CheckRun, library: Library, texts: Mapping[str, str] | None = None
-) -> None:
-    """Writes the report.  ``texts`` holds the sources of paths that are not on disk, such as standard input."""
+def write_full(report: CheckReport, stream: TextIO) -> None:
+    """Writes the report."""
     console = report_console(stream)
-    result = printable(result)
-    sources = _Sources(texts or {})
+    result = printable(report.result)
+    library = report.library
+    sources = _Sources(report.texts)
     explained: set[tuple[str, str]] = set()
     folded = _folded(result.findings)
     for finding in result.findings:
         if finding.behind:
             continue
         rule = library.get(finding.rule)
-        # Once a file: the same words again under the next line of the same kind save nobody a search.
-        told = (finding.site.path, finding.rule) in explained
+        # Once per file: repeating the same words under the next finding of this rule would only add length.
+        is_explained = (finding.site.path, finding.rule) in explained
         explained.add((finding.site.path, finding.rule))
         behind = folded.pop(finding.site, [])
-        console.print(_finding(finding, behind, result.torch, None if told else rule, sources, console), end="\n\n")
+        console.print(
+            _finding(finding, behind, result.torch, None if is_explained else rule, sources, console), end="\n\n"
+        )
     for error in result.errors:
         console.print(_error(error, sources, console), end="\n\n")
-    console.print(summary_line(result, run))
+    console.print(summary_line(report))
     if result.findings:
         console.print(f"'breakscan rule {result.findings[0].rule}' says more of a rule, with examples that compile.")
         if any((rule := library.get(finding.rule)) and rule.rewrites for finding in result.findings):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from breakscan.findings import Origin, Verdict
-from breakscan.reports.explain.diagnostics import by_cause
+from breakscan.reports.explain.grouping import by_cause
 from breakscan.reports.explain.words import recompile_sentence
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.site_words import VERDICT_WORDS, rule_words, short_path

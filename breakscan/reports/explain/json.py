@@ -8,16 +8,15 @@ from collections.abc import Mapping
 from dataclasses import fields
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from breakscan import __version__
+from breakscan.reports.explain.agreement_json import agreement_object
+from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.words import part_words
 from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain.compiled import Calls, Generated
 from breakscan.runtime.explain.explanation import Explanation, FunctionPart
-
-if TYPE_CHECKING:
-    from breakscan.agreement.result import Agreement
 
 SCHEMA = 2
 
@@ -29,17 +28,15 @@ _TOLD_ABOVE = {
 }  # fmt: skip
 
 
-def write_explain_json(explanation: Explanation, stream: TextIO, agreement: Agreement | None = None) -> None:
+def write_explain_json(report: ExplainReport, stream: TextIO) -> None:
     """Writes the explanation as one JSON object, ASCII only, and a line end.
 
     Each entry of a list stands on a line of its own: a long run gives thousands, and so they can be searched and
     compared by line.
     """
-    made = explain_object(explanation)
-    if agreement is not None:
-        from breakscan.reports.explain.agreement_json import agreement_object
-
-        made["agreement"] = agreement_object(agreement)
+    made = explain_object(report.explanation)
+    if report.agreement and report.with_agreement:
+        made["agreement"] = agreement_object(report.agreement)
     for number, (key, value) in enumerate(made.items()):
         stream.write(",\n" if number else "{\n")
         stream.write(f'  "{key}": ')

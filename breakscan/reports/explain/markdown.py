@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from breakscan.findings import Origin, Site, Verdict
-from breakscan.reports.explain.diagnostics import by_cause, frames_told_alone, users_line
-from breakscan.reports.explain.price_words import ceiling_sentence, dearest_first, duration
+from breakscan.reports.explain.grouping import by_cause, frames_on_their_own, users_line
+from breakscan.reports.explain.price_words import ceiling_sentence, dearest_first
 from breakscan.reports.explain.rank_words import rank_sentences
+from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.words import (
     frame_status,
     headline,
     outcome_line,
     part_words,
     recompile_sentence,
-    seconds_in_words,
     useful_hints,
     verdict_sentence,
     why_nothing_compiled,
 )
+from breakscan.reports.shared.durations import duration, seconds_in_words
 from breakscan.reports.shared.markdown_text import code, paragraph, prose, row, table_head
 from breakscan.reports.shared.printable import printable
 from breakscan.reports.shared.site_words import VERDICT_WORDS, short_path
@@ -53,10 +54,10 @@ class _Section:
     end: str = ""
 
 
-def write_explain_markdown(explanation: Explanation, stream: TextIO) -> None:
+def write_explain_markdown(report: ExplainReport, stream: TextIO) -> None:
     """Writes GitHub-flavoured Markdown of at most :data:`LIMIT` characters: what matters most comes first, and a last
     line says where it is cut."""
-    explanation = printable(explanation)
+    explanation = printable(report.explanation)
     head = headline(explanation) if explanation.graphs else why_nothing_compiled(explanation)
     parts = [f"{MARK}\n### breakscan: {prose(head)}\n", paragraph(outcome_line(explanation)) + "\n"]
     if ceiling := ceiling_sentence(explanation):
@@ -87,7 +88,7 @@ def _sections(explanation: Explanation) -> Iterator[_Section]:
     yield _Section(table_head(*titles), [_break(site, said) for site in mine])
     recompiled = [_recompiles(group, said) for group in by_cause(explanation.recompiles)]
     yield _Section(table_head("recompiled", "what changed", "where", "instead"), recompiled)
-    frames = [_frame(frame, said) for frame in frames_told_alone(explanation)]
+    frames = [_frame(frame, said) for frame in frames_on_their_own(explanation)]
     yield _Section(table_head("not compiled", "where", "why", "instead"), frames)
     if explanation.ranks:
         yield _Section("", [f"- {paragraph(sentence)}\n" for sentence in rank_sentences(explanation.ranks)])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from breakscan.findings import Verdict
+from breakscan.reports.shared.durations import duration, part_of
 from breakscan.reports.shared.wording import counted
 from breakscan.runtime.explain.compiled import Calls, Price
 from breakscan.runtime.explain.explanation import BreakSite, Explanation, FrameStatus
 
 _MOST_NAMED = 3
 _WORST_FIRST = (Verdict.RAISES, Verdict.EAGER, Verdict.SPLITS)
-UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 _WORTH_SAYING = 0.01
 """The part of the calls' time below which a saving is not worth a word."""
 
@@ -50,7 +50,9 @@ def ceiling_sentence(explanation: Explanation) -> str | None:
     if not found or not (explanation.breaks or eager):
         return None
     found.sort(key=lambda pair: -pair[0])
-    words = [f"{_part(saving / call.calls, call.seconds / call.calls)} a call of {call.name}" for saving, call in found]
+    words = [
+        f"{part_of(saving / call.calls, call.seconds / call.calls)} a call of {call.name}" for saving, call in found
+    ]
     if rest := len(words) - _MOST_NAMED:
         words = [*words[:_MOST_NAMED], f"less of {counted(rest, 'other function')}"] if rest > 0 else words
     listed = ", and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
@@ -76,23 +78,3 @@ def dearest_first(site: BreakSite) -> tuple[float, int, float]:
 def in_all(price: Price) -> float:
     """Seconds on the host, over all passes."""
     return price.passes * price.host_seconds
-
-
-def duration(seconds: float) -> str:
-    """``1.2 ms``."""
-    size, unit = _unit(seconds)
-    return f"{_digits(seconds / size)} {unit}"
-
-
-def _part(part: float, whole: float) -> str:
-    """``5.1 of 11.8 ms``."""
-    size, unit = _unit(whole)
-    return f"{_digits(part / size)} of {_digits(whole / size)} {unit}"
-
-
-def _unit(seconds: float) -> tuple[float, str]:
-    return next(((size, unit) for size, unit in UNITS if seconds >= size), UNITS[-1])
-
-
-def _digits(number: float) -> str:
-    return f"{number:.0f}" if number >= 99.5 else f"{number:.1f}"

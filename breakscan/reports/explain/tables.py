@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from breakscan.findings import Site
-from breakscan.reports.explain.price_words import duration
-from breakscan.reports.explain.words import part_words, seconds_in_words
+from breakscan.reports.explain.words import part_words
 from breakscan.reports.shared.code_frame import INDENT
+from breakscan.reports.shared.durations import duration, seconds_in_words
 from breakscan.reports.shared.markdown_text import clipped
 from breakscan.reports.shared.site_words import short_path
 from breakscan.reports.shared.wording import counted

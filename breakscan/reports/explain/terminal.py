@@ -9,16 +9,17 @@ from rich.console import Console
 from rich.text import Text
 
 from breakscan.findings import Finding, Origin, Severity, Site
+from breakscan.reports.explain.agreement_terminal import write_agreement
 from breakscan.reports.explain.compiled_summary import made_lines
-from breakscan.reports.explain.diagnostics import by_cause, frames_over_limit, frames_told_alone
+from breakscan.reports.explain.grouping import by_cause, frames_on_their_own, frames_over_limit
 from breakscan.reports.explain.price_words import ceiling_sentence, comparable_calls, dearest_first, price_in_words
 from breakscan.reports.explain.rank_words import difference_table, rank_sentences
+from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.tables import LISTINGS
 from breakscan.reports.explain.words import (
     frame_status,
     headline,
     hidden_sentence,
-    listed,
     outcome_line,
     recompile_sentence,
     useful_hints,
@@ -27,10 +28,11 @@ from breakscan.reports.explain.words import (
 )
 from breakscan.reports.shared.code_frame import INDENT, code_text, paragraph
 from breakscan.reports.shared.console import STYLES, print_page, report_console
+from breakscan.reports.shared.finding_words import FIX_HINT
 from breakscan.reports.shared.printable import printable
 from breakscan.reports.shared.site_words import VERDICT_STYLES, VERDICT_WORDS, rule_words, short_path
 from breakscan.reports.shared.source_lines import source_lines
-from breakscan.reports.shared.wording import FIX_HINT
+from breakscan.reports.shared.wording import listed
 from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain.compiled import Calls
 from breakscan.runtime.explain.explanation import (
@@ -53,27 +55,26 @@ _HEADINGS = {
     Origin.FRAMEWORK: "Graph breaks inside torch",
 }
 
-Hidden = Mapping[tuple[Site, str], Sequence[Finding]]
-"""What ``check`` finds behind a break, by the site and the type of the break."""
 
-
-def write_explanation(
-    explanation: Explanation, stream: TextIO, *, hidden: Hidden | None = None, tables: Iterable[str] = ()
-) -> None:
-    """Writes the report, with the tables that these words of ``explain_tables.LISTINGS`` ask for."""
+def write_explanation(report: ExplainReport, stream: TextIO) -> None:
+    """Writes the report, the tables that it asks for, and what ``check`` says if it asks for that."""
+    explanation = report.explanation
     shown = printable(explanation)
-    # The sites of breaks may be written differently now, and their order is the same.
-    behind = {
-        id(new): (hidden or {}).get((old.site, old.gb_type), ())
+    found = report.agreement.hidden if report.agreement else {}
+    # Paths may differ after printable(); the order of the breaks is the same.
+    hidden = {
+        id(new): found.get((old.site, old.gb_type), ())
         for old, new in zip(explanation.breaks, shown.breaks, strict=True)
     }
-    _Report(report_console(stream), behind).write(shown, tables)
+    _Writer(report_console(stream), hidden).write(shown, report.tables)
+    if report.agreement and report.with_agreement:
+        write_agreement(report.agreement, stream)
 
 
-class _Report:
-    def __init__(self, console: Console, behind: Mapping[int, Sequence[Finding]]) -> None:
+class _Writer:
+    def __init__(self, console: Console, hidden: Mapping[int, Sequence[Finding]]) -> None:
         self.console = console
-        self.behind = behind
+        self.hidden = hidden
         self.width = min(console.width, WIDEST)
         self.explained: set[str] = set()
         self.advised: set[str] = set()
@@ -98,7 +99,7 @@ class _Report:
         groups = by_cause(explanation.recompiles)
         self.over_limit = {frame.function: frame for frame in frames_over_limit(explanation)}
         self.main_group = {name: max(groups, key=lambda group: _times(group, name)) for name in self.over_limit}
-        self.section("Not compiled", frames_told_alone(explanation), self.frame)
+        self.section("Not compiled", frames_on_their_own(explanation), self.frame)
         self.section("Recompiles", groups, self.recompiles)
         self.made(explanation, tables)
         if explanation.notices:
@@ -156,8 +157,8 @@ class _Report:
             self.paragraph(sentence)
         if site.price and (price := price_in_words(site.price, calls)):
             self.labelled("Costs", price)
-        if behind := self.behind.get(id(site)):
-            self.paragraph(hidden_sentence(behind))
+        if hidden := self.hidden.get(id(site)):
+            self.paragraph(hidden_sentence(hidden))
         if site.origin is not Origin.USER:
             self.way_there(site)
         if site.rule:

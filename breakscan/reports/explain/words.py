@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from breakscan.findings import Finding, Verdict
-from breakscan.reports.shared.wording import INSIDE, counted
+from breakscan.reports.shared.durations import seconds_in_words
+from breakscan.reports.shared.wording import INSIDE, counted, listed
 from breakscan.runtime.exit_status import signal_name
 from breakscan.runtime.explain.compiled import CompiledFrame
 from breakscan.runtime.explain.explanation import (
@@ -72,15 +73,6 @@ def ending(status: int | None) -> str:
         return f"finished with exit status {status}"
     name = signal_name(-status)
     return "was interrupted (SIGINT)" if name == "SIGINT" else f"was ended by {name}"
-
-
-def seconds_in_words(seconds: float) -> str:
-    """``41 ms``, ``3.2 s``, ``90 s``, ``25 min``, ``3.4 h``."""
-    if seconds < 0.1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 600:
-        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def headline(explanation: Explanation) -> str:
@@ -201,12 +193,3 @@ def hidden_sentence(behind: Sequence[Finding]) -> str:
 def useful_hints(site_hints: Sequence[str]) -> list[str]:
     """Dynamo's hints that speak of the user's code."""
     return [hint for hint in site_hints if not hint.startswith(_BOILERPLATE)]
-
-
-def listed(words: Sequence[str], noun: str, most: int = 3) -> str:
-    """``a, b and c``; ``a, b and 4 more functions``."""
-    words = list(dict.fromkeys(words))
-    if len(words) > most:
-        rest = len(words) - most + 1
-        return f"{', '.join(words[: most - 1])} and {rest} more {noun}s"
-    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""

@@ -9,6 +9,7 @@ from typing import TextIO
 from rich.text import Text
 
 from breakscan.repair.result import FileRepair
+from breakscan.reports.fix.report import FixReport
 from breakscan.reports.shared.console import report_console
 from breakscan.source.writing import encoded, text_of
 
@@ -34,8 +35,11 @@ def _by_newlines(text: str) -> list[str]:
     return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
-def write_diff(repairs: tuple[FileRepair, ...], stream: TextIO) -> None:
-    """Writes the diff of all files that change; in colour on a terminal."""
+def write_diff(report: FixReport, stream: TextIO) -> None:
+    """Writes the diff of all files that would change, in colour on a terminal; nothing where they were written."""
+    if report.written:
+        return
+    repairs = report.repair.files
     if not stream.isatty():
         for repair in repairs:
             stream.writelines(diff_lines(repair))

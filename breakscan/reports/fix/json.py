@@ -7,23 +7,24 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from breakscan import __version__
-from breakscan.findings import SourceError
-from breakscan.repair.result import Applied, FileRepair, Repair
-from breakscan.reports.check.json import finding_object
+from breakscan.repair.result import Applied, FileRepair
 from breakscan.reports.fix.diff import diff_lines
+from breakscan.reports.fix.report import FixReport
+from breakscan.reports.shared.finding_json import finding_object
 
 SCHEMA = 1
 
 
-def write_fix_json(repair: Repair, stream: TextIO, *, written: bool, unwritten: tuple[SourceError, ...] = ()) -> None:
-    """Writes the repair as one JSON object, ASCII only, and a line end.  ``unwritten`` are files that could not be."""
-    failed = {error.path for error in unwritten}
-    told = {
+def write_fix_json(report: FixReport, stream: TextIO) -> None:
+    """Writes the repair as one JSON object, ASCII only, and a line end."""
+    repair = report.repair
+    failed = {error.path for error in report.unwritten}
+    made = {
         "schema": SCHEMA,
         "tool": {"name": "breakscan", "version": __version__},
         "target": {"torch": repair.torch, "fullgraph": repair.fullgraph},
-        "files": [_file(file, written and file.display not in failed) for file in repair.files],
-        "errors": [asdict(error) for error in (*repair.errors, *unwritten)],
+        "files": [_file(file, report.written and file.display not in failed) for file in repair.files],
+        "errors": [asdict(error) for error in (*repair.errors, *report.unwritten)],
         "summary": {
             "files": repair.checked,
             "changed": sum(file.changed for file in repair.files),
@@ -33,7 +34,7 @@ def write_fix_json(repair: Repair, stream: TextIO, *, written: bool, unwritten: 
             "without": sum(len(file.without) for file in repair.files),
         },
     }
-    json.dump(told, stream, indent=2)
+    json.dump(made, stream, indent=2)
     stream.write("\n")
 
 

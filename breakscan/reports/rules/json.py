@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TextIO
 
+from breakscan.reports.rules.report import RuleListReport, RuleReport
 from breakscan.rulebook.document import FAMILIES, Rule
 from breakscan.rulebook.ledger import Ledger
+
+
+def write_rule_json(report: RuleReport, stream: TextIO) -> None:
+    """Writes the rule as one JSON object, ASCII only, and a line end."""
+    stream.write(json.dumps(rule_object(report.rule, report.ledgers), indent=2) + "\n")
+
+
+def write_rules_json(report: RuleListReport, stream: TextIO) -> None:
+    """Writes the rules as one JSON list, ASCII only, and a line end."""
+    stream.write(json.dumps([rule_object(rule, [report.ledger]) for rule in report.rules], indent=2) + "\n")
 
 
 def rule_object(rule: Rule, ledgers: Sequence[Ledger]) -> dict[str, Any]:

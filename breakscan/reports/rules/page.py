@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TextIO
 
 from rich.console import Group, RenderableType
@@ -13,6 +13,7 @@ from rich.text import Text
 
 from breakscan.findings import Kind, Mode, Place, Verdict
 from breakscan.repair.registry import described
+from breakscan.reports.rules.report import RuleListReport, RuleReport
 from breakscan.reports.shared.console import print_page, report_console
 from breakscan.rulebook.document import FAMILIES, Rule
 from breakscan.rulebook.ledger import Ledger
@@ -31,8 +32,9 @@ MEANING = {
 STYLES = {Verdict.COMPILES: "green", Verdict.EAGER: "bold red", Verdict.RAISES: "bold red"}
 
 
-def write_rule(rule: Rule, ledgers: Sequence[Ledger], stream: TextIO) -> None:
+def write_rule(report: RuleReport, stream: TextIO) -> None:
     """Writes the page of a rule, with the verdicts of each ledger, the newest version first."""
+    rule = report.rule
     console = report_console(stream)
     width = min(console.width, 100)
     parts: list[RenderableType] = [
@@ -41,7 +43,7 @@ def write_rule(rule: Rule, ledgers: Sequence[Ledger], stream: TextIO) -> None:
         Text(),
         Markdown(rule.body, code_theme="ansi_dark"),
         Text(),
-        _verdicts(rule, ledgers),
+        _verdicts(rule, report.ledgers),
         *_rewrites(rule),
     ]
     print_page(Group(*parts), console, width)
@@ -83,26 +85,27 @@ def _verdicts(rule: Rule, ledgers: Sequence[Ledger]) -> RenderableType:
     return Group(heading, Padding(table, (0, 0, 0, 2)), Padding(legend, (0, 0, 0, 2)))
 
 
-def write_rules(rules: Iterable[Rule], ledger: Ledger | None, torch: str, stream: TextIO) -> None:
-    """Writes the table of rules, by family, with what ``torch`` does by default, plain and in a loop."""
+def write_rules(report: RuleListReport, stream: TextIO) -> None:
+    """Writes the table of rules, by family, with what the target torch does by default, plain and in a loop."""
     console = report_console(stream)
+    ledger, torch = report.ledger, report.torch
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("rule", "name", "summary"):
         table.add_column(title, overflow="fold")
-    if ledger:
-        judged = f"torch {torch}" if ledger.torch == torch else f"torch {torch} (by {ledger.torch})"
-        table.add_column(judged)
-        table.add_column("in a loop")
+    table.add_column(f"torch {torch}" if ledger.torch == torch else f"torch {torch} (by {ledger.torch})")
+    table.add_column("in a loop")
     family = 0
-    for rule in rules:
+    for rule in report.rules:
         if rule.family != family:
             if family:
                 table.add_row()
             family = rule.family
             table.add_row(Text(f"{family}xx", "bold"), Text(FAMILIES[family], "bold"))
-        cells = [_verdict(ledger, rule, Place.PLAIN), _verdict(ledger, rule, Place.LOOP)] if ledger else []
-        table.add_row(rule.id, rule.name, rule.summary, *cells)
+        verdicts = (_verdict(ledger, rule, place) for place in (Place.PLAIN, Place.LOOP))
+        table.add_row(rule.id, rule.name, rule.summary, *verdicts)
     print_page(table, console)
+    if report.compiled:
+        stream.write(f"\ntorch {torch} compiles what these find: {' '.join(rule.id for rule in report.compiled)}\n")
 
 
 def _verdict(ledger: Ledger, rule: Rule, place: Place) -> Text:

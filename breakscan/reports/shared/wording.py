@@ -1,27 +1,12 @@
-"""What the terminal reports say in words: counts, verdicts, the line at the end."""
+"""Counts, lists and sentences, as every report writes them."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from breakscan.analysis.project.entry_points import is_assumed
-from breakscan.findings import CheckResult, Finding, Place, Severity, Verdict
+from breakscan.findings import Place
 
 INSIDE = {Place.LOOP: "a loop", Place.TRY: "a try", Place.WITH: "a with block"}
-MOST_LINES_NAMED = 8
-
-
-@dataclass(frozen=True, slots=True)
-class CheckRun:
-    """What a report says of the run itself: how long it took, and which torch version's verdicts judged."""
-
-    seconds: float
-    ledger: str
-
-
-FIX_HINT = "'breakscan fix' shows a diff of those that it can rewrite."
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -30,92 +15,19 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 
 def sentence(text: str) -> str:
-    """The text with one full stop behind it."""
+    """The text, ending with one full stop."""
     return f"{text.strip().rstrip('. ')}."
 
 
-def verdict_sentence(finding: Finding, torch: str) -> str | None:
-    """What Dynamo does at the finding beyond what its rule says of it, or None."""
-    if finding.verdict is Verdict.EAGER:
-        owner = f" of {finding.via}" if finding.via else ""
-        if finding.place is Place.LOOP:
-            where = f"{finding.via} calls this in a loop" if finding.via else "The break is inside a loop"
-            return f"{where}: torch {torch} gives the whole frame{owner} up (0 graphs), not just this line."
-        if finding.place in INSIDE:
-            inside = INSIDE[finding.place]
-            where = f"{finding.via} calls this inside {inside}" if finding.via else f"The break is inside {inside}"
-            return f"{where}: torch {torch} cannot resume there and runs the rest{owner or ' of the function'} eagerly."
-        return f"torch {torch} cannot resume behind it and runs the rest of the function eagerly, as plain Python."
-    if finding.verdict is Verdict.RAISES:
-        return f"torch {torch} raises an error here when it compiles; plain Python does not."
-    if finding.verdict is Verdict.UNUSED:
-        return "Nothing is ever compiled."
-    return None
+def sentences(*parts: str | None) -> str:
+    """The parts that are not empty, each ending with one full stop."""
+    return " ".join(sentence(part) for part in parts if part and part.strip())
 
 
-def region_words(finding: Finding) -> str:
-    """Where the finding stands, and why that code is taken as compiled."""
-    inside = f"in {finding.function}" if finding.function else ""
-    region = finding.region
-    if region is None:
-        return inside
-    same_file = region.path == finding.site.path
-    where = f"line {region.line}" if same_file else f"{region.path}:{region.line}"
-    entry = region.entry if region.entry != finding.function else None
-    if not is_assumed(region):
-        why = f"compiled from {where}{f' via {entry}' if entry else ''}"
-    elif region.entry == finding.function and same_file:
-        why = "assumed compiled"
-    else:
-        why = f"from {f'{region.entry} ({where})' if region.entry else where}, assumed compiled"
-    return f"{inside}, {why}" if inside else why
-
-
-def behind_sentence(behind: Sequence[Finding]) -> str:
-    """How many findings a finding hides, and where they are."""
-    lines = list(dict.fromkeys(str(finding.site.line) for finding in behind))
-    if len(lines) > MOST_LINES_NAMED:
-        where = f"lines {lines[0]} to {lines[-1]}"
-    else:
-        where = f"{'line' if len(lines) == 1 else 'lines'} {', '.join(lines)}"
-    show = "it shows" if len(behind) == 1 else "they show"
-    return f"And {len(behind)} more behind it ({where}): {show} once this is mended."
-
-
-def one_line(finding: Finding) -> str:
-    """The message, with the condition under which alone it holds and the line of the finding that hides it."""
-    words = finding.message
-    if finding.condition:
-        words += f" (only when {finding.condition})"
-    if finding.behind:
-        words += f" (behind line {finding.behind.line})"
-    return words
-
-
-def summary_line(result: CheckResult, run: CheckRun) -> str:
-    """``2 errors, 3 warnings in 41 files (0.4 s) · torch 2.13, default mode · 3 behind others · 1 suppressed``."""
-    counts = Counter(finding.severity for finding in result.findings if finding.behind is None)
-    behind = sum(finding.behind is not None for finding in result.findings)
-    found = [
-        counted(counts[severity], one, many)
-        for severity, one, many in (
-            (Severity.ERROR, "error", "errors"),
-            (Severity.WARNING, "warning", "warnings"),
-            (Severity.INFO, "hint", "hints"),
-        )
-        if counts[severity]
-    ]
-    torch = f"torch {result.torch}"
-    if run.ledger != result.torch:
-        torch += f" (judged by the verdicts of {run.ledger})"
-    parts = [
-        f"{', '.join(found) or 'nothing found'} in {counted(result.files, 'file')} ({run.seconds:.1f} s)",
-        f"{torch}, {'fullgraph=True' if result.fullgraph else 'default mode'}",
-    ]
-    if behind:
-        parts.append(f"{behind} behind others")
-    if result.suppressed:
-        parts.append(f"{result.suppressed} suppressed")
-    if result.errors:
-        parts.append(f"{counted(len(result.errors), 'path')} not checked")
-    return " · ".join(parts)
+def listed(words: Sequence[str], noun: str, most: int = 3) -> str:
+    """``a, b and c``; ``a, b and 4 more functions``."""
+    words = list(dict.fromkeys(words))
+    if len(words) > most:
+        rest = len(words) - most + 1
+        return f"{', '.join(words[: most - 1])} and {rest} more {noun}s"
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""

@@ -6,16 +6,13 @@ It has no scripts at all.  Text of the program reaches it escaped.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from importlib import resources
 from itertools import zip_longest
 from typing import TextIO
 
-from breakscan.reports.explain.html.without_scripts import escaped
+from breakscan.reports.shared.html_page import digest, escaped, page_style
 from breakscan.reports.shared.printable import CHARACTERS, visible
 from breakscan.reports.shared.wording import sentence
 from breakscan.reports.verify.words import (
@@ -52,8 +49,7 @@ main.verify { padding-top: 14px; }
 
 def write_verify_html(verification: Verification, stream: TextIO) -> None:
     """Writes the page, ASCII only."""
-    style = (resources.files("breakscan.reports.explain.html") / "style.css").read_text(encoding="ascii") + _STYLE
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    style = page_style() + _STYLE
     title = escaped(f"breakscan verify: {headline(verification)}")
     environment = " · ".join(f"{name} {value}" for name, value in verification.environment.items())
     program = " ".join(map(visible, verification.argv))
@@ -62,7 +58,7 @@ def write_verify_html(verification: Verification, stream: TextIO) -> None:
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-{digest}'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src {digest(style)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>{title}</title>

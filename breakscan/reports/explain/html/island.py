@@ -16,7 +16,7 @@ from typing import Any
 
 from breakscan import __version__
 from breakscan.findings import Site
-from breakscan.reports.explain.diagnostics import by_cause
+from breakscan.reports.explain.grouping import by_cause
 from breakscan.reports.explain.html.sources import SourceStore
 from breakscan.reports.explain.price_words import ceiling_sentence
 from breakscan.reports.explain.words import (

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 
 from breakscan.findings import Site
-from breakscan.reports.explain.diagnostics import by_cause
+from breakscan.reports.explain.grouping import by_cause
 from breakscan.reports.explain.words import frame_status, recompile_sentence, verdict_sentence
-from breakscan.reports.shared.printable import visible
+from breakscan.reports.shared.html_page import escaped
 from breakscan.reports.shared.site_words import VERDICT_WORDS, rule_words
 from breakscan.reports.shared.wording import sentence
 from breakscan.runtime.explain.explanation import BreakSite, Explanation, Recompile, UncompiledFrame
@@ -30,11 +29,6 @@ def static_report(explanation: Explanation) -> str:
             f"<h2>Notes</h2><ul>{notices}</ul>" if notices else "",
         )
     )
-
-
-def escaped(text: str) -> str:
-    """Text as HTML in ASCII, fit for an attribute as well, in one line, without what would hide or turn it round."""
-    return html.escape(visible(text)).encode("ascii", "xmlcharrefreplace").decode()
 
 
 def _table(heading: str, rows: Sequence[Sequence[str]], total: int) -> str:

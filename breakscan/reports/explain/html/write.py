@@ -6,16 +6,15 @@ text nodes, and the page's own policy lets run no script but the one whose diges
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from importlib import resources
 from string import Template
 from typing import Any, TextIO
 
 from breakscan.reports.explain.html.island import island
-from breakscan.reports.explain.html.without_scripts import escaped, static_report
-from breakscan.runtime.explain.explanation import Explanation
+from breakscan.reports.explain.html.without_scripts import static_report
+from breakscan.reports.explain.report import ExplainReport
+from breakscan.reports.shared.html_page import digest, escaped, page_style
 
 _SCRIPTS = (
     "dom",
@@ -39,14 +38,15 @@ _SCRIPTS = (
 """In the order in which they run: names defined at the top of one are known to those behind it."""
 
 
-def write_html(explanation: Explanation, stream: TextIO) -> None:
+def write_html(report: ExplainReport, stream: TextIO) -> None:
     """Writes the report, ASCII only, with line ends as the stream has them."""
+    explanation = report.explanation
     data = island(explanation)
-    style = _part("style.css")
+    style = page_style()
     script = "\n".join(_part(f"script/{name}.js") for name in _SCRIPTS)
     stream.write(
         Template(_part("page.html")).substitute(
-            policy=f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; "
+            policy=f"default-src 'none'; style-src {digest(style)}; script-src {digest(script)}; "
             "base-uri 'none'; form-action 'none'",
             title=escaped(data["title"]),
             style=style,
@@ -61,11 +61,6 @@ def write_html(explanation: Explanation, stream: TextIO) -> None:
 
 def _part(name: str) -> str:
     return (resources.files(__package__) / name).read_text(encoding="ascii")
-
-
-def _digest(text: str) -> str:
-    """How a policy names the inline script or style sheet of this text."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _json_for_html(data: dict[str, Any]) -> str:

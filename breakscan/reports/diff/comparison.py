@@ -22,7 +22,7 @@ REPORT_KEYS = ("environment", "script", "summary", "breaks", "recompiles", "fram
 
 
 @dataclass(frozen=True, slots=True)
-class CauseChange:
+class RecompileCause:
     """What compiled functions again: the same change to the same function."""
 
     path: str
@@ -41,10 +41,10 @@ class EagerFunction:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CauseCounts:
     """Something that was there so often before and is so often after."""
 
-    thing: CauseChange
+    cause: RecompileCause
     before: int
     after: int
 
@@ -61,7 +61,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class ReportChange:
+class ChangedBreak:
     """A break that both runs have, and that is worse, milder, more or less often, or broken for another reason."""
 
     before: KnownBreak
@@ -73,15 +73,15 @@ class ReportChange:
 
 
 @dataclass(frozen=True, slots=True)
-class ReportDifference:
+class RunComparison:
     """Two runs side by side.  ``moved`` holds what is different of the runs themselves, such as their torch."""
 
     moved: Sequence[str]
     numbers: Sequence[Number]
     new: Sequence[KnownBreak]
     gone: Sequence[KnownBreak]
-    changed: Sequence[ReportChange]
-    causes: Sequence[Counted]
+    changed: Sequence[ChangedBreak]
+    causes: Sequence[CauseCounts]
     new_eager: Sequence[EagerFunction]
     gone_eager: Sequence[EagerFunction]
 
@@ -109,14 +109,14 @@ def is_report(value: object) -> bool:
     return isinstance(value, dict) and all(key in value for key in REPORT_KEYS)
 
 
-def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> ReportDifference:
+def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> RunComparison:
     """What has changed.  Raises KeyError, TypeError or ValueError for what is no report."""
     sites = matched(_breaks(before), _breaks(after))
-    changed = [ReportChange(*pair) for pair in sites.pairs if _differs(*pair)]
+    changed = [ChangedBreak(*pair) for pair in sites.pairs if _differs(*pair)]
     old, new = _causes(before), _causes(after)
-    causes = [Counted(cause, old[cause], new[cause]) for cause in {**new, **old}]
+    causes = [CauseCounts(cause, old[cause], new[cause]) for cause in {**new, **old}]
     old_eager, new_eager = _eager(before), _eager(after)
-    return ReportDifference(
+    return RunComparison(
         moved=_moved(before, after),
         numbers=_numbers(before, after),
         new=sites.new,
@@ -149,14 +149,16 @@ def _breaks(report: Mapping[str, Any]) -> list[KnownBreak]:
     )
 
 
-def _causes(report: Mapping[str, Any]) -> Counter[CauseChange]:
+def _causes(report: Mapping[str, Any]) -> Counter[RecompileCause]:
     """How many recompiles each cause has led to.  What a cause has recompiled first names it."""
-    named: dict[int, CauseChange] = {}
-    counts: Counter[CauseChange] = Counter()
+    named: dict[int, RecompileCause] = {}
+    counts: Counter[RecompileCause] = Counter()
     for recompile in report["recompiles"]:
         about = recompile.get("subject") or recompile["guard"]
         path = portable_path(recompile["site"]["path"], None)
-        cause = named.setdefault(recompile["cause"], CauseChange(path, recompile["function"], recompile["rule"], about))
+        cause = named.setdefault(
+            recompile["cause"], RecompileCause(path, recompile["function"], recompile["rule"], about)
+        )
         counts[cause] += 1
     return counts
 

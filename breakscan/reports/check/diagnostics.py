@@ -1,0 +1,26 @@
+"""The findings of ``check`` as diagnostics."""
+
+from __future__ import annotations
+
+from breakscan.findings import Severity
+from breakscan.reports.check.report import CheckReport
+from breakscan.reports.check.words import summary_line
+from breakscan.reports.diagnostics.diagnostic import DiagnosticReport, Remark
+from breakscan.reports.diagnostics.finding import error_site, finding_diagnostic, unread_remark
+from breakscan.reports.shared.printable import printable
+
+
+def check_diagnostics(report: CheckReport) -> DiagnosticReport:
+    """One diagnostic for each finding, and a remark for each file or suppression comment that cannot be read."""
+    result = printable(report.result)
+    remarks = [unread_remark(error) for error in result.errors]
+    remarks += [
+        Remark(Severity.WARNING, warning.message, "suppression", error_site(warning)) for warning in result.warnings
+    ]
+    return DiagnosticReport(
+        "check",
+        [finding_diagnostic(finding, report.library.get(finding.rule), result.torch) for finding in result.findings],
+        remarks=remarks,
+        end=[summary_line(report)],
+        texts=report.texts,
+    )

@@ -1,0 +1,21 @@
+"""What the reports of ``check`` are written from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from breakscan.findings import CheckResult
+from breakscan.rulebook.library import Library
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """A result of ``check``, the seconds that it took, the torch version whose verdicts were used, and the rules.
+    ``texts`` holds the sources of paths that are not on disk, such as standard input."""
+
+    result: CheckResult
+    seconds: float
+    ledger: str
+    library: Library
+    texts: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,23 @@
+"""What the reports of ``explain`` are written from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from breakscan.runtime.explain.explanation import Explanation
+
+if TYPE_CHECKING:
+    from breakscan.agreement.result import Agreement
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainReport:
+    """An explanation, and what the report shows beyond it: what ``check`` reports for the code that was compiled (all
+    of it with ``with_agreement``, else only what breaks hide), and the tables of
+    :data:`breakscan.reports.explain.tables.LISTINGS` with these names."""
+
+    explanation: Explanation
+    agreement: Agreement | None = None
+    with_agreement: bool = False
+    tables: tuple[str, ...] = ()

@@ -1,0 +1,53 @@
+"""The findings of ``fix`` as diagnostics, with what happened to each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from breakscan.findings import Severity, SourceError
+from breakscan.repair.result import FileRepair
+from breakscan.reports.diagnostics.diagnostic import Diagnostic, DiagnosticReport, Remark
+from breakscan.reports.diagnostics.finding import error_site, finding_diagnostic, unread_remark
+from breakscan.reports.fix.outcomes import FindingOutcome, FixedFinding, fixed_findings
+from breakscan.reports.fix.report import FixReport
+from breakscan.reports.fix.words import summary_line
+from breakscan.reports.shared.printable import printable
+
+
+def fix_diagnostics(report: FixReport) -> DiagnosticReport:
+    """One diagnostic for each finding: a note where the rewrite was written, else with the severity of the finding."""
+    files = [printable(file) for file in report.repair.files]
+    remarks = [unread_remark(error) for error in printable(report.repair.errors)]
+    remarks += [_unwritten(error) for error in printable(report.unwritten)]
+    return DiagnosticReport(
+        "fix",
+        [_diagnostic(one, report) for file in files for one in _findings(file, report)],
+        remarks=remarks,
+        end=[summary_line(report)],
+        texts={file.display: file.before for file in report.repair.files},
+    )
+
+
+def _findings(file: FileRepair, report: FixReport) -> list[FixedFinding]:
+    return fixed_findings(file, file.display in report.unwritten_paths)
+
+
+def _diagnostic(one: FixedFinding, report: FixReport) -> Diagnostic:
+    diagnostic = finding_diagnostic(one.finding, report.library.get(one.finding.rule), report.repair.torch)
+    is_gone = report.written and one.outcome is FindingOutcome.REWRITTEN
+    severity = Severity.INFO if is_gone else diagnostic.severity
+    return replace(diagnostic, severity=severity, details=(*diagnostic.details, _outcome(one, report.written)))
+
+
+def _outcome(one: FixedFinding, written: bool) -> str:
+    if one.outcome is FindingOutcome.REWRITTEN:
+        return f"{'Rewritten' if written else 'breakscan fix --write rewrites this'} by {one.words}"
+    if one.outcome is FindingOutcome.NOT_WRITTEN:
+        return f"The file could not be written: this would be rewritten by {one.words}"
+    if one.outcome is FindingOutcome.UNSAFE:
+        return f"breakscan fix --unsafe rewrites this by {one.words}"
+    return f"Not rewritten: {one.words}"
+
+
+def _unwritten(error: SourceError) -> Remark:
+    return Remark(Severity.ERROR, f"not written: {error.message}", "not written", error_site(error))

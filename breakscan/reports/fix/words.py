@@ -1,0 +1,27 @@
+"""The last line of the reports of ``fix``."""
+
+from __future__ import annotations
+
+from breakscan.reports.fix.report import FixReport
+from breakscan.reports.shared.wording import counted
+
+
+def summary_line(report: FixReport) -> str:
+    """``Would rewrite 3 findings in 1 file, 2 stay; --write changes the files (41 files checked, torch 2.13.0).``"""
+    repair = report.repair
+    changed = [file for file in repair.files if file.changed and file.display not in report.unwritten_paths]
+    applied = sum(len(file.applied) for file in changed)
+    held = sum(len(file.held) for file in repair.files)
+    stays = sum(len(file.refused) + len(file.without) for file in repair.files)
+    parts = []
+    if applied:
+        verb = "Rewrote" if report.written else "Would rewrite"
+        parts.append(f"{verb} {counted(applied, 'finding')} in {counted(len(changed), 'file')}")
+    if held:
+        more = f"{held} more" if applied else f"{counted(held, 'finding')} to rewrite"
+        parts.append(f"{more} with --unsafe")
+    if stays:
+        parts.append(f"{stays} {'stays' if stays == 1 else 'stay'}")
+    words = ", ".join(parts) or "Nothing to rewrite"
+    hint = "; --write changes the files" if applied and not report.written else ""
+    return f"{words[0].upper()}{words[1:]}{hint} ({counted(repair.checked, 'file')} checked, torch {repair.torch})."

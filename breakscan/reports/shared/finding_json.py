@@ -1,0 +1,27 @@
+"""A finding in JSON: the same in the reports of ``check`` and of ``fix``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from breakscan.findings import Finding
+
+
+def finding_object(finding: Finding) -> dict[str, Any]:
+    """A finding as a dictionary of plain values."""
+    return {
+        "rule": finding.rule,
+        "name": finding.name,
+        "kind": finding.kind.value,
+        "severity": finding.severity.value,
+        "confidence": finding.confidence.value,
+        "message": finding.message,
+        "site": asdict(finding.site),
+        "function": finding.function,
+        "region": asdict(finding.region) if finding.region else None,
+        "gb": list(finding.gb),
+        "rewrite": asdict(finding.rewrite) if finding.rewrite else None,
+        "condition": finding.condition,
+        "behind": asdict(finding.behind) if finding.behind else None,
+    }

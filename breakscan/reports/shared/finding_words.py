@@ -1,0 +1,70 @@
+"""What reports say about a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from breakscan.analysis.project.entry_points import is_assumed
+from breakscan.findings import Finding, Place, Verdict
+from breakscan.reports.shared.wording import INSIDE
+
+FIX_HINT = "'breakscan fix' shows a diff of those that it can rewrite."
+_MOST_LINES_NAMED = 8
+
+
+def verdict_sentence(finding: Finding, torch: str) -> str | None:
+    """What Dynamo does at the finding beyond what its rule says of it, or None."""
+    if finding.verdict is Verdict.EAGER:
+        owner = f" of {finding.via}" if finding.via else ""
+        if finding.place is Place.LOOP:
+            where = f"{finding.via} calls this in a loop" if finding.via else "The break is inside a loop"
+            return f"{where}: torch {torch} gives the whole frame{owner} up (0 graphs), not just this line."
+        if finding.place in INSIDE:
+            inside = INSIDE[finding.place]
+            where = f"{finding.via} calls this inside {inside}" if finding.via else f"The break is inside {inside}"
+            return f"{where}: torch {torch} cannot resume there and runs the rest{owner or ' of the function'} eagerly."
+        return f"torch {torch} cannot resume behind it and runs the rest of the function eagerly, as plain Python."
+    if finding.verdict is Verdict.RAISES:
+        return f"torch {torch} raises an error here when it compiles; plain Python does not."
+    if finding.verdict is Verdict.UNUSED:
+        return "Nothing is ever compiled."
+    return None
+
+
+def region_words(finding: Finding) -> str:
+    """Where the finding stands, and why that code is taken as compiled."""
+    inside = f"in {finding.function}" if finding.function else ""
+    region = finding.region
+    if region is None:
+        return inside
+    same_file = region.path == finding.site.path
+    where = f"line {region.line}" if same_file else f"{region.path}:{region.line}"
+    entry = region.entry if region.entry != finding.function else None
+    if not is_assumed(region):
+        why = f"compiled from {where}{f' via {entry}' if entry else ''}"
+    elif region.entry == finding.function and same_file:
+        why = "assumed compiled"
+    else:
+        why = f"from {f'{region.entry} ({where})' if region.entry else where}, assumed compiled"
+    return f"{inside}, {why}" if inside else why
+
+
+def behind_sentence(behind: Sequence[Finding]) -> str:
+    """How many findings a finding hides, and where they are."""
+    lines = list(dict.fromkeys(str(finding.site.line) for finding in behind))
+    if len(lines) > _MOST_LINES_NAMED:
+        where = f"lines {lines[0]} to {lines[-1]}"
+    else:
+        where = f"{'line' if len(lines) == 1 else 'lines'} {', '.join(lines)}"
+    show = "it shows" if len(behind) == 1 else "they show"
+    return f"And {len(behind)} more behind it ({where}): {show} once this is mended."
+
+
+def one_line(finding: Finding) -> str:
+    """The message, with the condition under which alone it holds and the line of the finding that hides it."""
+    words = finding.message
+    if finding.condition:
+        words += f" (only when {finding.condition})"
+    if finding.behind:
+        words += f" (behind line {finding.behind.line})"
+    return words

@@ -1,0 +1,40 @@
+"""Proofs as diagnostics, at the lines that they are about."""
+
+from __future__ import annotations
+
+from breakscan.findings import Severity
+from breakscan.reports.diagnostics.diagnostic import Diagnostic, DiagnosticReport, Remark
+from breakscan.reports.shared.printable import printable
+from breakscan.reports.shared.wording import sentence
+from breakscan.reports.verify.words import ending_words, headline, remarks, verdict_words
+from breakscan.verify.proof import Proof, ProofVerdict, Verification
+
+_KIND_SUMMARIES = {
+    ProofVerdict.ACCEPTED: "a change is equal and faster",
+    ProofVerdict.NO_FASTER: "a change is equal and no faster",
+    ProofVerdict.REJECTED: "a change is rejected",
+}
+
+
+def verify_diagnostics(verification: Verification) -> DiagnosticReport:
+    """One diagnostic for each proof: a warning if the change is rejected, else a note."""
+    verification = printable(verification)
+    return DiagnosticReport(
+        "verify",
+        [_diagnostic(proof) for proof in verification.proofs],
+        remarks=[Remark(Severity.INFO, note) for note in verification.notes],
+        head=[sentence(headline(verification))],
+        end=[ending_words(verification)],
+    )
+
+
+def _diagnostic(proof: Proof) -> Diagnostic:
+    return Diagnostic(
+        id=f"verify-{proof.verdict.value}",
+        name=f"verify {proof.label}",
+        kind_summary=_KIND_SUMMARIES[proof.verdict],
+        severity=Severity.WARNING if proof.verdict is ProofVerdict.REJECTED else Severity.INFO,
+        site=proof.site,
+        message=verdict_words(proof),
+        details=(*proof.reasons[1:], *remarks(proof)),
+    )
