@@ -73,7 +73,7 @@ def test_annotations_go_to_standard_error_on_lines_of_their_own(folder: Folder) 
     assert any(line.startswith("no line endscript.py finished with exit status 0") for line in lines)
     (line,) = (line for line in lines if "title=BRK201 tensor-item" in line)
     assert line.startswith("::warning title=BRK201 tensor-item,file=")
-    assert f"file={folder.path.name}/script.py,line=4,endLine=4,col=12,endColumn=26::script.py:4: " in line
+    assert f"file={folder.path.name}/script.py,line=4,endLine=4,col=12,endColumn=26::script.py:4:12: " in line
 
 
 @pytest.mark.parametrize("format_", ["markdown", "sarif", "json"])

@@ -79,7 +79,8 @@ class _Line:
         right = left + width - (total > left + width)
         kept, at = "", left
         for glyph, start, end in zip(self.glyphs, self.starts, self.starts[1:], strict=False):
-            if start >= left and end <= right:
+            # The mark of a cut replaces the first character: a combining one takes no cell that it could replace.
+            if start >= left and end <= right and (kept or end > start):
                 kept += " " * (start - at) + glyph
                 at = end
         if left:
