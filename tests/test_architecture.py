@@ -40,41 +40,48 @@ LEVELS = {
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if "bootstrap" not in p.parts and p.name != "__init__.py")
 
 
-def room_of(module: str) -> str | None:
+def folder_of(module: str) -> str | None:
     parts = module.split(".")
     return parts[1] if parts[0] == "breakscan" and len(parts) > 1 else None
 
 
-def imported_rooms(tree: ast.Module) -> set[str]:
-    rooms = set()
-    type_only = {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
+def imported_folders(tree: ast.Module) -> set[str]:
+    """Imports under ``TYPE_CHECKING`` and inside functions count as well."""
+    found: set[str | None] = set()
     for node in ast.walk(tree):
-        if node in type_only:
-            continue
         if isinstance(node, ast.ImportFrom) and node.module:
-            rooms |= {room_of(node.module)}
+            found |= {folder_of(node.module)}
         elif isinstance(node, ast.Import):
-            rooms |= {room_of(alias.name) for alias in node.names}
-    return {room for room in rooms if room in LEVELS}
+            found |= {folder_of(alias.name) for alias in node.names}
+    return {folder for folder in found if folder in LEVELS}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
 def test_imports_point_downwards(path: Path) -> None:
     own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    for room in imported_rooms(ast.parse(path.read_text(encoding="utf-8"))) - {own}:
-        assert LEVELS[room] < LEVELS[own], f"{own} imports {room}"
+    for folder in imported_folders(ast.parse(path.read_text(encoding="utf-8"))) - {own}:
+        assert LEVELS[folder] < LEVELS[own], f"{own} imports {folder}"
+
+
+def test_every_file_and_folder_has_a_level() -> None:
+    found = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in FILES}
+    assert found - {"__init__"} == set(LEVELS)
+
+
+def test_a_class_name_means_one_thing() -> None:
+    places: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(path.relative_to(PACKAGE).as_posix())
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
 
 
 @pytest.mark.parametrize(
-    "room", ["analysis", "rulebook", "source", "torch_facts", "rewrite_support", "rewrites", "repair", "reports"]
+    "folder", ["analysis", "rulebook", "source", "torch_facts", "rewrite_support", "rewrites", "repair", "reports"]
 )
-def test_the_static_half_names_no_torch(room: str) -> None:
-    for path in (PACKAGE / room).rglob("*.py"):
+def test_the_static_half_names_no_torch(folder: str) -> None:
+    for path in (PACKAGE / folder).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []

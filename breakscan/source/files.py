@@ -8,13 +8,10 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from breakscan.findings import SourceError
 from breakscan.source.paths import Patterns, display_path, relative_to
-
-if TYPE_CHECKING:
-    from breakscan.config import Settings
+from breakscan.source.pattern_settings import PatternSettings
 
 SKIPPED_FOLDERS = frozenset(
     {
@@ -35,7 +32,7 @@ class Discovery:
     errors: tuple[SourceError, ...]
 
 
-def discover(paths: Iterable[Path | str], settings: Settings, *, force_exclude: bool = False) -> Discovery:
+def discover(paths: Iterable[Path | str], settings: PatternSettings, *, force_exclude: bool = False) -> Discovery:
     """The Python files that ``paths`` stand for.
 
     A file is taken as it is, whatever its name.  Below a folder every ``*.py`` is taken that neither a
@@ -48,7 +45,7 @@ def discover(paths: Iterable[Path | str], settings: Settings, *, force_exclude: 
     return Discovery(tuple(map(Path, sorted(finder.files))), tuple(finder.errors))
 
 
-def is_excluded(path: str, settings: Settings, *, is_folder: bool = False) -> bool:
+def is_excluded(path: str, settings: PatternSettings, *, is_folder: bool = False) -> bool:
     """Whether ``settings.exclude`` or :data:`SKIPPED_FOLDERS` keeps an absolute path out, or a folder above it."""
     root = str(settings.root)
     relative = relative_to(path, root)
@@ -58,7 +55,7 @@ def is_excluded(path: str, settings: Settings, *, is_folder: bool = False) -> bo
 
 
 class _Finder:
-    def __init__(self, settings: Settings, force_exclude: bool) -> None:
+    def __init__(self, settings: PatternSettings, force_exclude: bool) -> None:
         self.settings = settings
         self.force_exclude = force_exclude
         self.cwd = os.getcwd()

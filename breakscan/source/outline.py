@@ -13,7 +13,7 @@ _LOCALS = ".<locals>"
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class OutlineEntry:
     """A function, a lambda or a class.
 
     ``qualname`` is the name that CPython gives its code object (``co_qualname``): ``f.<locals>.<lambda>``.
@@ -39,7 +39,7 @@ class Outline:
         self.scopes = sorted(_scopes(tree), key=lambda scope: (scope.first_line, -scope.last_line))
         self._first_lines = [scope.first_line for scope in self.scopes]
 
-    def function_at(self, line: int, *, lambdas: bool = False) -> Scope | None:
+    def function_at(self, line: int, *, lambdas: bool = False) -> OutlineEntry | None:
         """The innermost function around a line, or None at the top level of the file.
 
         A class that a function defines is passed over.  A lambda counts on request only: a line may hold one and
@@ -64,7 +64,7 @@ def without_locals(qualname: str) -> str:
     return qualname.replace(_LOCALS, "")
 
 
-def _scopes(tree: ast.Module) -> Iterator[Scope]:
+def _scopes(tree: ast.Module) -> Iterator[OutlineEntry]:
     stack: list[tuple[ast.AST, str]] = [(tree, "")]
     while stack:
         node, prefix = stack.pop()
@@ -74,7 +74,7 @@ def _scopes(tree: ast.Module) -> Iterator[Scope]:
         name = prefix + ("<lambda>" if isinstance(node, ast.Lambda) else node.name)
         decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
         first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
-        yield Scope(node, name, first, node.end_lineno or node.lineno)
+        yield OutlineEntry(node, name, first, node.end_lineno or node.lineno)
         # Decorators, defaults, annotations and base classes are evaluated in the scope around the definition.
         body: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else [*node.body]
         inside = f"{name}." if isinstance(node, ast.ClassDef) else f"{name}{_LOCALS}."

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from breakscan.source.paths import Patterns
+from breakscan.source.pattern_settings import PatternSettings
 from breakscan.source.selectors import selects
-
-if TYPE_CHECKING:
-    from breakscan.config import Settings
 
 
 class PerFileIgnores:
     """The ``per-file-ignores`` of a run, with their patterns compiled once."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: PatternSettings) -> None:
         root = str(settings.root)
         self._entries = [(Patterns(root, [pattern]), words) for pattern, words in settings.per_file_ignores]
 
