@@ -33,27 +33,36 @@ def wrapper_uses(survey: Survey) -> Iterator[Found]:
             hit = survey.names.hit(call.func.value, step.scope, call.lineno)
             if call.func.attr == "state_dict" and hit is not None and not hit.compiled.in_place:
                 is_saved = _is_saved(survey, call, step) and _keys_matter(survey, hit.compiled)
-                yield _used(call, step, "state_dict", hit, {"wrapper:saved"} if is_saved else set())
+                yield _method(call, step, hit, _WRAPPER | {"wrapper:saved"} if is_saved else _WRAPPER)
             elif call.func.attr == "load_state_dict":
                 yield from _load(survey, call, step)
             elif hit is not None and not hit.compiled.in_place:
                 bypassed = _runs_itself(survey, hit.compiled, call.func.attr, step)
-                yield _used(call, step, call.func.attr, hit, {"wrapper:bypassed"} if bypassed else set())
+                yield _method(call, step, hit, _WRAPPER | {"wrapper:bypassed"} if bypassed else _WRAPPER)
         elif isinstance(call.func, ast.Name) and call.func.id == "isinstance" and len(call.args) == 2:
             hit = survey.names.hit(call.args[0], step.scope, call.lineno)
             if hit is not None and not hit.compiled.in_place:
                 asked = "class" if _is_inner_class(survey, call.args[1], hit.compiled) else "unknown"
-                arguments = Argument(0, None, _WRAPPER), Argument(1, None, frozenset({asked}))
-                name = ast.unparse(call.args[1])
-                yield Found(EventKind.WRAPPER, call, step, "", name, hit.condition, "isinstance", _WRAPPER, arguments)
+                yield Found(
+                    EventKind.WRAPPER,
+                    call,
+                    step,
+                    name=ast.unparse(call.args[1]),
+                    condition=hit.condition,
+                    callee="isinstance",
+                    operands=_WRAPPER,
+                    arguments=(Argument(0, None, _WRAPPER), Argument(1, None, frozenset({asked}))),
+                )
         if survey.index.dotted(call.func) in _FSDP and _is_compiled_fsdp(survey, call, step):
             options = tuple(Argument(None, k.arg, frozenset({"unknown"})) for k in call.keywords)
             yield Found(EventKind.WRAPPER, call, step, callee=FSDP, operands=_WRAPPER, arguments=options)
 
 
-def _used(call: ast.Call, step: Step, method: str, hit: Hit, facts: set[str]) -> Found:
+def _method(call: ast.Call, step: Step, hit: Hit, operands: frozenset[str]) -> Found:
     """A call of a method of the wrapper."""
-    return Found(EventKind.WRAPPER, call, step, "", method, hit.condition, method, _WRAPPER | facts)
+    assert isinstance(call.func, ast.Attribute)
+    name = call.func.attr
+    return Found(EventKind.WRAPPER, call, step, name=name, condition=hit.condition, callee=name, operands=operands)
 
 
 def _is_saved(survey: Survey, call: ast.Call, step: Step) -> bool:
@@ -97,9 +106,16 @@ def _load(survey: Survey, call: ast.Call, step: Step) -> Iterator[Found]:
     plain, hit = sides[wrapped.index(False)], hits[wrapped.index(True)]
     if hit is not None and _is_plain_module(survey, plain, step):
         words = (_WRAPPER, _MODULE) if wrapped[0] else (_MODULE, _WRAPPER)
-        arguments = tuple(Argument(index, None, word) for index, word in enumerate(words))
-        name = ast.unparse(sides[wrapped.index(True)])
-        yield Found(EventKind.WRAPPER, call, step, "", name, hit.condition, "load_state_dict", words[0], arguments)
+        yield Found(
+            EventKind.WRAPPER,
+            call,
+            step,
+            name=ast.unparse(sides[wrapped.index(True)]),
+            condition=hit.condition,
+            callee="load_state_dict",
+            operands=words[0],
+            arguments=tuple(Argument(index, None, word) for index, word in enumerate(words)),
+        )
 
 
 def _is_plain_module(survey: Survey, node: ast.expr, step: Step) -> bool:

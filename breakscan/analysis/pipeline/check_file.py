@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from breakscan.analysis.compile_uses.use_events import compile_events
+from breakscan.analysis.compile_uses.events import compile_events
 from breakscan.analysis.interpreter.function_state import State
 from breakscan.analysis.interpreter.program import Program
 from breakscan.analysis.interpreter.value_log import Notes
