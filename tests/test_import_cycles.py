@@ -12,7 +12,6 @@ PACKAGE = Path(breakscan.__file__).parent
 
 LEFT = {
     frozenset({"breakscan.rewrite_support.context", "breakscan.rewrite_support.edit"}),
-    frozenset({"breakscan.runtime.hooks.device_time", "breakscan.runtime.hooks.runs"}),
 }
 """Groups of modules that still import one another.  A group that is gone must be removed here."""
 

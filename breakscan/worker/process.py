@@ -18,11 +18,11 @@ if __name__ == "__main__":
     # Python has put the folder of this file in front.  What is imported later is found through the package.
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+from breakscan.runtime.bootstrap.import_watch import ImportWatch
 from breakscan.worker.capture import Capture, ProgramStopped
 from breakscan.worker.commands import CommandHandler
 from breakscan.worker.compile_failure import failure_of
 from breakscan.worker.executed_lines import executed_lines
-from breakscan.worker.import_watch import ImportWatch
 from breakscan.worker.overlay import Overlay, run_module, run_script, run_text
 
 
@@ -47,11 +47,11 @@ class WorkerProcess:
     def run(self) -> None:
         """Runs the program, and serves once: within its last captured call, or behind its end."""
         self.overlay.install()
-        self.watch.behind("torch._dynamo", self.start_recording)
-        self.watch.behind("torch._dynamo", self.capture.hook)
-        self.watch.behind("torch._dynamo.config", lambda _: self.apply("dynamo"))
-        self.watch.behind("torch._inductor.config", lambda _: self.apply("inductor"))
-        self.watch.behind("numpy.random", lambda module: module.seed(0))
+        self.watch.after("torch._dynamo", self.start_recording)
+        self.watch.after("torch._dynamo", self.capture.hook)
+        self.watch.after("torch._dynamo.config", lambda _: self.apply("dynamo"))
+        self.watch.after("torch._inductor.config", lambda _: self.apply("inductor"))
+        self.watch.after("numpy.random", lambda module: module.seed(0))
         self.seed()
         self.obey_requests()
         error = None
@@ -105,7 +105,7 @@ class WorkerProcess:
 
         library = str(Path(__file__).parents[2])
         for name, action in eager_compile.wait_for(str(self.recording), library).items():
-            self.watch.behind(name, action)
+            self.watch.after(name, action)
 
     def start_recording(self, _: Any) -> None:
         """Behind the import of the compiler."""

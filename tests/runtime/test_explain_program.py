@@ -32,7 +32,7 @@ json.dump(
         "main": sys.modules["__main__"].__dict__ is globals(),
         "environment": dict(os.environ),
         "flags": list(sys.flags),
-        "finders": [n for f in sys.meta_path if (n := getattr(f, "__name__", type(f).__name__)) != "_ImportWatch"],
+        "finders": [n for f in sys.meta_path if (n := getattr(f, "__name__", type(f).__name__)) != "ImportWatch"],
         "modules": sorted(name for name in sys.modules if name != "sitecustomize"),
         "directory": os.getcwd(),
         "terminal": [os.isatty(stream) for stream in range(3)],

@@ -475,7 +475,8 @@ for _ in range(5):
 
 
 def test_another_thread_may_end_a_gap_before_its_call_does() -> None:
-    from breakscan.runtime.hooks.runs import GraphTally, RunMeter
+    from breakscan.runtime.hooks.run_tallies import GraphTally
+    from breakscan.runtime.hooks.runs import RunMeter
 
     meter = RunMeter(lambda record: None)
     state = meter.threads.state

@@ -9,14 +9,13 @@ import signal
 import subprocess
 import sys
 import time
-from types import ModuleType
 from typing import Any
 
 import pytest
 from programs import Folder, environment
 
 from breakscan.rulebook.library import load_library
-from breakscan.runtime import launch
+from breakscan.runtime.bootstrap.import_watch import ImportWatch
 from breakscan.runtime.explain.from_recording import explain_run
 from breakscan.runtime.session import SessionError, read_run
 
@@ -91,7 +90,7 @@ def test_parents_and_children_see_what_they_see_under_python(folder: Folder, pat
 
 STARTS = """import os, subprocess, sys
 
-IS_WATCHED = "import sys; print(any(type(f).__name__ == '_ImportWatch' for f in sys.meta_path))"
+IS_WATCHED = "import sys; print(any(type(f).__name__ == 'ImportWatch' for f in sys.meta_path))"
 """
 
 
@@ -217,16 +216,6 @@ assert not any(file.tell() for file in theirs)
     assert not any(path.stat().st_size for path in folder.path.glob("theirs-*"))
 
 
-def injected() -> ModuleType:
-    """``inject/sitecustomize.py``, with nothing to record."""
-    spec = importlib.util.spec_from_file_location("injected", launch.INJECTED / "sitecustomize.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("name", ["xxsubtype", "this"], ids=["builtin", "file"])
 def test_a_module_is_watched_whether_or_not_python_has_it_built_in(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -235,10 +224,10 @@ def test_a_module_is_watched_whether_or_not_python_has_it_built_in(
     plain = importlib.import_module(name)
     monkeypatch.delitem(sys.modules, name)
     order: list[Any] = []
-    watch = injected()._ImportWatch(
-        {name: lambda module: order.append(len(vars(module)))}, {name: lambda module: order.append(len(vars(module)))}
-    )
-    monkeypatch.setattr(sys, "meta_path", [watch, *sys.meta_path])
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    watch = ImportWatch()
+    watch.before(name, lambda module: order.append(len(vars(module))))
+    watch.after(name, lambda module: order.append(len(vars(module))))
     # To ask for a module is not to import it.
     assert importlib.util.find_spec(name)
     assert order == []

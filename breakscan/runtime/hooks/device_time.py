@@ -1,4 +1,4 @@
-"""How long graphs, and the gaps behind them, take on a CUDA device: measured on a few runs, by events in its queue.
+"""How long graphs, and the gaps after them, take on a CUDA device: measured on a few runs, by events in its queue.
 
 Nothing here waits for the device.  Events are read when they are done, and none is recorded while a CUDA graph is
 being captured.
@@ -7,10 +7,9 @@ being captured.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from breakscan.runtime.hooks.runs import GraphTally, RunMeter, ThreadState
+from breakscan.runtime.hooks.run_tallies import GraphTally, Threads, ThreadState
 
 SAMPLED = 32
 """Runs of a graph that are timed."""
@@ -24,15 +23,15 @@ class DeviceTime:
     Where CUDA refuses, nothing more is timed on the device.
     """
 
-    def __init__(self, meter: RunMeter) -> None:
-        self._meter = meter
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
         self._works = True
         self._pending: list[tuple[GraphTally, bool, Any, Any]] = []
         self._unusable: list[Any] = []
 
     def timed(self, run: Callable[..., Any], tally: GraphTally, device: Any) -> Callable[..., Any]:
         """Does what ``run`` does, and takes the time of the device around the first steady runs."""
-        threads = self._meter.threads
+        threads = self._threads
         left = SAMPLED
 
         def on_device(*args: Any, **kwargs: Any) -> Any:
@@ -58,7 +57,7 @@ class DeviceTime:
         return on_device
 
     def close_gap(self, state: ThreadState, last: GraphTally | None) -> None:
-        """The call is over, and with it the gap behind its last graph."""
+        """The call is over, and with it the gap after its last graph."""
         # Another thread, in which something is compiled, may end the gap meanwhile.
         gap = state.device_gap
         if gap is not None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +19,8 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from breakscan.runtime.hooks.device_time import DeviceTime
-from breakscan.runtime.records import CallsRan, GapRan, GraphRan, Record, RunsTraced
+from breakscan.runtime.hooks.run_tallies import CallTally, GraphTally, Threads, ThreadState
+from breakscan.runtime.records import Record, RunsTraced
 
 TRACED_RUNS = 4096
 """Runs of a process that the timeline shows."""
@@ -33,102 +33,6 @@ _WRITING = 200
 """Writing takes no more than one part in so many of the time."""
 
 _meters: weakref.WeakSet[RunMeter] = weakref.WeakSet()
-
-
-class GraphTally:
-    """What one graph did until now, and the gaps behind it.  ``broke`` says that a break ended it."""
-
-    __slots__ = (
-        "broke",
-        "device_seconds",
-        "gap_device_seconds",
-        "gap_seconds",
-        "gaps_on_device",
-        "number",
-        "passes",
-        "runs",
-        "runs_on_device",
-        "seconds",
-        "written",
-    )
-
-    def __init__(self, number: int, broke: bool) -> None:
-        self.number = number
-        self.broke = broke
-        self.clear()
-
-    def clear(self) -> None:
-        self.runs = self.passes = self.runs_on_device = self.gaps_on_device = 0
-        self.seconds = self.gap_seconds = self.device_seconds = self.gap_device_seconds = 0.0
-        self.written = (0, 0, 0, 0)
-
-    def records(self) -> Iterator[Record]:
-        """What is new since the last time."""
-        state = (self.runs, self.runs_on_device, self.passes, self.gaps_on_device)
-        if state[:2] != self.written[:2]:
-            yield GraphRan(self.number, self.runs, self.seconds, self.runs_on_device, self.device_seconds)
-        if state[2:] != self.written[2:]:
-            yield GapRan(self.number, self.passes, self.gap_seconds, self.gaps_on_device, self.gap_device_seconds)
-        self.written = state
-
-
-class CallTally:
-    """The steady calls of one compiled thing until now."""
-
-    __slots__ = ("calls", "gap_seconds", "graph_seconds", "key", "seconds", "written")
-
-    def __init__(self, key: int) -> None:
-        self.key = key
-        self.clear()
-
-    def clear(self) -> None:
-        self.calls = self.written = 0
-        self.seconds = self.graph_seconds = self.gap_seconds = 0.0
-
-    def records(self) -> Iterator[Record]:
-        """What is new since the last time."""
-        if self.calls != self.written:
-            yield CallsRan(self.key, self.calls, self.seconds, self.graph_seconds, self.gap_seconds)
-        self.written = self.calls
-
-
-class ThreadState:
-    """The outermost call that a thread is in.
-
-    ``steady`` says that nothing was compiled in it.  ``last`` is the graph that ran last in it, and ``ended`` when that
-    was; None while a graph runs, and where something was compiled since.  ``device_gap`` is the device's time of the
-    same moment, where it is taken.
-    """
-
-    __slots__ = (
-        "__weakref__",
-        "began",
-        "depth",
-        "device_gap",
-        "ended",
-        "gap_seconds",
-        "graph_seconds",
-        "last",
-        "steady",
-    )
-
-    def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        self.depth = 0
-        self.steady = False
-        self.began = self.ended = self.graph_seconds = self.gap_seconds = 0.0
-        self.last: GraphTally | None = None
-        self.device_gap: Any = None
-
-
-class _Threads(threading.local):
-    """The state of the thread that asks.  ``states`` holds those of all threads that live."""
-
-    def __init__(self, states: list[weakref.ref[ThreadState]]) -> None:
-        self.state = ThreadState()
-        states.append(weakref.ref(self.state, states.remove))
 
 
 class RunMeter:
@@ -148,8 +52,8 @@ class RunMeter:
         self.write_again = guarded(self._write_again)
         self.to_trace = TRACED_RUNS
         self._states: list[weakref.ref[ThreadState]] = []
-        self.threads = _Threads(self._states)
-        self.device = DeviceTime(self)
+        self.threads = Threads(self._states)
+        self.device = DeviceTime(self.threads)
         self._write = write
         self.due = 0.0
         self._since = 0.0
