@@ -34,12 +34,13 @@ from breakscan.runtime.cells import ShownPaths
 from breakscan.runtime.explain.compiled import Graph
 from breakscan.runtime.explain.explanation import BreakSite, Explanation, Recompile, UncompiledFrame
 from breakscan.runtime.explain.from_processes import explain_processes
-from breakscan.runtime.isolation import (
+from breakscan.runtime.hooks.isolation import (
     compiled_fresh,
     compiler_as_it_was,
     program_as_it_was,
     without_earlier_versions,
 )
+from breakscan.runtime.hooks.targets import is_compiled
 from breakscan.runtime.recorder import Recorder
 from breakscan.runtime.recording import read_recording
 from breakscan.runtime.records import Record
@@ -219,14 +220,6 @@ def explain_calls(
     if is_fresh:
         recording.keep(without_earlier_versions)
     return recording.explain(), result
-
-
-def is_compiled(function: object) -> bool:
-    """Whether ``torch.compile`` gave it, or a module was told to ``compile()``."""
-    if getattr(function, "_compiled_call_impl", None) is not None:
-        return True
-    # A module looks for an attribute among its children: ask the object itself.
-    return "_torchdynamo_orig_callable" in getattr(function, "__dict__", {}) or hasattr(type(function), "dynamo_ctx")
 
 
 def _import_compiler() -> None:

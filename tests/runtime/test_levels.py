@@ -13,7 +13,7 @@ RUNTIME = Path(breakscan.__file__).parent / "runtime"
 PREFIX = "breakscan.runtime."
 LEVELS = (
     ("records", "cells", "exit_status", "job", "launch", "requests_file", "torch_internals"),
-    ("parsers", "recording", "compile_option", "isolation"),
+    ("parsers", "recording", "compile_option"),
     ("traced", "record_counts", "session"),
     ("hooks", "trace_fallback", "waiting"),
     ("replay", "trace_and_hooks", "tracelog"),

@@ -78,6 +78,14 @@ def skip_record(code: CodeType, reason: str) -> FrameEnded:
     return FrameEnded(code_of(code), None, reason, (), raised=False, limit=False)
 
 
+def is_compiled(function: object) -> bool:
+    """Whether it is what ``torch.compile`` returned, or a module whose ``compile()`` was called."""
+    if getattr(function, "_compiled_call_impl", None) is not None:
+        return True
+    # A module looks for an attribute among its children: ask the object itself.
+    return "_torchdynamo_orig_callable" in getattr(function, "__dict__", {}) or hasattr(type(function), "dynamo_ctx")
+
+
 def _backend_of(context: Any) -> str | None:
     compiler = context.callback
     while (inner := getattr(compiler, "_torchdynamo_orig_backend", None)) is not None:
