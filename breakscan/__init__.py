@@ -1,4 +1,4 @@
-"""breakscan: where torch.compile breaks, recompiles or gives up, why, and what to write instead."""
+"""breakscan: where torch.compile breaks, recompiles or falls back to eager, why, and what to write instead."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,7 +11,7 @@ __all__ = ["Recording", "Report", "__version__", "explain", "record"]
 
 
 def __getattr__(name: str) -> "Any":
-    """Loads the Python API when it is asked for: the command line needs none of it."""
+    """Loads the Python API on first use: the command line does not need it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line and returns its exit status: 2 where breakscan could not do its work."""
+    """Runs the command line and returns its exit status: 2 if breakscan could not do its work."""
     import click
 
     from breakscan.cli.main import cli

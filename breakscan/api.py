@@ -53,8 +53,8 @@ _active: list[Recording] = []
 
 
 class Report:
-    """What a recording comes to.  ``explanation`` holds all of it; ``print`` shows what ``breakscan explain`` would
-    show, and so does a notebook."""
+    """The report of a recording.  ``explanation`` has all of it; ``print`` shows the same as ``breakscan explain``, and
+    a notebook shows an HTML page."""
 
     def __init__(self, explanation: Explanation) -> None:
         self.explanation = explanation
@@ -66,12 +66,12 @@ class Report:
 
     @property
     def recompiles(self) -> Sequence[Recompile]:
-        """Each time that a function was compiled again."""
+        """The recompiles."""
         return self.explanation.recompiles
 
     @property
     def frames(self) -> Sequence[UncompiledFrame]:
-        """The functions that were to be compiled and are not."""
+        """The functions that should be compiled and are not."""
         return self.explanation.frames
 
     @property
@@ -84,7 +84,7 @@ class Report:
         return self._written("json")
 
     def to_html(self) -> str:
-        """The report as one HTML page that needs nothing else."""
+        """The report as one self-contained HTML page."""
         return self._written("html")
 
     def _written(self, format_: str) -> str:
@@ -93,7 +93,7 @@ class Report:
         return stream.getvalue()
 
     def _repr_html_(self) -> str:
-        """For notebooks.  The page brings scripts of its own, which are kept away from the notebook's."""
+        """For notebooks.  The scripts of the page are isolated from the notebook's."""
         page = html.escape(self.to_html(), quote=True)
         return f'<iframe srcdoc="{page}" sandbox="allow-scripts" style="width: 100%; height: 36em; border: 0"></iframe>'
 
@@ -102,7 +102,7 @@ class Report:
         printer.text(str(self))
 
     def __str__(self) -> str:
-        # FORCE_COLOR, which Jupyter's kernels set, speaks of streams.
+        # FORCE_COLOR, which Jupyter's kernels set, applies to streams.
         return _STYLE.sub("", self._written("terminal")).rstrip("\n")
 
     def __repr__(self) -> str:
@@ -113,7 +113,7 @@ class Report:
 class Recording:
     """What the compiler does in this process while the ``with`` block runs, in all of its threads.
 
-    Blocks may nest within a thread; what happens in the inner one is in both.
+    Blocks can be nested within a thread; what happens in the inner one is in both.
     """
 
     def __init__(self, *, keep_going: bool = False) -> None:
@@ -153,11 +153,11 @@ class Recording:
         self._folder.cleanup()
 
     def keep(self, chosen: Callable[[Sequence[Record]], list[Record]]) -> None:
-        """Keeps of each process the records that are chosen."""
+        """Keeps the selected records of each process."""
         self._records = [chosen(process) for process in self._records]
 
     def explain(self) -> Report:
-        """What was recorded, or what has been until now.  Raises RuntimeError where recording has not begun."""
+        """The report of what has been recorded so far.  Raises RuntimeError if recording has not begun."""
         if not self._began:
             raise RuntimeError("nothing is recorded yet: with breakscan.record() as recording: …")
         records = self._records
@@ -178,10 +178,10 @@ def record(*, keep_going: bool = False) -> Recording:
     """Records what ``torch.compile`` does while a ``with`` block runs.
 
     What was compiled before the block is not compiled again in it, so record the first call, or call
-    ``torch._dynamo.reset()`` first.  ``keep_going`` sets ``fullgraph=True`` aside in what is given to ``torch.compile``
-    within the block.
+    ``torch._dynamo.reset()`` first.  ``keep_going`` ignores ``fullgraph=True`` for what is passed to
+    ``torch.compile`` within the block.
 
-    Raises RuntimeError where torch is too old, or where another thread is recording.
+    Raises RuntimeError if torch is too old, or if another thread is recording.
     """
     return Recording(keep_going=keep_going)
 
@@ -189,9 +189,10 @@ def record(*, keep_going: bool = False) -> Recording:
 def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
     """Compiles a function or module as if for the first time, calls it once with the arguments, and reports.
 
-    What ``torch.compile`` gave is called as it is; anything else goes through ``torch.compile(function)``.  Random
-    numbers, the buffers and modes of a module, and what Dynamo knew are put back; what else the function changes, its
-    arguments say, stays changed.  An exception of the function is raised; one of the compiler is in the report.
+    A compiled callable is called as it is; anything else is passed to ``torch.compile`` first.  Random numbers, the
+    buffers and modes of a module, and the state of Dynamo are restored.  Other changes by the
+    function, such as to its arguments, stay.  An exception of the function is raised; one of the compiler is in the
+    report.
     """
     return explain_calls(function, [(args, kwargs)])[0]
 
@@ -203,8 +204,8 @@ def explain_calls(
     backend: str = "inductor",
     fullgraph: bool = False,
 ) -> tuple[Report, Any]:
-    """As :func:`explain`, of several calls, with these options of ``torch.compile``.  Returns what the last call gave,
-    too; None where the compiler raised."""
+    """As :func:`explain`, for several calls, with these options of ``torch.compile``.  Also returns the result of the
+    last call; None if the compiler raised."""
     _import_compiler()
     from torch._dynamo.exc import TorchDynamoException
 

@@ -1,4 +1,4 @@
-"""``[tool.breakscan]`` of a ``pyproject.toml``, command-line options, and what they come to: the settings."""
+"""The settings, from ``[tool.breakscan]`` of a ``pyproject.toml`` and the command-line options."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a run is to do.  ``root`` is the folder that patterns are relative to, ``options`` names the settings
+    """The settings of a run.  ``root`` is the folder that patterns are relative to, ``options`` names the settings
     that came from the command line."""
 
     root: Path
@@ -65,13 +65,13 @@ class Settings:
 
     @property
     def cache_folder(self) -> Path | None:
-        """The folder that results are kept in; None where nothing is kept."""
+        """The folder for cached results; None if nothing is cached."""
         return None if self.no_cache else self.cache_dir or self.root / CACHE_FOLDER
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The torch version that findings speak of, as ``2.13``; ``ledger`` is the measured version that judges for it."""
+    """The target torch version, as ``2.13``; ``ledger`` is the measured version that is used for it."""
 
     torch: str
     source: Literal["config", "option", "installed", "newest measured"]
@@ -86,7 +86,7 @@ def load_settings(start: Path, config: Path | None = None, **overrides: Any) -> 
     the command line also drops the file's ``ignore``.  The environment's ``BREAKSCAN_CACHE_DIR`` replaces the file's
     ``cache-dir``.
 
-    Raises ConfigError for a wrong key, value or file, and RuleError for a user's rule that is malformed.
+    Raises ConfigError for a wrong key, value or file, and RuleError for a malformed rule of the user.
     """
     found = Path(os.path.abspath(config)) if config else find_config(start)
     settings = _read_config(found, required=config is not None) if found else Settings(root=Path.cwd())
@@ -96,7 +96,7 @@ def load_settings(start: Path, config: Path | None = None, **overrides: Any) -> 
 
 
 def find_config(start: Path) -> Path | None:
-    """The nearest ``pyproject.toml`` with a ``[tool.breakscan]`` table; one without it stops nothing."""
+    """The nearest ``pyproject.toml`` with a ``[tool.breakscan]`` table; files without it are skipped."""
     start = Path(os.path.abspath(start))
     for folder in (start, *start.parents):
         candidate = folder / "pyproject.toml"
@@ -106,7 +106,7 @@ def find_config(start: Path) -> Path | None:
 
 
 def enabled_rules(settings: Settings, library: Library) -> frozenset[str]:
-    """The ids that ``select`` and ``ignore`` leave: the narrower selector decides, ``ignore`` among equals."""
+    """The ids that ``select`` and ``ignore`` leave: the more specific selector wins, and ``ignore`` among equals."""
     enabled = set()
     for rule in library:
         wanted = max((exactness(s) for s in settings.select if selects(s, rule.id, rule.name)), default=-1)
@@ -119,8 +119,8 @@ def enabled_rules(settings: Settings, library: Library) -> frozenset[str]:
 def resolve_target(settings: Settings) -> Target:
     """The torch version to check for: the configured one, else the installed one, else the newest measured.
 
-    Reads the installed torch's ``version.py`` and imports nothing of it.  Raises ConfigError where the
-    installation of breakscan holds no verdicts at all.
+    Reads the installed torch's ``version.py`` without importing torch.  Raises ConfigError if the
+    installation of breakscan has no verdicts at all.
     """
     measured = measured_versions()
     if not measured:
@@ -175,7 +175,7 @@ def _read_config(path: Path, *, required: bool) -> Settings:
 
 
 class _Reader:
-    """Turns a ``[tool.breakscan]`` table into settings, or says which line of the file is wrong and how."""
+    """Converts a ``[tool.breakscan]`` table into settings, or reports which line of the file is wrong, and why."""
 
     def __init__(self, path: Path, table: object) -> None:
         self.path = path
@@ -209,7 +209,7 @@ class _Reader:
         return ConfigError(message, path=self.path, line=self.line_of(key, word), key=key)
 
     def line_of(self, key: str, word: str | None = None) -> int:
-        """The line that sets a key, or the one behind it that holds ``word`` in quotes; line 1 where neither shows."""
+        """The line that sets a key, or the one after it that has ``word`` in quotes; line 1 if neither is found."""
         name = re.escape(key.rsplit(".", 1)[-1])
         sets = re.compile(rf"\s*(\[\s*)?([\w-]+\s*\.\s*)*[\"']?{name}[\"']?\s*[\]=.]")
         table = re.compile(r"\s*\[\s*tool\s*\.\s*breakscan\s*[\].]")
@@ -319,7 +319,7 @@ def _with_overrides(settings: Settings, overrides: dict[str, Any]) -> Settings:
 
 
 def _from_root(pattern: str, root: Path) -> str:
-    """An option's pattern, written by someone in the working directory, as one that is relative to ``root``."""
+    """Converts an option's pattern, relative to the working directory, into one that is relative to ``root``."""
     bang, bare = ("!", pattern[1:]) if pattern.startswith("!") else ("", pattern)
     below = os.path.relpath(Path.cwd(), root).replace(os.sep, "/")
     if below == "." or below.startswith("..") or "/" not in bare.rstrip("/"):

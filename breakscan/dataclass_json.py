@@ -34,7 +34,7 @@ def encode(value: Any) -> Any:
 
 @cache
 def _field_names(kind: Any) -> tuple[str, ...] | None:
-    """Of a dataclass; None of anything else."""
+    """The field names of a dataclass; None for anything else."""
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
 
 

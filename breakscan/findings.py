@@ -1,7 +1,7 @@
-"""The ground floor: the words that every part of breakscan speaks.
+"""The basic types that every part of breakscan uses.
 
 A *site* is a place in the user's own file, a *finding* is one rule at one site.  ``check``, ``explain``,
-``fix`` and every report exchange these objects and nothing else.  Imports nothing of ours.
+``fix`` and every report exchange only these objects.  Imports nothing else of breakscan.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Kind(str, Enum):
 
 
 class Severity(str, Enum):
-    """How much it matters: a frame given up is an error, a clean split a warning, a hazard is info."""
+    """The severity: a frame that runs eager is an error, a clean split is a warning, a hazard is info."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -28,7 +28,7 @@ class Severity(str, Enum):
 
 
 class Confidence(str, Enum):
-    """How sure the static half is, from proved to guessed."""
+    """How certain the static analysis is, from proved to guessed."""
 
     CERTAIN = "certain"
     LIKELY = "likely"
@@ -50,19 +50,19 @@ class Verdict(str, Enum):
     COMPILES = "compiles"
     """One graph, no break."""
     SPLITS = "splits"
-    """A graph break: a graph before it and one behind it, where there is anything to compile."""
+    """A graph break: a graph before it and one after it, if there is anything to compile."""
     EAGER = "eager"
-    """The frame that holds it is given up: 0 graphs, or only what comes before the last place to resume at."""
+    """The frame runs eager: 0 graphs, or only the code before the last place to resume at."""
     RECOMPILES = "recompiles"
-    """Compiles, and compiles again on a later call."""
+    """Compiles, and recompiles on a later call."""
     RAISES = "raises"
-    """torch.compile raises where eager Python does not (always so for a break under ``fullgraph=True``)."""
+    """torch.compile raises and eager Python does not (always for a break with ``fullgraph=True``)."""
     UNUSED = "unused"
     """torch.compile was called, and nothing was ever compiled."""
 
 
 class Place(str, Enum):
-    """What encloses the code in its frame, as far as it decides the verdict."""
+    """What encloses the code in its frame, as far as it affects the verdict."""
 
     PLAIN = "plain"
     LOOP = "loop"
@@ -71,7 +71,7 @@ class Place(str, Enum):
 
 
 class Mode(str, Enum):
-    """The two targets, each with verdicts of its own."""
+    """The two targets, which have separate verdicts."""
 
     DEFAULT = "default"
     FULLGRAPH = "fullgraph"
@@ -79,7 +79,7 @@ class Mode(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A span in a user's file.  Lines and columns count from 1; ``end_column`` is the first column behind it."""
+    """A span in a user's file.  Lines and columns count from 1; ``end_column`` is the first column after it."""
 
     path: str
     line: int
@@ -88,14 +88,14 @@ class Site:
     end_column: int
 
     def shares_line_with(self, other: Site) -> bool:
-        """Whether both lie on some line of one file."""
+        """Whether both are on a common line of one file."""
         return self.path == other.path and self.line <= other.end_line and other.line <= self.end_line
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Where the compiler starts, for the code that holds a finding.  ``entry`` is the qualified name of the function
-    that it is handed."""
+    """Where compiled code starts, for the code of a finding.  ``entry`` is the qualified name of the function that is
+    compiled there."""
 
     path: str
     line: int
@@ -114,8 +114,8 @@ class RewriteOffer:
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One rule at one site.  ``function`` is the qualified name of the enclosing function, or ``None``; ``via`` that
-    of the caller whose frame is given up, where it is the call that stands in ``place`` and not the site itself.
-    ``behind`` is the site of the finding that keeps the compiler from getting here."""
+    of the caller whose frame runs eager, if the call is in ``place`` and not the site itself.
+    ``behind`` is the site of the finding that hides this one from the compiler."""
 
     rule: str
     name: str
@@ -148,8 +148,8 @@ class SourceError:
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """What one ``check`` found.  Findings are ordered by path, line and column; ``suppressed`` counts those that
-    a comment silenced, ``files`` the files that were read, errors included.  ``warnings`` are suppressions that
-    silence nothing because they cannot be read or name no rule."""
+    a comment suppressed, ``files`` the files that were read, including errors.  ``warnings`` are suppressions that
+    have no effect because they cannot be parsed or name no rule."""
 
     findings: tuple[Finding, ...]
     errors: tuple[SourceError, ...]

@@ -19,19 +19,19 @@ from breakscan.runtime.cells import cell_numbers
 
 
 class CellFailed(Exception):
-    """Ends a cell whose own traceback has been shown already, above the report: one line says so below it."""
+    """Ends a cell whose traceback has already been shown, above the report, with one line below it."""
 
     def _render_traceback_(self) -> list[str]:
         return [str(self)]
 
 
 def breakscan(line: str, cell: str) -> None:
-    """Run the cell, and show where torch.compile broke the graph, gave a function up or compiled again.
+    """Run the cell, and show where torch.compile broke the graph, fell back to eager or recompiled.
 
     %%breakscan [--keep-going] [--text]
 
-    --keep-going  set fullgraph=True aside, and show the breaks behind the first
-    --text        show the report as text rather than as a page
+    --keep-going  ignore fullgraph=True, and report all breaks instead of the first one
+    --text        show the report as text instead of HTML
     """
     arguments: Any = magic_arguments
     parser = arguments.MagicArgumentParser("%%breakscan", add_help=False)
@@ -40,7 +40,7 @@ def breakscan(line: str, cell: str) -> None:
     options = parser.parse_argstring(line)
     shell: Any = get_ipython()
     with record(keep_going=options.keep_going) as recording, _number_of_this_cell(shell):
-        # The line of the magic is part of what the notebook shows: with it, lines have the numbers that are seen.
+        # The line of the magic is part of the cell: with it, lines have the numbers that the notebook shows.
         result = shell.run_cell(f"# %%breakscan\n{cell}")
     report = recording.explain()
     if options.text:
@@ -55,7 +55,7 @@ def breakscan(line: str, cell: str) -> None:
 
 @contextlib.contextmanager
 def _number_of_this_cell(shell: Any) -> Iterator[None]:
-    """From IPython 9 on, the shell counts on before it runs a cell: a cell within it would get the next number."""
+    """From IPython 9 on, the shell increments its counter before it runs a cell: a nested cell would get the next."""
     following = shell.execution_count
     shell.execution_count = max(cell_numbers().values(), default=following)
     try:

@@ -1,7 +1,7 @@
-"""Holds tests to what ``torch.compile`` makes of the code under test.
+"""Tests that ``torch.compile`` compiles the code under test.
 
-``assert_compiles`` compiles and calls a function; ``@pytest.mark.fullgraph`` watches what a test compiles by itself;
-``--breakscan-summary`` watches all tests.  Where none of these is used, nothing is watched, and neither torch nor the
+``assert_compiles`` compiles and calls a function; ``@pytest.mark.fullgraph`` records what a test compiles;
+``--breakscan-summary`` records all tests.  If none of these is used, nothing is recorded, and neither torch nor the
 rest of breakscan is imported.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MARK = "fullgraph"
 _SUMMARY = "breakscan_summary"
 _ATTRIBUTE = "breakscan_sites"
-"""Of a test's report: it comes along from a worker of xdist, too."""
+"""A section of a test's report, which pytest-xdist workers also send."""
 _MOST_TESTS = 3
 
 _sites = pytest.StashKey[list[dict[str, str]]]()
@@ -36,13 +36,13 @@ def assert_compiles(
     then: Sequence[tuple[Any, ...]] = (),
     **kwargs: Any,
 ) -> Any:
-    """Compiles a function or module as if for the first time, calls it, and returns what it gave.
+    """Compiles a function or module as if for the first time, calls it, and returns the result.
 
-    ``then`` holds the arguments of further calls, the last of which gives the result; ``kwargs`` go to each call.
-    What ``torch.compile`` gave is called as it is: ``backend`` and ``fullgraph`` are its own.
+    ``then`` has the arguments of further calls, the last of which gives the result; ``kwargs`` are passed to each call.
+    A compiled callable is called as it is, with its own ``backend`` and ``fullgraph``.
 
-    Fails the test where more than ``breaks`` sites break the graph, where it is compiled again more than
-    ``recompiles`` times, where a function of it is given up for another reason, and where nothing is compiled.
+    Fails the test if more than ``breaks`` sites break the graph, if there are more than ``recompiles`` recompiles,
+    if a function falls back to eager for another reason, or if nothing is compiled.
     """
     __tracebackhide__ = True
     report, result = _compiled(function, [(each, kwargs) for each in (args, *then)], backend, fullgraph)
@@ -53,7 +53,7 @@ def assert_compiles(
 
 @pytest.fixture(name="assert_compiles")
 def _assert_compiles(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """breakscan.pytest_plugin.assert_compiles, whose sites come into the summary as well."""
+    """breakscan.pytest_plugin.assert_compiles; its sites are also listed in the summary."""
 
     def assert_compiles_in_test(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
@@ -72,15 +72,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--breakscan-summary",
         action="store_true",
         dest=_SUMMARY,
-        help="watch what every test compiles with torch.compile, and list the sites that break graphs at the end",
+        help="record what every test compiles with torch.compile, and list the sites that break graphs at the end",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        f"{_MARK}(breaks=0, recompiles=None): fail where what the test compiles with torch.compile breaks the graph, "
-        "is given up, or is compiled again more often, and where nothing is compiled",
+        f"{_MARK}(breaks=0, recompiles=None): fail if what the test compiles with torch.compile breaks the graph, "
+        "falls back to eager, or recompiles more often, or if nothing is compiled",
     )
     if config.getoption(_SUMMARY) and importlib.util.find_spec("torch") is None:
         raise pytest.UsageError("--breakscan-summary needs torch")
@@ -96,7 +96,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     if mark is not None:
         import torch._dynamo
 
-        # What an earlier test has compiled would not be compiled again, and so not be seen.
+        # What an earlier test has compiled would not be compiled again, and so not be recorded.
         torch._dynamo.reset()
     recording = record()
     try:
@@ -131,7 +131,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         return
     terminalreporter.section("graph breaks of torch.compile")
     if not tests:
-        terminalreporter.write_line("none in the tests that were watched")
+        terminalreporter.write_line("none in the tests that were recorded")
     told: set[str] = set()
     for line in sorted(tests):
         terminalreporter.write_line(line)
@@ -169,7 +169,7 @@ def _judge(report: Report, breaks: int, recompiles: int | None, what: str) -> No
 
 
 def _keep(item: pytest.Item, report: Report) -> None:
-    """For the summary, with what is there already."""
+    """Adds to the summary."""
     from breakscan.reports.explain.assertion_message import told_sites
 
     kept = item.stash.setdefault(_sites, [])

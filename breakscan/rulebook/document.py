@@ -61,7 +61,7 @@ class ArgumentPattern:
 
 @dataclass(frozen=True, slots=True)
 class EventPattern:
-    """What a rule matches statically.  An empty tuple puts no demand."""
+    """What a rule matches statically.  An empty tuple is no condition."""
 
     event: EventKind
     form: tuple[str, ...] = ()
@@ -75,23 +75,23 @@ class EventPattern:
 
 @dataclass(frozen=True, slots=True)
 class RecordedPattern:
-    """Which recorded breaks or recompiles a rule explains.  An empty tuple puts no demand."""
+    """Which recorded breaks or recompiles a rule explains.  An empty tuple is no condition."""
 
     gb: tuple[str, ...] = ()
     text: tuple[re.Pattern[str], ...] = ()
     form: tuple[str, ...] = ()
     guard: tuple[re.Pattern[str], ...] = ()
     times: int = 1
-    """How often, at least, the function was compiled again over the guard."""
+    """How often, at least, the guard made the function recompile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
     """A fenced Python block of a rule.  ``label`` is ``breaks/1``, ``compiles/2``, …
 
-    ``inputs`` is the source of the arguments of ``f``; ``None`` where the block defines ``make_inputs()``
+    ``inputs`` is the source of the arguments of ``f``; ``None`` if the block defines ``make_inputs()``
     (one tuple of arguments) or ``make_calls()`` (a list of them: ``f`` is called once for each).  ``static`` is
-    false for what only a run can show: ``check`` is not asked for it.
+    false if only a run can show it: ``check`` need not find it.
     """
 
     label: str
@@ -109,8 +109,8 @@ class Example:
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A rule document.  ``summary``, ``why`` and ``instead`` are single lines without a full stop; ``flags`` are the
-    settings of ``torch._dynamo.config`` each of which makes the code compile.  ``reporting`` code tells of something
-    that seldom happens: where it stands in a branch, the finding is conditional on its test."""
+    settings of ``torch._dynamo.config`` each of which makes the code compile.  ``reporting`` code reports something
+    that rarely happens: in a branch, the finding is conditional on the test of the branch."""
 
     id: str
     name: str
@@ -134,8 +134,8 @@ class Rule:
         return int(self.id[3])
 
     def examples_of(self, callee: str | None) -> list[str]:
-        """The labels of the examples under *Breaks* that call it: what becomes of one function of a rule may change
-        from version to version while the others stay as they are."""
+        """The labels of the examples under *Breaks* that call it: the verdict on one function of a rule may change
+        between versions while the others stay the same."""
         if callee is None:
             return []
         called = re.compile(rf"\b{re.escape(callee.rsplit('.', 1)[-1])}\(")
@@ -147,9 +147,9 @@ class Rule:
 
 
 def read_rule(path: Path) -> Rule:
-    """The rule that a document holds.
+    """The rule in a document.
 
-    Raises RuleError, with file, line and key, for anything that a rule may not be.
+    Raises RuleError, with file, line and key, if the document is not a valid rule.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -197,10 +197,12 @@ class _Parser:
         self.only(self.front, (*allowed, "match", "recorded", "rewrite"), "")
         rule_id = self.text_of("id")
         if not ID.fullmatch(rule_id):
-            raise self.fail(f"{rule_id!r} is no rule id: BRK and three digits, the first of them the family", "id")
+            raise self.fail(
+                f"{rule_id!r} is not a rule id: it must be BRK and three digits, the first of which is the family", "id"
+            )
         name = self.text_of("name")
         if not NAME.fullmatch(name):
-            raise self.fail(f"{name!r} is no rule name: lower-case words joined by '-'", "name")
+            raise self.fail(f"{name!r} is not a rule name: it must be lower-case words joined by '-'", "name")
         if self.path.name != f"{rule_id}-{name}.md":
             raise self.fail(f"the file must be called {rule_id}-{name}.md", "id")
         kind = Kind(self.word("kind", [k.value for k in Kind]))
@@ -343,7 +345,7 @@ class _Parser:
         gb = self.strings(table, "gb", "recorded.")
         for word in gb:
             if not GB.fullmatch(word):
-                raise self.fail(f"{word!r} is no graph-break id: GB and four digits", "recorded.gb")
+                raise self.fail(f"{word!r} is not a graph-break id: it must be GB and four digits", "recorded.gb")
         return RecordedPattern(
             gb=gb,
             text=self.patterns(table, "text"),
@@ -355,7 +357,7 @@ class _Parser:
     def count(self, table: Mapping[str, object], key: str) -> int:
         value = table.get(key, 1)
         if type(value) is not int or value < 1:
-            raise self.fail(f"{value!r} is no number of at least 1", f"recorded.{key}")
+            raise self.fail(f"{value!r} is not a number of at least 1", f"recorded.{key}")
         return value
 
     def patterns(self, table: Mapping[str, object], key: str) -> tuple[re.Pattern[str], ...]:
@@ -390,7 +392,7 @@ class _Parser:
             raise RuleError(self.path, start, "the code block that starts here is not closed")
 
     def example(self, label: str, source: str, line: int, info: str) -> Example:
-        """``info`` is ``python [runtime] [form=FORM] [inputs=EXPRESSION, …]``, ``inputs`` to the end of the line."""
+        """``info`` is ``python [runtime] [form=FORM] [inputs=EXPRESSION, …]``; ``inputs`` ends the line."""
         head, has_inputs, inputs = info.partition("inputs=")
         form, static = None, True
         for word in head.split()[1:]:
@@ -399,7 +401,7 @@ class _Parser:
                 static = False
                 continue
             if key != "form":
-                raise RuleError(self.path, line - 1, f"unknown word {word!r} behind ```python: runtime, form=, inputs=")
+                raise RuleError(self.path, line - 1, f"unknown word {word!r} after ```python: runtime, form=, inputs=")
             form = value
         self.check_python(source, "exec", line)
         if has_inputs:
@@ -418,10 +420,10 @@ class _Parser:
 
 
 def nearest(word: object, allowed: Iterable[str]) -> str:
-    """A hint ``: did you mean …?`` where an allowed word is close, else nothing."""
+    """A hint ``: did you mean …?`` if an allowed word is close, else nothing."""
     text, known = str(word), list(allowed)
     close = difflib.get_close_matches(text, known, n=len(known) or 1)
-    # Of words that are equally close, the one with the same characters in place: for BRK1010 BRK101, not BRK110.
+    # Among equally close words, prefer the one with the same characters in place: for BRK1010 BRK101, not BRK110.
     best = max(
         close,
         key=lambda w: (difflib.SequenceMatcher(None, w, text).ratio(), _alike(w, text)),
@@ -431,5 +433,5 @@ def nearest(word: object, allowed: Iterable[str]) -> str:
 
 
 def _alike(one: str, other: str) -> int:
-    """At how many places two words have the same character."""
+    """The number of positions at which two words have the same character."""
     return sum(a == b for a, b in zip(one, other, strict=False))

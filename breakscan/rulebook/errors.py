@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class RuleError(Exception):
-    """A rule document is malformed.  Names the file, the line (from 1) and, where there is one, the key."""
+    """A rule document is malformed.  Names the file, the line (from 1) and, if there is one, the key."""
 
     def __init__(self, path: Path | str, line: int, message: str, key: str | None = None) -> None:
         self.path = str(path)

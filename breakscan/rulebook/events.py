@@ -1,4 +1,4 @@
-"""Events: what the static half sees a program do, in the words that rules match on."""
+"""Events: what the static analysis sees a program do, in the terms that rules match."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class EventKind(str, Enum):
     ITERATE = "iterate"
     """``for`` over the operand."""
     ENTER = "enter"
-    """``with`` on an object of ``callee``.  Forms: made (in the ``with`` line), held (made before)."""
+    """``with`` on an object of ``callee``.  Forms: made (in the ``with`` line), held (created before)."""
     STORE = "store"
     """An attribute is set.  Forms: assign, augment.  The operand is the object that has the attribute.
 
@@ -34,9 +34,9 @@ class EventKind(str, Enum):
     DEFINE = "define"
     """A definition inside a function.  Forms: class."""
     CONSTRUCT = "construct"
-    """An object is made.  Forms: module (an ``nn.Module`` with parameters), parameter."""
+    """An object is created.  Forms: module (an ``nn.Module`` with parameters), parameter."""
     COMPILE = "compile"
-    """``torch.compile`` or ``Module.compile``.  Forms: used, discarded, rebound-self, repeated (in a
+    """``torch.compile`` or ``Module.compile`` is called.  Forms: used, discarded, rebound-self, repeated (in a
     loop that does not change what is compiled), generator (of what is compiled), unknown-mode."""
     PASS = "pass"
     """An argument that changes from round to round is passed to something compiled in a loop.  The form says how it
@@ -123,16 +123,16 @@ OPERANDS = frozenset(
         "unknown",
     }
 )
-"""What an operand can be.  ``number`` is a Python number read out of a tensor; a tensor with a suffix is one of which
-more is known, and also counts as ``tensor``; so is ``container:tensor``, which holds one.  ``true`` is the constant
-``True``, ``false`` is ``False``, ``number:drawn`` a number that Python's ``random`` drew: all are also a ``constant``.
-``function:captures`` is a function that uses what is no constant of the code around it.
+"""What an operand can be.  ``number`` is a Python number read from a tensor.  A tensor with a suffix is one of which
+more is known, and also counts as ``tensor``; ``container:tensor`` also counts as ``container``.  ``true`` is the
+constant ``True``, ``false`` is ``False``, ``number:drawn`` a number that Python's ``random`` drew: all are also a
+``constant``.  ``function:captures`` is a function that uses non-constant values of the code around it.
 The words from ``parameter:unused`` on say what happens to what is compiled; ``docs/rules.md`` explains them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument of a call: where it stands, and what it can be."""
+    """An argument of a call: its position, its name, and its possible operands."""
 
     index: int | None
     name: str | None
@@ -143,11 +143,10 @@ class Argument:
 class Event:
     """One thing that a program does that the compiler cares about.
 
-    Lines and columns count from 1, ``end_column`` is the first column behind the span.  ``operands`` holds
-    every word of :data:`OPERANDS` that is true of the operand.  ``confidence`` is that of the event itself,
-    ``operand_confidence`` that of what is said of its operand and arguments.  ``test`` is the innermost test that it
-    stands under, whatever that asks.  ``via`` is the caller that stands in
-    ``place``, where it is not the function itself that does.
+    Lines and columns count from 1, ``end_column`` is the first column after the span.  ``operands`` are
+    all those of :data:`OPERANDS` that match the operand.  ``confidence`` is that of the event itself,
+    ``operand_confidence`` that of its operand and arguments.  ``test`` is the innermost test that encloses it.
+    ``via`` is the caller that is in ``place``, if the function itself is not.
     """
 
     kind: EventKind

@@ -32,7 +32,7 @@ class Ruling:
 
 @dataclass(frozen=True, slots=True)
 class ExampleRulings:
-    """All rulings on one example.  ``digest`` tells whether the document still holds the same example."""
+    """All rulings on one example.  ``digest`` shows whether the document still has the same example."""
 
     digest: str
     form: str | None
@@ -54,7 +54,7 @@ class Ledger:
     def ruling(
         self, rule_id: str, mode: Mode, place: Place, form: str | None = None, labels: Collection[str] = ()
     ) -> Ruling | None:
-        """What this version does at a place that the rule matches.
+        """The verdict of this version at a place that the rule matches.
 
         Of the examples under *Breaks*, those of ``labels`` if there are any, the first with that form decides, else
         the first without one, else the first.  ``None`` where the rule has no example here, as with a user's own
@@ -84,7 +84,7 @@ def measured_versions() -> list[str]:
 
 
 def ledger_version_for(target: str) -> str:
-    """The measured version that speaks for a target: the newest that is not newer, else the oldest."""
+    """The measured version that is used for a target: the newest that is not newer, else the oldest."""
     measured = measured_versions()
     older = [v for v in measured if version_key(v) <= version_key(target)]
     return older[-1] if older else measured[0]
@@ -92,7 +92,7 @@ def ledger_version_for(target: str) -> str:
 
 @cache
 def load_ledger(version: str) -> Ledger:
-    """The ledger of a measured version.  Raises RuleError where the file is damaged or of another schema."""
+    """The ledger of a measured version.  Raises RuleError if the file is damaged or has another schema."""
     return read_ledger(ledger_folder() / f"{version}.json")
 
 
@@ -127,7 +127,7 @@ def _read_example(entry: Mapping[str, object]) -> ExampleRulings:
 
 
 def write_ledger(ledger: Ledger, path: Path) -> None:
-    """Writes a ledger, one line an example and mode, so that a diff shows what changed."""
+    """Writes a ledger with one line for each example and mode, so that a diff shows what changed."""
     lines = [
         "{",
         f' "schema": {SCHEMA},',
@@ -160,7 +160,7 @@ def write_ledger(ledger: Ledger, path: Path) -> None:
 
 
 def stale_examples(ledger: Ledger, rules: Iterable[Rule]) -> list[str]:
-    """``BRK101 breaks/1`` for each example that the ledger lacks or knows in another wording."""
+    """``BRK101 breaks/1`` for each example that the ledger lacks or has with other code."""
     return [
         f"{rule.id} {example.label}"
         for rule in rules

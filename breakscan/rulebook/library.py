@@ -1,4 +1,4 @@
-"""All rules: those that breakscan ships, and those in the folders that a configuration names."""
+"""All rules: the shipped ones, and those in the folders that a configuration names."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class Library:
         return rule_id in self._rules
 
     def get(self, word: str) -> Rule | None:
-        """The rule of that id or name, however it is capitalised."""
+        """The rule with that id or name, in any case."""
         by_id = self._rules.get(word.upper())
         return by_id or next((rule for rule in self if rule.name == word.lower()), None)
 
     def select(self, selector: str) -> list[Rule]:
-        """The rules that a selector of ``select`` or ``ignore`` names.
+        """The rules that a selector of ``select`` or ``ignore`` selects.
 
         A selector is ``ALL``, an id (``BRK101``), the start of one (``BRK1`` is a family), or a rule's name.
-        Raises ValueError, with the nearest known word, where it names none.
+        Raises ValueError, with the nearest known word, if it selects none.
         """
         upper = selector.upper()
         if upper == "ALL":

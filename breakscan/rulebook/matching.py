@@ -1,4 +1,4 @@
-"""Which rule an event or a recorded break belongs to."""
+"""Finds the rule for an event or a recorded break."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from breakscan.rulebook.events import Argument, Event, EventKind
 
 
 class RuleIndex:
-    """The event patterns of some rules, by what they ask for first."""
+    """The event patterns of some rules, indexed by their first condition."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._by_callee: dict[tuple[EventKind, str], list[tuple[Rule, EventPattern]]] = {}
         self._open: dict[EventKind, list[tuple[Rule, EventPattern]]] = {}
         self.read_attributes: set[str] = set()
-        """The attributes whose reading a rule could want."""
+        """The attributes whose reading a rule could match."""
         self._reports: dict[tuple[EventKind, str | None], bool] = {}
         self._wanted: dict[tuple[EventKind, str | None], bool] = {}
         for rule in rules:
@@ -45,7 +45,7 @@ class RuleIndex:
         )
 
     def reports(self, kind: EventKind, callee: str | None) -> bool:
-        """Whether an event of that kind and callee could match a rule for code that tells of something seldom."""
+        """Whether an event of that kind and callee could match a rule for code that reports something rare."""
         known = self._reports.get((kind, callee))
         if known is None:
             candidates = [*self._by_callee.get((kind, callee or ""), ()), *self._open.get(kind, ())]
@@ -64,7 +64,7 @@ class RuleIndex:
 
 
 def matches(event: Event, pattern: EventPattern) -> bool:
-    """Whether every demand of the pattern holds for the event."""
+    """Whether every condition of the pattern holds for the event."""
     return (
         event.kind is pattern.event
         and (event.in_region or pattern.anywhere)
@@ -105,10 +105,10 @@ def explaining_rule(
     guard: str | None = None,
     times: int = 1,
 ) -> Rule | None:
-    """The rule that explains a recorded break or recompile: of those that fit, the one that demands most.
+    """The rule that explains a recorded break or recompile: of those that match, the most specific one.
 
     ``text`` is the break's reason with its explanation and context, ``form`` the form of the branch at its
-    site where that is known, ``guard`` the guard that failed, ``times`` how often the
+    site if that is known, ``guard`` the guard that failed, ``times`` how often the
     function was compiled again over it.
     """
     best: tuple[int, Rule] | None = None
@@ -123,7 +123,7 @@ def explaining_rule(
 def _recorded_weight(
     pattern: RecordedPattern, gb: str | None, text: str, form: str | None, guard: str | None, times: int
 ) -> int:
-    """How much the pattern demands, a text more than a form; 0 where one of its demands does not hold."""
+    """How specific the pattern is, with a text counting more than a form; 0 if one of its conditions does not hold."""
     checks: list[tuple[bool, int]] = []
     if pattern.gb:
         checks.append((gb in pattern.gb, 1))

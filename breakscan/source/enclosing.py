@@ -17,7 +17,7 @@ def begins_in(site: Site, other: Site) -> bool:
 
 
 def nodes_around(site: Site, module: SourceModule) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """The nodes in which a site begins, from the file down, each after the node that it is a child of."""
+    """The nodes in which a site begins, outermost first, each after its parent."""
     parent: ast.AST = module.tree
     while True:
         near = (c for c in _children_near(parent, site.line) if _may_hold(c, site.line))

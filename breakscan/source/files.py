@@ -1,4 +1,4 @@
-"""Which files to check: explicit ones, and those found below folders."""
+"""Finds the files to check: files that are named, and those below folders."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ SKIPPED_FOLDERS = frozenset(
         "venv",
     }
 )  # fmt: skip
-"""Folders that are never entered on the way down, whatever a configuration says.  Naming one checks it."""
+"""Folders that are never entered, whatever the configuration says.  A folder that is named is checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """The files to check, as absolute paths in order, each once, and what could not be looked at."""
+    """The files to check, as sorted absolute paths without duplicates, and the paths that could not be read."""
 
     files: tuple[Path, ...]
     errors: tuple[SourceError, ...]
 
 
 def discover(paths: Iterable[Path | str], settings: PatternSettings, *, force_exclude: bool = False) -> Discovery:
-    """The Python files that ``paths`` stand for.
+    """The Python files that ``paths`` select.
 
-    A file is taken as it is, whatever its name.  Below a folder every ``*.py`` is taken that neither a
-    ``.gitignore`` nor ``settings.exclude`` nor :data:`SKIPPED_FOLDERS` keeps out; links to folders are not
-    followed.  ``force_exclude`` applies the excludes to the given paths themselves, as pre-commit needs it.
+    A file is selected whatever its name.  In a folder, every ``*.py`` file is selected that neither a
+    ``.gitignore`` nor ``settings.exclude`` nor :data:`SKIPPED_FOLDERS` excludes; links to folders are not
+    followed.  ``force_exclude`` applies the excludes to the given paths as well, which pre-commit needs.
     """
     finder = _Finder(settings, force_exclude)
     for path in paths:
@@ -46,7 +46,7 @@ def discover(paths: Iterable[Path | str], settings: PatternSettings, *, force_ex
 
 
 def is_excluded(path: str, settings: PatternSettings, *, is_folder: bool = False) -> bool:
-    """Whether ``settings.exclude`` or :data:`SKIPPED_FOLDERS` keeps an absolute path out, or a folder above it."""
+    """Whether ``settings.exclude`` or :data:`SKIPPED_FOLDERS` excludes an absolute path or a folder above it."""
     root = str(settings.root)
     relative = relative_to(path, root)
     names = relative.split("/") if relative else []
@@ -83,7 +83,7 @@ class _Finder:
     def walk(self, top: str) -> None:
         root = str(self.settings.root)
         below_root = top == root or relative_to(top, root) is not None
-        # Whoever names a folder wants it checked: what hides it from above does not count below it.
+        # A folder that is named is checked: ignore files above it do not hide the files below it.
         exclude = Patterns(root if below_root else top, self.settings.exclude).without_those_that_hide(top)
         waiting = [(top, [ignore.without_those_that_hide(top) for ignore in _ignores_above(top)])]
         while waiting:
@@ -122,7 +122,7 @@ def _is_regular(entry: os.DirEntry[str]) -> bool:
 
 
 def _ignored(path: str, is_folder: bool, ignores: Sequence[Patterns]) -> bool:
-    """What the deepest ``.gitignore`` says that speaks of the path."""
+    """The decision of the deepest ``.gitignore`` that matches the path."""
     for ignore in reversed(ignores):
         said = ignore.decide(path, is_folder)
         if said is not None:
@@ -147,7 +147,7 @@ def _read_gitignore(folder: str) -> Iterator[Patterns]:
 
 
 def _is_pattern(line: str) -> bool:
-    """False for what git cannot read either, and therefore skips."""
+    """False for a pattern that git cannot read either, and therefore skips."""
     try:
         Patterns("", [line])
     except (ValueError, re.error):

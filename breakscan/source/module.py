@@ -1,4 +1,4 @@
-"""One Python file in memory: its text, its ast, and the way from ast positions to those that people count."""
+"""One Python file in memory: its text, its ast, and a conversion of ast positions to columns in characters."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class SourceModule:
 
 
 def read_source(path: Path, display: str) -> bytes:
-    """The content of a file.  Raises SourceProblem where it cannot be read."""
+    """The content of a file.  Raises SourceProblem if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -68,7 +68,7 @@ def read_source(path: Path, display: str) -> bytes:
 def decode_source(data: bytes, display: str) -> str:
     """The text of a Python file, by its BOM or coding comment, else UTF-8; line ends become ``\\n``.
 
-    Raises SourceProblem where the bytes are no such text.
+    Raises SourceProblem if the bytes cannot be decoded.
     """
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
@@ -88,14 +88,14 @@ def decode_source(data: bytes, display: str) -> str:
 
 
 def parse_module(text: str, path: Path, display: str) -> SourceModule:
-    """The module of a text.  Raises SourceProblem where it cannot be parsed."""
+    """The module of a text.  Raises SourceProblem if it cannot be parsed."""
     text = _with_plain_line_ends(text)
     if "\0" in text:
         at = _position(text[: text.index("\0")].encode("utf-8", "surrogatepass"))
         raise SourceProblem(SourceError(display, *at, "cannot be parsed: a NUL byte in the source"))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an invalid escape sequence is its author's business
+            warnings.simplefilter("ignore")  # invalid escape sequences are not reported
             tree = ast.parse(text)
     except SyntaxError as error:
         at = max(error.lineno or 1, 1), max(error.offset or 1, 1)
@@ -119,7 +119,7 @@ def _first_undecodable(data: bytes) -> tuple[int, int] | None:
 
 
 def _position(before: bytes) -> tuple[int, int]:
-    """The line and column, both from 1, of the byte behind ``before``."""
+    """The line and column, both from 1, of the byte after ``before``."""
     text = _with_plain_line_ends(before.decode("utf-8", "replace"))
     return text.count("\n") + 1, len(text) - (text.rfind("\n") + 1) + 1
 

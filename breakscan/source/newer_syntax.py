@@ -1,4 +1,4 @@
-"""Recognises syntax that is newer than the Python that runs breakscan, whose parser it goes by."""
+"""Recognizes syntax that is newer than the Python that runs breakscan, and so than its parser."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ FEATURES = (
     ((3, 12), "type parameters", re.compile(r"\s*(async\s+)?(def|class)\s+\w+\s*\[")),
     ((3, 14), "a t-string", re.compile(r".*(?<!\w)([tT][rR]?|[rR][tT])['\"]")),
 )
-"""The first Python version, the feature, and the line at which an older parser stumbles over it."""
+"""The first Python version with the feature, the feature, and the line at which an older parser fails."""
 NESTED_FSTRINGS = (3, 12)
 
 
 def newer_syntax_hint(line: str, message: str, running: tuple[int, int] = sys.version_info[:2]) -> str | None:
-    """What newer Python the line of a syntax error, with the parser's message, asks for; None where it shows none."""
+    """The newer Python that a line with a syntax error needs, by the parser's message; None if it needs none."""
     for version, feature, pattern in FEATURES:
         if running < version and pattern.match(line):
             return f"{feature} needs Python {_dotted(version)}, {_remedy(running)}"

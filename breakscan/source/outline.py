@@ -17,7 +17,7 @@ class OutlineEntry:
     """A function, a lambda or a class.
 
     ``qualname`` is the name that CPython gives its code object (``co_qualname``): ``f.<locals>.<lambda>``.
-    Comprehensions are no scopes here.
+    Comprehensions are not scopes here.
     ``first_line`` is the line of the first decorator, as in ``co_firstlineno``.
     """
 
@@ -42,8 +42,8 @@ class Outline:
     def function_at(self, line: int, *, lambdas: bool = False) -> OutlineEntry | None:
         """The innermost function around a line, or None at the top level of the file.
 
-        A class that a function defines is passed over.  A lambda counts on request only: a line may hold one and
-        still be a line of the function around it.
+        A class that a function defines is skipped.  A lambda counts only on request: a line may contain one and
+        still belong to the function around it.
         """
         following = bisect.bisect_right(self._first_lines, line)
         for scope in reversed(self.scopes[:following]):

@@ -1,4 +1,4 @@
-"""Paths as people write and read them: gitignore-style patterns relative to a folder, and names for reports."""
+"""Paths in configuration and reports: gitignore-style patterns relative to a folder, and names for reports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathspec import GitIgnoreSpec
 
 
 def display_path(path: Path | str, cwd: Path | str) -> str:
-    """The path relative to ``cwd`` where it lies below it, else absolute; always with forward slashes."""
+    """The path relative to ``cwd`` if it is below it, else absolute; always with forward slashes."""
     absolute = os.path.abspath(os.path.join(cwd, path))
     base = str(cwd).rstrip(os.sep) + os.sep
     shown = absolute[len(base) :] if absolute.startswith(base) else absolute
@@ -18,7 +18,7 @@ def display_path(path: Path | str, cwd: Path | str) -> str:
 
 
 def relative_to(path: str, folder: str) -> str | None:
-    """The absolute ``path`` as patterns of ``folder`` see it (forward slashes), or None where it lies elsewhere."""
+    """The absolute ``path`` relative to ``folder``, with forward slashes, or None if it is elsewhere."""
     base = folder.rstrip(os.sep) + os.sep
     if not path.startswith(base):
         return None
@@ -27,7 +27,7 @@ def relative_to(path: str, folder: str) -> str | None:
 
 
 class Patterns:
-    """Gitignore-style patterns that hold below a folder.
+    """Gitignore-style patterns that apply below a folder.
 
     Raises ValueError for a pattern that gitignore does not allow.
     """
@@ -38,15 +38,15 @@ class Patterns:
         self._spec = GitIgnoreSpec.from_lines(self._lines)
 
     def decide(self, path: str, is_folder: bool = False) -> bool | None:
-        """True where the last pattern that speaks of the path excludes it, False where it re-includes it (``!``),
-        None where none does.  ``path`` is absolute."""
+        """True if the last pattern that matches the path excludes it, False if it re-includes it (``!``),
+        None if no pattern matches.  ``path`` is absolute."""
         relative = relative_to(path, self.folder) if self._lines else None
         if relative is None:
             return None
         return self._spec.check_file(relative + "/" if is_folder else relative).include
 
     def without_those_that_hide(self, folder: str) -> Patterns:
-        """The patterns that are left when someone asks for ``folder`` although some of them exclude it."""
+        """The patterns that remain if ``folder`` is named explicitly although some of them exclude it."""
         if not self.decide(folder, True):
             return self
         kept = [line for line in self._lines if not Patterns(self.folder, [line]).decide(folder, True)]

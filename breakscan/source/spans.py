@@ -10,7 +10,7 @@ from breakscan.source.walking import Definition, blocks
 
 
 def span(module: SourceModule, node: ast.AST) -> tuple[int, int, int, int]:
-    """Line and column, end line and end column of a node, from 1; of a class its header alone."""
+    """Line and column, end line and end column of a node, from 1; for a class, only its header."""
     line: int = node.lineno  # type: ignore[attr-defined]
     start: int = node.col_offset  # type: ignore[attr-defined]
     if isinstance(node, ast.ClassDef):
@@ -22,7 +22,7 @@ def span(module: SourceModule, node: ast.AST) -> tuple[int, int, int, int]:
 
 
 def head_span(module: SourceModule, node: ast.stmt) -> tuple[int, int, int, int]:
-    """As :func:`span`, for the head of a compound statement: up to the colon, of a definition the rest of the line."""
+    """As :func:`span`, for the header of a compound statement: up to the colon; for a definition, to the line end."""
     if not getattr(node, "body", None):
         return span(module, node)
     inner = {statement for block in blocks(node) for statement in block}

@@ -1,4 +1,4 @@
-"""Comments that silence findings: ``# breakscan: ignore[BRK101] reason`` and ``# breakscan: ignore-file[...]``."""
+"""Comments that suppress findings: ``# breakscan: ignore[BRK101] reason`` and ``# breakscan: ignore-file[...]``."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ KINDS = ("ignore", "ignore-file")
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """One suppression.  It silences the lines from ``first`` to ``last`` (None: the whole file) for the rules
-    that ``selectors`` name (None: for all)."""
+    """One suppression.  It applies to the lines from ``first`` to ``last`` (None: the whole file) for the rules
+    that ``selectors`` select (None: all)."""
 
     line: int
     column: int
@@ -37,7 +37,7 @@ class Directive:
 
 @dataclass(frozen=True, slots=True)
 class Suppressions:
-    """All suppressions of a file.  ``malformed`` are comments that silence nothing because they cannot be read."""
+    """All suppressions of a file.  ``malformed`` are comments that suppress nothing because they cannot be parsed."""
 
     path: str
     directives: tuple[Directive, ...] = ()
@@ -47,8 +47,8 @@ class Suppressions:
     def read(cls, module: SourceModule) -> Suppressions:
         """The suppressions in the comments of a module.
 
-        A comment speaks for the statement that it stands in or behind, on whichever of its lines; in a compound
-        statement for the header.  On a line of its own between two statements it speaks for the next one.
+        A comment applies to the statement that it is in or after, on any of its lines; in a compound statement, to the
+        header.  A comment on a separate line between two statements applies to the next one.
         """
         if "breakscan:" not in module.text:
             return cls(module.display)
@@ -61,7 +61,7 @@ class Suppressions:
         return cls(module.display, tuple(reader.directives), tuple(reader.malformed))
 
     def covers(self, finding: Finding) -> bool:
-        """Whether a comment silences the finding."""
+        """Whether a comment suppresses the finding."""
         return any(directive.covers(finding) for directive in self.directives)
 
     def problems(self, select: Callable[[str], object]) -> tuple[SourceError, ...]:
@@ -104,9 +104,9 @@ class _Reader:
     def comment(self, token: tokenize.TokenInfo, alone: bool, first: int, last: int) -> None:
         starts = list(DIRECTIVE.finditer(token.string))
         ends = [*(match.start() for match in starts[1:]), len(token.string)]
-        for match, behind in zip(starts, ends, strict=False):
+        for match, end in zip(starts, ends, strict=False):
             line, column = token.start[0], token.start[1] + match.start() + 1
-            text = token.string[match.end() : behind]
+            text = token.string[match.end() : end]
             word = WORD.match(text)
             assert word is not None
             self.directive(line, column, word[0], text[word.end() :], alone, first, last)

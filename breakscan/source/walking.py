@@ -1,4 +1,4 @@
-"""Walks over an ast: all nodes, those of one function, the blocks of a statement, the names that it binds or reads."""
+"""Walks an ast: all nodes, those of one function, the blocks of a statement, the names that it binds or reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes a changed text back into its file: all of it or nothing, and nothing else about the file changed."""
+"""Writes a changed text into its file: completely or not at all, without changing anything else about the file."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def text_of(data: bytes) -> str:
 def encoded(data: bytes, after: str) -> bytes:
     """The bytes of a new text in the encoding of a file, given by its present content, and with its line ends.
 
-    Lines that stay keep the end that they had; new ones get the file's most frequent.  Raises SourceProblem where
-    the content cannot be decoded, and UnicodeEncodeError where the encoding lacks a character of the new text.
+    Unchanged lines keep their line end; new lines get the most frequent one of the file.  Raises SourceProblem if
+    the content cannot be decoded, and UnicodeEncodeError if the encoding lacks a character of the new text.
     """
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     before = decode_source(data, "").split("\n")
@@ -47,10 +47,10 @@ def encoded(data: bytes, after: str) -> bytes:
 
 
 def rewrite_file(path: Path, display: str, before: str, after: str) -> None:
-    """Replaces the text ``before`` of a file by ``after``, at once: whoever reads the file sees one or the other.
+    """Replaces the text ``before`` of a file by ``after`` atomically: a reader sees one or the other.
 
-    Encoding, byte order mark, line ends, mode and owner stay; of a link, what it points to is replaced.  Raises
-    SourceProblem, with the file as it was, where the file is read-only, holds another text by now, or cannot be
+    Encoding, byte order mark, line ends, mode and owner are kept; for a link, its target is replaced.  Raises
+    SourceProblem, and leaves the file unchanged, if the file is read-only, has another text by now, or cannot be
     written.
     """
     data = read_source(path, display)
@@ -68,7 +68,7 @@ def rewrite_file(path: Path, display: str, before: str, after: str) -> None:
 
 
 def replace_content(path: Path, data: bytes) -> None:
-    """Puts new content in the place of a file's, at once and for good.  Raises OSError, with the file as it was."""
+    """Replaces the content of a file atomically and durably.  Raises OSError, and leaves the file unchanged."""
     known = path.stat()
     if not known.st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
         raise PermissionError(13, "the file is read-only")
@@ -80,7 +80,7 @@ def replace_content(path: Path, data: bytes) -> None:
             os.fsync(stream.fileno())
         os.chmod(name, stat.S_IMODE(known.st_mode))
         if hasattr(os, "chown"):
-            with contextlib.suppress(PermissionError):  # it is somebody else's, and we may write it all the same
+            with contextlib.suppress(PermissionError):  # the file has another owner, but is writable
                 os.chown(name, known.st_uid, known.st_gid)
         os.replace(name, path)
     except BaseException:
@@ -91,7 +91,7 @@ def replace_content(path: Path, data: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Sees to it that the new name is on the disk, too; not every system lets one open a folder."""
+    """Flushes the new name to disk, too; not every system can open a folder."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -163,7 +163,7 @@ def test_a_summary_of_all_tests_can_be_asked_for(tmp_path: Path) -> None:
     assert set(outcomes(output).values()) == {"PASSED"}
     assert "in bad\n   test_it.py::test_one\n   Instead: guard it" in output
     tests = "def test_two():\n    torch.compile(good, backend='eager')(x)\n"
-    assert "\nnone in the tests that were watched\n" in run(tmp_path, tests, "--breakscan-summary")
+    assert "\nnone in the tests that were recorded\n" in run(tmp_path, tests, "--breakscan-summary")
 
 
 def test_where_it_is_not_used_it_is_not_there(tmp_path: Path) -> None:
