@@ -1,22 +1,22 @@
-"""How far ``breakscan check`` agrees with what Dynamo did on real packages.
+"""Measures how far ``breakscan check`` agrees with what Dynamo did in real packages.
 
     python benchmarks/agreement.py --oracle FOLDER [PACKAGE ...] [--packages FOLDER] [--args "..."] [--list]
                                    [--json FILE]
 
-The oracle folder holds a JSON file a package, recorded from runs under torch.compile:
+The oracle folder has a JSON file for each package, recorded from runs under torch.compile:
     {"package": NAME, "version": VERSION, "files": {PATH: {"traced": [[FIRST, LAST], ...], "breaks": [
         {"line": LINE, "gb": [ID, ...], "visible": "file" | "project" | "runtime"}, ...]}}}
 ``traced`` are the lines that Dynamo traced, ``breaks`` those at which it broke the graph, ``visible`` says whether the
 file shows the break, other files are needed to see it, or only a run knows.  PATH is relative to the folder in which
-pip puts packages; they are fetched there without what they depend on, which a check does not need.
+pip installs packages; they are downloaded there without dependencies, which a check does not need.
 
 Per package and in total:
-  recall       break lines that lie in a graph-break finding, by ``visible``
-  precision    graph-break findings on traced lines, certain or likely, in which a break lies
-  conditional  graph-break findings on traced lines that hold under a condition only, and how many hold a break; they
+  recall       break lines that are in a graph-break finding, by ``visible``
+  precision    graph-break findings on traced lines, certain or likely, that contain a break
+  conditional  graph-break findings on traced lines that are conditional, and how many contain a break; they
                count for recall and not for precision
-What was missed is grouped by the compiler's reason, false alarms by rule; --list names every line.  A line of a finding
-that Dynamo never reached counts for nothing: nobody knows what it would have done there.
+Missed breaks are grouped by the compiler's reason, false positives by rule; --list prints every line.  Findings on
+lines that Dynamo never reached are ignored, because the verdict there is not known.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ COUNTED = ("certain", "likely")
 
 @dataclass(frozen=True)
 class Place:
-    """A line that is missed or that a false alarm stands on."""
+    """A line with a missed break or a false positive."""
 
     package: str
     path: str
@@ -54,13 +54,13 @@ class Place:
 
 @dataclass
 class Share:
-    """So many of so many."""
+    """A count out of a total."""
 
     part: int = 0
     whole: int = 0
 
     def count(self, hit: bool) -> None:
-        """Takes in one more."""
+        """Adds one."""
         self.part += hit
         self.whole += 1
 
@@ -70,7 +70,7 @@ class Share:
 
 @dataclass
 class Agreement:
-    """What a comparison counted."""
+    """The counts of a comparison."""
 
     recall: dict[str, Share] = field(default_factory=lambda: {kind: Share() for kind in VISIBLE})
     precision: Share = field(default_factory=Share)
@@ -79,7 +79,7 @@ class Agreement:
     alarms: list[Place] = field(default_factory=list)
 
     def add(self, part: Agreement) -> None:
-        """Takes in what another comparison counted."""
+        """Adds the counts of another comparison."""
         pairs = [(self.precision, part.precision), (self.conditional, part.conditional)]
         for mine, other in pairs + [(self.recall[kind], part.recall[kind]) for kind in VISIBLE]:
             mine.part += other.part
@@ -94,7 +94,7 @@ class Agreement:
 
 
 def compare(oracle: dict[str, Any], findings: Iterable[dict[str, Any]], base: Path) -> Agreement:
-    """What the findings over a package say beside its oracle."""
+    """Compares the findings in a package with its oracle."""
     package = f"{oracle['package']}-{oracle['version']}"
     by_file = defaultdict(list)
     for finding in findings:
@@ -132,7 +132,7 @@ def compare(oracle: dict[str, Any], findings: Iterable[dict[str, Any]], base: Pa
 
 
 def fetch(package: str, version: str, folder: Path) -> Path:
-    """The folder that holds a release of a package and nothing else."""
+    """The folder that contains only one release of a package."""
     target = folder / f"{package}-{version}"
     if not target.exists():
         unfinished = target.with_name(f"{target.name}.unfinished")

@@ -1,18 +1,18 @@
-"""How far ``breakscan explain --check`` finds that the two halves agree, on many public calls of real packages.
+"""Measures how far check and explain agree, by ``breakscan explain --check``, on many public calls of real packages.
 
     python benchmarks/agreement_of_runs.py --drivers FOLDER [PACKAGE ...] [--limit N] [--list] [--json FILE]
 
-The folder holds scripts called PACKAGE_calls.py, which fill the list JOBS of a module common.py beside them, and end
+The folder has scripts called PACKAGE_calls.py, which fill the list JOBS of a module common.py next to them, and end
 with a call of its main: (name, build, grad), and common.call(build) gives a callable, its arguments, its keywords.
 Each call is compiled with the backend ``eager``, in one process, with Dynamo reset before each.  Packages must be
 installed.
 
 Per package:
-  recall        recorded break sites that a finding of check tells, of those in files that were checked
-  confirmed     findings in traced code at which the run broke or compiled again
+  recall        recorded break sites that check finds, of those in files that were checked
+  confirmed     findings in traced code at which the run broke or recompiled
   contradicted  findings, certain or likely, whose line the run compiled without a break
-  hidden        findings behind a break that gave the function up
-  not-triggered findings of which the run says nothing
+  hidden        findings after a break that made the function run eager
+  not-triggered findings that the run did not reach
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ for name, build, grad in common.JOBS[:{limit}]:
 
 
 def run(driver: Path, limit: int | None) -> tuple[dict[str, Any], float]:
-    """The report of the calls of a driver, and how many seconds the run took."""
+    """The report of the calls of a driver, and the seconds that the run took."""
     with tempfile.TemporaryDirectory() as folder:
         text = PROGRAM.format(drivers=str(driver.parent.resolve()), module=driver.stem, limit=limit)
         Path(folder, "calls.py").write_text(text, encoding="utf-8")

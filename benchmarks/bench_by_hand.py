@@ -1,13 +1,13 @@
-"""Whether ``breakscan bench`` says what a timing script says that one writes by hand.
+"""Compares ``breakscan bench`` with a timing script that is written by hand.
 
     python benchmarks/bench_by_hand.py [--only NAME ...] [--runs N]
 
 For each program of ``by_hand_programs/``:
 
 - the ratio of eager to compiled steps, by ``breakscan bench`` and by hand: warmed up, in turns, in one process.  Both
-  several times, as processes of the same program differ among each other;
-- the number of calls after which compiling pays: processes that do nothing but call, eager and compiled, each from
-  empty compiler caches, until the sum of the seconds of all calls is the same.
+  are measured several times, because processes of the same program differ;
+- the number of calls after which compiling pays: processes that only make calls, eager and compiled, each from
+  empty compiler caches, until the total times of all calls are equal.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ HERE = Path(__file__).parent
 PROGRAMS = HERE / "by_hand_programs"
 NAMES = ("gates", "gpt", "colours")
 HANDS = 2
-"""Processes by hand, behind each run of bench."""
+"""Processes by hand, after each run of bench."""
 ROUNDS = 30
 BLOCK = 0.04
 """Seconds of a block of steps."""
 BEYOND = 1.6
-"""How far beyond the number of calls that bench tells the calls are counted."""
+"""How far beyond the number of calls that bench reports the calls are counted."""
 LONGEST = 240.0
-"""Seconds of such calls, eager, that are still counted."""
+"""The largest total of eager seconds for which calls are counted."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES)
     parser.add_argument("--runs", type=int, default=3, metavar="N")
-    # What the processes of this file are told.
+    # Options of the processes of this file.
     parser.add_argument("--turns", help=argparse.SUPPRESS)
     parser.add_argument("--calls", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -93,7 +93,7 @@ def _interval(ratio: Any) -> str:
 
 
 _ONLY_OWN = ("--backends", "eager", "--no-dynamic")
-"""One backend beside the program's own way: it cannot be asked for alone."""
+"""One backend next to the program's own way, which cannot be selected alone."""
 
 
 def _own_way(report: Any) -> Any:
@@ -101,7 +101,7 @@ def _own_way(report: Any) -> Any:
 
 
 def _counted(name: str, told: int) -> str:
-    """The call at which the sums of the seconds of all calls meet, from processes of their own."""
+    """The call at which the total times of all calls are equal, from separate processes."""
     count = round(told * BEYOND)
     sums = {kind: list(accumulate(_json(_myself("--calls", name, kind, str(count))))) for kind in ("eager", "compiled")}
     met = next((at for at, (eager, own) in enumerate(zip(*sums.values(), strict=True), 1) if own <= eager), None)

@@ -1,11 +1,11 @@
-"""How fast ``breakscan check`` reads, beside its peers, over the same files in the same run.
+"""Measures the speed of ``breakscan check`` and similar tools over the same files in the same run.
 
     python -m venv peers && peers/bin/pip install -r benchmarks/peers.txt
     python benchmarks/check_speed.py --peers peers/bin [FOLDER ...] [--repeat N] [--json FILE]
 
-FOLDER is by default the ``models`` folder of the installed transformers (about 1 million lines).  Printed per tool:
-the median wall and CPU seconds, lines per second, and how many times the CPU seconds of breakscan it took.  A peer
-that is not installed is left out and named.
+FOLDER is by default the ``models`` folder of the installed transformers (about 1 million lines).  For each tool, it
+prints the median wall and CPU seconds, lines per second, and the ratio of its CPU seconds to those of breakscan.  A
+tool that is not installed is skipped and named.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def main() -> None:
         if not command:
             print(f"{tool:22} not installed")
             continue
-        # A peer that needs minutes is run once: its noise does not change the ratio that matters.
+        # A tool that needs minutes is run once: its noise does not change the ratio much.
         runs = [run(command)]
         while len(runs) < options.repeat and runs[0][0] < 120:
             runs.append(run(command))

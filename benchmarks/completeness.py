@@ -1,19 +1,19 @@
-"""What each tool tells of the known behaviours in ``tests/runtime/behaviours``, breakscan beside its peers.
+"""Compares what breakscan and similar tools report for the known behaviours in ``tests/runtime/behaviours``.
 
     python -m venv peers && peers/bin/pip install -r benchmarks/peers.txt
     python benchmarks/completeness.py --peers peers/bin [BEHAVIOUR ...] [--tools TOOL ...] [--keep FOLDER]
     python benchmarks/completeness.py --judge FOLDER
 
-Each program is run once under each tool, in a folder of its own, with empty compiler caches.  Printed are a Markdown
-table and totals: a tool *told* a behaviour, told it *partly*, or did not tell it; the criteria are in
-``completeness_facts.py``.  ``--keep`` keeps what the tools wrote, ``--judge`` reads it again and runs nothing.
+Each program is run once under each tool, in a separate folder, with empty compiler caches.  The output is a Markdown
+table with totals: a tool *reported* a behaviour, reported it *partly*, or did not report it; the criteria are in
+``completeness_facts.py``.  ``--keep`` keeps the output of the tools, ``--judge`` reads it again and runs nothing.
 
-``breakscan-json`` is held against the programs' own ``expect:``, all others, breakscan's terminal report among them,
-against the same facts.  The tools:
+``breakscan-json`` is compared with the programs' own ``expect:``; all others, including breakscan's terminal report,
+are compared with the same facts.  The tools:
 
   breakscan-json      breakscan explain --format json
-  breakscan           breakscan explain, the report that people read, with all its tables
-  torch-logs          TORCH_LOGS=graph_breaks,recompiles, and whatever else the program writes to standard error
+  breakscan           breakscan explain, the terminal report, with all its tables
+  torch-logs          TORCH_LOGS=graph_breaks,recompiles, and everything else that the program writes to standard error
   dynamo-explain      torch._dynamo.explain, called with what the program's first call of each compiled target passes
   tlparse-pages       TORCH_TRACE and tlparse: the pages that a person opens, index.html and failures_and_restarts.html
   tlparse             all files that tlparse writes, but for its copy of the log
@@ -74,7 +74,7 @@ torch.compile = compile_and_explain
 
 
 class Workplace:
-    """A fresh folder with the program in it.  ``python`` is the one that has torch."""
+    """A new folder with the program in it.  ``python`` is the one that has torch."""
 
     def __init__(self, behaviour: Behaviour, folder: Path, python: str, peers: str | None) -> None:
         self.behaviour, self.folder, self.python, self.peers = behaviour, folder, python, peers
@@ -104,7 +104,7 @@ class Workplace:
 
 
 Said = dict[str, str]
-"""What a tool wrote, by the name of the file."""
+"""The output of a tool, by the name of the file."""
 
 
 def breakscan_json(at: Workplace) -> Said:
@@ -162,7 +162,7 @@ COLUMNS = ("breakscan-json", "breakscan", "torch-logs", "dynamo-explain", "tlpar
 
 
 def collect(folder: Path, python: str, peers: str | None, behaviour: Behaviour, tool: str) -> None:
-    """Runs one behaviour under one tool, and keeps what it wrote."""
+    """Runs one behaviour under one tool, and keeps its output."""
     with tempfile.TemporaryDirectory() as place:
         said = TOOLS[tool](Workplace(behaviour, Path(place), python, peers))
     path = folder / behaviour.name / f"{tool}.json"
@@ -172,13 +172,13 @@ def collect(folder: Path, python: str, peers: str | None, behaviour: Behaviour, 
 
 
 def verdict(folder: Path, behaviour: Behaviour, column: str) -> Verdict | None:
-    """None where it was not run."""
+    """None if it was not run."""
     path = folder / behaviour.name / f"{column.removesuffix('-pages')}.json"
     if not path.exists():
         return None
     said: Said = json.loads(path.read_text(encoding="utf-8"))
     if column == "breakscan-json":
-        return Verdict.TOLD if _holds(behaviour, said["report.json"]) else Verdict.NOT_TOLD
+        return Verdict.REPORTED if _holds(behaviour, said["report.json"]) else Verdict.NOT_REPORTED
     if column == "tlparse-pages":
         said = {name: text for name, text in said.items() if name.rpartition("/")[2] in PAGES}
     return judge(behaviour, [readable(text) if name.endswith(".html") else text for name, text in said.items()])
@@ -188,7 +188,7 @@ def _holds(behaviour: Behaviour, report: str) -> bool:
     try:
         return behaviour.holds(json.loads(report))
     except (LookupError, StopIteration, TypeError, ValueError):
-        # What is to be found there is not there.
+        # An expected entry is missing.
         return False
 
 

@@ -1,8 +1,8 @@
-"""What a text has to say to have told a behaviour: the same for every tool, in the words of each of them.
+"""The criteria for reporting a behaviour: the same for every tool, in the words of each of them.
 
-A behaviour is *told* where one file of a tool's output matches all patterns of ``says``, and names the line that it is
-about where there is one.  It is *partly* told where the patterns match but no such line is there, or where the weaker
-``part`` matches: that something of the kind happened.  Patterns are case-sensitive, and ``.`` matches no newline.
+A behaviour is *reported* if one file of a tool's output matches all patterns of ``says``, and names the line that it is
+about if there is one.  It is *partly* reported if the patterns match but the line is missing, or if the weaker ``part``
+matches: that something of the kind happened.  Patterns are case-sensitive, and ``.`` does not match a newline.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from behaviour import Behaviour
 
 
 class Verdict(str, Enum):
-    TOLD = "yes"
+    REPORTED = "yes"
     PARTLY = "partly"
-    NOT_TOLD = "no"
+    NOT_REPORTED = "no"
 
 
 BREAK = r"graph_break_reason_|Graph break in user code|Break Reason \d|torch_dynamo_resume_in|from user code"
@@ -26,13 +26,13 @@ BREAK = r"graph_break_reason_|Graph break in user code|Break Reason \d|torch_dyn
 RECOMPILE = r"recompile_reasons_|Recompiling function|recompiled \d"
 NO_GRAPH = r"Graph Count: 0|\[Empty graph\] +\[\d"
 GIVEN_UP = r"falling back to eager|runs as plain Python|\[\d+/\d+\]\s+Unsupported\b"
-"""The last is tlparse's table of failures: a break behind which the function goes on is a ``RestartAnalysis`` there."""
+"""The last is tlparse's table of failures: a break after which a function goes on is a ``RestartAnalysis`` there."""
 PRINT = r"`print`|BRK401"
 
 
 @dataclass(frozen=True)
 class Fact:
-    """``lines`` are the marks of the lines that are to be named, all of them."""
+    """``lines`` are the marks of the lines that must be named, all of them."""
 
     says: tuple[str, ...]
     lines: tuple[str, ...] = ("here",)
@@ -40,7 +40,7 @@ class Fact:
 
 
 FACTS = {
-    # What broke, and what came of it.
+    # What broke, and its consequences.
     "branch_splits": Fact((r"[Dd]ata-dependent branching|generic_jump|branch-on-tensor",), part=BREAK),
     "break_in_loop": Fact((PRINT, GIVEN_UP), part=rf"{BREAK}|{NO_GRAPH}"),
     "break_in_try": Fact((PRINT, GIVEN_UP), part=rf"{BREAK}|{NO_GRAPH}"),
@@ -57,7 +57,7 @@ FACTS = {
     "unsupported_with": Fact(
         (r"[Uu]nsupported context manager|unsupported-with|BRK4\d\d .*with", GIVEN_UP), part=rf"{BREAK}|{NO_GRAPH}"
     ),
-    # Once: not as one entry for each compilation that met it.
+    # One entry, not one for each compilation that met it.
     "print_three_calls_deep": Fact((PRINT, r"1 site breaks the graph 3 times|splits the graph 3×"), part=BREAK),
     # What a break costs.
     "gap_is_priced": Fact((r"[12]\d(\.\d+)? ms a pass",), part=BREAK),
@@ -70,14 +70,14 @@ FACTS = {
     "nothing_to_compile": Fact((r"nothing to compile|Graph Count: 0|[Nn]o ops traced|no tensor",), ()),
     "recompile_limit": Fact((r"recompile.?limit",), ()),
     "switched_off": Fact((r"TORCH_COMPILE_DISABLE",), (), part=NO_GRAPH),
-    # What was compiled again, and at which call.
+    # What was recompiled, and at which call.
     "cascade": Fact((r"from 1 cause",), part=RECOMPILE),
     "changed_dtype": Fact((r"Float\b.*Double\b|float32.*float64",), part=RECOMPILE),
     "counter_attribute": Fact((r"self\.steps",), part=RECOMPILE),
     "grad_mode": Fact((r"grad_mode",), part=RECOMPILE),
     "size_change": Fact((r"expected 4, actual 5|was 4, then 5",), part=RECOMPILE),
     "text_argument": Fact((r"'a'.*'b'",), (), part=RECOMPILE),
-    # What the compiler made.
+    # What the compiler generated.
     "cache_hit": Fact((r"fx_graph_cache_hit|fx_graph( \d miss,)? 1 hit",), ()),
     "cache_miss": Fact((r"fx_graph_cache_miss|fx_graph 1 miss",), ()),
     "compile_phases": Fact(
@@ -96,17 +96,17 @@ FACTS = {
 
 
 def judge(behaviour: Behaviour, files: Sequence[str]) -> Verdict:
-    """What the files of a tool's output tell of a behaviour."""
+    """What the files of a tool's output report of a behaviour."""
     fact = FACTS[behaviour.name]
     saying = [text for text in files if all(re.search(pattern, text) for pattern in fact.says)]
     if any(all(_names(text, behaviour, mark) for mark in fact.lines) for text in saying):
-        return Verdict.TOLD
+        return Verdict.REPORTED
     partly = saying or (fact.part and any(re.search(fact.part, text) for text in files))
-    return Verdict.PARTLY if partly else Verdict.NOT_TOLD
+    return Verdict.PARTLY if partly else Verdict.NOT_REPORTED
 
 
 def _names(text: str, behaviour: Behaviour, mark: str) -> bool:
-    """Whether a text names the marked line; for a function, any line from its first decorator on will do."""
+    """Whether a text names the marked line; for a function, any line from its first decorator on is accepted."""
     last = behaviour.line(mark)
     lines = behaviour.path.read_text(encoding="utf-8").splitlines()
     first = last

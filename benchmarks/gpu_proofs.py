@@ -1,13 +1,13 @@
-"""What ``breakscan fix`` is worth on a GPU: small programs that break the graph, repaired, proved and timed.
+"""Measures what ``breakscan fix`` gains on a GPU: small programs that break the graph, rewritten, verified and timed.
 
     python benchmarks/gpu_proofs.py --output FOLDER [--cpu] [--only NAME ...] [--modes MODE ...] [--seconds N]
 
 Each program of ``gpu_programs/`` is rewritten in memory as ``breakscan fix --unsafe`` rewrites it, and ``verify``
-proves all rewrites of it together, as ``breakscan verify --patch`` does.  A further process times the program eager.
-FOLDER gets ``proofs.json`` and ``proofs.md``, anew after each program.
+verifies all its rewrites together, as ``breakscan verify --patch`` does.  Another process times the program eager.
+FOLDER gets ``proofs.json`` and ``proofs.md``, updated after each program.
 
-All programs are compiled at the same time; then they are timed one after another, while nothing else runs.  What is
-not timed after N seconds is left out.  ``--cpu`` takes tiny sizes and no GPU, to try the benchmark itself.
+All programs are compiled at the same time; then they are timed one after another, while nothing else runs.  Programs
+that are not timed after N seconds are left out.  ``--cpu`` uses tiny sizes and no GPU, to test the benchmark itself.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BLOCK = 0.04
 
 @dataclass(frozen=True)
 class CapturedCall:
-    """``sizes`` are the program's arguments: batch, width, and depth where it has one."""
+    """``sizes`` are the program's arguments: batch, width, and depth if it has one."""
 
     name: str
     program: str
@@ -61,7 +61,7 @@ CASES = (
 )
 
 
-# -- one case, in a process of its own ----------------------------------------------------------------------------
+# -- one case, in a separate process -------------------------------------------------------------------------------
 
 
 def prove(case: CapturedCall, mode: str, cpu: bool) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def prove(case: CapturedCall, mode: str, cpu: bool) -> dict[str, Any]:
 
 
 class Turn:
-    """What is to be done while no other case works begins behind :meth:`take`."""
+    """Work that must run while no other case works begins after :meth:`take`."""
 
     def __init__(self) -> None:
         self.taken = False
@@ -142,7 +142,7 @@ class Turn:
 
 
 def time_eager(arm: Any) -> dict[str, Any]:
-    """The median of a step of the program as it is, without the compiler."""
+    """The median of a step of the unchanged program, without the compiler."""
     from breakscan.worker.timing import EAGER
 
     arm.ready()
@@ -163,7 +163,7 @@ class Worker:
         stem = f"{case.name} {mode}".replace(",", "").replace(" ", "-")
         self.log = folder / f"{stem}.log"
         self.result = folder / f"{stem}.json"
-        # A process of its own group: it is ended with all that it has started.
+        # A separate process group, so that the process is ended with all its children.
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [sys.executable, __file__, "--case", case.name, "--modes", mode, "--output", str(self.result)]
@@ -181,7 +181,7 @@ class Worker:
         return bool(ready)
 
     def go(self, until: float) -> dict[str, Any] | None:
-        """Gives it its turn, and returns what it found."""
+        """Gives it its turn, and returns its result."""
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(b"go\n")

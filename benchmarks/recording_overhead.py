@@ -1,13 +1,13 @@
-"""What recording costs a program: in steady state, and where it compiles.
+"""Measures what recording costs a program: in steady state, and while it compiles.
 
     python benchmarks/recording_overhead.py [--programs NAME ...] [--backends NAME ...] [--seconds S] [--pairs N]
 
 Steady state: one process holds the same program several times, compiled without and with recording (from copies of its
-source, since Dynamo caches by code object), and runs them in turns, block by block.  Printed are the medians, over the
-pairs of blocks, of the step and of what recording adds to it, and where that median lies at 95 %.
+source, since Dynamo caches by code object), and runs them in turns, block by block.  It prints the medians, over the
+pairs of blocks, of the step and of what recording adds to it, with the 95 % interval of that median.
 
-Compiling: the program's first three steps, in processes of their own, with and without recording in turns; Inductor
-with an empty cache and one thread.  Printed are the medians over the pairs.
+Compiling: the program's first three steps, in separate processes, with and without recording in turns; Inductor
+with an empty cache and one thread.  It prints the medians over the pairs.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ COMPILE_BAR = 5.0
 WARM_UP = 4.0
 """Seconds, at most, for the runs that a recording keeps one by one for its timeline."""
 COPIES = 4
-"""Of each program: one may lie better in memory than another, which is worth a percent."""
+"""Copies of each program: one may lie better in memory than another, which changes the time by a percent."""
 BLOCK = 0.005
-"""Seconds of a block of steps: short, so that whatever else the machine does hits both alike."""
+"""Seconds of a block of steps: short, so that other load affects both equally."""
 
 
 def program(name: str, backend: str) -> Callable[[], object]:
-    """A step of a program, from a copy of its source of its own."""
+    """A step of a program, from a separate copy of its source."""
     spec = importlib.util.spec_from_file_location(f"program_{time.monotonic_ns()}", PROGRAM)
     assert spec
     assert spec.loader
@@ -76,7 +76,7 @@ def steady(name: str, backend: str, seconds: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for copy in range(COPIES):
             plain.append(program(name, backend))
-            # A recorder hooks into what is compiled while it is entered, and that stays so.
+            # A recorder hooks into everything that is compiled while it is entered, permanently.
             recording = Path(folder) / str(copy)
             recording.mkdir()
             with Recorder(recording):
@@ -108,7 +108,7 @@ def steady(name: str, backend: str, seconds: float) -> None:
 
 
 def middle_of(values: list[float]) -> tuple[float, float]:
-    """Between which values the median lies, at 95 %."""
+    """The 95 % interval of the median."""
     values = sorted(values)
     reach = 0.98 * len(values) ** 0.5
     middle = len(values) / 2
@@ -116,7 +116,7 @@ def middle_of(values: list[float]) -> tuple[float, float]:
 
 
 def compiling(name: str, backend: str, pairs: int) -> None:
-    """Prints what recording adds to compiling, as a part of it."""
+    """Prints what recording adds to compiling, as a fraction."""
     found: dict[bool, list[dict[str, float]]] = {False: [], True: []}
     for turn in range(pairs):
         for recorded in (turn % 2 == 0, turn % 2 == 1):

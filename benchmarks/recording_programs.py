@@ -1,4 +1,4 @@
-"""The programs over which ``recording_overhead.py`` measures.  Run as a script, one compiles and prints what that took.
+"""The programs over which ``recording_overhead.py`` measures.  Run as a script, it compiles one and prints the time.
 
 python benchmarks/recording_programs.py NAME BACKEND
 """

@@ -1,11 +1,11 @@
-"""How many of the breaks that Dynamo recorded ``breakscan fix`` offers to remove.
+"""Counts for how many of the breaks that Dynamo recorded ``breakscan fix`` offers a rewrite.
 
     python benchmarks/repair_offers.py --oracle DIR --site DIR [--packages NAME ...] [--rule ID] [--list]
 
-``--oracle`` holds a JSON file a package (``files`` → path → ``breaks``, a list with ``line`` and ``rewrite``: what a
-person thought possible), ``--site`` the unpacked packages, as ``NAME-VERSION/``.  Printed per package: how many break
-lines lie in a statement that a safe or unsafe rewrite changes, by that judgement; ``--list`` prints every line with
-what becomes of it.
+``--oracle`` has a JSON file per package (``files`` → path → ``breaks``, a list with ``line`` and ``rewrite``: what a
+person thought possible), ``--site`` the unpacked packages, as ``NAME-VERSION/``.  For each package, it prints how many
+break lines are in a statement that a safe or unsafe rewrite changes, by that judgement; ``--list`` prints every line
+with its result.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Whether what ``breakscan fix`` does to a package changes what its functions compute.
+"""Tests whether the rewrites of ``breakscan fix`` in a package change what its functions compute.
 
     python benchmarks/repair_outputs.py --driver FILE --package DIR [--keep DIR] [--list]
 
 FILE defines ``JOBS``, a list of (name, build, with gradients), and ``call(build)`` → (function, arguments, keyword
-arguments).  DIR is the folder that holds the package; it is copied, and every file of the copy that holds findings is
+arguments).  DIR is the folder that holds the package; it is copied, and every file of the copy that has findings is
 rewritten with ``fix --unsafe``, all functions counting as compiled.  Each job then runs in eager mode over the original
 and over the copy, with the same seeds; its outputs, gradients and exceptions are compared: equal bit by bit, close (as
 ``torch.testing.assert_close`` defaults), or different.  ``--list`` names the jobs that are not equal.

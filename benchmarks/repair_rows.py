@@ -1,14 +1,13 @@
-"""What ``breakscan fix`` makes of whole models: breaks before and after, and whether their outputs stay equal.
+"""Measures what ``breakscan fix`` does to whole models: breaks before and after, and whether their outputs stay equal.
 
     python benchmarks/repair_rows.py --rows FILE --package DIR [--python EXE] [--only ROW ...] [--keep DIR]
 
 FILE defines ``ROWS``: name → a function that returns a model and the keyword arguments of one call.  DIR is the
 package that holds the models (transformers, say): it is copied, and the copy is rewritten.  For each row, in
-processes of their own: the graphs that Dynamo makes of the model; the files in which it broke, as ``explain`` tells
-them; ``breakscan fix --unsafe --write --regions all`` on those, again while new ones come up; then the graphs of the
-rewritten model, its outputs in eager mode beside those of the original (same seed), and its outputs when compiled.
-Breaks are
-graphs minus one, as the compiler counts them.
+separate processes: the graphs that Dynamo creates for the model; the files in which it broke, as ``explain`` reports
+them; ``breakscan fix --unsafe --write --regions all`` on those, again while new ones appear; then the graphs of the
+rewritten model, its outputs in eager mode compared with those of the original (same seed), and its outputs when
+compiled.  Breaks are graphs minus one, as the compiler counts them.
 """
 
 from __future__ import annotations

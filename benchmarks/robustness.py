@@ -4,17 +4,17 @@
                                     [--mutants N] [--grammar N] [--seed N] [--args "..."] [--json FILE] [--keep FOLDER]
 
 The parts, all by default:
-  stdlib   the standard library, with ``test``, of this Python and of each --python; as it is, and once more with an
-           ``import torch`` at the end of every file, so that none is passed over as having nothing to do with torch
+  stdlib   the standard library, with ``test``, of this Python and of each --python; unchanged, and again with an
+           ``import torch`` at the end of every file, so that none is skipped as unrelated to torch
   site     each --site: folders of installed packages
   mutants  --mutants programs, cut out of the files of --corpus (a folder of PyTorch code, by default the installed
-           torch) and mutated, and --grammar programs from hypothesmith, where that is installed
+           torch) and mutated, and --grammar programs from hypothesmith, if that is installed
   hostile  odd encodings, deep nesting, huge files, cycles, files that vanish, and the like
 
-A crash is: an exit status other than 0, 1 and 2, or one that does not fit the report; a traceback on stderr; no JSON;
-an error entry that blames breakscan; a hang; a file lost on the way; a finding at a place that its file does not have.
-Files are also checked one by one in a warm process: those are named that take longer than half a CPU second and go
-below 200 lines a CPU second.  Ends with 1 where a crash or such a file was found.
+A crash is: an exit status other than 0, 1 and 2, or one that does not match the report; a traceback on stderr; no JSON;
+an error entry that blames breakscan; a hang; a file that is missing in the result; a finding at a position that its
+file does not have.  Files are also checked one by one in a warm process: files that take longer than half a CPU second
+and run below 200 lines per CPU second are reported.  The exit status is 1 if a crash or such a file was found.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ SHOWN_TIMES = 3
 
 @dataclass
 class Bench:
-    """What was asked for, and what has been found so far."""
+    """The options, and the results so far."""
 
     runner: Runner
     jobs: int
@@ -91,7 +91,7 @@ class Bench:
         self.rows.append({**row, "slow": [asdict(one) for one in slow]})
 
     def kept(self, path: str) -> str:
-        """Where a copy of a file is kept that is about to be deleted; the file itself without --keep."""
+        """The copy of a file that will be deleted; the file itself without --keep."""
         if self.keep is None:
             return path
         self.keep.mkdir(parents=True, exist_ok=True)
@@ -147,7 +147,7 @@ def site(bench: Bench, folders: Sequence[Path]) -> None:
 
 
 def mutants(bench: Bench, folder: Path, count: int, grammar: int, seed: int) -> None:
-    """Mutated programs, and made-up ones, in batches."""
+    """Mutated programs, and generated ones, in batches."""
     corpus = mutation.Corpus(folder)
     programs = mutation.mutants(corpus, seed, count)
     made_up = mutation.grammar_programs(seed, grammar)

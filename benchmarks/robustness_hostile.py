@@ -36,7 +36,7 @@ class Block(nn.Module):
 class CapturedCall:
     """A folder to check, from inside it.
 
-    ``during`` meddles with it while the check runs.  ``as_module`` runs ``python -m breakscan``, for which Python looks
+    ``during`` changes it while the check runs.  ``as_module`` runs ``python -m breakscan``, for which Python looks
     for modules in the working directory first.
     """
 

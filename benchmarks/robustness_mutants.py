@@ -176,7 +176,7 @@ def _expressions(text: str) -> list[Span]:
 
 
 def _statements(text: str) -> list[Span]:
-    """The lines of each statement below the top level, as numbers from 0 and one behind the last."""
+    """The lines of each statement below the top level, as numbers from 0 and one past the last."""
     tree = _tree(text)
     if tree is None:
         return []

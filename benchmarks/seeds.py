@@ -1,13 +1,13 @@
-"""Known claims about torch.compile, confronted with measurement: well-known programs under every backend and mode, by
+"""Compares known claims about torch.compile with measurements: well-known programs under every backend and mode, by
 ``breakscan bench``.
 
     python benchmarks/seeds.py --output FOLDER [--device cpu|cuda] [--only NAME ...] [--modes MODE ...] [--quick]
                                [--seconds N]
 
-The programs are those of ``seed_programs/``.  FOLDER gets a file a program; ``seeds.json`` and ``seeds.md`` are made of
-all that are there, of both devices, whenever one is added.  After N seconds the program that is measured is stopped,
-and told with the ways that are measured by then; those behind it are told as not run.  ``--quick`` takes tiny sizes, to
-try the benchmark itself.
+The programs are those of ``seed_programs/``.  FOLDER gets a file for each program; ``seeds.json`` and ``seeds.md`` are
+written from all files there, of both devices, whenever one is added.  After N seconds the program that runs is
+stopped and reported with the ways that are measured so far; later programs are reported as not run.  ``--quick``
+uses tiny sizes, to test the benchmark itself.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ MODES = ("default", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotu
 IMAGES = 50_000
 """Those of CIFAR-10 to train on: an epoch."""
 LAST_WORDS = 30.0
-"""Seconds in which it is told what is measured, once it is stopped."""
+"""Seconds that it has to report after it is stopped."""
 
 
 @dataclass(frozen=True)
 class Seed:
     """``sizes`` are the program's arguments, or those by device; ``tiny`` those of a quick run.  ``calls`` are
-    captured.  ``batch`` is told by device where epochs are wanted."""
+    captured.  ``batch`` is given by device if epochs are needed."""
 
     name: str
     program: str
@@ -63,7 +63,7 @@ class Seed:
 # What takes longest, last.
 SEEDS = (
     Seed("scalar", "sin_cos", "", ""),
-    # Its values take longer to put back than to compute.
+    # Its values take longer to restore than to compute.
     Seed("64 M elements", "sin_cos", "--elements 64000000", "--elements 1000", calls=1),
     Seed("NumPy", "numpy_function", "--rows 1024 --columns 640", "--rows 32 --columns 16"),
     Seed("small CNN, training", "small_cnn", "--batch 64", "--batch 2"),
@@ -107,7 +107,7 @@ def main() -> None:
 
 
 def run(seed: Seed, given: argparse.Namespace, until: float) -> None:
-    """Has a program measured, and writes what is said of it."""
+    """Measures a program, and writes the result."""
     part = given.output / f"{given.device}-{re.sub('[^a-z0-9]+', '-', seed.name.lower())}.json"
     report = part.with_suffix(".part")
     report.unlink(missing_ok=True)
@@ -118,7 +118,7 @@ def run(seed: Seed, given: argparse.Namespace, until: float) -> None:
         command = [sys.executable, "-m", "breakscan", "bench", "--format", "json", "--output", str(report)]
         command += ["--backends", ",".join(BACKENDS), "--modes", ",".join(given.modes), "--no-dynamic"]
         command += ["--calls", str(seed.calls), *seed.argv(given.device, given.quick)]
-        # A process of its own group: where it does not end by itself, it is ended with all that it has started.
+        # A separate process group, so that the process can be ended with all its children.
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
         try:
             problem = wait(process, until)
@@ -144,7 +144,7 @@ def run(seed: Seed, given: argparse.Namespace, until: float) -> None:
 
 
 def wait(process: subprocess.Popen[bytes], until: float) -> str | None:
-    """Interrupts it when the time is over, and says so."""
+    """Interrupts it when the time is over, and reports that."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(until - time.monotonic())
         return None
@@ -172,7 +172,7 @@ def machine(device: str) -> dict[str, Any]:
 
 
 def collected(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """What is there, by device, in the order of the seeds."""
+    """The existing results, by device, in the order of the seeds."""
     order = [seed.name for seed in SEEDS]
     parts = [json.loads(path.read_text()) for path in sorted(folder.glob("c*-*.json"))]
     parts.sort(key=lambda part: order.index(part["name"]))
@@ -197,7 +197,7 @@ EPOCHS = ("program", "way", "first epoch", "epoch", "eager in turns with it", "l
 
 
 def tables(told: Mapping[str, list[dict[str, Any]]]) -> str:
-    """Markdown, a table a machine."""
+    """Markdown, with a table for each machine."""
     lines: list[str] = []
     for device, parts in told.items():
         lines += [f"## {'GPU' if device == 'cuda' else 'CPU'}", ""]
@@ -255,12 +255,12 @@ def rows(part: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def label(way: Mapping[str, Any]) -> str:
-    """The programs ask for nothing but the default: it stands for their own way."""
+    """The programs use the defaults, so the default is their own way."""
     return f"`{way['way']}`" if way["way"] != OWN else '`mode="default"`'
 
 
 def cells_of(way: Mapping[str, Any]) -> dict[str, str]:
-    """What the table tells of one way."""
+    """The row of one way."""
     generates = bool(way["compile_seconds"].get("inductor"))
     told = {
         "kernels": ", ".join(f"{count} {kind}" for kind, count in way["kernels"].items())

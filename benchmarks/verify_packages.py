@@ -1,4 +1,4 @@
-"""Whether ``breakscan verify`` proves what ``breakscan fix --unsafe`` offers on code of real packages.
+"""Runs ``breakscan verify`` on the rewrites that ``breakscan fix --unsafe`` offers in real packages.
 
     python benchmarks/verify_packages.py --drivers FOLDER --rows FILE --keep DIR [PACKAGE ...]
         [--output FILE] [--backend NAME] [--at-once N] [--seconds N] [--untimed] [--table]
@@ -9,13 +9,13 @@ that returns a model of transformers and the keyword arguments of one call.  Pac
 
 For each package:
   1. Each call is run once, cheaply, to learn which files break the graph and which lines run
-     (``verify_packages_reach.py``).  ``fix --unsafe`` is asked for its rewrites in these files, all functions counting
-     as compiled: those whose finding stands in lines that ran are reached.
-  2. Calls are chosen so that each reached rewrite is verified, those first that reach most that is not verified yet.
-  3. ``breakscan verify`` proves each rewrite of a chosen call (``verify_packages_program.py``) alone, and all together.
+     (``verify_packages_reach.py``).  ``fix --unsafe`` gives its rewrites in these files, with all functions counted
+     as compiled: those whose finding is on lines that ran are reached.
+  2. Calls are chosen so that each reached rewrite is verified, starting with those that reach most unverified rewrites.
+  3. ``breakscan verify`` verifies each rewrite of a chosen call (``verify_packages_program.py``) alone, and then all.
 
-FILE of ``--output`` grows by each call and is taken up again: what it holds is not run again.  ``--keep`` holds what
-was learnt on the way, and the whole report of each call.  ``--table`` prints the tables of FILE and runs nothing.
+FILE of ``--output`` grows with each call and is continued: the calls in it are not run again.  ``--keep`` has
+intermediate results, and the whole report of each call.  ``--table`` prints the tables of FILE and runs nothing.
 """
 
 from __future__ import annotations
@@ -114,13 +114,13 @@ class Results:
 
 
 def reach(source: Source, keep: Path) -> list[dict[str, Any]]:
-    """What ``verify_packages_reach.py`` tells of each call."""
+    """The result of ``verify_packages_reach.py`` for each call."""
     told = keep / f"reach-{source.package}.jsonl"
     command = [sys.executable, str(HERE / "verify_packages_reach.py"), *map(str, (source.file, source.folder, told))]
     with (keep / f"reach-{source.package}.log").open("w") as log:
         done = subprocess.run(command, cwd=keep, env=environment(), stdout=log, stderr=log)
     if done.returncode:
-        print(f"{source.package}: a call ended the process; what comes behind it is left out ({log.name})", flush=True)
+        print(f"{source.package}: a call ended the process; later calls are left out ({log.name})", flush=True)
     return [json.loads(line) for line in told.read_text(encoding="utf-8").splitlines()]
 
 
@@ -331,12 +331,12 @@ def label_of(key: Key) -> str:
 
 
 def group_of(reason: str) -> str:
-    """What kind of reason it is."""
+    """The kind of a reason."""
     return next((name for pattern, name in GROUPS if re.fullmatch(pattern, reason, re.DOTALL)), reason)
 
 
 def table(kept: Mapping[str, Any], backend: str) -> None:
-    """Prints what became of the rewrites, by package and by id, and why they are rejected."""
+    """Prints the verdicts on the rewrites, by package and by id, and why they are rejected."""
     by_package: dict[str, Counter[str]] = defaultdict(Counter)
     by_id: dict[str, Counter[str]] = defaultdict(Counter)
     reasons: Counter[tuple[str, str]] = Counter()

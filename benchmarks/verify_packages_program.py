@@ -1,10 +1,10 @@
-"""The program that ``verify_packages.py`` has verified: one call of a package, compiled, three times.
+"""The program that ``verify_packages.py`` verifies: one call of a package, compiled, three times.
 
     python verify_packages_program.py FILE NAME BACKEND [--plain]
 
 FILE is a driver (``JOBS`` of a module ``common`` beside it) or holds ``ROWS``; ``verify_packages.py`` says what these
-are.  Each call has random inputs of its own.  Unless ``--plain``, inputs of floating point require gradients, and the
-program goes back through what can be gone back through.
+are.  Each call has its own random inputs.  Unless ``--plain``, floating-point inputs require gradients, and the program
+runs the backward pass if there is one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Calls:
     cases: list[tuple[list[Any], dict[str, Any]]]
 
     def require_gradients(self) -> None:
-        """Of all inputs of floating point."""
+        """Makes all floating-point inputs require gradients."""
         for leaf in tree_leaves(self.cases):
             if isinstance(leaf, torch.Tensor) and leaf.is_floating_point():
                 leaf.requires_grad_()
@@ -66,7 +66,7 @@ def seed() -> None:
 
 
 def run(function: Callable[..., Any], calls: Calls, gradients: bool) -> int:
-    """Returns how many calls were gone back through."""
+    """Returns for how many calls backward() ran."""
     backward = 0
     for args, kwargs in calls.cases:
         result = function(*args, **kwargs)

@@ -27,7 +27,7 @@ UNTIMED = measure.Ratio(1.0, 1.0, 1.0)
 
 
 def not_timed(_: Verifier, __: object, proof: Proof, ___: object) -> Proof:
-    """In place of what times an equal change."""
+    """Replaces the timing of an equal change."""
     return replace(proof, standing=ProofVerdict.NO_FASTER, ratio=UNTIMED)
 
 

@@ -1,7 +1,7 @@
 """Trains a small network with FSDP2 (fully_shard): torchrun --nproc-per-node 2 examples/fsdp2.py.
 
-With --compile root, the sharded model is compiled: FSDP's hooks in its loop over the blocks give its forward up.  With
---compile blocks, the default, each block is compiled before it is sharded.
+With --compile root, the sharded model is compiled: because of FSDP's hooks in its loop over the blocks, its forward
+runs eager.  With --compile blocks, the default, each block is compiled before it is sharded.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Classifies a folder's worth of images with a small residual network, and draws boxes around what it finds.
+"""Detects objects in a batch of images with a small residual network, and prints the number of boxes.
 
-The images are noise and the weights are random: what counts is how the model is written.
+The images are noise and the weights are random: only the code of the model matters.
 """
 
 from __future__ import annotations
