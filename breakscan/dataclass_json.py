@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -48,6 +48,10 @@ def decoder(kind: Any) -> Decoder:
         return _scalar(kind)
     if kind is float:
         return _number
+    if kind is object:
+        return _as_it_is
+    if kind is type(None):
+        return _one_of(frozenset({kind}))
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _member(kind)
     if isinstance(kind, type) and is_dataclass(kind):
@@ -57,10 +61,12 @@ def decoder(kind: Any) -> Decoder:
         return _items(list, arguments[0])
     if origin is tuple and arguments[1:] == (...,):
         return _items(tuple, arguments[0])
-    if origin is dict and arguments[0] is str:
+    if origin in (dict, Mapping) and arguments[0] is str:
         return _table(arguments[1])
     if origin in (Union, types.UnionType) and len(arguments) == 2 and arguments[1] is type(None):
         return _optional(arguments[0])
+    if origin in (Union, types.UnionType) and _PLAIN.issuperset(arguments):
+        return _one_of(frozenset(arguments))
     raise TypeError(f"{kind} has no JSON form")
 
 
@@ -71,6 +77,20 @@ def _scalar(kind: type) -> Decoder:
         return value
 
     return decode
+
+
+def _one_of(kinds: frozenset[type]) -> Decoder:
+    def decode(value: Any) -> Any:
+        if type(value) not in kinds:
+            raise ValueError(f"{value!r:.80} is none of {', '.join(sorted(kind.__name__ for kind in kinds))}")
+        return value
+
+    return decode
+
+
+def _as_it_is(value: Any) -> Any:
+    """``object`` stands for any JSON value."""
+    return value
 
 
 def _number(value: Any) -> Any:

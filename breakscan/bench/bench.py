@@ -1,14 +1,14 @@
-"""The pipeline of ``bench``: a program → what was measured of it in each way in which it can be compiled."""
+"""The pipeline of ``bench``: a program → what was measured of it in each variant."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from breakscan.bench.best import best_of, write_for
-from breakscan.bench.eager_baseline import EagerBaseline
+from breakscan.bench.eager_baseline import EagerBaseline, measure_eager
 from breakscan.bench.hinted_settings import flags_for
 from breakscan.bench.replicates import run_again
 from breakscan.bench.result import OWN, Bench, BenchRow, MeasurementStatus, Variant
@@ -17,14 +17,15 @@ from breakscan.bench.variants import (
     Choices,
     WantedVariants,
     doubles,
-    not_run,
+    interrupted,
     planned,
     with_settings,
     without_recompiles,
 )
 from breakscan.runtime.explain.explanation import Explanation
-from breakscan.worker.captured_words import environment_of, notes_of
+from breakscan.worker.captured_program import environment_of, notes_of
 from breakscan.worker.interrupt import interrupted_once
+from breakscan.worker.protocol import CompileOption
 from breakscan.worker.worker import UserProgram
 
 
@@ -32,8 +33,8 @@ def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
     """Runs the program several times, and writes nothing.  ``say`` is told what goes on.  SIGINT or SIGTERM ends
     it with what is measured until then.
 
-    Raises NothingToMeasure where the program cannot be measured, ArmError where it cannot be run, UnknownName where
-    something is wanted that torch has not.
+    Raises NothingToMeasure where the program cannot be measured, WorkerError where it cannot be run, UnknownName where
+    torch does not have what is wanted.
     """
     folder = Path(tempfile.mkdtemp(prefix="breakscan-bench-"))
     work = _Work(program, wanted, folder, say)
@@ -48,29 +49,53 @@ def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
 
 
 class _Work:
+    """Holds what is measured until now: an interrupt may end it anywhere."""
+
     def __init__(self, program: UserProgram, wanted: WantedVariants, folder: Path, say: Say) -> None:
         self.program = program
         self.wanted = wanted
+        self.folder = folder
         self.say = say
         self.interrupted = False
-        self.baseline = EagerBaseline(program, folder)
-        self.variants: list[Variant] = []
+        self.measured: _Variants | None = None
+
+    def run(self) -> None:
+        """Measures all variants."""
+        variants: list[Variant] = []
+
+        def plan(choices: Choices) -> list[Mapping[str, CompileOption]]:
+            variants.extend(planned(self.wanted, choices))
+            return [variant.options or {} for variant in variants]
+
+        baseline = measure_eager(self.program, self.folder, plan, self.say)
+        self.measured = _Variants(baseline, variants, self.say)
+        self.measured.run()
+
+    def result(self) -> Bench:
+        """What was measured until now."""
+        if self.measured is None:
+            environment = environment_of(None, None)
+            return Bench(self.program.argv, environment, {}, (), interrupted=self.interrupted)
+        return self.measured.result(self.interrupted)
+
+
+class _Variants:
+    """Runs the variants of a program, and adds others by what they show."""
+
+    def __init__(self, baseline: EagerBaseline, variants: Sequence[Variant], say: Say) -> None:
+        self.say = say
+        self.baseline = baseline
+        self.variants = list(variants)
         self.rows: list[BenchRow] = []
         self.device = ""
         self.flags: Variant | None = None
-        self._kept: dict[str, Any] = {}
         self._folders: dict[str, Path] = {}
 
     def run(self) -> None:
-        choices, meant = self.baseline.run(self._plan, self.say)
-        self._try_all(doubles(self.variants, meant, choices))
+        """Tries all of them, then repeats those that matter."""
+        self._try_all(doubles(self.variants, self.baseline.resolved, self.baseline.choices))
         self._try_together()
         self._run_again()
-
-    def _plan(self, choices: Choices) -> list[dict[str, Any]]:
-        self.variants = list(planned(self.wanted, choices))
-        self._kept = choices.kept
-        return [dict(variant.options or {}) for variant in self.variants]
 
     def _try_all(self, skipped: dict[str, BenchRow]) -> None:
         for variant in list(self.variants):
@@ -98,7 +123,7 @@ class _Work:
 
     def _try_flags(self, explanation: Explanation) -> None:
         """With the settings that Dynamo's hints name, and with those that it names then."""
-        settings: dict[str, Any] = {}
+        settings: dict[str, object] = {}
         while new := {key: value for key, value in flags_for(explanation.breaks).items() if key not in settings}:
             settings |= new
             variant = with_settings(settings)
@@ -113,14 +138,14 @@ class _Work:
 
     def _try_with_breaks(self, explanation: Explanation) -> None:
         """Where the program forbids the breaks that it has."""
-        if self._kept.get("fullgraph") and explanation.breaks and self.rows[-1].status is MeasurementStatus.FAILED:
-            variant = Variant('mode="default", fullgraph=False', {**self._kept, "fullgraph": False})
+        kept = self.baseline.choices.kept
+        if kept.get("fullgraph") and explanation.breaks and self.rows[-1].status is MeasurementStatus.FAILED:
+            variant = Variant('mode="default", fullgraph=False', {**kept, "fullgraph": False})
             self._add(variant)
             self._try(variant)
 
     def _try_together(self) -> None:
         """What is fastest, with the settings that remove breaks."""
-        assert self.baseline.same is not None
         best, _ = best_of(self.rows, self.baseline.same)
         if self.flags is None or best is None or best.variant.options is None or best.variant.settings:
             return
@@ -131,7 +156,6 @@ class _Work:
     def _run_again(self) -> None:
         """What the reader goes by, in more processes: the program's own way, and the one to choose.  That may be
         another one then."""
-        assert self.baseline.same is not None
         done: set[str] = set()
         while True:
             best, _ = best_of(self.rows, self.baseline.same)
@@ -159,24 +183,23 @@ class _Work:
             row = next((one for one in self.rows if one.label == row.same_as), None)
         return row
 
-    # -- what it comes to ---------------------------------------------------------------------------------------
-
-    def result(self) -> Bench:
+    def result(self, was_interrupted: bool) -> Bench:
+        """What was measured until now."""
         same, about = self.baseline.same, self.baseline.about
-        best, as_fast = best_of(self.rows, same) if same is not None else (None, ())
+        best, as_fast = best_of(self.rows, same)
         done = {row.label for row in self.rows}
-        left = [not_run(variant, "it was interrupted") for variant in self.variants if variant.label not in done]
-        callables = {one["name"]: one["calls"] for one in about.get("callables", ())}
-        asked = bool(self.program.requests.compile)
+        left = [interrupted(variant) for variant in self.variants if variant.label not in done]
+        callables = {one.name: one.calls for one in about.callables}
+        asked = bool(self.baseline.program.requests.compile)
         return Bench(
-            argv=self.program.argv,
+            argv=self.baseline.program.argv,
             environment=environment_of(about, self.device),
             callables=callables,
             rows=(*self.rows, *left),
             eager=self.baseline.eager,
             same=same,
-            notes=(*(notes_of(about) if about else ()), *self.baseline.notes),
-            interrupted=self.interrupted,
+            notes=(*notes_of(about), *self.baseline.notes),
+            interrupted=was_interrupted,
             best=best.label if best else None,
             as_fast=tuple(row.label for row in as_fast),
             write=write_for(best, callables, asked) if best else None,

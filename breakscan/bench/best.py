@@ -1,4 +1,4 @@
-"""Which way to choose, when it pays, and what to write for it."""
+"""Which variant to choose, when it pays, and what to write for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program run eager: what the results of all ways are held against."""
+"""The program run eager: its results and its times are compared with those of all variants."""
 
 from __future__ import annotations
 
@@ -6,110 +6,142 @@ import contextlib
 import functools
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from breakscan.bench.result import Eager
 from breakscan.bench.variants import Choices
 from breakscan.worker import timing as measure
-from breakscan.worker.baseline import Baseline
-from breakscan.worker.captured_words import other_calls, require_calls
-from breakscan.worker.compare import ResultDifference
-from breakscan.worker.timing import EAGER, Ratio
+from breakscan.worker.baseline import Baseline, SavedValues, Unrepeatable
+from breakscan.worker.call_result import CallResult
+from breakscan.worker.captured_program import other_calls, require_calls
+from breakscan.worker.difference import ResultDifference
+from breakscan.worker.observation import Observation, ObservationKind
+from breakscan.worker.protocol import (
+    CompileOption,
+    CountLaunches,
+    Description,
+    ListChoices,
+    MeasureMemory,
+    Prepare,
+    ResolveChoices,
+    ResolvedChoice,
+    StepKind,
+)
 from breakscan.worker.worker import ProgramChange, UserProgram, Worker, WorkerError
 
 LONGEST = 8.0
 """Seconds of timing."""
 
+Plan = Callable[[Choices], Sequence[Mapping[str, CompileOption]]]
+"""Chooses the keyword arguments of ``torch.compile`` for each variant."""
 
+
+@dataclass
 class EagerBaseline:
-    """What two eager processes of a program come to, and how far they lie apart.  ``folder`` is new.
+    """What two eager processes of a program show.
 
-    ``steps`` are the seconds of eager steps: those of later processes are added to them.
+    ``steps`` are the seconds of eager steps: those of later processes are added to them.  ``resolved`` says what
+    ``torch.compile`` makes of the keyword arguments of each variant.
     """
 
-    def __init__(self, program: UserProgram, folder: Path) -> None:
-        self.program = program
-        self.folder = folder
-        self.about: dict[str, Any] = {}
-        self.notes: list[str] = []
-        self.same: Ratio | None = None
-        self.steps: list[float] = []
-        self._reference: Baseline
-        self._repeats = True
-        self._first = 0.0
-        self._memory: int | None = None
-        self._launches: dict[str, int] | None = None
-
-    def run(
-        self, plan: Callable[[Choices], Sequence[Mapping[str, Any]]], say: Callable[[str], None]
-    ) -> tuple[Choices, list[Any]]:
-        """Returns what torch offers here, and what it takes each of the keyword arguments for that ``plan`` makes of
-        that.  Raises NothingToMeasure and ArmError, and what ``plan`` raises."""
-        say("running the program")
-        with Worker(self.program, ProgramChange(), self.folder / "eager") as worker:
-            self.about = worker.ready()
-            require_calls(self.about)
-            self._refer_to(worker)
-            say("timing it eager")
-            with Worker(self.program, ProgramChange(), self.folder / "second") as second:
-                second.ready()
-                choices = Choices(cuda="cuda" in self.about["devices"], **second.ask("choices"))
-                meant = second.ask("meant", hows=[dict(how) for how in plan(choices)])
-                self._see_whether_it_repeats(second)
-                self._time(worker, second)
-            self._memory = worker.ask("memory", kind=EAGER)
-            with contextlib.suppress(WorkerError):
-                self._launches = worker.ask("launches", kind=EAGER)
-        return choices, meant
+    program: UserProgram
+    folder: Path
+    about: Description
+    choices: Choices
+    resolved: Sequence[ResolvedChoice]
+    same: measure.Ratio
+    steps: list[float]
+    notes: list[Observation]
+    baseline: Baseline
+    unrepeatable: Unrepeatable
+    memory_bytes: int | None
+    launches: Mapping[str, int] | None
 
     @property
-    def eager(self) -> Eager | None:
+    def eager(self) -> Eager:
         """What is measured of eager runs until now."""
-        if not self.steps:
-            return None
-        return Eager(self._first, statistics.median(self.steps), self._memory, self._launches)
+        first = _first_call_seconds(self.about, self.baseline.eager)
+        return Eager(first, statistics.median(self.steps), self.memory_bytes, self.launches)
 
-    def other_than(self, about: Mapping[str, Any]) -> str | None:
-        """How the program fails, or which calls it makes, in an arm in which it does not as here."""
-        if about["error"] and about["error"] != self.about["error"]:
-            error: str = about["error"]
-            return error
+    def other_than(self, about: Description) -> Observation | None:
+        """How the program fails, or which calls it makes, in a process in which it behaves otherwise."""
+        if about.run.error and about.run.error != self.about.run.error:
+            return Observation(ObservationKind.ERROR, about.run.error)
         other = other_calls(about, self.about)
-        return f"it makes {other}" if other else None
+        return Observation(ObservationKind.MAKES_OTHER_CALLS, calls=other) if other else None
 
-    def hand_over(self, worker: Worker) -> list[str]:
-        """Gives an arm the values.  Returns in what they differ there."""
-        return self._reference.hand_over(worker)
+    def not_taken(self, worker: Worker) -> Observation | None:
+        """Gives a worker the values.  Returns which of them it cannot take over."""
+        problems = self.baseline.values.hand_over(worker)
+        return Observation(ObservationKind.VALUES_NOT_TAKEN, details=(problems[0],)) if problems else None
 
     def unlike(self, worker: Worker) -> list[ResultDifference]:
-        """What the compiled results of an arm, written already, differ in from eager ones."""
-        return self._reference.differences(self._reference.compiled(worker)) if self._repeats else []
+        """How the compiled results of a worker, written already, differ from eager ones."""
+        return [] if self.unrepeatable else self.baseline.differences(self.baseline.compiled(worker))
 
-    def note(self, what: str) -> None:
-        """What the reader must know, once."""
-        if what not in self.notes:
-            self.notes.append(what)
+    def note(self, observation: Observation) -> None:
+        """Adds a note once."""
+        if observation not in self.notes:
+            self.notes.append(observation)
 
-    def _refer_to(self, worker: Worker) -> None:
-        self._reference = Baseline(worker)
-        self._reference.run([])
-        self.notes += self._reference.notes
-        outcomes = iter(self._reference.eager)
-        for one in self.about["callables"]:
-            first, *_ = [next(outcomes) for _ in range(one["calls"])]
-            self._first += first["seconds"] + first["backward_seconds"]
 
-    def _see_whether_it_repeats(self, second: Worker) -> None:
-        problems = self._reference.unrepeatable(second)
-        if problems:
-            self._repeats = False
-            self.notes.append(f"results were not compared, as the program does not repeat itself: {problems[0]}")
+def measure_eager(program: UserProgram, folder: Path, plan: Plan, say: Callable[[str], None]) -> EagerBaseline:
+    """Runs the program eager; ``folder`` is new.  Raises NothingToMeasure and WorkerError, and what ``plan`` raises."""
+    say("running the program")
+    with Worker(program, ProgramChange(), folder / "eager") as worker:
+        about = worker.ready()
+        require_calls(about)
+        baseline = Baseline(worker, SavedValues(worker), ())
+        say("timing it eager")
+        with Worker(program, ProgramChange(), folder / "second") as second:
+            second.ready()
+            available = second.ask(ListChoices())
+            choices = Choices(available, "cuda" in about.devices)
+            resolved = second.ask(ResolveChoices(tuple(dict(options) for options in plan(choices))))
+            unrepeatable = baseline.unrepeatable(second)
+            times = _times(worker, second)
+        memory = worker.ask(MeasureMemory(StepKind.EAGER))
+        launches = None
+        with contextlib.suppress(WorkerError):
+            launches = worker.ask(CountLaunches(StepKind.EAGER))
+    return EagerBaseline(
+        program=program,
+        folder=folder,
+        about=about,
+        choices=choices,
+        resolved=resolved,
+        same=measure.ratio([times["eager"]], times["same"]),
+        steps=times["eager"] + times["same"],
+        notes=_notes(baseline, unrepeatable),
+        baseline=baseline,
+        unrepeatable=unrepeatable,
+        memory_bytes=memory,
+        launches=launches,
+    )
 
-    def _time(self, worker: Worker, second: Worker) -> None:
-        workers = {"eager": worker, "same": second}
-        seconds = [one.ask("prepare", kind=EAGER) for one in workers.values()]
-        blocks = {name: functools.partial(one.block, kind=EAGER) for name, one in workers.items()}
-        times = measure.interleave(blocks, seconds, LONGEST)
-        self.same = measure.ratio([times["eager"]], times["same"])
-        self.steps = times["eager"] + times["same"]
+
+def _notes(baseline: Baseline, unrepeatable: Unrepeatable) -> list[Observation]:
+    notes = []
+    if baseline.no_double is not None:
+        notes.append(Observation(ObservationKind.NO_DOUBLE, baseline.no_double))
+    if unrepeatable:
+        notes.append(Observation(ObservationKind.NOT_COMPARED, details=(unrepeatable.first,)))
+    return notes
+
+
+def _times(worker: Worker, second: Worker) -> dict[str, list[float]]:
+    workers = {"eager": worker, "same": second}
+    seconds = [one.ask(Prepare(StepKind.EAGER)) for one in workers.values()]
+    blocks = {name: functools.partial(one.block, kind=StepKind.EAGER) for name, one in workers.items()}
+    return measure.interleave(blocks, seconds, LONGEST)
+
+
+def _first_call_seconds(about: Description, results: Sequence[CallResult]) -> float:
+    """The seconds of the first call of each callable."""
+    remaining = iter(results)
+    seconds = 0.0
+    for one in about.callables:
+        first, *_ = [next(remaining) for _ in range(one.calls)]
+        seconds += first.seconds + first.backward_seconds
+    return seconds

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from breakscan.runtime.explain.explanation import BreakSite
 
@@ -14,9 +13,9 @@ _NOT_NAMED = {"Unsupported Tensor.backward() call": {"dynamo.trace_autograd_ops"
 """Settings that Dynamo's hints leave out, by the type of the break."""
 
 
-def flags_for(breaks: Iterable[BreakSite]) -> dict[str, Any]:
+def flags_for(breaks: Iterable[BreakSite]) -> dict[str, object]:
     """The settings that the hints of these breaks name, and their values."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for site in breaks:
         hints = " ".join(site.hints)
         if _RISKY not in hints:
@@ -25,7 +24,7 @@ def flags_for(breaks: Iterable[BreakSite]) -> dict[str, Any]:
     return found
 
 
-def as_written(settings: Mapping[str, Any]) -> str:
+def as_written(settings: Mapping[str, object]) -> str:
     """``torch._dynamo.config.capture_scalar_outputs = True``."""
     lines = []
     for key, value in settings.items():

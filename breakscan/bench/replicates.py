@@ -1,4 +1,4 @@
-"""Runs a way in further processes: those of one program differ, and one tells nothing of that.
+"""Runs a variant in further processes: processes of one program differ, and one process does not show how much.
 
 They start from what the first one has compiled, so that little is compiled again.
 """
@@ -15,11 +15,26 @@ from breakscan.bench.eager_baseline import EagerBaseline
 from breakscan.bench.result import BenchRow
 from breakscan.bench.step_time import Pace, pace_of
 from breakscan.worker import timing as measure
+from breakscan.worker.observation import Observation, ObservationKind
+from breakscan.worker.protocol import Compile
 from breakscan.worker.timing import PROCESSES, Unsteady
 from breakscan.worker.worker import ProgramChange, Worker, WorkerError
 
 LONGEST = 4.0
 """Seconds that each of the others is timed."""
+ONE_PROCESS_KINDS = {
+    ObservationKind.ERROR: ObservationKind.ONE_PROCESS,
+    ObservationKind.MAKES_OTHER_CALLS: ObservationKind.ONE_PROCESS_OTHER_CALLS,
+    ObservationKind.VALUES_NOT_TAKEN: ObservationKind.ONE_PROCESS_OTHER_VALUES,
+}
+
+
+class _NotComparable(Exception):
+    """A process does not make the calls of the others, or has other values."""
+
+    def __init__(self, observation: Observation) -> None:
+        super().__init__(observation.kind.value)
+        self.observation = observation
 
 
 def run_again(row: BenchRow, baseline: EagerBaseline, first: Path, say: Callable[[str], None]) -> BenchRow:
@@ -27,15 +42,13 @@ def run_again(row: BenchRow, baseline: EagerBaseline, first: Path, say: Callable
     one fails, that is noted, and the row stays as it is."""
     assert row.ratio is not None
     assert row.step_seconds is not None
-    assert baseline.same is not None
     paces = []
     for number in range(2, PROCESSES + 1):
         say(f"process {number} of {PROCESSES}")
         try:
             paces.append(_pace(row, baseline, first, number))
-        except (WorkerError, Unsteady) as error:
-            why = error.first_line if isinstance(error, WorkerError) else "it is compiled again while it is timed"
-            baseline.note(f"{row.label} was timed in one process alone, as another one failed: {why}")
+        except (_NotComparable, WorkerError, Unsteady) as error:
+            baseline.note(_failed(row, error))
             return row
     steps = [row.step_seconds, *(pace.step_seconds for pace in paces)]
     ratios = [row.ratio, *(pace.ratio for pace in paces)]
@@ -48,16 +61,22 @@ def run_again(row: BenchRow, baseline: EagerBaseline, first: Path, say: Callable
     return replace(row, pays_after_calls=pays_after(row, baseline.same))
 
 
+def _failed(row: BenchRow, error: _NotComparable | WorkerError | Unsteady) -> Observation:
+    if isinstance(error, Unsteady):
+        return Observation(ObservationKind.ONE_PROCESS_UNSTEADY, names=(row.label,))
+    if isinstance(error, _NotComparable):
+        return replace(error.observation, kind=ONE_PROCESS_KINDS[error.observation.kind], names=(row.label,))
+    return Observation(ObservationKind.ONE_PROCESS, error.first_line, (row.label,))
+
+
 def _pace(row: BenchRow, baseline: EagerBaseline, first: Path, number: int) -> Pace:
     change = ProgramChange({}, row.variant.settings)
     folder = first.with_name(f"{first.name}-{number}")
     with Worker(baseline.program, change, folder, cache_of=first) as worker:
-        if problem := baseline.other_than(worker.ready()):
-            raise WorkerError(problem)
-        if problems := baseline.hand_over(worker):
-            raise WorkerError(problems[0])
+        if problem := baseline.other_than(worker.ready()) or baseline.not_taken(worker):
+            raise _NotComparable(problem)
         if row.variant.options is not None:
-            worker.ask("compile", how=dict(row.variant.options))
+            worker.ask(Compile(dict(row.variant.options)))
         pace = pace_of(worker, LONGEST)
     baseline.steps += pace.eager
     return pace

@@ -1,20 +1,21 @@
-"""What ``bench`` comes to: what was measured of each way in which the program's calls can be run."""
+"""The result of ``bench``: what was measured of each variant in which the program's calls can be run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
 
+from breakscan.worker.observation import Observation
+from breakscan.worker.protocol import CompileOption, Stage
 from breakscan.worker.timing import Ratio
 
 OWN = "program's own"
-"""The label of the way in which the program itself compiles."""
+"""The label of the variant in which the program itself compiles."""
 
 
 class MeasurementStatus(str, Enum):
-    """What became of a way in one word."""
+    """What became of a variant in one word."""
 
     MEASURED = "measured"
     FAILED = "failed"
@@ -31,22 +32,21 @@ class Variant:
     compiler's configurations (``dynamo.capture_scalar_outputs``).  ``label`` is as one writes it."""
 
     label: str
-    options: Mapping[str, Any] | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, CompileOption] | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The stage that failed, and its error in one line; or ``results`` and what differs, ``recompiling`` and what is
-    compiled again, ``not run`` and why."""
+    """The stage that failed, and why; or what differs, what is compiled again, or why it was not run."""
 
-    stage: str
-    error: str
+    stage: Stage
+    observation: Observation
 
 
 @dataclass(frozen=True, slots=True)
 class BenchRow:
-    """What was measured of one way; None and empty what was not.
+    """What was measured of one variant; None and empty what was not.
 
     ``kernels`` are those of a step, by kind; ``launches`` what a step hands to a GPU; ``compile_seconds`` has ``total``
     and the stages in it, ``cold_seconds`` are those of the first ``cold_steps`` steps, compiling included;
@@ -76,13 +76,13 @@ class BenchRow:
 
     @property
     def label(self) -> str:
-        """That of the way."""
+        """That of the variant."""
         return self.variant.label
 
 
 @dataclass(frozen=True, slots=True)
 class Eager:
-    """The program without a compiler: what all ways are held against."""
+    """The program without a compiler: what all variants are compared with."""
 
     first_call_seconds: float
     step_seconds: float
@@ -92,9 +92,9 @@ class Eager:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """All of one command.  ``same`` is the ratio of two processes that both run eager; ``best`` the label of the way
-    to be chosen, None where none is faster than eager, ``as_fast`` those within noise of the fastest; ``write`` what to
-    write for it, None where the program does so already."""
+    """All of one command.  ``same`` is the ratio of two processes that both run eager; ``best`` the label of the
+    variant to choose, None where none is faster than eager, ``as_fast`` those within noise of the fastest;
+    ``write`` what to write for it, None where the program does so already."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
@@ -102,7 +102,7 @@ class Bench:
     rows: tuple[BenchRow, ...]
     eager: Eager | None = None
     same: Ratio | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Observation, ...] = ()
     interrupted: bool = False
     best: str | None = None
     as_fast: tuple[str, ...] = ()

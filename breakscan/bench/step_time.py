@@ -11,7 +11,8 @@ import statistics
 from dataclasses import dataclass
 
 from breakscan.worker import timing as measure
-from breakscan.worker.timing import COMPILED, EAGER, Ratio
+from breakscan.worker.protocol import MeasureMemory, Prepare, StepKind
+from breakscan.worker.timing import Ratio
 from breakscan.worker.worker import Worker
 
 
@@ -35,10 +36,12 @@ class Pace:
 
 
 def pace_of(worker: Worker, longest: float) -> Pace:
-    """Times an arm for so many seconds, in which it has been handed the values.  Raises Unsteady and ArmError."""
-    compiled: float = worker.ask("prepare", kind=COMPILED)
-    memory = worker.ask("memory")
-    eager: float = worker.ask("prepare", kind=EAGER)
-    blocks = {kind: functools.partial(worker.block, kind=kind) for kind in (EAGER, COMPILED)}
+    """Times a worker that has been given the values, for that many seconds.  Raises Unsteady and WorkerError."""
+    compiled = worker.ask(Prepare(StepKind.COMPILED))
+    memory = worker.ask(MeasureMemory(StepKind.COMPILED))
+    eager = worker.ask(Prepare(StepKind.EAGER))
+    blocks: dict[str, measure.Block] = {
+        kind: functools.partial(worker.block, kind=kind) for kind in (StepKind.EAGER, StepKind.COMPILED)
+    }
     times = measure.interleave(blocks, [eager, compiled], longest)
-    return Pace(times[EAGER], times[COMPILED], memory)
+    return Pace(times[StepKind.EAGER], times[StepKind.COMPILED], memory)

@@ -1,11 +1,11 @@
-"""Runs a program in one way, and measures that."""
+"""Runs a program in one variant, and measures that."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
 from breakscan.bench.best import pays_after
 from breakscan.bench.eager_baseline import LONGEST, EagerBaseline
@@ -13,10 +13,11 @@ from breakscan.bench.result import BenchRow, MeasurementStatus, Problem, Variant
 from breakscan.bench.step_time import pace_of
 from breakscan.runtime.explain.explanation import Explanation, FrameStatus
 from breakscan.runtime.records import CompileTimed, Record
-from breakscan.worker.baseline import compiled_paths
-from breakscan.worker.compile_failure import RUN_TIME
+from breakscan.worker.baseline import run_compiled
 from breakscan.worker.compiled_code import explained, kernels_of_step
-from breakscan.worker.timing import EAGER, Unsteady
+from breakscan.worker.observation import Observation, ObservationKind
+from breakscan.worker.protocol import Compile, CompiledResult, CountLaunches, Description, Stage, StepKind
+from breakscan.worker.timing import Unsteady
 from breakscan.worker.worker import ProgramChange, Worker, WorkerError
 
 Say = Callable[[str], None]
@@ -35,11 +36,11 @@ class Tried:
 
 
 class _Stopped(Exception):
-    """A way is not measured further."""
+    """A variant is not measured further."""
 
 
 class Trial:
-    """One way, in an arm of its own.  ``say`` is told what goes on."""
+    """One variant, in a process of its own.  ``say`` is called with what happens."""
 
     def __init__(self, variant: Variant, baseline: EagerBaseline, number: int, say: Say) -> None:
         self.row = BenchRow(variant, MeasurementStatus.MEASURED)
@@ -49,7 +50,7 @@ class Trial:
         self._folder = baseline.folder / f"way{number}"
 
     def run(self) -> Tried:
-        """Whatever goes wrong is in the row."""
+        """The row holds whatever goes wrong."""
         variant = self.row.variant
         try:
             self._say("running the program")
@@ -58,59 +59,52 @@ class Trial:
         except _Stopped:
             pass
         except WorkerError as error:
-            self._fail(MeasurementStatus.FAILED, error.stage or RUN_TIME, error.first_line)
+            self._fail(MeasurementStatus.FAILED, error.stage or Stage.RUN_TIME, _error(error.first_line))
         return Tried(self.row, self._folder, self.explanation)
 
     def _measure(self, worker: Worker) -> None:
         about = worker.ready()
         self._require_comparable(about)
-        handed = self._baseline.hand_over(worker)
-        if handed:
-            self._stop(MeasurementStatus.FAILED, RUN_TIME, f"it cannot be given the values of eager runs: {handed[0]}")
+        if problem := self._baseline.not_taken(worker):
+            self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, problem)
         options = self.row.variant.options
         if options is not None:
-            worker.ask("compile", how=dict(options))
+            worker.ask(Compile(dict(options)))
         self._say("compiling")
-        told: dict[str, Any] = {}
+        result = None
         try:
-            told = worker.ask("compiled", **compiled_paths(worker), patient=False)
+            result = worker.ask(run_compiled(worker, patient=False))
         finally:
-            self._explain(worker, told)
-        if told["failed"]:
-            self._stop(MeasurementStatus.FAILED, *told["failed"])
-        self._require_steady(told)
+            self.explanation = self._explain(worker, result)
+        if result.failure is not None:
+            self._stop(MeasurementStatus.FAILED, result.failure.stage, _error(result.failure.text))
+        self._require_steady(self.explanation, result)
         unlike = self._baseline.unlike(worker)
         if unlike:
-            self._fail(MeasurementStatus.DIFFERS, "results", unlike[0].text)
+            observation = Observation(ObservationKind.DIFFERS, details=(unlike[0],))
+            self._fail(MeasurementStatus.DIFFERS, Stage.RESULTS, observation)
         self._say("timing")
-        self._time(worker)
+        self._time(worker, self.explanation)
 
-    def _require_comparable(self, about: Mapping[str, Any]) -> None:
-        if about["unknown_settings"]:
-            self._stop(
-                MeasurementStatus.SKIPPED, "not run", f"torch has no setting {', '.join(about['unknown_settings'])}"
-            )
-        if about["lost_settings"]:
-            self._stop(
-                MeasurementStatus.SKIPPED, "not run", f"the program sets {', '.join(about['lost_settings'])} itself"
-            )
-        other = self._baseline.other_than(about)
-        if other:
-            self._stop(MeasurementStatus.FAILED, RUN_TIME, other)
-        if about["warm_cache"]:
-            self._baseline.note(
-                "the program chooses the folder of its compiler caches itself, and they are not empty: the seconds of "
-                "compiling, and after how many calls it pays, are too small"
-            )
+    def _require_comparable(self, about: Description) -> None:
+        for kind, names in (
+            (ObservationKind.UNKNOWN_SETTINGS, about.run.unknown_settings),
+            (ObservationKind.PROGRAM_SETS, about.run.lost_settings),
+        ):
+            if names:
+                self._stop(MeasurementStatus.SKIPPED, Stage.NOT_RUN, Observation(kind, names=names))
+        if other := self._baseline.other_than(about):
+            self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, other)
+        if about.warm_cache:
+            self._baseline.note(Observation(ObservationKind.CACHE_OF_PROGRAM))
 
-    def _explain(self, worker: Worker, told: Mapping[str, Any]) -> None:
+    def _explain(self, worker: Worker, result: CompiledResult | None) -> Explanation:
         """What was recorded, of failed runs as well."""
         explanation, processes = explained(worker, (), {})
-        self.explanation = explanation
         stages = _stages(processes)
-        if not told and not stages["total"]:
+        if result is None and not stages["total"]:
             # The process has ended before anything of it was written down.
-            return
+            return explanation
         self.row = replace(
             self.row,
             breaks=explanation.break_events,
@@ -119,55 +113,56 @@ class Trial:
             eager_frames=sum(frame.status is FrameStatus.EAGER for frame in explanation.frames),
             compile_seconds=stages,
         )
-        if told.get("calls"):
+        if result is not None and (run := result.run) is not None:
             self.row = replace(
                 self.row,
-                kernels=kernels_of_step(explanation, told["calls"] / told["doors"]),
-                first_call_seconds=told["first_call_seconds"],
-                cold_seconds=told["cold_seconds"],
-                cold_steps=told["cold_calls"] / told["doors"],
+                kernels=kernels_of_step(explanation, run.calls_each),
+                first_call_seconds=run.first_call_seconds,
+                cold_seconds=run.cold_seconds,
+                cold_steps=run.cold_calls / run.callables,
             )
+        return explanation
 
-    def _require_steady(self, told: Mapping[str, Any]) -> None:
-        assert self.explanation is not None
-        given_up = [frame for frame in self.explanation.frames if frame.over_limit]
-        if given_up:
-            self._stop(MeasurementStatus.UNSTEADY, "recompiling", self._recompiling("until torch gives it up"))
-        if told["endless"]:
-            self._stop(MeasurementStatus.UNSTEADY, "recompiling", self._recompiling("at every call"))
+    def _require_steady(self, explanation: Explanation, result: CompiledResult) -> None:
+        if any(frame.over_limit for frame in explanation.frames):
+            self._stop_recompiling(explanation, ObservationKind.RECOMPILES_TO_LIMIT)
+        if result.run is not None and result.run.endless:
+            self._stop_recompiling(explanation, ObservationKind.RECOMPILES_EACH_CALL)
 
-    def _recompiling(self, how_long: str) -> str:
-        assert self.explanation is not None
-        cause = next((one.subject for one in self.explanation.recompiles), "")
-        return f"it is compiled again {how_long}{f': {cause} changes' if cause else ''}"
+    def _stop_recompiling(self, explanation: Explanation, kind: ObservationKind) -> NoReturn:
+        cause = next((one.subject for one in explanation.recompiles), "")
+        self._stop(MeasurementStatus.UNSTEADY, Stage.RECOMPILING, Observation(kind, cause))
 
-    def _time(self, worker: Worker) -> None:
+    def _time(self, worker: Worker, explanation: Explanation) -> None:
         try:
             pace = pace_of(worker, LONGEST)
         except Unsteady as error:
-            if str(error) == EAGER:
-                self._stop(MeasurementStatus.FAILED, RUN_TIME, "the program compiles something while it runs eager")
-            self._stop(MeasurementStatus.UNSTEADY, "recompiling", self._recompiling("again while it is timed"))
-        assert self._baseline.same is not None
-        self._baseline.steps += pace.eager
+            if error.name == StepKind.EAGER:
+                self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, Observation(ObservationKind.COMPILES_WHILE_EAGER))
+            self._stop_recompiling(explanation, ObservationKind.RECOMPILES_WHILE_TIMED)
+        self._baseline.steps.extend(pace.eager)
         row = replace(
             self.row,
             processes=1,
             step_seconds=pace.step_seconds,
             ratio=pace.ratio,
             memory_bytes=pace.memory_bytes,
-            launches=worker.ask("launches"),
+            launches=worker.ask(CountLaunches(StepKind.COMPILED)),
         )
         differs = row.status is MeasurementStatus.DIFFERS
         self.row = replace(row, pays_after_calls=None if differs else pays_after(row, self._baseline.same))
 
-    def _fail(self, status: MeasurementStatus, stage: str, error: str) -> None:
-        self.row = replace(self.row, status=status, problem=Problem(stage, error))
+    def _fail(self, status: MeasurementStatus, stage: Stage, observation: Observation) -> None:
+        self.row = replace(self.row, status=status, problem=Problem(stage, observation))
 
-    def _stop(self, status: MeasurementStatus, stage: str, error: str) -> None:
+    def _stop(self, status: MeasurementStatus, stage: Stage, observation: Observation) -> NoReturn:
         """Raises _Stopped."""
-        self._fail(status, stage, error)
+        self._fail(status, stage, observation)
         raise _Stopped
+
+
+def _error(text: str) -> Observation:
+    return Observation(ObservationKind.ERROR, text)
 
 
 def _stages(processes: Sequence[Sequence[Record]]) -> dict[str, float]:

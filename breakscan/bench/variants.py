@@ -1,12 +1,13 @@
-"""Which ways are tried."""
+"""Which variants are tried."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from breakscan.bench.result import OWN, BenchRow, MeasurementStatus, Problem, Variant
+from breakscan.worker.observation import Observation, ObservationKind
+from breakscan.worker.protocol import AvailableChoices, CompileChoice, CompileOption, ResolvedChoice, Stage
 
 INDUCTOR = "inductor"
 LADDER = ("eager", "aot_eager", INDUCTOR, "cudagraphs")
@@ -16,7 +17,6 @@ MODES = ("default", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotu
 AUTOTUNE = "max-autotune"
 _CUDA_GRAPHS = "triton.cudagraphs"
 _NEEDS_GPU = ("cudagraphs",)
-NOT_RUN = "not run"
 
 
 class UnknownName(Exception):
@@ -32,40 +32,44 @@ class WantedVariants:
     modes: tuple[str, ...] | None = None
     autotune: bool = True
     dynamic: bool = True
-    settings: tuple[Mapping[str, Any], ...] = ()
+    settings: tuple[Mapping[str, object], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What there is: the names of backends, those that can be asked for by name as well, what each mode of Inductor
-    sets; what ``torch.compile`` was told for each callable; and whether a tensor of the calls is on a CUDA device."""
+    """What torch offers, and whether a tensor of the calls is on a CUDA device."""
 
-    backends: Sequence[str]
-    all_backends: Sequence[str]
-    modes: Mapping[str, Mapping[str, Any]]
-    told: Sequence[Mapping[str, Any] | None]
+    available: AvailableChoices
     cuda: bool
 
     @property
-    def kept(self) -> dict[str, Any]:
-        """What the program asks of ``torch.compile`` beside a backend and its options: it holds for all ways."""
-        kept: dict[str, Any] = {}
-        for name, usual in (("fullgraph", False), ("dynamic", None)):
-            values = {one[name] if one else usual for one in self.told}
-            if len(values) == 1 and (value := values.pop()) is not usual:
-                kept[name] = value
+    def own(self) -> CompileChoice | None:
+        """The program's own choice, where it is the same for all callables."""
+        first, *others = self.available.chosen
+        return first if all(other == first for other in others) else None
+
+    @property
+    def kept(self) -> dict[str, CompileOption]:
+        """What the program asks of ``torch.compile`` beside a backend and its options: all variants keep it."""
+        kept: dict[str, CompileOption] = {}
+        fullgraph = {one is not None and one.fullgraph for one in self.available.chosen}
+        dynamic = {one.dynamic if one else None for one in self.available.chosen}
+        if fullgraph == {True}:
+            kept["fullgraph"] = True
+        if len(dynamic) == 1 and (value := dynamic.pop()) is not None:
+            kept["dynamic"] = value
         return kept
 
 
 def planned(wanted: WantedVariants, choices: Choices) -> tuple[Variant, ...]:
-    """All ways, the program's own first.  Raises UnknownName."""
-    _require(wanted.backends, choices.all_backends, "backend", "torch._dynamo.register_backend adds one")
-    _require(wanted.modes, list(choices.modes), "mode", "those of inductor are meant")
+    """All variants, the program's own first.  Raises UnknownName."""
+    _require(wanted.backends, choices.available.all_backends, "backend", "torch._dynamo.register_backend adds one")
+    _require(wanted.modes, list(choices.available.modes), "mode", "those of inductor are meant")
     kept = choices.kept
     variants = [Variant(OWN)]
     for backend in wanted.backends or _backends(choices):
         if backend == INDUCTOR:
-            modes = wanted.modes or tuple(mode for mode in MODES if mode in choices.modes)
+            modes = wanted.modes or tuple(mode for mode in MODES if mode in choices.available.modes)
             variants += [
                 Variant(f'mode="{mode}"', {**({} if mode == "default" else {"mode": mode}), **kept})
                 for mode in modes
@@ -79,14 +83,14 @@ def planned(wanted: WantedVariants, choices: Choices) -> tuple[Variant, ...]:
     return tuple(variants)
 
 
-def with_settings(settings: Mapping[str, Any], other: Variant | None = None) -> Variant:
-    """The program's own way, or another one, with settings of the compiler."""
+def with_settings(settings: Mapping[str, object], other: Variant | None = None) -> Variant:
+    """The program's own variant, or another one, with settings of the compiler."""
     label = ", ".join(f"{key.removeprefix('dynamo.')}={value!r}" for key, value in settings.items())
     return Variant(f"{other.label}, {label}" if other else label, other.options if other else None, settings)
 
 
 def _backends(choices: Choices) -> tuple[str, ...]:
-    return (*LADDER, *(name for name in choices.backends if name not in LADDER))
+    return (*LADDER, *(name for name in choices.available.backends if name not in LADDER))
 
 
 def _require(names: Sequence[str] | None, known: Sequence[str], what: str, more: str) -> None:
@@ -95,35 +99,41 @@ def _require(names: Sequence[str] | None, known: Sequence[str], what: str, more:
             raise UnknownName(f"there is no {what} {name!r}: torch has {', '.join(sorted(known))} ({more})")
 
 
-def doubles(
-    variants: Sequence[Variant], meant: Sequence[Mapping[str, Any] | str | None], choices: Choices
-) -> dict[str, BenchRow]:
-    """The ways that are not run, by label: what ``torch.compile`` takes for the same as another one, and what needs a
-    GPU where there is none.  ``meant`` is what it takes each way for, in order; a text is its error."""
+def doubles(variants: Sequence[Variant], resolved: Sequence[ResolvedChoice], choices: Choices) -> dict[str, BenchRow]:
+    """The variants that are not run, by label: those that ``torch.compile`` takes for the same as another one, and
+    those that need a GPU where there is none.  ``resolved`` is the choice of each variant, in order."""
     found: dict[str, BenchRow] = {}
-    seen: dict[str, str] = {}
-    gpu_free: dict[str, str] = {}
-    own = choices.told[0] if len({repr(one) for one in choices.told}) == 1 else None
-    for variant, its in zip(variants, meant, strict=True):
-        if isinstance(its, str):
-            found[variant.label] = BenchRow(variant, MeasurementStatus.FAILED, Problem("torch.compile", its))
+    seen: dict[_ChoiceKey, str] = {}
+    without_graphs: dict[_ChoiceKey, str] = {}
+    for variant, its in zip(variants, resolved, strict=True):
+        label = variant.label
+        if its.error is not None:
+            problem = Problem(Stage.TORCH_COMPILE, Observation(ObservationKind.ERROR, its.error))
+            found[label] = BenchRow(variant, MeasurementStatus.FAILED, problem)
             continue
         if not choices.cuda and variant.options and variant.options.get("backend") in _NEEDS_GPU:
-            found[variant.label] = _skipped(variant, None, "CUDA graphs need tensors on a CUDA device")
+            found[label] = _skipped(variant, None, ObservationKind.NEEDS_CUDA)
             continue
-        told = own if variant.options is None and not variant.settings else its
-        if told is None or variant.settings:
+        choice = choices.own if variant.options is None and not variant.settings else its.choice
+        if choice is None or variant.settings:
             continue
-        exactly, nearly = repr(_sorted(told)), repr(_sorted(told, _CUDA_GRAPHS))
+        exactly, nearly = _key(choice), _key(choice, without=_CUDA_GRAPHS)
         if exactly in seen:
-            found[variant.label] = _skipped(variant, seen[exactly], "torch.compile takes it for the same")
-        elif not choices.cuda and nearly in gpu_free:
-            found[variant.label] = _skipped(
-                variant, gpu_free[nearly], "without tensors on a GPU there are no CUDA graphs"
-            )
+            found[label] = _skipped(variant, seen[exactly], ObservationKind.SAME_CHOICE)
+        elif not choices.cuda and nearly in without_graphs:
+            found[label] = _skipped(variant, without_graphs[nearly], ObservationKind.NO_CUDA_GRAPHS)
         else:
-            seen[exactly] = gpu_free[nearly] = variant.label
+            seen[exactly] = without_graphs[nearly] = label
     return found
+
+
+_ChoiceKey = tuple[str, int, tuple[tuple[str, str], ...], bool | None, bool]
+
+
+def _key(choice: CompileChoice, without: str | None = None) -> _ChoiceKey:
+    """Equal for choices that are equal, except for one option.  ``1`` and ``True`` are not equal."""
+    options = tuple((name, repr(value)) for name, value in sorted(choice.options.items()) if name != without)
+    return choice.backend, choice.function, options, choice.dynamic, choice.fullgraph
 
 
 def without_recompiles(variant: Variant, usual: BenchRow | None) -> BenchRow | None:
@@ -131,18 +141,13 @@ def without_recompiles(variant: Variant, usual: BenchRow | None) -> BenchRow | N
     is_static = bool(variant.options) and variant.options is not None and variant.options.get("dynamic") is False
     if not is_static or usual is None or usual.status is not MeasurementStatus.MEASURED or usual.recompiles:
         return None
-    return _skipped(variant, usual.label, "nothing is compiled again, so all shapes are constants already")
+    return _skipped(variant, usual.label, ObservationKind.CONSTANT_SHAPES)
 
 
-def not_run(variant: Variant, why: str) -> BenchRow:
-    """A way that was not tried."""
-    return _skipped(variant, None, why)
+def interrupted(variant: Variant) -> BenchRow:
+    """A variant that was not tried any more."""
+    return _skipped(variant, None, ObservationKind.INTERRUPTED)
 
 
-def _skipped(variant: Variant, same_as: str | None, why: str) -> BenchRow:
-    return BenchRow(variant, MeasurementStatus.SKIPPED, Problem(NOT_RUN, why), same_as)
-
-
-def _sorted(told: Mapping[str, Any], but: str | None = None) -> dict[str, Any]:
-    options = {key: value for key, value in sorted(told["options"].items()) if key != but}
-    return {**told, "options": options}
+def _skipped(variant: Variant, same_as: str | None, why: ObservationKind) -> BenchRow:
+    return BenchRow(variant, MeasurementStatus.SKIPPED, Problem(Stage.NOT_RUN, Observation(why)), same_as)

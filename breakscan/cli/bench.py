@@ -15,7 +15,7 @@ from breakscan.cli.output import report_stream
 from breakscan.cli.selection_options import words
 from breakscan.reports.formats import BENCH
 from breakscan.runtime.requests_file import BACKEND
-from breakscan.worker.captured_words import NothingToMeasure
+from breakscan.worker.captured_program import NothingToMeasure
 from breakscan.worker.config_settings import SettingError, settings_of
 from breakscan.worker.worker import WorkerError
 

@@ -22,7 +22,7 @@ from breakscan.verify.patch import PatchError, patched_files
 from breakscan.verify.proof import ProofVerdict, Verification
 from breakscan.verify.verify import Question
 from breakscan.verify.verify import verify as prove
-from breakscan.worker.captured_words import NothingToMeasure
+from breakscan.worker.captured_program import NothingToMeasure
 from breakscan.worker.config_settings import SettingError
 from breakscan.worker.worker import WorkerError
 

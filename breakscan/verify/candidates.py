@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from breakscan.analysis.pipeline.check import check_paths
 from breakscan.config import Settings
@@ -26,7 +25,7 @@ class Candidate:
 
     label: str
     texts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
     finding: Finding | None = None
     rewrite: str | None = None
     difference: str | None = None
@@ -38,7 +37,7 @@ class Candidate:
 
     @property
     def change(self) -> ProgramChange:
-        """What an arm needs."""
+        """What a worker is given."""
         return ProgramChange({path: after for path, (_, after) in self.texts.items()}, self.settings)
 
 

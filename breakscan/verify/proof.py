@@ -1,4 +1,4 @@
-"""What ``verify`` comes to: for each change what was measured with it and without, and what follows from that."""
+"""The result of ``verify``: for each change what was measured with it and without it, and the verdict."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from breakscan.findings import Site
+from breakscan.worker.observation import Observation
 from breakscan.worker.timing import Ratio
 
 
@@ -29,11 +30,11 @@ class KernelCode:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """What one arm did with the same calls.
+    """What one process did with the same calls.
 
     ``kernels`` are those of a step, by kind; ``launches`` what a step hands to a GPU (``kernels``,
     ``cuda_graphs``); ``step_seconds`` the median of a step, None where it was not timed.  ``eager_frames`` are
-    functions that were given up.
+    functions that run eager as a whole.
     """
 
     breaks: int
@@ -59,13 +60,13 @@ class Proof:
     """One change, and what was found.  ``label`` names it for people; ``rule``, ``rewrite`` and ``site`` say which
     rewrite of which finding it is, and ``difference`` in which way it is not safe, None where it is.
 
-    ``reasons`` are those for which it is rejected, the weightiest first; ``outputs_equal`` is None where that could not
-    be compared.
+    ``reasons`` are those for which it is rejected, the most important first; ``outputs_equal`` is None where that could
+    not be compared.
     """
 
     label: str
     verdict: ProofVerdict
-    reasons: tuple[str, ...]
+    reasons: tuple[Observation, ...]
     outputs_equal: bool | None
     before: Metrics
     after: Metrics | None = None
@@ -107,7 +108,7 @@ class Verification:
     dependent: tuple[str, ...] = ()
     unreached: tuple[str, ...] = ()
     declined: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Observation, ...] = ()
     applied: tuple[str, ...] = ()
     not_applied: str | None = None
     breaks: int = 0

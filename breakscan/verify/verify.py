@@ -16,9 +16,10 @@ from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
 from breakscan.source.writing import rewrite_file
 from breakscan.verify.candidates import Candidate, Planned, Rewrites
+from breakscan.verify.original import Original, Say, running_original
 from breakscan.verify.proof import Proof, ProofVerdict, Verification
-from breakscan.verify.verifier import Say, Verifier
-from breakscan.worker.captured_words import environment_of, notes_of
+from breakscan.verify.verifier import Verifier
+from breakscan.worker.captured_program import environment_of, notes_of
 from breakscan.worker.compare import TOLERANCES
 from breakscan.worker.interrupt import interrupted_once
 from breakscan.worker.worker import UserProgram
@@ -38,26 +39,29 @@ class Question:
 
 
 def verify(program: UserProgram, question: Question, say: Say) -> Verification:
-    """Runs the program several times, and writes nothing but for ``apply``.  ``say`` is told what goes on.  SIGINT or
+    """Runs the program several times, and writes nothing unless ``apply``.  ``say`` is told what goes on.  SIGINT or
     SIGTERM ends it with what is proved until then.
 
-    Raises NothingToMeasure where the program cannot be measured, ArmError where it cannot be run.
+    Raises NothingToMeasure where the program cannot be measured, WorkerError where it cannot be run.
     """
     folder = Path(tempfile.mkdtemp(prefix="breakscan-verify-"))
     try:
         rules = load_library(question.settings.rule_folders)
-        with interrupted_once(), Verifier(program, folder, rules, say) as verifier:
-            return _Work(program, question, verifier).run()
+        with interrupted_once(), running_original(program, folder, rules, say) as original:
+            return _Work(program, question, original, say).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Work:
-    def __init__(self, program: UserProgram, question: Question, verifier: Verifier) -> None:
+    def __init__(self, program: UserProgram, question: Question, original: Original, say: Say) -> None:
         self.program = program
         self.question = question
-        self.verifier = verifier
+        self.original = original
         self.rewrites = Rewrites(self._files(), question.settings, question.wanted)
+        given = question.candidate
+        watched = [str(path) for path in self.rewrites.files] if given is None else list(given.texts)
+        self.verifier = Verifier(original, watched, say)
         self.planned = Planned((), (), (), ())
         self.proofs: list[Proof] = []
         self.candidates: dict[str, Candidate] = {}
@@ -67,7 +71,6 @@ class _Work:
 
     def run(self) -> Verification:
         given = self.question.candidate
-        self.verifier.watch([str(path) for path in self.rewrites.files] if given is None else list(given.texts))
         try:
             if given is not None:
                 self._prove(given)
@@ -79,11 +82,11 @@ class _Work:
             self.interrupted = True
             if self.question.apply and not self.applied:
                 self.not_applied = "it was interrupted before all was proved"
-        about = self.verifier.about
+        about = self.original.about
         return Verification(
             argv=self.program.argv,
-            environment=environment_of(about, self.verifier.seen.explanation.device),
-            callables={one["name"]: one["calls"] for one in about["callables"]},
+            environment=environment_of(about, self.original.compiled.explanation.device),
+            callables={one.name: one.calls for one in about.callables},
             proofs=self._proofs_with_launches(),
             same=self.verifier.same,
             tolerances=TOLERANCES,
@@ -93,7 +96,7 @@ class _Work:
             notes=(*notes_of(about), *self.verifier.notes),
             applied=self.applied,
             not_applied=self.not_applied,
-            breaks=self.verifier.seen.metrics.breaks,
+            breaks=self.original.compiled.metrics.breaks,
             interrupted=self.interrupted,
         )
 
@@ -107,7 +110,7 @@ class _Work:
 
     def _files(self) -> tuple[Path, ...]:
         """The script, and the files in which the program broke the graph, recompiled or was given up."""
-        explanation = self.verifier.seen.explanation
+        explanation = self.original.compiled.explanation
         names = [
             one.site.path
             for seen in (explanation.breaks, explanation.recompiles, explanation.frames)
@@ -120,7 +123,7 @@ class _Work:
         return tuple(path for path in paths if path.suffix == ".py" and path.is_file())
 
     def _prove_rewrites(self) -> None:
-        sites = [one.site for one in self.verifier.seen.explanation.breaks]
+        sites = [one.site for one in self.original.compiled.explanation.breaks]
         self.planned = self.rewrites.plan(self.verifier.executed, sites)
         for candidate in self.planned.alone:
             self._prove(candidate)

@@ -1,87 +1,124 @@
-"""The arm whose values all others are given, and whose eager results theirs are held against."""
+"""The worker whose values all others are given, and whose eager results are compared with theirs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
-from breakscan.worker.compare import Plain, ResultDifference, differences, load_outcomes
+from breakscan.worker.call_result import CallResult, load_results
+from breakscan.worker.compare import Strictness, differences
+from breakscan.worker.difference import ResultDifference
+from breakscan.worker.protocol import (
+    DigestCalls,
+    Mismatch,
+    RunCompiled,
+    RunCompiledRandom,
+    RunDouble,
+    RunEager,
+    SaveValues,
+    StateDigests,
+    TakeValues,
+    ValueMismatch,
+)
 from breakscan.worker.worker import Worker
 
 
-class Baseline:
-    """``eager`` are the outcomes of its calls run eager, ``double`` those in double precision, where there are any;
-    ``random`` says that random numbers are drawn; ``notes`` what the reader must know."""
+@dataclass(frozen=True, slots=True)
+class Unrepeatable:
+    """What a second process of the same program has otherwise: values that it cannot take over, and results."""
 
-    def __init__(self, worker: Worker) -> None:
-        self.worker = worker
-        self.eager: list[Plain] = []
-        self.double: list[Plain] | None = None
-        self.random = False
-        self.notes: list[str] = []
-        self._digests: dict[str, str] = worker.ask("save", path=self._values)
+    values: tuple[ValueMismatch, ...]
+    results: tuple[ResultDifference, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.values or self.results)
 
     @property
-    def _values(self) -> str:
-        return _at(self.worker, "values")
+    def first(self) -> ValueMismatch | ResultDifference:
+        """The first difference, where there is one."""
+        return self.values[0] if self.values else self.results[0]
 
-    def hand_over(self, worker: Worker) -> list[str]:
-        """Gives an arm the values.  Returns what it cannot take, and what differs there then."""
-        problems: list[str] = list(worker.ask("take", path=self._values))
-        if not problems:
-            digests = worker.ask("digests")
-            problems += [
-                f"{name.partition('.')[2].partition('.')[2] or name} differs after it was handed over"
-                for name, digest in self._digests.items()
-                if digests.get(name) != digest
-            ]
+
+class SavedValues:
+    """The values of the calls of a worker, in a file."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._path = _at(worker, "values")
+        self._digests: tuple[StateDigests, ...] = worker.ask(SaveValues(self._path))
+
+    def hand_over(self, worker: Worker) -> list[ValueMismatch]:
+        """Gives the values to a worker.  Returns those that it cannot take over, and those that differ there then."""
+        problems = list(worker.ask(TakeValues(self._path)))
+        if problems:
+            return problems
+        for own, other in zip(self._digests, worker.ask(DigestCalls()), strict=False):
+            for mine, its in ((own.values, other.values), (own.generators, other.generators)):
+                problems += [ValueMismatch(name, Mismatch.DIGEST) for name in mine if its.get(name) != mine[name]]
         return problems
 
-    def run(self, watched: Sequence[str]) -> dict[str, list[int]]:
-        """Runs the calls eager.  Returns which lines of these files they execute."""
-        path = _at(self.worker, "eager")
-        told = self.worker.ask("eager", path=path, watched=list(watched))
-        self.random = told["random"]
-        self.eager = load_outcomes(path)
+
+class Baseline:
+    """The results of the calls of a worker, run eager with the values that it saved.
+
+    ``eager`` are the results, ``double`` those in double precision, ``no_double`` says why there are none.  ``random``
+    says that random numbers are drawn, ``lines`` which lines of the ``watched`` files the calls execute.
+    """
+
+    def __init__(self, worker: Worker, values: SavedValues, watched: Sequence[str]) -> None:
+        self.values = values
+        path = _at(worker, "eager")
+        run = worker.ask(RunEager(path, tuple(watched)))
+        self.random = run.random
+        self.lines: Mapping[str, tuple[int, ...]] = run.lines
+        self.eager = load_results(path)
+        self.double: list[CallResult] | None = None
+        self.no_double: str | None = None
         if not self.random:
-            exact = _at(self.worker, "double")
-            problem = self.worker.ask("double", path=exact)
-            if problem is None:
-                self.double = load_outcomes(exact)
-            else:
-                self.notes.append(f"there is no reference in double precision: {problem}")
-        lines: dict[str, list[int]] = told["lines"]
-        return lines
+            exact = _at(worker, "double")
+            self.no_double = worker.ask(RunDouble(exact))
+            if self.no_double is None:
+                self.double = load_results(exact)
 
-    def unrepeatable(self, again: Worker) -> list[str]:
-        """In what another arm of the same program, given the same values, comes to something else."""
-        problems = self.hand_over(again)
-        path = _at(again, "eager")
-        again.ask("eager", path=path, watched=[])
-        return [*problems, *(one.text for one in differences(self.eager, load_outcomes(path), None, strict=True))]
+    def unrepeatable(self, again: Worker) -> Unrepeatable:
+        """In what another worker of the same program, given the same values, differs."""
+        problems = self.values.hand_over(again)
+        results, _ = run_eager(again, ())
+        return Unrepeatable(tuple(problems), tuple(differences(self.eager, results, None, Strictness.EAGER)))
 
-    def compiled(self, worker: Worker) -> dict[str, list[Plain]]:
-        """What an arm came to that has run its calls compiled: at first, and behind a row of calls.  Where random
-        numbers are drawn, Inductor's own are others: a further run draws those of eager code."""
-        found = {name: load_outcomes(_at(worker, name)) for name in ("first", "steady")}
+    def compiled(self, worker: Worker) -> dict[str, list[CallResult]]:
+        """The results of a worker that has run its calls compiled: the first ones, and those after a row of calls.
+        Inductor draws other random numbers than eager code: where any are drawn, a further run draws those of eager
+        code."""
+        found = {name: load_results(path) for name, path in _compiled_paths(worker).items()}
         if self.random:
             path = _at(worker, "random")
-            worker.ask("compiled_random", path=path)
-            found["random"] = load_outcomes(path)
+            worker.ask(RunCompiledRandom(path))
+            found["random"] = load_results(path)
         return found
 
-    def differences(self, runs: Mapping[str, list[Plain]]) -> list[ResultDifference]:
-        """Of what :meth:`compiled` returns from the eager results."""
+    def differences(self, runs: Mapping[str, list[CallResult]]) -> list[ResultDifference]:
+        """How the results that :meth:`compiled` returns differ from the eager results."""
         found: list[ResultDifference] = []
-        for name, outcomes in runs.items():
+        for name, results in runs.items():
             drawn = name == "random"
-            values = drawn or not self.random
-            found += differences(self.eager, outcomes, self.double, strict=False, random=drawn, values=values)
+            how = Strictness.COMPILED.but(random=drawn, values=drawn or not self.random)
+            found += differences(self.eager, results, self.double, how)
         return found
 
 
-def compiled_paths(worker: Worker) -> dict[str, Any]:
-    """Where an arm that runs its calls compiled is to write what :meth:`Reference.compiled` reads."""
+def run_eager(worker: Worker, watched: Sequence[str]) -> tuple[list[CallResult], Mapping[str, tuple[int, ...]]]:
+    """The eager results of a worker, and which lines of these files the calls execute."""
+    path = _at(worker, "eager")
+    run = worker.ask(RunEager(path, tuple(watched)))
+    return load_results(path), run.lines
+
+
+def run_compiled(worker: Worker, patient: bool = True) -> RunCompiled:
+    """The command that runs the calls of a worker compiled, for :meth:`Baseline.compiled`."""
+    return RunCompiled(**_compiled_paths(worker), patient=patient)
+
+
+def _compiled_paths(worker: Worker) -> dict[str, str]:
     return {name: _at(worker, name) for name in ("first", "steady")}
 
 

@@ -1,49 +1,81 @@
-"""What a call came to, flat and plain: a file of tensors that any process can read without the program's classes."""
+"""The result of a call in plain values: a file of tensors that any process can read without the program's classes."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from breakscan.worker.compile_failure import failure_of
-from breakscan.worker.state_snapshot import PLAIN, digest, plain_copy, rng_state
+from breakscan.worker.device import wait_for_device
+from breakscan.worker.object_walk import PLAIN
+from breakscan.worker.protocol import Failure
+from breakscan.worker.random_state import rng_state
+from breakscan.worker.state_snapshot import StateSnapshot
+from breakscan.worker.tensor_values import digest, digests, plain_copy
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+NO_GRADIENT = "no part of the result requires a gradient"
 
 
 @dataclass(slots=True)
 class CallResult:
-    """``outputs``, ``gradients`` and what is ``changed`` of inputs and state are tensors by their paths; ``others`` are
-    the parts of the result that are no tensors, ``changes`` attributes and items that are other than before, both as
-    text; ``aliases`` tells which outputs share memory with an input or the state; ``rng`` holds digests.  ``error`` is
-    the type of the exception where there was one, ``error_text`` what it says, ``failed`` in which stage it came up
-    and the exception in one line; of the way back as well.  ``seconds`` are those of the call and of going back, up to
-    the device's end."""
+    """All effects of a call.
+
+    ``outputs``, ``gradients`` and the ``changed`` values of inputs and state are tensors by path.  ``others`` are the
+    parts of the result that are not tensors, ``changes`` attributes and items that have another value than before, both
+    as text.  ``aliases`` tells which outputs share memory with an input or the state; ``rng`` holds digests.
+
+    ``error`` is the type of the exception, if there was one, ``error_text`` its message; ``no_backward`` says why there
+    are no gradients.  ``seconds`` and ``backward_seconds`` are those of the call and of its backward pass, up to the
+    end of the device's work.
+    """
 
     error: str | None = None
     error_text: str = ""
-    outputs: dict[str, Any] = field(default_factory=dict)
+    outputs: dict[str, Tensor] = field(default_factory=dict)
     others: dict[str, str] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
-    gradients: dict[str, Any] = field(default_factory=dict)
-    changed: dict[str, Any] = field(default_factory=dict)
+    gradients: dict[str, Tensor] = field(default_factory=dict)
+    changed: dict[str, Tensor] = field(default_factory=dict)
     changes: dict[str, str] = field(default_factory=dict)
     rng: dict[str, str] = field(default_factory=dict)
     no_backward: str | None = None
-    failed: tuple[str, str] | None = None
     seconds: float = 0.0
     backward_seconds: float = 0.0
 
-    def plain(self) -> dict[str, Any]:
-        """As a dictionary of dictionaries, text and tensors."""
-        return {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}
+
+@dataclass(slots=True)
+class CallOutcome:
+    """The result of a call, and how it failed, if it did."""
+
+    result: CallResult
+    failure: Failure | None = None
 
 
-def leaves(result: Any, path: str = "output") -> Iterator[tuple[str, Any]]:
+def save_results(results: Sequence[CallResult], path: str) -> None:
+    """Writes results to a file."""
+    import torch
+
+    names = [one.name for one in dataclasses.fields(CallResult)]
+    torch.save([{name: getattr(result, name) for name in names} for result in results], path)
+
+
+def load_results(path: str) -> list[CallResult]:
+    """The results that a worker wrote."""
+    import torch
+
+    return [CallResult(**plain) for plain in torch.load(path, map_location="cpu", weights_only=True)]
+
+
+def leaves(result: object, path: str = "output") -> Iterator[tuple[str, object]]:
     """The parts of a result with their paths: of tuples, lists, dictionaries, dataclasses and plain objects."""
     if isinstance(result, dict):
-        # Of the outputs of transformers, too: what they hold beside their items is the same again.
+        # Outputs of transformers are dictionaries, too: their attributes repeat their items.
         for key, value in result.items():
             yield from leaves(value, f"{path}[{key!r}]" if isinstance(key, (str, int)) else f"{path}[…]")
     elif isinstance(result, tuple) and hasattr(result, "_fields"):
@@ -66,27 +98,18 @@ def leaves(result: Any, path: str = "output") -> Iterator[tuple[str, Any]]:
         yield path, result
 
 
-def as_tensor(leaf: Any) -> Any:
-    """The leaf as a tensor, where it is one or an array of numbers; else None."""
+def differentiable(result: object) -> list[Tensor]:
+    """The tensors of a result that require a gradient."""
     import torch
 
-    if isinstance(leaf, torch.Tensor):
-        return leaf
-    if type(leaf).__module__ == "numpy" and getattr(getattr(leaf, "dtype", None), "kind", "") in set("biufc"):
-        return torch.as_tensor(leaf, device="cpu")
-    return None
+    return [leaf for _, leaf in leaves(result) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
 
 
-def told(leaf: Any) -> str:
-    """What is compared of a part that is no tensor."""
-    return repr(leaf) if isinstance(leaf, (*PLAIN, tuple, list)) else type(leaf).__qualname__
-
-
-def projections(result: Any) -> tuple[list[Any], list[Any]]:
-    """The tensors of a result through which one can go back, and a fixed random direction for each."""
+def projections(result: object) -> tuple[list[Tensor], list[Tensor]]:
+    """The tensors of a result that require a gradient, and a fixed random direction for each."""
     import torch
 
-    ends = [leaf for _, leaf in leaves(result) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+    ends = differentiable(result)
     generator = torch.Generator().manual_seed(20_000)
     directions = []
     for end in ends:
@@ -96,80 +119,74 @@ def projections(result: Any) -> tuple[list[Any], list[Any]]:
 
 
 def outcome_of(
-    call: Callable[[], Any], backward: bool, mementos: tuple[Any, ...], compare_state: bool = True
-) -> CallResult:
-    """Calls, and goes back through the result where that is wanted and can be; says all that it came to.  ``mementos``
-    hold what was there before."""
-    import torch
-
-    found = CallResult()
-    before = [dict(memento.plains) for memento in mementos]
+    call: Callable[[], object], backward: bool, snapshots: Sequence[StateSnapshot], compare_state: bool = True
+) -> CallOutcome:
+    """Calls, and runs the backward pass if that is wanted and possible.  ``snapshots`` hold the state before."""
+    found = CallOutcome(CallResult())
+    before = [dict(snapshot.plains) for snapshot in snapshots]
     began = time.perf_counter()
     try:
-        result = call()
+        returned = call()
     except Exception as error:
-        found.error, found.error_text = type(error).__qualname__, f"{error}"[:500]
-        found.failed = failure_of(error)
-        result = None
+        found.result.error, found.result.error_text = type(error).__qualname__, f"{error}"[:500]
+        found.failure = failure_of(error)
+        returned = None
     else:
         wait_for_device()
-        found.seconds = time.perf_counter() - began
-        for path, leaf in leaves(result):
-            tensor = as_tensor(leaf)
-            if tensor is None:
-                found.others[path] = told(leaf)
-            else:
-                found.outputs[path] = plain_copy(tensor)
-                found.others[path] = "" if isinstance(leaf, torch.Tensor) else type(leaf).__qualname__
-                owner = _owner(tensor, mementos)
-                if owner is not None:
-                    found.aliases[path] = owner
-    found.rng = {name: digest(state) for name, state in rng_state().items()}
-    for memento in mementos if compare_state else ():
-        for path, value in memento.now().items():
-            if not path.endswith(".grad") and digest(value) != digest(memento.values[path]):
-                found.changed[path] = value
+        found.result.seconds = time.perf_counter() - began
+        _note_outputs(found.result, returned, snapshots)
+    found.result.rng = digests(rng_state())
     if compare_state:
-        _note_changes(found, mementos, before)
-    if backward and found.error is None:
-        _go_back(found, result, mementos)
+        _note_changed_tensors(found.result, snapshots)
+        _note_changed_plains(found.result, snapshots, before)
+    if backward and found.result.error is None:
+        _run_backward(found, returned, snapshots)
     return found
 
 
-def _go_back(found: CallResult, result: Any, mementos: tuple[Any, ...]) -> None:
+def _note_outputs(found: CallResult, returned: object, snapshots: Sequence[StateSnapshot]) -> None:
     import torch
 
-    ends, directions = projections(result)
-    if not ends:
-        found.no_backward = "no part of the result requires a gradient"
-        return
-    began = time.perf_counter()
-    try:
-        torch.autograd.backward(ends, directions)
-    except RuntimeError as error:
-        found.no_backward = f"{type(error).__qualname__}: {error}"[:300]
-        found.failed = failure_of(error)
-        return
-    wait_for_device()
-    found.backward_seconds = time.perf_counter() - began
-    for memento in mementos:
-        for path, leaf in memento.leaves().items():
-            if leaf.grad is not None:
-                found.gradients[path] = plain_copy(leaf.grad)
+    for path, leaf in leaves(returned):
+        tensor = _as_tensor(leaf)
+        if tensor is None:
+            found.others[path] = _as_text(leaf)
+            continue
+        found.outputs[path] = plain_copy(tensor)
+        found.others[path] = "" if isinstance(leaf, torch.Tensor) else type(leaf).__qualname__
+        owner = _owner(tensor, snapshots)
+        if owner is not None:
+            found.aliases[path] = owner
 
 
-def wait_for_device() -> None:
-    """Until all that was handed to CUDA devices is done."""
+def _as_tensor(leaf: object) -> Tensor | None:
+    """The leaf as a tensor, if it is a tensor or an array of numbers."""
     import torch
 
-    cuda: Any = torch.cuda
-    if cuda.is_initialized():
-        cuda.synchronize()
+    if isinstance(leaf, torch.Tensor):
+        return leaf
+    if type(leaf).__module__ == "numpy" and getattr(getattr(leaf, "dtype", None), "kind", "") in set("biufc"):
+        return torch.as_tensor(leaf, device="cpu")
+    return None
 
 
-def _note_changes(found: CallResult, mementos: tuple[Any, ...], before: list[dict[str, Any]]) -> None:
-    for memento, plains in zip(mementos, before, strict=True):
-        now = memento.plains_now()
+def _as_text(leaf: object) -> str:
+    """What is compared of a part that is not a tensor."""
+    return repr(leaf) if isinstance(leaf, (*PLAIN, tuple, list)) else type(leaf).__qualname__
+
+
+def _note_changed_tensors(found: CallResult, snapshots: Sequence[StateSnapshot]) -> None:
+    for snapshot in snapshots:
+        for path, value in snapshot.now().items():
+            if not path.endswith(".grad") and digest(value) != digest(snapshot.values[path]):
+                found.changed[path] = value
+
+
+def _note_changed_plains(
+    found: CallResult, snapshots: Sequence[StateSnapshot], before: Sequence[dict[str, object]]
+) -> None:
+    for snapshot, plains in zip(snapshots, before, strict=True):
+        now = snapshot.plains_now()
         for path in {**plains, **now}:
             was, became = plains.get(path, _GONE), now.get(path, _GONE)
             if type(was) is not type(became) or (was != became and not (was != was and became != became)):
@@ -179,18 +196,40 @@ def _note_changes(found: CallResult, mementos: tuple[Any, ...], before: list[dic
 _GONE = object()
 
 
-def _owner(tensor: Any, mementos: tuple[Any, ...]) -> str | None:
-    """The input or part of the state that a result shares its memory with."""
+def _run_backward(found: CallOutcome, returned: object, snapshots: Sequence[StateSnapshot]) -> None:
+    import torch
+
+    ends, directions = projections(returned)
+    if not ends:
+        found.result.no_backward = NO_GRADIENT
+        return
+    began = time.perf_counter()
+    try:
+        torch.autograd.backward(ends, directions)
+    except RuntimeError as error:
+        found.result.no_backward = f"{type(error).__qualname__}: {error}"[:300]
+        found.failure = failure_of(error)
+        return
+    wait_for_device()
+    found.result.backward_seconds = time.perf_counter() - began
+    for snapshot in snapshots:
+        for path, leaf in snapshot.leaves().items():
+            if leaf.grad is not None:
+                found.result.gradients[path] = plain_copy(leaf.grad)
+
+
+def _owner(tensor: Tensor, snapshots: Sequence[StateSnapshot]) -> str | None:
+    """The path of the input or part of the state whose memory a result shares."""
     storage = _storage(tensor)
     if storage is None:
         return None
     return next(
-        (path for memento in mementos for path, own in memento.tensors.items() if _storage(own) == storage), None
+        (path for snapshot in snapshots for path, own in snapshot.tensors.items() if _storage(own) == storage), None
     )
 
 
-def _storage(tensor: Any) -> int | None:
-    """The address of its memory; None where it has none of its own, as some subclasses."""
+def _storage(tensor: Tensor) -> int | None:
+    """The address of its memory; None where it has no memory of its own, as some subclasses do not."""
     try:
         return int(tensor.untyped_storage().data_ptr()) or None
     except (RuntimeError, NotImplementedError):

@@ -1,173 +1,196 @@
-"""Whether two runs came to the same: results, gradients, what they changed, random numbers, exceptions.
+"""Compares the results of two runs: outputs, gradients, changes of state, random numbers, exceptions.
 
-Two tensors are equal in the sense of PyTorch's own accuracy harness (``torch._dynamo.utils.same``): element by element
-within a tolerance, or else no further from the run in double precision than the reference is itself, a few times over.
-That rule looks at means alone, which one wrong element of many does not move: so no element may be far out, either.
-Between two eager runs both must hold.
+Two tensors are equal in the sense of PyTorch's own accuracy harness (``torch._dynamo.utils.same``): each element is
+within a tolerance, or the error against a run in double precision is at most a few times that of the baseline.  The
+second rule looks at means, which one wrong element of many does not change: so the worst element must not be far off
+either.  Between two eager runs both rules must hold.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from breakscan.worker.call_result import CallResult
+from breakscan.worker.difference import Change, Part, ResultDifference
+from breakscan.worker.tensor_values import shape_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 TOLERANCES = {"torch.float64": 1e-7, "torch.float32": 1e-4, "torch.float16": 1e-3, "torch.bfloat16": 1e-2}
 """Relative and absolute, of compiled code."""
 STRICT = {"torch.float64": 1e-12, "torch.float32": 1e-5, "torch.float16": 1e-3, "torch.bfloat16": 1e-2}
 """Of eager code against eager code."""
 FARTHEST = 10.0
-"""Times the reference's own worst element."""
+"""Times the worst element of the baseline."""
 
 _FLOAT = re.compile(r"-?\d+(?:\.\d+(?:e[+-]\d+)?|e[+-]\d+)")
 
-Plain = Mapping[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
-class ResultDifference:
-    """``what`` is ``outputs``, ``gradients``, ``state``, ``random numbers`` or ``exceptions``; ``text`` tells of it in
-    words; ``size`` is the worst element's error, where there is one."""
+class Strictness:
+    """``eager`` says that both runs are eager.  Unless ``random``, the generators after the call may differ; unless
+    ``values``, the computed values may."""
 
-    what: str
-    text: str
-    size: float | None = None
+    eager: bool
+    random: bool = True
+    values: bool = True
+
+    EAGER: ClassVar[Strictness]
+    COMPILED: ClassVar[Strictness]
+
+    def but(self, *, random: bool, values: bool) -> Strictness:
+        """With other demands on random numbers and values."""
+        return replace(self, random=random, values=values)
+
+    def tolerance(self, dtype: str) -> float:
+        """Relative and absolute."""
+        return (STRICT if self.eager else TOLERANCES).get(dtype, 1e-4)
 
 
-def load_outcomes(path: str) -> list[Plain]:
-    """The outcomes that an arm wrote."""
-    import torch
-
-    loaded: list[Plain] = torch.load(path, map_location="cpu", weights_only=True)
-    return loaded
+Strictness.EAGER = Strictness(eager=True)
+Strictness.COMPILED = Strictness(eager=False)
 
 
 def differences(
-    reference: Sequence[Plain],
-    runs: Sequence[Plain],
-    double: Sequence[Plain] | None,
-    *,
-    strict: bool,
-    random: bool = True,
-    values: bool = True,
+    baseline: Sequence[CallResult],
+    runs: Sequence[CallResult],
+    double: Sequence[CallResult] | None,
+    how: Strictness,
 ) -> list[ResultDifference]:
-    """What differs from the reference, call by call.  ``strict`` is for eager runs; without ``random``, the generators
-    behind the call may differ, without ``values`` what was computed may as well."""
-    if len(reference) != len(runs):
-        return [ResultDifference("outputs", f"{len(runs)} calls were compared with {len(reference)}")]
-    found: list[ResultDifference] = []
-    for number, (one, other) in enumerate(zip(reference, runs, strict=True)):
-        exact = double[number] if double else None
-        where = f" in call {number + 1}" if number else ""
-        found += [
-            ResultDifference(d.what, f"{d.text}{where}", d.size)
-            for d in _of_call(one, other, exact, strict, random, values)
-        ]
-    return found
+    """How the runs differ from the baseline, call by call; ``double`` are the results in double precision."""
+    if len(baseline) != len(runs):
+        return [ResultDifference(Part.CALLS, Change.CALL_COUNT, was=str(len(baseline)), now=str(len(runs)))]
+    return [
+        replace(difference, call=number)
+        for number, (one, other) in enumerate(zip(baseline, runs, strict=True))
+        for difference in _of_call(one, other, double[number] if double else CallResult(), how)
+    ]
 
 
-def _of_call(
-    one: Plain, other: Plain, exact: Plain | None, strict: bool, random: bool, values: bool
-) -> list[ResultDifference]:
-    if one["error"] != other["error"]:
-        was = f"raises {one['error']}" if one["error"] else "returns"
-        now = f"raises {other['error']} ({_short(other['error_text'])})" if other["error"] else "returns"
-        return [ResultDifference("exceptions", f"it {now} where the original {was}")]
-    found: list[ResultDifference] = []
-    if other["no_backward"] and not one["no_backward"]:
-        found.append(ResultDifference("gradients", f"one cannot go back through it: {_short(other['no_backward'])}"))
-    for kind, key in (("outputs", "outputs"), ("gradients", "gradients"), ("state", "changed")):
-        # Compiled code is asked for gradients only where the program goes back.
-        if key == "gradients" and not strict and not other[key]:
-            continue
-        found += _of_tensors(kind, one[key], other[key], (exact or {}).get(key, {}), strict, values)
-    for path in dict.fromkeys([*one["others"], *other["others"]]):
-        was, now = one["others"].get(path), other["others"].get(path)
-        if _is_same(was, now, strict):
-            continue
-        if was is not None and now is not None:
-            found.append(ResultDifference("outputs", f"{path} is {now or 'a tensor'}, not {was or 'a tensor'}"))
-        elif path not in one["outputs"] and path not in other["outputs"]:
-            found.append(ResultDifference("outputs", f"{path} is {'missing' if now is None else 'new'}"))
-    if strict:
-        for path in dict.fromkeys([*one["aliases"], *other["aliases"]]):
-            if (was := one["aliases"].get(path)) != (now := other["aliases"].get(path)):
-                words = "nothing" if now is None else now
-                found.append(
-                    ResultDifference("outputs", f"{path} shares its memory with {words}, not {was or 'nothing'}")
-                )
-    for path in dict.fromkeys([*one["changes"], *other["changes"]]):
-        was, now = one["changes"].get(path), other["changes"].get(path)
-        if not _is_same(was, now, strict):
-            words = "unchanged" if now is None else _short(now)
-            found.append(
-                ResultDifference("state", f"{path} is {words} behind the call, not {_short(was or 'unchanged')}")
-            )
-    if random:
-        drawn = [name for name in one["rng"] if one["rng"][name] != other["rng"].get(name)]
+def _of_call(one: CallResult, other: CallResult, exact: CallResult, how: Strictness) -> Iterator[ResultDifference]:
+    if one.error != other.error:
+        yield ResultDifference(Part.EXCEPTION, Change.RAISES, was=one.error, now=other.error, message=other.error_text)
+        return
+    if other.no_backward and not one.no_backward:
+        yield ResultDifference(Part.GRADIENT, Change.NO_BACKWARD, message=other.no_backward)
+    yield from _of_tensors(Part.OUTPUT, one.outputs, other.outputs, exact.outputs, how)
+    # Compiled code runs the backward pass only where the program does.
+    if how.eager or other.gradients:
+        yield from _of_tensors(Part.GRADIENT, one.gradients, other.gradients, exact.gradients, how)
+    yield from _of_tensors(Part.STATE, one.changed, other.changed, exact.changed, how)
+    yield from _of_others(one, other, how)
+    if how.eager:
+        yield from _of_texts(Part.OUTPUT, Change.ALIAS, one.aliases, other.aliases, lambda was, now: was == now)
+    same = _same_text(how)
+    yield from _of_texts(Part.STATE, Change.TEXT, one.changes, other.changes, same)
+    if how.random:
+        drawn = [name for name in one.rng if one.rng[name] != other.rng.get(name)]
         if drawn:
-            found.append(ResultDifference("random numbers", f"random numbers are drawn otherwise: {', '.join(drawn)}"))
-    return found
+            yield ResultDifference(Part.RANDOM, Change.DRAWN, path=",".join(drawn))
+
+
+def _of_others(one: CallResult, other: CallResult, how: Strictness) -> Iterator[ResultDifference]:
+    """Parts of the result that are not tensors, in one of both at least."""
+    for difference in _of_texts(Part.OUTPUT, Change.TEXT, one.others, other.others, _same_text(how)):
+        if difference.was is not None and difference.now is not None:
+            yield difference
+        elif difference.path not in one.outputs and difference.path not in other.outputs:
+            yield replace(difference, change=Change.MISSING if difference.now is None else Change.NEW)
+
+
+def _of_texts(
+    part: Part,
+    change: Change,
+    one: Mapping[str, str],
+    other: Mapping[str, str],
+    same: Callable[[str | None, str | None], bool],
+) -> Iterator[ResultDifference]:
+    for path in dict.fromkeys([*one, *other]):
+        was, now = one.get(path), other.get(path)
+        if not same(was, now):
+            yield ResultDifference(part, change, path, was, now)
+
+
+def _same_text(how: Strictness) -> Callable[[str | None, str | None], bool]:
+    """Compares values as text.  Python numbers that are made of tensors are rounded as those are."""
+    tolerance = how.tolerance("torch.float32")
+
+    def same(was: str | None, now: str | None) -> bool:
+        if was == now or was is None or now is None or not (_FLOAT.fullmatch(was) and _FLOAT.fullmatch(now)):
+            return was == now
+        return math.isclose(float(was), float(now), rel_tol=tolerance, abs_tol=tolerance)
+
+    return same
 
 
 def _of_tensors(
-    kind: str, one: Plain, other: Plain, exact: Plain, strict: bool, values: bool
-) -> list[ResultDifference]:
-    found: list[ResultDifference] = []
-    said = {"outputs": "", "gradients": "the gradient of ", "state": ""}[kind]
+    part: Part, one: Mapping[str, Tensor], other: Mapping[str, Tensor], exact: Mapping[str, Tensor], how: Strictness
+) -> Iterator[ResultDifference]:
     for path in dict.fromkeys([*one, *other]):
         if path not in one or path not in other:
-            is_new = path in other
-            if kind == "state":
-                words = "is changed by the call" if is_new else "is not changed by the call"
-            else:
-                words = "is new" if is_new else "is missing"
-            found.append(ResultDifference(kind, f"{said}{path} {words}"))
+            yield ResultDifference(part, Change.NEW if path in other else Change.MISSING, path)
             continue
-        difference = tensor_difference(one[path], other[path], exact.get(path), strict=strict, values=values)
-        if difference:
-            found.append(ResultDifference(kind, f"{said}{path} {difference[0]}", difference[1]))
-    return found
+        difference = tensor_difference(part, path, one[path], other[path], exact.get(path), how)
+        if difference is not None:
+            yield difference
 
 
 def tensor_difference(
-    one: Any, other: Any, exact: Any | None, *, strict: bool, values: bool = True
-) -> tuple[str, float | None] | None:
-    """In which way a tensor differs from the reference, and by how much at most; None where they are equal.  ``exact``
-    is the same in double precision."""
+    part: Part, path: str, one: Tensor, other: Tensor, exact: Tensor | None, how: Strictness
+) -> ResultDifference | None:
+    """How a tensor differs from that of the baseline; None where they are equal.  ``exact`` is the same in double
+    precision."""
     import torch
 
     if one.dtype != other.dtype:
-        return f"is {_dtype(other)}, not {_dtype(one)}", None
+        return ResultDifference(part, Change.DTYPE, path, _dtype(one), _dtype(other))
     if one.shape != other.shape:
-        return f"has shape {_shape(other)}, not {_shape(one)}", None
-    if not values or not one.numel() or torch.equal(one, other):
+        return ResultDifference(part, Change.SHAPE, path, shape_of(one), shape_of(other))
+    if not how.values or not one.numel() or torch.equal(one, other):
         return None
     if not (one.dtype.is_floating_point or one.dtype.is_complex):
-        return _at(one, other, (one != other).to(torch.float64), 0.0)
-    tolerance = (STRICT if strict else TOLERANCES).get(str(one.dtype), 1e-4)
-    wide = torch.complex128 if one.dtype.is_complex else torch.float64
-    a, b = one.to(wide), other.to(wide)
+        worst = _worst(part, path, one, other, (one != other).to(torch.float64))
+        return replace(worst, change=Change.ELEMENT, size=None)
+    tolerance = how.tolerance(str(one.dtype))
+    error = _error(one, other)
+    if _is_equal(one, other, exact, error, tolerance, both_rules=how.eager):
+        return None
+    return replace(_worst(part, path, one, other, error), allowed=tolerance)
+
+
+def _error(one: Tensor, other: Tensor) -> Tensor:
+    """The error of each element: 0 for equal ones, NaN and infinities included, infinite for a NaN on one side."""
+    import torch
+
+    a, b = _wide(one), _wide(other)
     error = (b - a).abs()
     same = (a == b) | (a.isnan() & b.isnan())
     error = torch.where(same, torch.zeros_like(error), error)
-    error = torch.where(error.isnan(), torch.full_like(error, math.inf), error)
+    return torch.where(error.isnan(), torch.full_like(error, math.inf), error)
+
+
+def _is_equal(
+    one: Tensor, other: Tensor, exact: Tensor | None, error: Tensor, tolerance: float, both_rules: bool
+) -> bool:
+    import torch
+
+    a = _wide(one)
     finite = torch.where(a.isfinite(), a.abs(), torch.zeros_like(error))
     close = bool((error <= tolerance + tolerance * finite).all())
-    if exact is not None and exact.shape == one.shape and bool(exact.isfinite().all()) and bool(a.isfinite().all()):
-        of_one, of_other = (a - exact.to(wide)).abs(), (b - exact.to(wide)).abs()
-        near = _is_near(of_one, of_other, one, tolerance)
-        if (close and near) if strict else (close or near):
-            return None
-    elif close:
-        return None
-    return _at(one, other, error, tolerance)
+    if exact is None or exact.shape != one.shape or not bool(exact.isfinite().all()) or not bool(a.isfinite().all()):
+        return close
+    true = exact.to(a.dtype)
+    near = _is_near((a - true).abs(), (_wide(other) - true).abs(), one, tolerance)
+    return (close and near) if both_rules else (close or near)
 
 
-def _is_near(of_one: Any, of_other: Any, one: Any, tolerance: float) -> bool:
-    """Whether the error against the exact run is about that of the reference, in the mean and at the worst."""
+def _is_near(of_one: Tensor, of_other: Tensor, one: Tensor, tolerance: float) -> bool:
+    """Whether the error against the exact run is about that of the baseline, in the mean and at the worst element."""
     half = str(one.dtype) in ("torch.float16", "torch.bfloat16")
     factor = 3.0 if half or one.numel() < 1000 else 2.0
     mean = _rms(of_other) <= factor * _rms(of_one) + tolerance / 10
@@ -175,45 +198,31 @@ def _is_near(of_one: Any, of_other: Any, one: Any, tolerance: float) -> bool:
     return mean and worst
 
 
-def _rms(error: Any) -> float:
+def _rms(error: Tensor) -> float:
     return math.sqrt(float((error * error).mean()))
 
 
-def _at(one: Any, other: Any, error: Any, tolerance: float) -> tuple[str, float | None]:
-    """The worst element in words."""
-    worst = int(error.flatten().argmax())
-    place = []
-    rest = worst
+def _wide(tensor: Tensor) -> Tensor:
+    import torch
+
+    return tensor.to(torch.complex128 if tensor.dtype.is_complex else torch.float64)
+
+
+def _worst(part: Part, path: str, one: Tensor, other: Tensor, error: Tensor) -> ResultDifference:
+    """The worst element."""
+    worst = rest = int(error.flatten().argmax())
+    place: list[int] = []
     for size in reversed(one.shape):
-        place.append(rest % size)
+        place.insert(0, rest % size)
         rest //= size
-    was, now = one.flatten()[worst].item(), other.flatten()[worst].item()
-    size = float(error.flatten()[worst])
-    where = f" at {list(reversed(place))}" if place else ""
-    if not (one.dtype.is_floating_point or one.dtype.is_complex):
-        return f"is {now}{where}, not {was}", None
-    return f"differs by {size:.1g}{where} ({_number(now)} for {_number(was)}; allowed {tolerance:g})", size
+    was, now = (_number(tensor.flatten()[worst].item()) for tensor in (one, other))
+    error_there = float(error.flatten()[worst])
+    return ResultDifference(part, Change.ERROR, path, was, now, tuple(place), error_there)
 
 
-def _is_same(was: str | None, now: str | None, strict: bool) -> bool:
-    """Of two values as text.  Numbers of Python that are made of tensors are rounded as those are."""
-    if was == now or was is None or now is None or not (_FLOAT.fullmatch(was) and _FLOAT.fullmatch(now)):
-        return was == now
-    tolerance = (STRICT if strict else TOLERANCES)["torch.float32"]
-    return math.isclose(float(was), float(now), rel_tol=tolerance, abs_tol=tolerance)
-
-
-def _number(value: Any) -> str:
+def _number(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _shape(tensor: Any) -> str:
-    return "×".join(map(str, tensor.shape)) or "()"
-
-
-def _dtype(tensor: Any) -> str:
+def _dtype(tensor: Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 80 else text[:79] + "…"

@@ -1,23 +1,24 @@
-"""In which stage of compiling an exception came up: by its type, and by whose code raised it."""
+"""In which stage of compiling an exception was raised, by its type and by the code that raised it."""
 
 from __future__ import annotations
 
 import os
 import traceback
 
-RUN_TIME = "run time"
+from breakscan.worker.protocol import Failure, Stage
+
 LONGEST = 300
 _FOLDERS = {
-    "_inductor": "Inductor",
-    "_functorch": "AOTAutograd",
+    "_inductor": Stage.INDUCTOR,
+    "_functorch": Stage.AOT_AUTOGRAD,
 }
 
 
-def failure_of(error: BaseException) -> tuple[str, str]:
-    """``Dynamo``, ``AOTAutograd``, ``Inductor``, ``the backend`` or ``run time``; and the exception in one line."""
+def failure_of(error: BaseException) -> Failure:
+    """The stage, and the exception in one line."""
     inner = getattr(error, "inner_exception", None)
     cause = inner if isinstance(inner, BaseException) else error
-    return _stage(error, cause), one_line(cause)
+    return Failure(_stage(error, cause), one_line(cause))
 
 
 def one_line(error: BaseException) -> str:
@@ -27,19 +28,19 @@ def one_line(error: BaseException) -> str:
     return (f"{name}: {first}" if first else name)[:LONGEST]
 
 
-def _stage(error: BaseException, cause: BaseException) -> str:
+def _stage(error: BaseException, cause: BaseException) -> Stage:
     bases = {base.__name__ for base in type(error).__mro__ if base.__module__.startswith("torch.")}
     if "InductorError" in bases:
-        return "Inductor"
+        return Stage.INDUCTOR
     if "BackendCompilerFailed" in bases:
-        return _owner(cause) or "the backend"
+        return _owner(cause) or Stage.BACKEND
     if type(error).__module__ == "torch._dynamo.exc":
-        return "Dynamo"
-    return RUN_TIME
+        return Stage.DYNAMO
+    return Stage.RUN_TIME
 
 
-def _owner(error: BaseException) -> str | None:
-    """Whose code is innermost, below whatever else of torch it calls; None where that is no part of torch."""
+def _owner(error: BaseException) -> Stage | None:
+    """The stage whose code is innermost, below other code of torch; None where the innermost code is not torch's."""
     import torch
 
     root = os.path.dirname(torch.__file__) + os.sep

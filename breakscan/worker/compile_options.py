@@ -1,40 +1,41 @@
-"""What ``torch.compile`` can be told here, and what it was told."""
+"""What can be passed to ``torch.compile`` here, and what was passed to it."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from typing import Any
 
-PLAIN = (int, float, bool, str, type(None))
+from breakscan.worker.protocol import CompileChoice, CompileOption
+
 _NEEDS = {"tvm": "tvm", "openxla": "torch_xla"}
-"""Backends that torch names whether or not what they hand graphs to is installed."""
+"""Backends that torch names even where the package that they need is not installed."""
 _NOT_FOR_USE = ("debug", "experimental")
 
 
-def backends() -> list[str]:
-    """The names of the backends that torch and the program offer for use, and that can be loaded."""
+def backends() -> tuple[str, ...]:
+    """The names of the backends of torch and of the program that are meant for use, and that can be loaded."""
     import torch
 
-    return [name for name in torch._dynamo.list_backends(exclude_tags=_NOT_FOR_USE) if _is_there(name)]
+    return tuple(name for name in torch._dynamo.list_backends(exclude_tags=_NOT_FOR_USE) if _is_there(name))
 
 
-def all_backends() -> list[str]:
-    """Those for debugging as well, and those that are not installed."""
+def all_backends() -> tuple[str, ...]:
+    """All backends: those for debugging and those that are not installed as well."""
     import torch
 
-    return list(torch._dynamo.list_backends(exclude_tags=()))
+    return tuple(torch._dynamo.list_backends(exclude_tags=()))
 
 
-def modes() -> dict[str, dict[str, Any]]:
-    """The modes of Inductor, and what each sets."""
+def modes() -> dict[str, dict[str, CompileOption]]:
+    """The modes of Inductor with the options that each sets."""
     import torch._inductor
 
-    return {name: dict(options) for name, options in torch._inductor.list_mode_options().items()}
+    return {name: _options(options) for name, options in torch._inductor.list_mode_options().items()}
 
 
-def told(context: Any) -> dict[str, Any] | None:
-    """What ``torch.compile`` was told, out of Dynamo's context: ``backend``, ``options``, ``dynamic``, ``fullgraph``.
-    Equal are what compile alike.  None where this torch keeps it elsewhere."""
+def choice_of(context: Any) -> CompileChoice | None:
+    """What was passed to ``torch.compile``, read from Dynamo's context.  Choices that compile alike are equal.  None
+    where this torch keeps it elsewhere."""
     backend = getattr(context, "callback", None)
     while True:
         inner = getattr(backend, "_torchdynamo_orig_backend", None) or getattr(
@@ -46,14 +47,19 @@ def told(context: Any) -> dict[str, Any] | None:
     name = getattr(backend, "compiler_name", None)
     if name is None or not hasattr(context, "fullgraph"):
         return None
-    options = getattr(backend, "config", None) or getattr(backend, "kwargs", None) or {}
+    return CompileChoice(
+        backend=str(name),
+        function=id(getattr(backend, "compiler_fn", None)),
+        options=_options(getattr(backend, "config", None) or getattr(backend, "kwargs", None) or {}),
+        dynamic=getattr(context, "_dynamic", None),
+        fullgraph=bool(context.fullgraph),
+    )
+
+
+def _options(given: dict[str, Any]) -> dict[str, CompileOption]:
     return {
-        "backend": name,
-        # Two backends may bear one name.
-        "function": id(getattr(backend, "compiler_fn", None)),
-        "options": {key: value if isinstance(value, PLAIN) else repr(value) for key, value in options.items()},
-        "dynamic": getattr(context, "_dynamic", None),
-        "fullgraph": bool(context.fullgraph),
+        key: value if type(value) in (int, float, bool, str, type(None)) else repr(value)
+        for key, value in given.items()
     }
 
 
@@ -65,6 +71,6 @@ def _is_there(name: str) -> bool:
     try:
         lookup_backend(name)
     except Exception:
-        # Of an installed package that does not go with this torch.
+        # An installed package may not work with this torch.
         return False
     return True

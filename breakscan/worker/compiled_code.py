@@ -1,4 +1,4 @@
-"""What an arm was recorded to compile."""
+"""What a worker was recorded to compile."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from breakscan.worker.worker import Worker
 def explained(
     worker: Worker, rules: Iterable[Rule], texts: Mapping[tuple[str, int], str]
 ) -> tuple[Explanation, Sequence[Sequence[Record]]]:
-    """The explanation of what was recorded in an arm until now, and the records.  ``texts`` are lines that are other
-    than those on disk, by path and number."""
+    """The explanation of what was recorded in a worker until now, and the records.  ``texts`` are lines that differ
+    from those on disk, by path and number."""
     processes = [process for process in worker.records() if compiled(process)]
     cwd = os.getcwd()
     explanation = explain_processes(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Any
 
 ROOMS = ("dynamo", "inductor")
 """The compiler's configurations, as keys of settings name them."""
@@ -14,12 +13,12 @@ class SettingError(ValueError):
     """A setting is not of the form that is wanted.  Says what is."""
 
 
-def settings_of(words: Sequence[str]) -> dict[str, Any]:
+def settings_of(words: Sequence[str]) -> dict[str, object]:
     """Settings ``key=value`` by their whole names (``dynamo.capture_scalar_outputs``).  Raises SettingError."""
     return dict(map(_setting, words))
 
 
-def _setting(word: str) -> tuple[str, Any]:
+def _setting(word: str) -> tuple[str, object]:
     key, equals, text = word.partition("=")
     key = key.strip().removeprefix("torch.").removeprefix("_")
     room, _, name = key.partition(".")

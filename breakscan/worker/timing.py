@@ -1,7 +1,7 @@
-"""Times several arms against each other: in short blocks, one arm at a time, in turns.
+"""Times several processes against each other: in short blocks, one process at a time, in turns.
 
-Everything that slows the machine down for longer than a block slows all arms down.  What is compared are the blocks of
-one round.  How far two processes that run the same program lie apart is measured as well, and no claim is made below.
+Whatever slows the machine down for longer than a block slows all processes down.  The blocks of one round are compared.
+How far two processes that run the same program lie apart is measured as well, and no smaller difference is claimed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+
+from breakscan.worker.protocol import BlockTime
 
 ROUNDS = 24
 FEWEST_ROUNDS = 8
@@ -34,14 +35,16 @@ PROCESSES = 4
 STUDENT = 3.182
 """How many standard errors the mean of so many values may lie off: the quantile 0.975 of Student's t."""
 
-COMPILED, EAGER = "compiled", "eager"
-"""In what way a block runs steps."""
-Block = Callable[[int], Mapping[str, Any]]
-"""Runs so many steps.  Returns the ``seconds`` of one, and how many ``compiles`` there were."""
+Block = Callable[[int], BlockTime]
+"""Runs so many steps."""
 
 
 class Unsteady(Exception):
-    """Something is compiled again and again while it is timed.  Says where."""
+    """Something is compiled again and again while it is timed: the block of this ``name``."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +59,10 @@ class Ratio:
 def interleave(
     blocks: Mapping[str, Block], seconds: Sequence[float], longest: float = LONGEST
 ) -> dict[str, list[float]]:
-    """The seconds of a step of each, round by round.  ``seconds`` are about what their steps take, ``longest`` what all
-    rounds may take.  All run as many steps.
+    """The seconds of a step of each, round by round.  ``seconds`` is about the time of their steps, ``longest`` the
+    limit for all rounds together.  All run the same number of steps.
 
-    Raises Unsteady where one compiles in its blocks once more after it has been given another chance.
+    Raises Unsteady where one compiles in its blocks for the third time.
     """
     fastest, slowest = max(min(seconds), 1e-7), max(*seconds, 1e-7)
     calls = max(1, round(BLOCK / slowest), min(round(BLOCK / fastest), round(LONGEST_BLOCK / slowest)))
@@ -71,22 +74,22 @@ def interleave(
         if done >= ROUNDS and done % FEWEST_ROUNDS == 0 and _is_sharp(list(found.values())):
             break
         order = list(blocks) if done % 2 == 0 else list(blocks)[::-1]
-        told = {name: blocks[name](calls) for name in order}
-        late = [name for name in order if told[name]["compiles"]]
+        times = {name: blocks[name](calls) for name in order}
+        late = [name for name in order if times[name].compiles]
         for name in late:
             spoilt[name] += 1
             if spoilt[name] > 2:
                 raise Unsteady(name)
         if not late:
             for name in order:
-                found[name].append(told[name]["seconds"])
+                found[name].append(times[name].seconds)
             done += 1
     return found
 
 
 def _is_sharp(times: Sequence[Sequence[float]]) -> bool:
-    """Whether more rounds would tell little more.  How long one measures follows from the widths of the intervals
-    alone, not from where they lie: that would find what one looks for."""
+    """Whether more rounds would add little.  Only the widths of the intervals decide how long is measured, not where
+    they lie: otherwise one would measure until one finds what one looks for."""
     intervals = [ratio(times[:1], other) for other in times[1:]]
     return all(one.high < SHARP * one.low for one in intervals)
 
@@ -104,8 +107,8 @@ def ratio(references: Sequence[Sequence[float]], other: Sequence[float]) -> Rati
 
 
 def ratio_of_processes(ratios: Sequence[Ratio]) -> Ratio:
-    """What :data:`PROCESSES` that did the same come to: their geometric mean, and Student's interval of it; but no
-    narrower than that of one of them: those that run one after another may lie close together by the machine's state.
+    """The geometric mean of :data:`PROCESSES` that did the same, and Student's interval of it, but no narrower than
+    that of one of them: processes that run one after another may lie close together by the machine's state.
 
     See Kalibera and Jones, "Rigorous benchmarking in reasonable time" (2013), on why processes have to be repeated,
     and not rounds alone.
@@ -131,5 +134,5 @@ def is_slower(claim: Ratio, same: Ratio) -> bool:
 
 
 def apart(same: Ratio) -> float:
-    """How many times as fast one process can look as another one that does the same."""
+    """How many times as fast as an equal process a process can look."""
     return max(same.high, 1 / same.low)

@@ -12,6 +12,7 @@ from breakscan.bench.result import OWN, BenchRow, MeasurementStatus, Variant
 from breakscan.bench.variants import Choices, UnknownName, WantedVariants, doubles, planned, without_recompiles
 from breakscan.findings import Origin, Place, Site, Verdict
 from breakscan.runtime.explain.explanation import BreakSite
+from breakscan.worker.protocol import AvailableChoices, CompileChoice, ResolvedChoice, Stage
 
 MODES: dict[str, dict[str, Any]] = {
     "default": {},
@@ -22,30 +23,33 @@ MODES: dict[str, dict[str, Any]] = {
 }
 
 
-def told(
+def choice(
     backend: str = "inductor", dynamic: bool | None = None, fullgraph: bool = False, **options: Any
-) -> dict[str, Any]:
-    return {"backend": backend, "function": 0, "options": options, "dynamic": dynamic, "fullgraph": fullgraph}
+) -> CompileChoice:
+    return CompileChoice(backend, 0, options, dynamic, fullgraph)
 
 
-CPU = Choices(
-    ["cudagraphs", "inductor"], ["aot_eager", "cudagraphs", "eager", "inductor", "mine"], MODES, [told()], False
-)
-GPU = replace(CPU, cuda=True)
+def offered(*chosen: CompileChoice, cuda: bool = False) -> Choices:
+    names = ("aot_eager", "cudagraphs", "eager", "inductor", "mine")
+    return Choices(AvailableChoices(("cudagraphs", "inductor"), names, MODES, chosen), cuda)
 
 
-def meant(variant: Variant) -> dict[str, Any]:
-    """As torch.compile has it."""
+CPU = offered(choice())
+GPU = offered(choice(), cuda=True)
+
+
+def resolved(variant: Variant) -> ResolvedChoice:
+    """As torch.compile resolves it."""
     options = dict(variant.options or {})
     mode = MODES[options.get("mode", "default")]
-    made = told(options.get("backend", "inductor"), options.get("dynamic"), options.get("fullgraph", False))
-    return {**made, "options": dict(mode)}
+    made = choice(options.get("backend", "inductor"), options.get("dynamic"), options.get("fullgraph", False))
+    return ResolvedChoice(replace(made, options=dict(mode)))
 
 
 def run(choices: Choices, **wanted: Any) -> tuple[list[str], dict[str, str | None]]:
     """The labels of what is run, and of what is skipped, with what that is the same as."""
     variants = planned(WantedVariants(**wanted), choices)
-    skipped = doubles(variants, [meant(variant) for variant in variants], choices)
+    skipped = doubles(variants, [resolved(variant) for variant in variants], choices)
     return [variant.label for variant in variants if variant.label not in skipped], {
         key: one.same_as for key, one in skipped.items()
     }
@@ -79,8 +83,7 @@ def test_without_one_a_mode_is_run_once() -> None:
 
 
 def test_what_the_program_asks_for_is_kept_and_not_run_twice() -> None:
-    own = told(dynamic=True, fullgraph=True, **MODES["reduce-overhead"])
-    choices = replace(GPU, told=[own])
+    choices = offered(choice(dynamic=True, fullgraph=True, **MODES["reduce-overhead"]), cuda=True)
     variants = planned(WantedVariants(), choices)
     assert all(variant.options["fullgraph"] is True for variant in variants if variant.options is not None)
     assert {"mode": "max-autotune", "fullgraph": True, "dynamic": True} in [variant.options for variant in variants]
@@ -88,7 +91,7 @@ def test_what_the_program_asks_for_is_kept_and_not_run_twice() -> None:
 
 
 def test_a_program_that_compiles_in_several_ways_is_like_none_of_them() -> None:
-    assert run(replace(GPU, told=[told(), told("eager")]))[1] == {}
+    assert run(offered(choice(), choice("eager"), cuda=True))[1] == {}
 
 
 def test_lists_narrow_and_widen_what_is_tried() -> None:
@@ -117,10 +120,15 @@ def test_what_is_not_there_is_said_with_what_is(wanted: dict[str, Any], said: st
 
 def test_what_torch_compile_refuses_is_a_result() -> None:
     variants = [Variant(OWN), Variant("it", {"mode": "x"})]
-    refused = doubles(variants, [told(), "RuntimeError: Unrecognized mode"], GPU)["it"]
+    refused = doubles(
+        variants, [ResolvedChoice(choice()), ResolvedChoice(error="RuntimeError: Unrecognized mode")], GPU
+    )["it"]
     assert refused.status is MeasurementStatus.FAILED
     assert refused.problem is not None
-    assert (refused.problem.stage, refused.problem.error) == ("torch.compile", "RuntimeError: Unrecognized mode")
+    assert (refused.problem.stage, refused.problem.remark.text) == (
+        Stage.TORCH_COMPILE,
+        "RuntimeError: Unrecognized mode",
+    )
 
 
 @pytest.mark.parametrize(

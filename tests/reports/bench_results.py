@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from breakscan.bench.result import OWN, Bench, BenchRow, Eager, MeasurementStatus, Problem, Variant
+from breakscan.worker.observation import Observation, ObservationKind
+from breakscan.worker.protocol import Stage
 from breakscan.worker.timing import Ratio
 
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e::error::"
@@ -41,16 +43,36 @@ FLAG = row(
     Ratio(2.5, 2.4, 2.6),
     variant=Variant("capture_scalar_outputs=True", None, {"dynamo.capture_scalar_outputs": True}),
 )
-SAME = row(DEFAULT, None, status=MeasurementStatus.SKIPPED, same_as=OWN, problem=Problem("not run", "it is the same"))
-NO_GPU = row(
-    'backend="cudagraphs"', None, status=MeasurementStatus.SKIPPED, problem=Problem("not run", "there is no GPU")
+SAME = row(
+    DEFAULT,
+    None,
+    status=MeasurementStatus.SKIPPED,
+    same_as=OWN,
+    problem=Problem(Stage.NOT_RUN, Observation(ObservationKind.ERROR, "it is the same")),
 )
-FAILED = row('backend="tvm"', None, status=MeasurementStatus.FAILED, problem=Problem("Inductor", HOSTILE))
+NO_GPU = row(
+    'backend="cudagraphs"',
+    None,
+    status=MeasurementStatus.SKIPPED,
+    problem=Problem(Stage.NOT_RUN, Observation(ObservationKind.ERROR, "there is no GPU")),
+)
+FAILED = row(
+    'backend="tvm"',
+    None,
+    status=MeasurementStatus.FAILED,
+    problem=Problem(Stage.INDUCTOR, Observation(ObservationKind.ERROR, HOSTILE)),
+)
 DIFFERS = row(
-    HOSTILE, Ratio(4.0, 3.9, 4.1), status=MeasurementStatus.DIFFERS, problem=Problem("results", "output differs")
+    HOSTILE,
+    Ratio(4.0, 3.9, 4.1),
+    status=MeasurementStatus.DIFFERS,
+    problem=Problem(Stage.RESULTS, Observation(ObservationKind.ERROR, "output differs")),
 )
 UNSTEADY = row(
-    "dynamic=False", None, status=MeasurementStatus.UNSTEADY, problem=Problem("recompiling", "L['n'] changes")
+    "dynamic=False",
+    None,
+    status=MeasurementStatus.UNSTEADY,
+    problem=Problem(Stage.RECOMPILING, Observation(ObservationKind.ERROR, "L['n'] changes")),
 )
 
 
@@ -62,7 +84,7 @@ def bench(*rows: BenchRow, best: str | None = None, write: str | None = None) ->
         rows,
         Eager(0.02, 10e-3, 9_000_000),
         Ratio(1.0, 0.99, 1.01),
-        notes=("compiled and not called until the program was stopped: g",),
+        notes=(Observation(ObservationKind.NOT_CALLED, names=("g",)),),
         best=best,
         as_fast=(best,) if best else (),
         write=write,

@@ -15,6 +15,8 @@ from bench_results import DEFAULT, FASTEST, FLAG, OWN_ROW, REDUCE, WHOLE, bench,
 from breakscan.bench.result import OWN, Bench, MeasurementStatus, Problem
 from breakscan.reports.bench.words import headline, verdict, write_words
 from breakscan.reports.formats import BENCH
+from breakscan.worker.observation import Observation, ObservationKind
+from breakscan.worker.protocol import Stage
 from breakscan.worker.timing import Ratio
 
 SLOWER = row(OWN, Ratio(0.9, 0.88, 0.92))
@@ -101,7 +103,12 @@ def test_what_went_wrong_is_said_in_words() -> None:
     assert "differs from eager: output differs" in told
     assert "unsteady: L['n'] changes" in told
     assert "not run: there is no GPU" in told
-    broke = row("it", None, status=MeasurementStatus.FAILED, problem=Problem("run time", "it ended by signal 11"))
+    broke = row(
+        "it",
+        None,
+        status=MeasurementStatus.FAILED,
+        problem=Problem(Stage.RUN_TIME, Observation(ObservationKind.ERROR, "it ended by signal 11")),
+    )
     assert "failed at run time: it ended by signal 11" in written("terminal", bench(broke))
 
 

@@ -31,7 +31,9 @@ def test_verdicts_in_words() -> None:
         verdict_words(replace(NO_FASTER, ratio=Ratio(0.5, 0.4, 0.6), slower=True))
         == "equal, slower (0.50 [0.40, 0.60])"
     )
-    assert verdict_words(REJECTED) == "rejected: eager, output 0 differs by 0.03 at [2, 5]"
+    assert verdict_words(REJECTED) == (
+        "rejected: eager, output 0 differs by 0.03 at [2, 5] (0.03 for 0; allowed 0.0001)"
+    )
     assert verdict_words(replace(ACCEPTED, ratio=Ratio(25.04, 24.0, 26.0))) == "equal, 25.0× faster [24.0, 26.0]"
 
 

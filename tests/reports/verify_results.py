@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from breakscan.findings import Site
 from breakscan.verify.proof import KernelCode, Metrics, Proof, ProofVerdict, Verification
+from breakscan.worker.difference import Change, Part, ResultDifference
+from breakscan.worker.observation import Observation, ObservationKind
 from breakscan.worker.timing import Ratio
 
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e::error::"
@@ -38,11 +40,24 @@ NO_FASTER = Proof(
 REJECTED = Proof(
     HOSTILE,
     ProofVerdict.REJECTED,
-    ("eager, output 0 differs by 0.03 at [2, 5]", "the break is still there"),
+    (
+        Observation(
+            ObservationKind.EAGER_DIFFERS,
+            details=(ResultDifference(Part.OUTPUT, Change.ERROR, "output 0", "0", "0.03", (2, 5), 0.03, 1e-4),),
+        ),
+        Observation(ObservationKind.BREAK_STAYS, "net.py:12"),
+    ),
     False,
     BEFORE,
 )
-ALL = Proof("all", ProofVerdict.REJECTED, (HOSTILE,), None, BEFORE, members=("net.py:12 where", "net.py:20 cond"))
+ALL = Proof(
+    "all",
+    ProofVerdict.REJECTED,
+    (Observation(ObservationKind.ERROR, HOSTILE),),
+    None,
+    BEFORE,
+    members=("net.py:12 where", "net.py:20 cond"),
+)
 
 
 def verification(*proofs: Proof) -> Verification:
@@ -55,7 +70,7 @@ def verification(*proofs: Proof) -> Verification:
         {"torch.float32": 1e-4},
         unreached=("other.py:3 where",),
         declined=("net.py:30 BRK201: keep-tensor: it is printed",),
-        notes=("compiled and not called until the program was stopped: g",),
+        notes=(Observation(ObservationKind.NOT_CALLED, names=("g",)),),
         breaks=1,
     )
 

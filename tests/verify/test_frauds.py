@@ -9,8 +9,10 @@ import pytest
 
 from breakscan.config import load_settings
 from breakscan.findings import Site
+from breakscan.reports.shared.observation_words import observation_words
 from breakscan.rulebook.library import load_library
 from breakscan.verify.candidates import Candidate
+from breakscan.verify.original import running_original
 from breakscan.verify.proof import Proof, ProofVerdict
 from breakscan.verify.verifier import Verifier
 from breakscan.worker import timing as measure
@@ -71,8 +73,8 @@ def prove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prove]:
         patch.setattr(measure, "ROUNDS", 12)
         patch.setattr(measure, "LONGEST", 3.0)
         rules = load_library(load_settings(folder).rule_folders)
-        with Verifier(UserProgram((str(script),)), folder / "arms", rules, lambda _: None) as verifier:
-            verifier.watch([str(script)])
+        with running_original(UserProgram((str(script),)), folder / "workers", rules, lambda _: None) as original:
+            verifier = Verifier(original, [str(script)], lambda _: None)
 
             def prove(old: str = "", new: str = "", *, path: Path = script) -> Proof:
                 before = path.read_text(encoding="utf-8")
@@ -151,7 +153,7 @@ def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
         pytest.param(
             "        return y\n",
             "        self.steps += 1\n        return y + 0 * self.steps\n",
-            "self.steps is 3 behind the call, not unchanged",
+            "self.steps is 3 after the call, not unchanged",
             id="attribute changed",
             marks=SLOW,
         ),
@@ -195,7 +197,7 @@ def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
         pytest.param(
             BRANCH,
             WHERE + "        if torch.compiler.is_compiling():\n            y = y.detach()\n",
-            "compiled, one cannot go back through it: no part of the result requires a gradient",
+            "compiled, backward() fails: no part of the result requires a gradient",
             id="no gradient in compiled code alone",
             marks=SLOW,
         ),
@@ -208,12 +210,12 @@ def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
 def test_a_fraud_is_rejected_by_name(prove: Prove, old: str, new: str, expected: str) -> None:
     proof = prove(old, new)
     assert proof.verdict is ProofVerdict.REJECTED, proof.ratio
-    assert any(expected in reason for reason in proof.reasons), proof.reasons
+    assert any(expected in observation_words(reason) for reason in proof.reasons), proof.reasons
     assert proof.ratio is None
 
 
 def test_a_rewrite_of_a_file_that_is_not_loaded_did_not_run(prove: Prove) -> None:
     proof = prove("x = 1", "x = 2", path=prove.library)  # type: ignore[attr-defined]
     assert proof.verdict is ProofVerdict.REJECTED
-    assert "the rewritten code did not run" in proof.reasons[0]
-    assert "unused.py was not loaded" in proof.reasons[0]
+    assert "the rewritten code did not run" in observation_words(proof.reasons[0])
+    assert "unused.py was not loaded" in observation_words(proof.reasons[0])

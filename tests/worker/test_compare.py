@@ -6,16 +6,19 @@ from typing import Any
 
 import pytest
 
+from breakscan.reports.shared.difference_words import difference_words
 from breakscan.worker.call_result import CallResult, leaves
-from breakscan.worker.compare import differences, tensor_difference
+from breakscan.worker.compare import Strictness, differences, tensor_difference
+from breakscan.worker.difference import Part
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 
 def said(one: torch.Tensor, other: torch.Tensor, exact: torch.Tensor | None = None, *, strict: bool = False) -> str:
-    found = tensor_difference(one, other, exact, strict=strict)
-    return found[0] if found else ""
+    how = Strictness.EAGER if strict else Strictness.COMPILED
+    found = tensor_difference(Part.OUTPUT, "x", one, other, exact, how)
+    return difference_words(found).removeprefix("x ") if found else ""
 
 
 def test_equal_tensors_are_equal_nan_and_infinities_included() -> None:
@@ -79,8 +82,8 @@ def test_complex_numbers() -> None:
     assert "differs by 1" in said(one, one + 1)
 
 
-def outcome(**given: Any) -> dict[str, Any]:
-    return {**CallResult().plain(), **given}
+def outcome(**given: Any) -> CallResult:
+    return CallResult(**given)
 
 
 @pytest.mark.parametrize(
@@ -107,18 +110,18 @@ def outcome(**given: Any) -> dict[str, Any]:
         ({"gradients": {"w": torch.zeros(1)}}, {}, ["the gradient of w is missing"]),
         ({}, {"changed": {"self.mean": torch.zeros(1)}}, ["self.mean is changed by the call"]),
         ({"changed": {"self.mean": torch.zeros(1)}}, {}, ["self.mean is not changed by the call"]),
-        ({"changes": {"self.n": "1"}}, {}, ["self.n is unchanged behind the call, not 1"]),
+        ({"changes": {"self.n": "1"}}, {}, ["self.n is unchanged after the call, not 1"]),
         ({"rng": {"random": "a"}}, {"rng": {"random": "b"}}, ["random numbers are drawn otherwise: random"]),
     ],
 )
 def test_all_that_a_call_comes_to_is_compared(one: Any, other: Any, expected: list[str]) -> None:
-    found = differences([outcome(**one)], [outcome(**other)], None, strict=True)
-    assert [difference.text for difference in found] == expected
+    found = differences([outcome(**one)], [outcome(**other)], None, Strictness.EAGER)
+    assert [difference_words(difference) for difference in found] == expected
 
 
 def test_the_call_is_named_from_the_second_on() -> None:
     good, bad = outcome(others={"output": "1"}), outcome(others={"output": "2"})
-    assert [d.text for d in differences([good, good], [good, bad], None, strict=True)] == [
+    assert [difference_words(d) for d in differences([good, good], [good, bad], None, Strictness.EAGER)] == [
         "output is 2, not 1 in call 2"
     ]
 

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from breakscan.worker.call_result import projections
-from breakscan.worker.state_snapshot import StateSnapshot, digests, rng_state, set_rng_state
+from breakscan.worker.protocol import Mismatch, ValueMismatch
+from breakscan.worker.random_state import rng_state, set_rng_state
+from breakscan.worker.state_snapshot import StateSnapshot
+from breakscan.worker.tensor_values import digests
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -75,7 +78,10 @@ def test_values_of_another_process_are_taken_over_or_named() -> None:
     module = torch.nn.Linear(2, 2)
     snapshot = StateSnapshot({"self": module})
     values = {"self.weight": torch.full((2, 2), 7.0), "self.bias": torch.zeros(3), "self.scale": torch.zeros(1)}
-    assert snapshot.take_over(values) == ["self.bias has shape 2, not 3", "self.scale is not there"]
+    assert snapshot.take_over(values) == [
+        ValueMismatch("self.bias", Mismatch.SHAPE, "2", "3"),
+        ValueMismatch("self.scale", Mismatch.MISSING),
+    ]
     snapshot.restore()
     assert torch.equal(module.weight, values["self.weight"])
 

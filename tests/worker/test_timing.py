@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import pytest
 
 from breakscan.worker import timing as measure
+from breakscan.worker.protocol import BlockTime
 from breakscan.worker.timing import Ratio, Unsteady, apart, interleave, is_faster, is_slower, ratio, ratio_of_processes
 
 
@@ -21,11 +21,11 @@ class Clock:
         self.compiles = compiles
         self.asked = 0
 
-    def __call__(self, calls: int) -> dict[str, Any]:
+    def __call__(self, calls: int) -> BlockTime:
         assert calls > 0
         self.asked += 1
         busy = 1 + self.noise * self.source.expovariate(1.0)
-        return {"seconds": self.seconds * busy, "compiles": int(self.asked <= self.compiles)}
+        return BlockTime(self.seconds * busy, int(self.asked <= self.compiles))
 
 
 def verdict(speed: float, seed: int, noise: float = 0.2, apart_by: float = 0.01) -> tuple[bool, bool, Ratio]:
@@ -123,9 +123,9 @@ def test_a_block_is_long_enough_for_the_fastest_and_not_too_long_for_the_slowest
 ) -> None:
     asked: set[int] = set()
 
-    def block(calls: int) -> dict[str, Any]:
+    def block(calls: int) -> BlockTime:
         asked.add(calls)
-        return {"seconds": 1e-3, "compiles": 0}
+        return BlockTime(1e-3, 0)
 
     interleave({"before": block, "after": block}, seconds)
     assert asked == {steps}

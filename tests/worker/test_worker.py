@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from breakscan.worker.timing import COMPILED, EAGER
+from breakscan.worker.protocol import Compile, Prepare, StepKind
 from breakscan.worker.worker import ProgramChange, UserProgram, Worker
 
 pytestmark = pytest.mark.torch
@@ -66,20 +66,20 @@ def test_the_module_around_what_is_compiled_is_timed_with_it_and_not_eager(tmp_p
     with Worker(UserProgram((str(script),)), ProgramChange(), tmp_path / "arm") as worker:
         worker.ready()
 
-        def told(kind: str) -> tuple[int, int]:
+        def told(kind: StepKind) -> tuple[int, int]:
             before = worker.output()
-            assert worker.block(6, kind)["seconds"] > 0
+            assert worker.block(6, kind).seconds > 0
             now = worker.output()[len(before) :]
             return now.count("hooked"), now.count("compiled")
 
-        worker.ask("prepare", kind=COMPILED)
-        assert told(COMPILED) == (6, 6)
-        worker.ask("prepare", kind=EAGER)
-        assert told(EAGER) == (0, 0)
-        assert told(COMPILED) == (6, 6)
-        worker.ask("compile", how={"backend": "aot_eager"})
-        worker.ask("prepare", kind=COMPILED)
-        assert told(COMPILED) == (6, 0)
-        worker.ask("prepare", kind=EAGER)
-        assert told(EAGER) == (0, 0)
-        assert worker.block(6)["compiles"] == 0, "eager steps between do not make it compile anew"
+        worker.ask(Prepare(StepKind.COMPILED))
+        assert told(StepKind.COMPILED) == (6, 6)
+        worker.ask(Prepare(StepKind.EAGER))
+        assert told(StepKind.EAGER) == (0, 0)
+        assert told(StepKind.COMPILED) == (6, 6)
+        worker.ask(Compile({"backend": "aot_eager"}))
+        worker.ask(Prepare(StepKind.COMPILED))
+        assert told(StepKind.COMPILED) == (6, 0)
+        worker.ask(Prepare(StepKind.EAGER))
+        assert told(StepKind.EAGER) == (0, 0)
+        assert worker.block(6).compiles == 0, "eager steps between do not make it compile again"

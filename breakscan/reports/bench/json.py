@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, TextIO
 
 from breakscan import __version__
 from breakscan.bench.result import Bench, BenchRow
+from breakscan.reports.shared.observation_words import observation_words
 
 SCHEMA = 1
 
@@ -20,7 +21,7 @@ def write_bench_json(bench: Bench, stream: TextIO) -> None:
         "program": list(bench.argv),
         "environment": dict(bench.environment),
         "calls": [{"callable": name, "captured": count} for name, count in bench.callables.items()],
-        "notes": list(bench.notes),
+        "notes": [observation_words(note) for note in bench.notes],
         "interrupted": bench.interrupted,
         "eager": asdict(bench.eager) if bench.eager else None,
         "same": asdict(bench.same) if bench.same else None,
@@ -34,8 +35,10 @@ def write_bench_json(bench: Bench, stream: TextIO) -> None:
 
 
 def _variant(row: BenchRow) -> dict[str, Any]:
-    told = asdict(row)
+    told = asdict(replace(row, problem=None))
     del told["variant"], told["status"]
+    if row.problem is not None:
+        told["problem"] = {"stage": row.problem.stage.value, "error": observation_words(row.problem.observation)}
     return {
         "way": row.label,
         "options": dict(row.variant.options or {}),

@@ -16,6 +16,7 @@ from breakscan.reports.bench.words import (
     write_words,
 )
 from breakscan.reports.shared.markdown_text import code, paragraph, prose, row, table_head
+from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.wording import sentence
 
@@ -29,7 +30,7 @@ def write_bench_markdown(bench: Bench, stream: TextIO) -> None:
     if bench.eager is not None:
         parts.append(_table(bench))
     write = write_words(bench)
-    said = [*verdict(bench), *map(sentence, map(visible, bench.notes)), *basis_words(bench)]
+    said = [*verdict(bench), *(sentence(visible(observation_words(note))) for note in bench.notes), *basis_words(bench)]
     parts += [paragraph(words) + "\n" for words in said]
     if write is not None:
         parts.append((f"Write {code(visible(bench.write))}" if bench.write else paragraph(write)) + "\n")

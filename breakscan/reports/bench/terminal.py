@@ -20,6 +20,7 @@ from breakscan.reports.bench.words import (
 )
 from breakscan.reports.shared.code_frame import paragraph
 from breakscan.reports.shared.console import report_console
+from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.wording import sentence
 
@@ -44,7 +45,7 @@ def write_bench_terminal(bench: Bench, stream: TextIO) -> None:
     for words in verdict(bench):
         console.print(paragraph("", words, console.width))
     for note in bench.notes:
-        console.print(paragraph("Note: ", sentence(visible(note)), console.width))
+        console.print(paragraph("Note: ", sentence(visible(observation_words(note))), console.width))
     for words in basis_words(bench):
         console.print(paragraph("", words, console.width))
     write = write_words(bench)

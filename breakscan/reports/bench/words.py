@@ -6,9 +6,11 @@ from collections.abc import Mapping
 
 from breakscan.bench.result import OWN, Bench, BenchRow, MeasurementStatus, Problem
 from breakscan.reports.shared.durations import duration
+from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.ratio_words import interval, number, ratio_words
 from breakscan.reports.shared.wording import counted, sentence
+from breakscan.worker.protocol import Stage
 from breakscan.worker.timing import LEAST, PROCESSES
 
 STAGES = {"dynamo": "Dynamo", "aot_autograd": "AOTAutograd", "inductor": "Inductor"}
@@ -56,7 +58,7 @@ def outcome_words(row: BenchRow) -> str:
         return f"same as {visible(row.same_as)}"
     if row.problem is None:
         return ""
-    said = visible(row.problem.error)
+    said = visible(observation_words(row.problem.observation))
     if row.status is MeasurementStatus.SKIPPED:
         return f"not run: {said}"
     if row.status is MeasurementStatus.FAILED:
@@ -216,7 +218,7 @@ def _left(row: BenchRow | None) -> list[str]:
 
 
 def _stage_words(problem: Problem) -> str:
-    return {"run time": "at run time"}.get(problem.stage, f"in {problem.stage}")
+    return "at run time" if problem.stage is Stage.RUN_TIME else f"in {problem.stage.value}"
 
 
 def _median(row: BenchRow) -> float:

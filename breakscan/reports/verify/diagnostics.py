@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from breakscan.findings import Severity
 from breakscan.reports.diagnostics.diagnostic import Diagnostic, DiagnosticReport, Remark
+from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import printable
 from breakscan.reports.shared.wording import sentence
 from breakscan.reports.verify.words import ending_words, headline, remarks, verdict_words
@@ -22,7 +23,7 @@ def verify_diagnostics(verification: Verification) -> DiagnosticReport:
     return DiagnosticReport(
         "verify",
         [_diagnostic(proof) for proof in verification.proofs],
-        remarks=[Remark(Severity.INFO, note) for note in verification.notes],
+        remarks=[Remark(Severity.INFO, observation_words(note)) for note in verification.notes],
         head=[sentence(headline(verification))],
         end=[ending_words(verification)],
     )
@@ -36,5 +37,5 @@ def _diagnostic(proof: Proof) -> Diagnostic:
         severity=Severity.WARNING if proof.verdict is ProofVerdict.REJECTED else Severity.INFO,
         site=proof.site,
         message=verdict_words(proof),
-        details=(*proof.reasons[1:], *remarks(proof)),
+        details=(*map(observation_words, proof.reasons[1:]), *remarks(proof)),
     )

@@ -13,6 +13,7 @@ from itertools import zip_longest
 from typing import TextIO
 
 from breakscan.reports.shared.html_page import digest, escaped, page_style
+from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import CHARACTERS, visible
 from breakscan.reports.shared.wording import sentence
 from breakscan.reports.verify.words import (
@@ -80,7 +81,10 @@ def _parts(verification: Verification) -> Iterator[str]:
         yield _table(verification.proofs)
     for proof in verification.proofs:
         yield _details(proof)
-    said = [*map(sentence, verification.notes), *(basis_words(verification) if verification.proofs else ())]
+    said = [
+        *(sentence(observation_words(note)) for note in verification.notes),
+        *(basis_words(verification) if verification.proofs else ()),
+    ]
     for words in [*said, ending_words(verification)]:
         yield f"<p>{escaped(words)}</p>"
     for title, names in (
@@ -103,7 +107,7 @@ def _table(proofs: Sequence[Proof]) -> str:
 
 
 def _details(proof: Proof) -> str:
-    listed = [*proof.reasons, *remarks(proof)]
+    listed = [*map(observation_words, proof.reasons), *remarks(proof)]
     listed += [f"{name}: {text}" for name, text in facts(proof)]
     items = "".join(f"<li>{escaped(item)}</li>" for item in listed)
     parts = [f"<details><summary>{escaped(proof.label)}</summary><ul>{items}</ul>"]

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from breakscan import __version__
+from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.verify.words import verdict_words
 from breakscan.verify.proof import Metrics, Proof, Verification
 
@@ -29,7 +30,7 @@ def write_verify_json(verification: Verification, stream: TextIO) -> None:
         "dependent": list(verification.dependent),
         "unreached": list(verification.unreached),
         "declined": list(verification.declined),
-        "notes": list(verification.notes),
+        "notes": [observation_words(note) for note in verification.notes],
         "applied": list(verification.applied),
         "not_applied": verification.not_applied,
     }
@@ -41,6 +42,7 @@ def _proof(proof: Proof) -> dict[str, Any]:
     def both(of: Callable[[Metrics], Any]) -> dict[str, Any]:
         return {"before": of(proof.before), "after": None if proof.after is None else of(proof.after)}
 
+    reasons = [observation_words(reason) for reason in proof.reasons]
     return {
         "label": proof.label,
         "rewrite": proof.rewrite,
@@ -49,8 +51,8 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "members": list(proof.members),
         "verdict": proof.verdict.value,
         "says": verdict_words(proof),
-        "reason": proof.reasons[0] if proof.reasons else None,
-        "reasons": list(proof.reasons),
+        "reason": next(iter(reasons), None),
+        "reasons": reasons,
         "difference": proof.difference,
         "breaks_there": proof.breaks_there,
         "revealed": list(proof.revealed),

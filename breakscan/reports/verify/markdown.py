@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from breakscan.reports.shared.markdown_text import code, paragraph, prose, row, table_head
+from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.wording import sentence
 from breakscan.reports.verify.words import (
@@ -32,7 +33,10 @@ def write_verify_markdown(verification: Verification, stream: TextIO) -> None:
     parts = [f"{MARK}\n### breakscan verify: {prose(headline(verification))}\n"]
     if verification.proofs:
         parts.append(_table(verification))
-    words = [*map(sentence, verification.notes), *(basis_words(verification) if verification.proofs else ())]
+    words = [
+        *(sentence(observation_words(note)) for note in verification.notes),
+        *(basis_words(verification) if verification.proofs else ()),
+    ]
     parts += [paragraph(visible(line)) + "\n" for line in words]
     parts.append(paragraph(ending_words(verification)) + "\n")
     room = LIMIT - sum(len(part) + 1 for part in parts)
@@ -57,8 +61,8 @@ def _table(verification: Verification) -> str:
 
 def _details(proof: Proof) -> str:
     said = [f"<details><summary>{prose(visible(proof.label))}</summary>\n"]
-    said += [f"- {prose(visible(reason))}" for reason in proof.reasons]
-    said += [f"- {prose(visible(remark))}" for remark in remarks(proof)]
+    said += [f"- {prose(visible(observation_words(reason)))}" for reason in proof.reasons]
+    said += [f"- {prose(visible(observation))}" for observation in remarks(proof)]
     said += [f"- {prose(name)}: {prose(text)}" for name, text in facts(proof)]
     if proof.diff and _FENCE not in proof.diff:
         said.append(f"\n{_FENCE}diff\n{proof.diff.rstrip()}\n{_FENCE}")

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from breakscan.reports.shared.code_frame import paragraph
 from breakscan.reports.shared.console import report_console
+from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.wording import counted, sentence
 from breakscan.reports.verify.words import (
@@ -40,7 +41,7 @@ def write_verify_terminal(verification: Verification, stream: TextIO) -> None:
     for line, labels in said.items():
         console.print(paragraph(f"{', '.join(labels)}: ", line, console.width))
     for note in verification.notes:
-        console.print(paragraph("Note: ", sentence(visible(note)), console.width))
+        console.print(paragraph("Note: ", sentence(visible(observation_words(note))), console.width))
     for words in _left(verification):
         console.print(paragraph("", words, console.width))
     if verification.proofs:
@@ -70,7 +71,7 @@ def _cells(proof: Proof) -> tuple[str, ...]:
 
 def _more(proof: Proof) -> list[str]:
     """What the table has no room for."""
-    said = [sentence(f"Also {visible(reason)}") for reason in proof.reasons[1:MOST_REASONS]]
+    said = [sentence(f"Also {visible(observation_words(reason))}") for reason in proof.reasons[1:MOST_REASONS]]
     if len(proof.reasons) > MOST_REASONS:
         said.append(f"{len(proof.reasons) - MOST_REASONS} more reasons are in --format json.")
     return [*said, *map(visible, remarks(proof))]

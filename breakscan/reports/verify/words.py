@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from breakscan.reports.shared.durations import UNITS
+from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.ratio_words import interval, number, ratio_words
 from breakscan.reports.shared.wording import counted, sentence
@@ -18,7 +19,7 @@ KINDS = ("triton", "cpp", "extern", "fallback", "other")
 def verdict_words(proof: Proof) -> str:
     """``equal, 4.9× faster [4.7, 5.1]``, ``equal, no faster (1.00 [0.99, 1.02])``, ``rejected: …``."""
     if proof.verdict is ProofVerdict.REJECTED:
-        return f"rejected: {visible(proof.reasons[0])}" if proof.reasons else "rejected"
+        return f"rejected: {visible(observation_words(proof.reasons[0]))}" if proof.reasons else "rejected"
     ratio = proof.ratio
     assert ratio is not None
     if proof.verdict is ProofVerdict.ACCEPTED:

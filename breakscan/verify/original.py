@@ -1,0 +1,136 @@
+"""The program as it is, in two processes that stay: the first gives its values to all others, the second shows how far
+two equal processes lie apart."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from breakscan.rulebook.library import Library
+from breakscan.runtime.explain.explanation import Explanation, FrameStatus
+from breakscan.verify.proof import KernelCode, Metrics
+from breakscan.worker.baseline import SavedValues, run_compiled
+from breakscan.worker.captured_program import require_calls
+from breakscan.worker.compiled_code import explained, kernels_of_step
+from breakscan.worker.protocol import CompiledRun, Description, DigestStart, StateDigests
+from breakscan.worker.worker import ProgramChange, UserProgram, Worker, WorkerError
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledProgram:
+    """What a worker compiled for the captured calls."""
+
+    explanation: Explanation
+    metrics: Metrics
+
+
+@dataclass(frozen=True, slots=True)
+class OtherStart:
+    """The names of values and of generators that differ before the first calls."""
+
+    values: frozenset[str]
+    generators: frozenset[str]
+
+    def without(self, other: OtherStart) -> OtherStart:
+        """Those that ``other`` does not have."""
+        return OtherStart(self.values - other.values, self.generators - other.generators)
+
+
+class Workers:
+    """Starts the processes of a program, each with a folder in ``folder``."""
+
+    def __init__(self, program: UserProgram, folder: Path, library: Library) -> None:
+        self._program = program
+        self._folder = folder
+        self._library = library
+        self._count = 0
+
+    def start(self, change: ProgramChange) -> Worker:
+        """A process of the program with a change."""
+        self._count += 1
+        return Worker(self._program, change, self._folder / f"worker{self._count}")
+
+    def compile(self, worker: Worker, change: ProgramChange) -> CompiledProgram:
+        """Runs the calls compiled.  Raises WorkerError."""
+        run = worker.ask(run_compiled(worker)).run
+        if run is None:
+            raise WorkerError("the calls were not compiled")
+        texts = {
+            (path, number): line
+            for path, after in change.texts.items()
+            for number, line in enumerate(after.split("\n"), 1)
+        }
+        explanation, _ = explained(worker, self._library, texts)
+        return CompiledProgram(explanation, _metrics(explanation, run))
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """``wavering`` differs before the first calls already between the two processes of the program as it is."""
+
+    workers: Workers
+    first: Worker
+    second: Worker
+    about: Description
+    starts: Sequence[StateDigests]
+    wavering: OtherStart
+    values: SavedValues
+    compiled: CompiledProgram
+
+    def other_start(self, worker: Worker) -> OtherStart:
+        """What differs in a worker before the first calls."""
+        return _other_start(self.starts, worker.ask(DigestStart())).without(self.wavering)
+
+
+@contextlib.contextmanager
+def running_original(program: UserProgram, folder: Path, library: Library, say: Say) -> Iterator[Original]:
+    """Starts the program; ``folder`` is new.  Raises NothingToMeasure and WorkerError."""
+    workers = Workers(program, folder, library)
+    unchanged = ProgramChange()
+    say("running the program")
+    with workers.start(unchanged) as first, workers.start(unchanged) as second:
+        about = first.ready()
+        require_calls(about)
+        second.ready()
+        starts = first.ask(DigestStart())
+        wavering = _other_start(starts, second.ask(DigestStart()))
+        values = SavedValues(first)
+        say("compiling the program as it is")
+        compiled = workers.compile(first, unchanged)
+        yield Original(workers, first, second, about, starts, wavering, values, compiled)
+
+
+def _other_start(own: Sequence[StateDigests], other: Sequence[StateDigests]) -> OtherStart:
+    values: set[str] = set()
+    generators: set[str] = set()
+    for mine, its in zip(own, other, strict=False):
+        values |= _differing(mine.values, its.values)
+        generators |= _differing(mine.generators, its.generators)
+    return OtherStart(frozenset(values), frozenset(generators))
+
+
+def _differing(own: Mapping[str, str], other: Mapping[str, str]) -> set[str]:
+    return {name for name in own if name in other and own[name] != other[name]}
+
+
+def _metrics(explanation: Explanation, run: CompiledRun) -> Metrics:
+    code = [
+        KernelCode(graph.function or "", made.phase, made.code)
+        for graph in explanation.graphs
+        for made in graph.generated
+        if made.code
+    ]
+    return Metrics(
+        breaks=explanation.break_events,
+        recompiles=len(explanation.recompiles),
+        graphs=len(explanation.graphs),
+        eager_frames=sum(frame.status is FrameStatus.EAGER for frame in explanation.frames),
+        kernels=kernels_of_step(explanation, run.calls_each),
+        compile_seconds=explanation.compile_seconds,
+        first_call_seconds=run.first_call_seconds,
+        code=tuple(code),
+    )

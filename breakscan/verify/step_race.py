@@ -1,0 +1,75 @@
+"""Times a changed program against the two processes of the program as it is."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from breakscan.verify.original import Original
+from breakscan.worker import timing as measure
+from breakscan.worker.protocol import CountLaunches, MeasureMemory, Prepare, StepKind
+from breakscan.worker.timing import Ratio
+from breakscan.worker.worker import Worker, WorkerError
+
+BEFORE, SAME, AFTER = "before", "same", "after"
+"""The blocks of a round: the two processes of the program as it is, and that of the change."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    seconds: float
+    memory: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """The seconds of a step before and after, how many times as fast the change is, and how many times as fast the
+    second process of the program as it is looks."""
+
+    before: float
+    after: float
+    memory_before: int | None
+    ratio: Ratio
+    same: Ratio
+
+
+class StepRace:
+    """``same`` is the last ratio of the two processes of the program as it is; None before anything was timed."""
+
+    def __init__(self, original: Original) -> None:
+        self.same: Ratio | None = None
+        self._original = original
+
+    @cached_property
+    def _prepared(self) -> _Prepared:
+        """Prepares both processes of the program as it is, once."""
+        first = self._original.first
+        seconds = first.ask(Prepare(StepKind.COMPILED))
+        self._original.second.ask(Prepare(StepKind.COMPILED))
+        return _Prepared(seconds, first.ask(MeasureMemory(StepKind.COMPILED)))
+
+    def run(self, worker: Worker) -> StepTimes:
+        """Times a worker with a change.  Raises Unsteady and WorkerError."""
+        before = self._prepared
+        after = worker.ask(Prepare(StepKind.COMPILED))
+        blocks = {BEFORE: self._original.first.block, SAME: self._original.second.block, AFTER: worker.block}
+        times = measure.interleave(blocks, [before.seconds, after])
+        self.same = measure.ratio([times[BEFORE]], times[SAME])
+        return StepTimes(
+            before=statistics.median(times[BEFORE] + times[SAME]),
+            memory_before=before.memory,
+            after=statistics.median(times[AFTER]),
+            ratio=measure.ratio([times[BEFORE], times[SAME]], times[AFTER]),
+            same=self.same,
+        )
+
+    def launches(self) -> Mapping[str, int] | None:
+        """What a step of the program as it is launches on the device.  Asked when nothing is timed any more: the
+        profiler slows down the process in which it has run."""
+        if self.same is not None:
+            with contextlib.suppress(WorkerError):
+                return self._original.first.ask(CountLaunches(StepKind.COMPILED))
+        return None

@@ -1,0 +1,104 @@
+"""What a reader has to know of a measured program, as data: why a change is rejected, why a variant was not measured,
+and notes.  ``reports/shared/observation_words.py`` words it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from breakscan.worker.difference import ResultDifference
+from breakscan.worker.protocol import Description, ValueMismatch
+
+Detail = ResultDifference | ValueMismatch
+
+
+class ObservationKind(str, Enum):
+    """The kind of a observation, which decides its words."""
+
+    ERROR = "error"
+
+    # The program with a change cannot be compared with the program as it is.
+    FAILS_WITH_CHANGE = "fails-with-change"
+    DOES_NOT_RUN = "does-not-run"
+    OTHER_CALLS = "other-calls"
+    NOT_LOADED = "not-loaded"
+    UNKNOWN_SETTINGS = "unknown-settings"
+    SETTINGS_LOST = "settings-lost"
+    UNREPEATABLE = "unrepeatable"
+    WARM_CACHE = "warm-cache"
+    OTHER_VALUES = "other-values"
+    OTHER_RANDOM_START = "other-random-start"
+    OTHER_START = "other-start"
+
+    # It was compared.
+    NO_CODE = "no-code"
+    NOT_EXECUTED = "not-executed"
+    EAGER_DIFFERS = "eager-differs"
+    COMPILED_DIFFERS = "compiled-differs"
+    BREAK_STAYS = "break-stays"
+    SOFTENS_NOTHING = "softens-nothing"
+    MORE_BREAKS = "more-breaks"
+    MORE_EAGER = "more-eager"
+    MORE_RECOMPILES = "more-recompiles"
+    UNSTEADY = "unsteady"
+    ORIGINAL_UNSTEADY = "original-unsteady"
+
+    # A variant of bench was not measured, or differs.
+    VALUES_NOT_TAKEN = "values-not-taken"
+    MAKES_OTHER_CALLS = "makes-other-calls"
+    PROGRAM_SETS = "program-sets"
+    DIFFERS = "differs"
+    RECOMPILES_TO_LIMIT = "recompiles-to-limit"
+    RECOMPILES_EACH_CALL = "recompiles-each-call"
+    RECOMPILES_WHILE_TIMED = "recompiles-while-timed"
+    COMPILES_WHILE_EAGER = "compiles-while-eager"
+    NEEDS_CUDA = "needs-cuda"
+    SAME_CHOICE = "same-choice"
+    NO_CUDA_GRAPHS = "no-cuda-graphs"
+    CONSTANT_SHAPES = "constant-shapes"
+    INTERRUPTED = "interrupted"
+
+    # Notes.
+    FAILED_LATER = "failed-later"
+    LEFT_OUT = "left-out"
+    NOT_CALLED = "not-called"
+    INCOMPLETE = "incomplete"
+    NO_DOUBLE = "no-double"
+    ORIGINAL_DIFFERS = "original-differs"
+    CACHE_OF_PROGRAM = "cache-of-program"
+    NOT_COMPARED = "not-compared"
+    ONE_PROCESS = "one-process"
+    ONE_PROCESS_UNSTEADY = "one-process-unsteady"
+    ONE_PROCESS_OTHER_CALLS = "one-process-other-calls"
+    ONE_PROCESS_OTHER_VALUES = "one-process-other-values"
+
+
+class CallAspect(str, Enum):
+    """In what the calls of two processes differ."""
+
+    CALLABLES = "callables"
+    MODES = "modes"
+    BACKWARD = "backward"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherCalls:
+    """The calls of a process ``here`` are others than those ``there``."""
+
+    aspect: CallAspect
+    here: Description
+    there: Description
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """``text`` is in the words of the program or of torch: an error, a place, the name of a value.  ``names`` are those
+    of files, settings, callables, generators or values; ``numbers`` those that the words name, in order; ``details``
+    differences, the first one first."""
+
+    kind: ObservationKind
+    text: str = ""
+    names: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+    details: tuple[Detail, ...] = ()
+    calls: OtherCalls | None = None

@@ -1,0 +1,352 @@
+"""The messages between the parent process and a worker process.
+
+Each command is a dataclass, and ``Command[Reply]`` names the type of its reply.  ``codec.py`` turns both into JSON.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Generic, TypeVar
+
+Reply_co = TypeVar("Reply_co", covariant=True)
+
+CompileOption = str | int | float | bool | None
+"""The value of a keyword argument of ``torch.compile``, or of an option of a backend."""
+
+
+class Command(Generic[Reply_co]):
+    """A command.  Its fields are the parameters of the function that answers it."""
+
+
+class StepKind(str, Enum):
+    """How a timed step runs."""
+
+    COMPILED = "compiled"
+    EAGER = "eager"
+
+
+class Stage(str, Enum):
+    """Where a variant of the program failed, or why it was not measured."""
+
+    DYNAMO = "Dynamo"
+    AOT_AUTOGRAD = "AOTAutograd"
+    INDUCTOR = "Inductor"
+    BACKEND = "the backend"
+    RUN_TIME = "run time"
+    TORCH_COMPILE = "torch.compile"
+    """``torch.compile`` rejects its arguments."""
+    RESULTS = "results"
+    RECOMPILING = "recompiling"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class ProcessSettings:
+    """What a worker process is started with.  ``commands`` and ``replies`` are file descriptors."""
+
+    argv: tuple[str, ...]
+    recording: str
+    cache: str
+    overlay: dict[str, str]
+    settings: dict[str, object]
+    calls: int
+    patience: float
+    commands: int
+    replies: int
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A command or a call that failed: the stage, and the exception as text."""
+
+    stage: Stage
+    text: str
+
+
+# -- what was captured --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ProgramRun:
+    """How the program reached the point at which it serves.
+
+    ``ran`` holds the executed lines of new texts by path.  ``lost_settings`` are settings that the program has set to
+    another value since, ``unknown_settings`` those that this torch does not have.
+    """
+
+    error: str | None
+    failed_in: str | None
+    loaded: tuple[str, ...]
+    ran: dict[str, tuple[int, ...]]
+    unknown_settings: tuple[str, ...]
+    lost_settings: tuple[str, ...]
+    torch: str | None
+
+
+@dataclass(frozen=True)
+class CapturedCount:
+    """How many calls of a callable were captured."""
+
+    name: str
+    calls: int
+
+
+@dataclass(frozen=True)
+class Autocast:
+    """Whether autocast is on for a device type, and its dtype."""
+
+    enabled: bool
+    dtype: str
+
+
+@dataclass(frozen=True)
+class CallModes:
+    """The modes in which the program made a call; ``autocast`` by device type."""
+
+    grad: bool
+    inference: bool
+    autocast: dict[str, Autocast]
+    default_dtype: str
+
+
+@dataclass(frozen=True)
+class Description:
+    """What was captured.  ``complete`` is False where the calls reach more objects than were looked at; ``warm_cache``
+    is the number of files that the compiler caches held before anything was compiled."""
+
+    run: ProgramRun
+    callables: tuple[CapturedCount, ...]
+    modes: tuple[CallModes, ...]
+    backward: tuple[bool, ...]
+    left_out: tuple[str, ...]
+    not_called: tuple[str, ...]
+    devices: tuple[str, ...]
+    complete: bool
+    warm_cache: int
+
+
+@dataclass(frozen=True)
+class Describe(Command[Description]):
+    """What was captured, and how the program got there."""
+
+
+# -- how callables are compiled -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CompileChoice:
+    """How ``torch.compile`` compiles a callable.  Two backends may have the same name: ``function`` is the id of the
+    backend's function."""
+
+    backend: str
+    function: int
+    options: dict[str, CompileOption]
+    dynamic: bool | None
+    fullgraph: bool
+
+
+@dataclass(frozen=True)
+class AvailableChoices:
+    """Backends for use, all backends that can be named, the options of each mode of Inductor, and the choice of the
+    program for each callable (None where this torch does not tell)."""
+
+    backends: tuple[str, ...]
+    all_backends: tuple[str, ...]
+    modes: dict[str, dict[str, CompileOption]]
+    chosen: tuple[CompileChoice | None, ...]
+
+
+@dataclass(frozen=True)
+class ListChoices(Command[AvailableChoices]):
+    """Which choices there are."""
+
+
+@dataclass(frozen=True)
+class ResolvedChoice:
+    """The choice that keyword arguments stand for, or the ``error`` of ``torch.compile`` in one line."""
+
+    choice: CompileChoice | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class ResolveChoices(Command[tuple[ResolvedChoice, ...]]):
+    """What ``torch.compile`` makes of each set of keyword arguments."""
+
+    variants: tuple[dict[str, CompileOption], ...]
+
+
+@dataclass(frozen=True)
+class Compile(Command[None]):
+    """Compiles each callable with these keyword arguments of ``torch.compile`` from now on."""
+
+    options: dict[str, CompileOption]
+
+
+# -- the same state in all processes ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StateDigests:
+    """Digests of the values that a call can reach, by path, and of the random number generators, by name."""
+
+    values: dict[str, str] = field(default_factory=dict)
+    generators: dict[str, str] = field(default_factory=dict)
+
+
+class Mismatch(str, Enum):
+    """Why a value cannot be taken over."""
+
+    MISSING = "missing"
+    SHAPE = "shape"
+    DTYPE = "dtype"
+    DIGEST = "digest"
+    """It was taken over, and differs all the same."""
+
+
+@dataclass(frozen=True)
+class ValueMismatch:
+    """A value that cannot be taken over from another process: its path, and what it is here and there."""
+
+    path: str
+    kind: Mismatch
+    here: str = ""
+    there: str = ""
+
+
+@dataclass(frozen=True)
+class DigestStart(Command[tuple[StateDigests, ...]]):
+    """Digests of the state that the first call of each callable found."""
+
+
+@dataclass(frozen=True)
+class SaveValues(Command[tuple[StateDigests, ...]]):
+    """Writes the state of all calls to a file for the other processes.  Returns the digests of each call."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class TakeValues(Command[tuple[ValueMismatch, ...]]):
+    """Replaces the state of all calls by that of a file.  Returns what could not be taken over."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class DigestCalls(Command[tuple[StateDigests, ...]]):
+    """Digests of the state of each call after it has been put back into the program's objects."""
+
+
+# -- runs for their results ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EagerRun:
+    """The executed lines of the watched files, and whether random numbers were drawn."""
+
+    lines: dict[str, tuple[int, ...]]
+    random: bool
+
+
+@dataclass(frozen=True)
+class RunEager(Command[EagerRun]):
+    """Runs each call eager and writes the results to a file."""
+
+    path: str
+    watched: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RunDouble(Command[str | None]):
+    """Runs each call eager in double precision and writes the results.  Returns why that fails, if it does."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class CompiledRun:
+    """The first compiled calls, and a row of calls after them.
+
+    ``calls`` were recorded of ``callables``.  ``cold_calls`` are the first calls and the row, which took
+    ``cold_seconds``.  ``endless`` says that each call of the latter half of the row compiled something.
+    """
+
+    calls: int
+    callables: int
+    first_call_seconds: float
+    cold_seconds: float
+    cold_calls: int
+    compiles_in_row: int
+    endless: bool
+
+    @property
+    def calls_each(self) -> float:
+        """How often each callable was called while it was recorded."""
+        return self.calls / self.callables
+
+
+@dataclass(frozen=True)
+class CompiledResult:
+    """``run``, or how the first call failed."""
+
+    run: CompiledRun | None = None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class RunCompiled(Command[CompiledResult]):
+    """Runs each call compiled and recorded: once, then in a row of calls, then once more.  Writes the results of the
+    first and the last run.  Unless ``patient``, it ends where a first call fails.  What follows is not recorded."""
+
+    first: str
+    steady: str
+    patient: bool
+
+
+@dataclass(frozen=True)
+class RunCompiledRandom(Command[None]):
+    """Runs each call compiled again, drawing random numbers as eager code does, and writes the results."""
+
+    path: str
+
+
+# -- runs for their time ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Prepare(Command[float]):
+    """Prepares for blocks of a kind, and runs until the time of a step is steady.  Returns the seconds of a step."""
+
+    kind: StepKind
+
+
+@dataclass(frozen=True)
+class BlockTime:
+    """The seconds of a step, and how many compiles started while the block ran."""
+
+    seconds: float
+    compiles: int
+
+
+@dataclass(frozen=True)
+class RunBlock(Command[BlockTime]):
+    """Times a block of steps.  A step is one call of each callable."""
+
+    calls: int
+    kind: StepKind
+
+
+@dataclass(frozen=True)
+class MeasureMemory(Command[int | None]):
+    """The peak memory of a few steps in bytes, on the device if one is in use.  None where the system cannot tell."""
+
+    kind: StepKind
+
+
+@dataclass(frozen=True)
+class CountLaunches(Command[dict[str, int] | None]):
+    """What one step launches on the device: ``kernels`` and ``cuda_graphs``.  None without a device."""
+
+    kind: StepKind
