@@ -18,7 +18,6 @@ LEFT = {
     "config.py": "the line of an error in tomllib's message",
     "rulebook/document.py": "the line of an error in tomllib's message; Python code in examples",
     "runtime/explain/uncompiled.py": "torch's text in recorded errors",
-    "worker/state_snapshot.py": "the kind of a generator is named by its text",
 }
 """Further files that compare with text, each with the reason.  A file that no longer does must be removed here."""
 
