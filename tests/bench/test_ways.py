@@ -125,7 +125,7 @@ def test_what_torch_compile_refuses_is_a_result() -> None:
     )["it"]
     assert refused.status is MeasurementStatus.FAILED
     assert refused.problem is not None
-    assert (refused.problem.stage, refused.problem.remark.text) == (
+    assert (refused.problem.stage, refused.problem.observation.text) == (
         Stage.TORCH_COMPILE,
         "RuntimeError: Unrecognized mode",
     )
