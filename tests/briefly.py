@@ -1,4 +1,4 @@
-"""``breakscan``, but that what it times it times for two seconds at most: for tests of what else it tells."""
+"""``breakscan`` that times for at most two seconds, for tests that do not check times."""
 
 from __future__ import annotations
 

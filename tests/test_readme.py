@@ -19,7 +19,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def shown(command: str) -> list[str]:
-    """The lines that the README shows behind a command, without the gaps and the time that it took."""
+    """The lines that the README shows after a command, without the gaps and the time that it took."""
     block = re.search(rf"```\n\$ {re.escape(command)}\n(.*?)```", README, re.DOTALL)
     assert block is not None
     return [timeless(line) for line in block[1].splitlines() if line.strip() not in ("", "…")]

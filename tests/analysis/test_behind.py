@@ -67,7 +67,7 @@ def test_dynamo_does_not_get_there(tmp_path: Path) -> None:
 
 @pytest.fixture
 def pair(check: Callable[..., CheckResult], tmp_path: Path) -> Callable[..., bool]:
-    """Whether the second finding of ``LOOP`` is behind the first, both changed."""
+    """Whether the first finding of ``LOOP`` hides the second one, both changed."""
 
     def run(head: dict[str, object], other: dict[str, object]) -> bool:
         first, second = check(LOOP, regions="all").findings

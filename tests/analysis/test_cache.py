@@ -367,7 +367,7 @@ def test_a_full_disk_costs_the_entry_and_nothing_else(project: Path, folder: Pat
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     assert {path.name for path in folder.iterdir()} <= set(cache_module.MARKS)
-    result = keep(project, folder)  # there is room again
+    result = keep(project, folder)  # there is space again
     assert kept(project, folder) == result
 
 

@@ -64,7 +64,7 @@ def breakscan(folder: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., 
 
 @pytest.fixture
 def process(folder: Path) -> Callable[..., Done]:
-    """Runs ``python -m breakscan`` in a process of its own."""
+    """Runs ``python -m breakscan`` in a separate process."""
 
     def run(*arguments: str, stdin: bytes = b"", env: dict[str, str] | None = None) -> Done:
         done = subprocess.run(

@@ -52,7 +52,7 @@ needs_torch = pytest.mark.torch
 
 
 def said(done: Any) -> list[str]:
-    """The lines behind the report, without columns, which Python 3.10 does not have."""
+    """The lines after the report, without columns, which Python 3.10 does not have."""
     lines = [line.removeprefix("breakscan: ") for line in done.err.splitlines() if line.startswith("breakscan: ")]
     return [re.sub(r"(py:\d+):\d+", r"\1", line) for line in lines]
 

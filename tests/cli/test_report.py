@@ -1,4 +1,4 @@
-"""``breakscan report``: what a kept recording or a log of torch's trace tells."""
+"""``breakscan report``: the report of a saved recording or a log of torch's trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a ``[tool.breakscan]`` table and the options of a command come to."""
+"""The settings from a ``[tool.breakscan]`` table and the options of a command."""
 
 from __future__ import annotations
 

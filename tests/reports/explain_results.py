@@ -171,7 +171,7 @@ COMPILE = CompiledFrame(
 
 
 def explanation(**changes: Any) -> Explanation:
-    """One in which every field is filled, changed as told."""
+    """One in which every field is set, with the given changes."""
     values: dict[str, Any] = {
         "argv": ("train.py", "--epochs", "2"),
         "status": 0,

@@ -1,4 +1,4 @@
-"""Each case of each rewrite: the text it comes to, or its reason; what both texts compute; what Dynamo makes of it."""
+"""Each case of each rewrite: its result or its reason; what both texts compute; how Dynamo compiles them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random programs that pick elements by a mask: what they compute is the same behind the rewrite."""
+"""Random programs that select elements by a mask compute the same after the rewrite."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def arguments(draw: st.DrawFn) -> tuple[Any, Any]:
 
 @cache
 def both(text: str, rewrite: str) -> tuple[Any, Any, bool]:
-    """The function before and behind a rewrite, and whether it is safe."""
+    """The function before and after a rewrite, and whether the rewrite is safe."""
     with tempfile.TemporaryDirectory() as folder:
         found = repaired(Path(folder), text, rewrite)
         assert found.changed, found.refused

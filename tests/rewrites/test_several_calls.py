@@ -1,4 +1,4 @@
-"""Cases that one call of a compiled function does not show: what is compiled over several calls, before and behind."""
+"""Cases that one call of a compiled function does not show: what is compiled over several calls, before and after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random programs with branches on tensors: behind ``where`` they compute the same, and where safe, so do gradients."""
+"""Random programs with branches on tensors compute the same with ``where``; if it is safe, gradients are equal, too."""
 
 from __future__ import annotations
 

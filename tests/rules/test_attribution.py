@@ -1,4 +1,4 @@
-"""``explain`` finds the rule behind what it records: of each example of a break, the rule that the example is of."""
+"""``explain`` finds the rule of each recorded break: for each example of a break, the rule of the example."""
 
 from __future__ import annotations
 

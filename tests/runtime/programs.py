@@ -31,7 +31,7 @@ class Done:
 
     @property
     def report(self) -> str:
-        """What breakscan wrote behind the program's own output on stderr."""
+        """What breakscan wrote to stderr after the program's own output."""
         return self.err.decode()[self.err.decode().find("───") :]
 
 
@@ -78,7 +78,7 @@ def environment() -> dict[str, str]:
 
 @dataclass
 class Zoo:
-    """What was recorded of ``zoo.py``, and what it comes to."""
+    """The records of ``zoo.py``, and their explanation."""
 
     recording: list[list[Record]]
     lines: list[str]
@@ -89,7 +89,7 @@ class Zoo:
         return explain_object(self.explanation(keep))
 
     def explanation(self, keep: Callable[[Record], Record | None] = lambda record: record) -> Explanation:
-        """What the records that ``keep`` lets through come to."""
+        """The explanation of the records that ``keep`` selects."""
         kept = [[new for record in records if (new := keep(record))] for records in self.recording]
         return explain_processes(
             kept,

@@ -131,7 +131,7 @@ def test_the_recompile_limit_is_told_and_is_no_recompile(zoo: Zoo, report: Any) 
 
 
 def test_one_changed_size_is_one_cause(zoo: Zoo, report: Any) -> None:
-    """It recompiles the function, and what stands behind its break."""
+    """It recompiles the function, and the code after its break."""
     recompiles = recompiles_of(report, "by_size")
     assert len(recompiles) == 2
     assert len({r["cause"] for r in recompiles}) == 1

@@ -302,7 +302,7 @@ def test_compiled_autograd(explained: Explain) -> None:
     first, second = explained(CAPTURED, TORCH_LOGS="compiled_autograd_verbose").autograd
     assert (first.compile_id, second.compile_id) == ("!0", "!1")
     assert 0 < first.ops < second.ops
-    # Torch tells the reasons where the program asks for them.
+    # Torch reports the reasons if the program asks for them.
     assert any("ExpBackward0" in reason for reason in second.reasons)
 
 
@@ -328,7 +328,7 @@ def test_guards_with_the_lines_that_asked_for_them(explained: Explain) -> None:
     assert {guard.text.partition(" is a ")[0] for guard in tensors} == {"x", "self.linear.weight", "self.linear.bias"}
     (x,) = (guard.text for guard in tensors if guard.text.startswith("x is"))
     assert x == "x is a float32 Tensor on cpu of size [5, 4] and stride [4, 1], with requires_grad=False"
-    # Inlined code of torch is told by the line that leads there.
+    # Inlined code of torch is reported at the line that leads there.
     assert {guard.site.line for guard in tensors if guard.site} == {line_of(GUARDED, "self.linear(x)")}
     assert not any("_dynamo_" in guard.text or "0x" in guard.text for guard in compiled.guards)
 

@@ -54,7 +54,7 @@ print(*(sum(times[1:]) / 10 for times in slept.values()))
 
 @dataclass
 class Ran:
-    """A program that was recorded: how it ended, its records, what they come to."""
+    """A program that was recorded: how it ended, its records, and their explanation."""
 
     status: int
     out: str

@@ -51,7 +51,7 @@ def recorder(tmp_path: Path) -> Iterator[Any]:
 
 
 def program() -> Any:
-    """A break, a function given up, a recompile: what calls each hook."""
+    """A break, a function that runs eager, a recompile: together they call each hook."""
 
     def f(x: Any, n: int) -> Any:
         y = x.sin()

@@ -53,7 +53,7 @@ def digest(main):
             seen.update(re.sub("0x[0-9a-f]+", "0x", repr(value)).encode())
 
     if torch:
-        # Dynamo puts names of its own there.
+        # Dynamo adds its own names there.
         own = set(re.findall(r"\w+", open(sys.argv[0]).read()))
         add({name: value for name, value in vars(main).items() if name in own and not name.startswith("__")})
     return seen.hexdigest()
@@ -680,7 +680,7 @@ print({name: dict(found) for name, found in torch._dynamo.utils.counters.items()
 
 
 def test_the_compiler_never_compiles_a_hook(folder: Folder) -> None:
-    """In a function that was given up, Dynamo compiles whatever is called."""
+    """In a function that runs eager, Dynamo compiles the functions that it calls."""
     folder.write("program.py", NESTED)
     plain = folder.python("program.py")
     done, report = folder.explain_json("program.py")

@@ -101,7 +101,7 @@ class TestKeepGoing:
         assert b"Unsupported" not in done.out
         for word in (b"first", b"second", b"third", b"fourth", b"fifth"):
             assert done.out.count(word) == 1
-        # The .item() of line 5 is captured under fullgraph=True: it must not be told as a break.
+        # The .item() of line 5 is captured under fullgraph=True: it must not be reported as a break.
         assert sites(report) == [("script.py", line) for line in (6, 8, 12, 17, 22)]
         (notice,) = [notice for notice in report["notices"] if "--keep-going" in notice]
         assert notice.endswith("torch.compile raises first at script.py:6:5, called from script.py:35")

@@ -1,4 +1,4 @@
-"""A break that torch itself owns is told apart.
+"""A break in torch's own code is reported separately.
 
 expect: any(b["origin"] == "framework" for b in breaks)
 """

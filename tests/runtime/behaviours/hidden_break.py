@@ -1,4 +1,4 @@
-"""A break that gives a function up hides the ones behind it.
+"""A break that makes a function run eager hides the breaks after it.
 
 expect: eager("f") and all(b["site"]["line"] != line("hidden") for b in breaks)
 """

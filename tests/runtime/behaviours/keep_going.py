@@ -1,4 +1,4 @@
-"""--keep-going shows the breaks behind the first.
+"""--keep-going shows the breaks after the first one.
 
 options: --keep-going
 expect: site("here") and site("second")

@@ -1,4 +1,4 @@
-"""Torch gives up after eight versions.
+"""Torch stops compiling after eight versions.
 
 expect: any(f["over_limit"] and f["function"] == "f" for f in frames) and len(recompiles) == 7
 """

@@ -1,4 +1,4 @@
-"""What stands behind a break is given up.
+"""The code after a break runs eager.
 
 expect: any(fr["rest_only"] and fr["status"] == "eager" for fr in frames)
 """
