@@ -198,7 +198,8 @@ def _explained(
     operands: dict[int, Operand], chosen: tuple[int, ...], by_dtype: dict[str, str | None], seen: str
 ) -> bool:
     together = promoted([operand for place, operand in operands.items() if place in chosen])
-    return together is not None and by_dtype.get(together) == seen
+    # Where inputs of that dtype are refused nothing is predicted, and so nothing is wrong: True ** flag.
+    return together is not None and by_dtype.get(together) in ("", None, seen)
 
 
 def _mixed(call: Call) -> Iterator[Call]:
@@ -282,7 +283,8 @@ def _effects(calls: list[Call]) -> dict[str, Any]:
     same: list[bool] = []
     writes: set[int] = set()
     draws: list[bool] = []
-    for call in [*calls, *_strided(calls[:4]), *(c.cast(getattr(torch, d)) for c in calls[:3] for d in DTYPES)]:
+    cast = (call.cast(getattr(torch, name)) for call in calls[:3] for name in DTYPES)
+    for call in [*calls, *_strided(calls[:4]), *cast, *islice(_mixed(calls[0]), 60)]:
         fresh = call.fresh()
         given = fresh.tensors()
         versions = [value._version for value in given]
@@ -362,7 +364,8 @@ def _elementwise(good: list[tuple[Call, Any]]) -> bool | None:
             if isinstance(changed, Exception):
                 continue
             tried = True
-            if not torch.equal(_comparable(changed), _comparable(change(whole))):
+            # Elements at the end of a tensor are computed without vector instructions, which rounds otherwise.
+            if not torch.allclose(_comparable(changed), _comparable(change(whole)), rtol=1e-5, atol=1e-7):
                 return False
     return True if tried else None
 

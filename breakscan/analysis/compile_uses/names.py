@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 
 from breakscan.analysis.compile_uses.compiled import BoundName, Compiled, Hit
-from breakscan.analysis.project.entry_points import COMPILE, RETURN_THE_MODULE, is_compiler
+from breakscan.analysis.project.entry_points import COMPILE, is_compiler
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.analysis.project.scopes import Binding, Scope, Scopes, Step, is_self
 from breakscan.source.walking import Loop
+from breakscan.torch_facts.not_measured import RETURN_THE_MODULE
 
 
 class CompiledNames:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from breakscan.analysis.compile_uses.compiled import Compiled, Hit
 from breakscan.analysis.compile_uses.uses import Found, Survey
-from breakscan.analysis.project.entry_points import RETURN_THE_MODULE
 from breakscan.analysis.project.scopes import Scope, Step
 from breakscan.rulebook.events import Argument, EventKind
 from breakscan.source.walking import own_nodes, walk
+from breakscan.torch_facts.not_measured import RETURN_THE_MODULE
 
 _SAVES = re.compile(r"(^|\.)save(_file|_model|_checkpoint)?$")
 FSDP = "torch.distributed.fsdp.FullyShardedDataParallel"

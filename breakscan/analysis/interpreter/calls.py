@@ -28,20 +28,7 @@ from breakscan.analysis.interpreter.values import (
 from breakscan.analysis.project.entry_points import disabling_decorator
 from breakscan.analysis.project.index import BUILTINS, ClassInfo
 from breakscan.rulebook.events import EventKind
-
-# Methods of values of which nothing is known that hardly anything but a tensor has.
-_DISTINCTIVE = frozenset(
-    "unsqueeze masked_fill masked_fill_ masked_select masked_scatter permute contiguous expand expand_as detach "
-    "scatter scatter_ scatter_add scatter_add_ gather index_select nonzero softmax log_softmax sigmoid tanh relu "
-    "unbind repeat_interleave new_zeros new_ones new_full new_tensor type_as bmm matmul logsumexp cumsum clamp "
-    "clamp_ isnan isinf isfinite topk argmax argmin amax amin neg_ mul_ div_ add_ sub_ zero_ unique_consecutive "
-    "requires_grad_ view_as narrow tril triu roll flatten_parameters item to_dense abs_ sqrt rsqrt "
-    "floor ceil numel ndimension new_empty bernoulli_ normal_ uniform_ fill_ copy_ index_fill index_add_".split()
-)
-
-
-# Methods that arrays and series have too: on a value of which nothing is known they only suggest a tensor.
-_SUGGESTIVE = frozenset("sum mean max min any all std var prod unique tolist reshape view squeeze long bool".split())
+from breakscan.torch_facts.not_measured import DISTINCTIVE_METHODS, SUGGESTIVE_METHODS
 
 
 def apply(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
@@ -152,9 +139,9 @@ def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: 
         return SHAPE if owner.sort is Sort.SHAPE else CONSTANT
     if owner.sort is Sort.NUMBER:
         return owner
-    if name in _DISTINCTIVE:
+    if name in DISTINCTIVE_METHODS:
         return tensor_method(frame, node, Value(Sort.TENSOR, Sure.LIKELY), name, arguments)
-    if name in _SUGGESTIVE:
+    if name in SUGGESTIVE_METHODS:
         compared = isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Compare)
         # What a comparison of numbers gives has no such method.
         known = tensor(Sure.LIKELY, "bool") if compared else Value(Sort.TENSOR, Sure.POSSIBLE)

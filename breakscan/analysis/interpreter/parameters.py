@@ -12,17 +12,9 @@ from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value, container_of
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
 from breakscan.source.walking import FunctionNode, own_nodes, walk
+from breakscan.torch_facts.not_measured import COMMON_METHODS, TAKES_TENSOR_FIRST, TELLING_ATTRIBUTES
 from breakscan.torch_facts.table import TorchApi
 
-# Attributes and methods that tensors have and containers, strings, modules and configurations do not.
-_TELLING = frozenset(
-    "shape dtype unsqueeze squeeze view permute transpose contiguous reshape expand size dim ndim numel masked_fill "
-    "new_zeros new_ones new_tensor new_full type_as detach requires_grad is_floating_point flatten "
-    "unbind softmax sigmoid float long bool half masked_select gather scatter argmax argmin nonzero cumsum "
-    "repeat_interleave matmul bmm clamp mean abs sqrt view_as expand_as is_cuda T mT any all sum max min".split()
-)
-# Methods of tensors that other things have too.
-_COMMON = frozenset("add apply_ copy count float format index int map_ pop remove split storage to type".split())
 # What speaks against a tensor.
 _CONTRARY = frozenset("items keys values get append extend startswith endswith lower upper format config".split())
 
@@ -155,7 +147,9 @@ class _Evidence:
         if isinstance(node.value, ast.Name):
             if node.attr in _CONTRARY:
                 self._other.add(node.value.id)
-            elif node.attr in _TELLING or (node.attr in self._api.methods and node.attr not in _COMMON):
+            elif node.attr in TELLING_ATTRIBUTES or (
+                node.attr in self._api.methods and node.attr not in COMMON_METHODS
+            ):
                 self._tensor.add(node.value.id)
 
     def _call(self, node: ast.Call) -> None:
@@ -170,7 +164,7 @@ class _Evidence:
                 if isinstance(name, ast.Name):
                     self._speak_against(name)
         elif isinstance(node.args[0], ast.Name) and dotted.startswith("torch."):
-            self._tensor |= {node.args[0].id} if dotted.rsplit(".", 1)[-1] in _TAKES_TENSOR_FIRST else set()
+            self._tensor |= {node.args[0].id} if dotted.rsplit(".", 1)[-1] in TAKES_TENSOR_FIRST else set()
 
     def _asks_for_tensor(self, node: ast.Call) -> bool:
         return len(node.args) == 2 and "Tensor" in ast.unparse(node.args[1])
@@ -219,12 +213,3 @@ def _is_size(node: ast.expr) -> bool:
             isinstance(node, ast.Attribute) and node.attr == "size"
         )
     return isinstance(node, ast.Attribute) and node.attr in ("shape", "ndim")
-
-
-_TAKES_TENSOR_FIRST = frozenset(
-    "abs all any argmax argmin argsort bmm clamp conv1d conv2d cumsum diff dropout einsum_ exp flatten gather gelu "
-    "interpolate isfinite isinf isnan layer_norm linear log log_softmax masked_fill masked_select matmul max mean min "
-    "mm norm normalize ones_like zeros_like empty_like full_like rand_like randn_like pad permute pow prod relu "
-    "repeat_interleave reshape round sigmoid sign silu sin softmax sort split sqrt squeeze std sum tanh topk transpose "
-    "tril triu unbind unique unsqueeze var where cross_entropy mse_loss is_tensor nonzero cos square".split()
-)

@@ -12,14 +12,13 @@ from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleInde
 from breakscan.findings import Region
 from breakscan.source.outline import without_locals
 from breakscan.source.walking import own_nodes, walk
+from breakscan.torch_facts.not_measured import RETURN_THE_MODULE
 
 _COMPILES = tuple(re.compile(rf"{word}(?<=\b{word})\b") for word in ("compile", "export", "optimize"))
 """Each begins with its letters: a search for those is many times as fast as one that begins with ``\\b``."""
 _OTHER_COMPILERS = frozenset({"re.compile", "regex.compile"})
 COMPILE = "torch.compile"
 COMPILERS = frozenset({COMPILE, "torch.export.export", "torch._dynamo.optimize"})
-# Methods that return the module, or the wrapper around it, that they are called on.
-RETURN_THE_MODULE = frozenset("to cuda cpu half float double bfloat16 eval train requires_grad_ share_memory".split())
 _DISABLING = frozenset({"torch.compiler.disable", "torch._dynamo.disable"})
 _UNTRACED = _DISABLING | frozenset(
     {

@@ -1,0 +1,56 @@
+"""Facts about torch's functions that running them on a CPU does not show, kept by hand, each with the reason.
+
+What can be measured does not belong here: ask ``operators.py``.
+"""
+
+from __future__ import annotations
+
+DISTINCTIVE_METHODS = frozenset(
+    "unsqueeze masked_fill masked_fill_ masked_select masked_scatter permute contiguous expand expand_as detach "
+    "scatter scatter_ scatter_add scatter_add_ gather index_select nonzero softmax log_softmax sigmoid tanh relu "
+    "unbind repeat_interleave new_zeros new_ones new_full new_tensor type_as bmm matmul logsumexp cumsum clamp "
+    "clamp_ isnan isinf isfinite topk argmax argmin amax amin neg_ mul_ div_ add_ sub_ zero_ unique_consecutive "
+    "requires_grad_ view_as narrow tril triu roll flatten_parameters item to_dense abs_ sqrt rsqrt "
+    "floor ceil numel ndimension new_empty bernoulli_ normal_ uniform_ fill_ copy_ index_fill index_add_".split()
+)
+"""Methods that hardly anything but a tensor has.  A judgement about other libraries."""
+SUGGESTIVE_METHODS = frozenset(
+    "sum mean max min any all std var prod unique tolist reshape view squeeze long bool".split()
+)
+"""Methods that arrays and series have too: on an unknown value they only suggest a tensor.  A judgement about other
+libraries."""
+TELLING_ATTRIBUTES = frozenset(
+    "shape dtype unsqueeze squeeze view permute transpose contiguous reshape expand size dim ndim numel masked_fill "
+    "new_zeros new_ones new_tensor new_full type_as detach requires_grad is_floating_point flatten "
+    "unbind softmax sigmoid float long bool half masked_select gather scatter argmax argmin nonzero cumsum "
+    "repeat_interleave matmul bmm clamp mean abs sqrt view_as expand_as is_cuda T mT any all sum max min".split()
+)
+"""Attributes and methods that tensors have and containers, strings, modules and configurations do not.  A judgement
+about other libraries."""
+COMMON_METHODS = frozenset("add apply_ copy count float format index int map_ pop remove split storage to type".split())
+"""Methods of tensors that other objects have too.  A judgement about other libraries."""
+TAKES_TENSOR_FIRST = frozenset(
+    "abs all any argmax argmin argsort bmm clamp conv1d conv2d cumsum diff dropout einsum_ exp flatten gather gelu "
+    "interpolate isfinite isinf isnan layer_norm linear log log_softmax masked_fill masked_select matmul max mean min "
+    "mm norm normalize ones_like zeros_like empty_like full_like rand_like randn_like pad permute pow prod relu "
+    "repeat_interleave reshape round sigmoid sign silu sin softmax sort split sqrt squeeze std sum tanh topk transpose "
+    "tril triu unbind unique unsqueeze var where cross_entropy mse_loss is_tensor nonzero cos square".split()
+)
+"""Last parts of the names of functions whose first argument is taken for a tensor.  The interpreter also meets wrappers
+of these names that the program defines."""
+RETURN_THE_MODULE = frozenset("to cuda cpu half float double bfloat16 eval train requires_grad_ share_memory".split())
+"""Methods of ``nn.Module`` that return the module.  Modules are not operators, and are not measured."""
+WAITS_FOR_THE_DEVICE = frozenset({"cpu", "cuda", "item", "numpy", "to", "tolist", "__array__"})
+"""Methods that may copy from the device, which a CPU does not show."""
+CHANGES_MORE_THAN_IT_RETURNS = frozenset(
+    {
+        *("backward", "compile", "enable_grad", "load", "manual_seed", "no_grad", "register_hook", "retain_grad"),
+        *("save", "seed", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_printoptions"),
+        *("set_rng_state", "share_memory", "use_deterministic_algorithms"),
+    }
+)
+"""Functions that change the state of torch, of the process, or of a file, none of which is a tensor."""
+TAKES_FUNCTIONS_OR_FLAGS = frozenset({"_assert", "_assert_async", "_check", "cond", "while_loop"})
+"""Functions that call what they are given, or raise for a flag that they are given."""
+WRITING_ARGUMENTS = frozenset({"out", "inplace"})
+"""Arguments by which a call writes into a tensor that it is given.  The operators are measured without them."""

@@ -1,0 +1,133 @@
+"""What torch's functions do is said in ``breakscan/torch_facts/`` alone: no list of their names stands elsewhere."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import breakscan
+from breakscan.torch_facts.not_measured import CHANGES_MORE_THAN_IT_RETURNS, TAKES_FUNCTIONS_OR_FLAGS
+from breakscan.torch_facts.operators import names
+from breakscan.torch_facts.table import load_api
+
+ROOT = Path(breakscan.__file__).parent
+VERSIONS = ("2.11", "2.13", "2.15")
+OTHER_WORDS = frozenset(dir(builtins)).union(*(dir(one) for one in (str, list, dict, set)))
+"""Words that are names of torch's, too."""
+
+NOT_OPERATORS = CHANGES_MORE_THAN_IT_RETURNS | TAKES_FUNCTIONS_OR_FLAGS | {"finfo", "iinfo"}
+
+CHOICE = "names the functions that the rule or rewrite speaks of"
+TO_ASK = "is to ask torch_facts"
+LEFT = {
+    "analysis/compile_uses/arguments.py": (2, CHOICE),
+    "analysis/compile_uses/parameters.py": (1, CHOICE),
+    "analysis/interpreter/attributes.py": (1, CHOICE),
+    "analysis/interpreter/calls.py": (1, "methods of nn.Module that return the module"),
+    "analysis/interpreter/torch_calls.py": (11, TO_ASK),
+    "rewrite_support/aliases.py": (2, TO_ASK),
+    "rewrite_support/bool_tensor.py": (1, CHOICE),
+    "rewrite_support/check_block.py": (1, TO_ASK),
+    "rewrite_support/costs.py": (1, TO_ASK),
+    "rewrite_support/elements.py": (3, TO_ASK),
+    "rewrite_support/gradients.py": (2, TO_ASK),
+    "rewrite_support/masked.py": (4, TO_ASK),
+    "rewrite_support/number_uses.py": (3, TO_ASK),
+    "rewrite_support/one_number.py": (1, TO_ASK),
+    "rewrite_support/purity.py": (4, TO_ASK),
+    "rewrite_support/same_dtype_device.py": (4, TO_ASK),
+    "rewrite_support/shape_dtype.py": (7, TO_ASK),
+    "rewrite_support/tensor_dims.py": (7, TO_ASK),
+    "rewrite_support/unaliased.py": (3, TO_ASK),
+    "rewrites/cond.py": (2, TO_ASK),
+    "rewrites/drop_requires_grad.py": (1, CHOICE),
+    "rewrites/index_one_element.py": (1, CHOICE),
+    "rewrites/list_behind_tensor.py": (1, CHOICE),
+    "rewrites/mask_from_nonzero.py": (1, CHOICE),
+    "rewrites/masked_reduction.py": (2, CHOICE),
+    "rewrites/masked_vector.py": (2, CHOICE),
+    "rewrites/math_of_numpy.py": (1, CHOICE),
+    "rewrites/one_hot_classes.py": (1, CHOICE),
+    "rewrites/requires_grad_guard.py": (1, CHOICE),
+    "rewrites/torch_function.py": (2, CHOICE),
+    "runtime/explain/recompile_causes.py": (1, "kinds of guards"),
+}
+"""How many such lists a file still holds, and why.  It only shrinks: lower the number where one goes."""
+
+
+@cache
+def torch_names(version: str) -> frozenset[str]:
+    api = load_api(version)
+    functions = {name.rpartition(".")[2] for name in api.functions}
+    measured = {name.rpartition(".")[2] for name in names(version)}
+    return frozenset(functions | set(api.methods) | set(api.attributes) | measured)
+
+
+def strings(node: ast.AST) -> list[str]:
+    """The texts of a literal collection, or of a text that is split into one."""
+    if isinstance(node, ast.Set | ast.Tuple | ast.List):
+        elements: list[ast.expr] = list(node.elts)
+    elif isinstance(node, ast.Dict):
+        elements = [key for key in node.keys if key is not None]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "split":
+        text = node.func.value
+        return text.value.split() if isinstance(text, ast.Constant) and isinstance(text.value, str) else []
+    else:
+        return []
+    found = []
+    for element in elements:
+        if isinstance(element, ast.Starred):
+            found += strings(element.value)
+        elif isinstance(element, ast.Constant) and isinstance(element.value, str):
+            found.append(element.value)
+    return found
+
+
+def lists_of_torch_names(source: str, known: frozenset[str]) -> Iterator[tuple[int, list[str]]]:
+    """The line and the names of each literal that holds three names of torch's or more, and little else."""
+    inner: set[ast.AST] = set()
+    for node in ast.walk(ast.parse(source)):
+        found = strings(node)
+        if node in inner or not found:
+            continue
+        inner.update(ast.walk(node))
+        last = {name.rpartition(".")[2] for name in found if "." not in name or name.startswith("torch.")}
+        ours = sorted(name for name in last if name not in OTHER_WORDS and name in known)
+        if len(ours) > 2 and 2 * len(ours) >= len(found):
+            yield node.lineno, found
+
+
+def test_a_list_of_names_is_seen() -> None:
+    known = torch_names("2.13")
+    assert list(lists_of_torch_names("A = frozenset({*('relu', 'tanh'), 'sqrt'})", known))
+    assert list(lists_of_torch_names("A = 'relu tanh softmax'.split()", known))
+    assert list(lists_of_torch_names("A = {'torch.relu': 1, 'torch.tanh': 2, 'torch.sqrt': 3}", known))
+    assert not list(lists_of_torch_names("A = ('max', 'min', 'abs', 'round')", known))
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_list_of_torch_names_stands_outside_torch_facts(path: Path) -> None:
+    name = path.relative_to(ROOT).as_posix()
+    if name.startswith("torch_facts/"):
+        return
+    found = list(lists_of_torch_names(path.read_text(encoding="utf-8"), torch_names("2.13")))
+    allowed, _ = LEFT.get(name, (0, ""))
+    assert len(found) <= allowed, f"ask breakscan.torch_facts instead: {found}"
+
+
+def test_what_rewrites_name_is_known_of_every_supported_torch() -> None:
+    """A name that torch does not have, or that was not measured, would silently never match."""
+    for version in VERSIONS:
+        known = torch_names(version)
+        for folder in ("rewrite_support", "rewrites"):
+            for path in sorted((ROOT / folder).rglob("*.py")):
+                for line, found in lists_of_torch_names(path.read_text(encoding="utf-8"), known):
+                    last = {name.rpartition(".")[2] for name in found if not name.startswith("builtins.")}
+                    unknown = last - known - OTHER_WORDS - NOT_OPERATORS
+                    in_place = {name for name in unknown if f"{name}_" in known}
+                    assert not unknown - in_place, f"{path.name}:{line} on torch {version}"
