@@ -106,3 +106,12 @@ def test_the_page_of_fix_lists_every_rewrite() -> None:
 def test_every_option_of_the_page_of_fix_exists() -> None:
     known = {option for parameter in fix.params for option in (*parameter.opts, *parameter.secondary_opts)}
     assert set(re.findall(r"`(?:breakscan fix [^`]*?)?(--[a-z-]+)", page("fix.md"))) <= known
+
+
+def test_every_file_that_the_architecture_page_names_exists() -> None:
+    text = page("architecture.md")
+    old = text.partition("\n## Names that changed\n")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`(?!tests/)(?:[\w/]+/)?([a-z_]\w*\.py)`", text.replace(old, "")))
+    found = {path.name for folder in ("breakscan", "tools") for path in (ROOT / folder).rglob("*.py")}
+    assert len(named) > 50
+    assert named <= found
