@@ -37,7 +37,7 @@ class ReplayError(Exception):
 
 
 @dataclass(slots=True)
-class Observation:
+class ExampleRun:
     """What one run of an example showed."""
 
     graphs: int = 0
@@ -94,7 +94,7 @@ def disagreements(rule: Rule, rulings: ExampleRulings, label: str) -> list[str]:
     return []
 
 
-def _rule_on(seen: Observation, mode: Mode | None) -> Ruling:
+def _rule_on(seen: ExampleRun, mode: Mode | None) -> Ruling:
     gb = tuple(dict.fromkeys(seen.gb))
     if seen.error is not None:
         return Ruling(Verdict.RAISES, gb)
@@ -107,26 +107,26 @@ def _rule_on(seen: Observation, mode: Mode | None) -> Ruling:
     return Ruling(Verdict.COMPILES)
 
 
-def _ruling_as_is(seen: Observation) -> Ruling:
+def _ruling_as_is(seen: ExampleRun) -> Ruling:
     if seen.error is None and seen.graphs == 0:
         return Ruling(Verdict.UNUSED)
     return _rule_on(seen, Mode.DEFAULT)
 
 
-def _observe(rule: Rule, example: Example, mode: Mode, place: Place) -> Observation:
+def _observe(rule: Rule, example: Example, mode: Mode, place: Place) -> ExampleRun:
     """Compiles ``f`` with the backend that runs graphs as they are, and calls it."""
     import torch
 
     with _loaded(rule, example, place) as (function, calls):
         _check_runs(rule, example, function, calls)
     with _loaded(rule, example, place) as (function, calls):
-        seen = Observation()
+        seen = ExampleRun()
         compiled: Any = torch.compile(function, backend="eager", fullgraph=mode is Mode.FULLGRAPH)
         _watch(seen, function.__code__, lambda: [compiled(*arguments) for arguments in calls])
         return seen
 
 
-def _observe_as_is(rule: Rule, example: Example) -> Observation:
+def _observe_as_is(rule: Rule, example: Example) -> ExampleRun:
     """Calls ``f``, which compiles by itself.
 
     A misuse runs with every backend replaced by the eager one.  Other examples name their backend, for it can be
@@ -135,7 +135,7 @@ def _observe_as_is(rule: Rule, example: Example) -> Observation:
     import torch
 
     with _loaded(rule, example, Place.PLAIN) as (function, calls):
-        seen = Observation()
+        seen = ExampleRun()
         stance: Any = torch.compiler.set_stance
         forced = {"force_backend": "eager"} if rule.kind is Kind.MISUSE else {}
         with stance("default", **forced):
@@ -143,7 +143,7 @@ def _observe_as_is(rule: Rule, example: Example) -> Observation:
         return seen
 
 
-def _watch(seen: Observation, code: CodeType, run: Callable[[], object]) -> None:
+def _watch(seen: ExampleRun, code: CodeType, run: Callable[[], object]) -> None:
     def record(_: float, metadata: Any, payload: str | None) -> None:
         if "dynamo_output_graph" in metadata:
             seen.graphs += 1

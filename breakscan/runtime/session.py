@@ -94,7 +94,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RecordingPart:
     """What was recorded of one rank, or of a program that has no ranks: its processes, those that were started first
     in front.  ``cut_by`` is what kept records from being written, where something did."""
 
@@ -124,7 +124,7 @@ class RecordedRun:
     """A recording that was read: one part, or one a rank.  ``earlier`` are the folders of the job's earlier starts."""
 
     folder: Path
-    parts: Sequence[Part]
+    parts: Sequence[RecordingPart]
     earlier: Sequence[Path] = ()
 
     @property
@@ -252,9 +252,9 @@ def _write_manifest(folder: Path, manifest: Manifest) -> None:
             file.truncate()
 
 
-def _read_part(folder: Path) -> Part:
+def _read_part(folder: Path) -> RecordingPart:
     imported = (folder / TORCH_IMPORTED).exists()
-    return Part(folder, read_manifest(folder), read_recording(folder), imported, cut_by(folder))
+    return RecordingPart(folder, read_manifest(folder), read_recording(folder), imported, cut_by(folder))
 
 
 def _numbered(folder: Path, prefix: str) -> dict[int, Path]:

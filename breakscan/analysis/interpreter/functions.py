@@ -10,7 +10,7 @@ from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.decorators import Decorators
 from breakscan.analysis.interpreter.frame import Frame, Interpreter
 from breakscan.analysis.interpreter.function_state import State
-from breakscan.analysis.interpreter.signatures import Change
+from breakscan.analysis.interpreter.signatures import ParameterChange
 from breakscan.analysis.interpreter.statements import returned_value, run_body, run_statement
 from breakscan.analysis.interpreter.summaries import Summary, SummaryCache, is_untied
 from breakscan.analysis.interpreter.values import UNKNOWN, Sort, Value, container_of
@@ -85,8 +85,8 @@ class Functions:
         if state.place is Place.PLAIN and place is not Place.PLAIN:
             state.place = place
             state.via = via or (frame.function.qualname if frame.function else None)
-            change = max(change, Change.IN_PART)
-        if not state.runs or change is Change.TO_TENSOR or (change is Change.IN_KIND and own):
+            change = max(change, ParameterChange.IN_PART)
+        if not state.runs or change is ParameterChange.TO_TENSOR or (change is ParameterChange.IN_KIND and own):
             self._interpret(info, state, closure)
         elif change and own:
             self._stale[info] = closure

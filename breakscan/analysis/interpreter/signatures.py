@@ -16,7 +16,7 @@ from breakscan.analysis.project.index import ClassInfo, FunctionInfo
 from breakscan.torch_facts.table import TorchApi
 
 
-class Change(IntEnum):
+class ParameterChange(IntEnum):
     """How the arguments of a call differ from those of the calls before."""
 
     NONE = 0
@@ -80,13 +80,13 @@ class Signatures:
         self.join_arguments(info, state, arguments)
         return state.parameters
 
-    def join_arguments(self, info: FunctionInfo, state: State, given: Arguments) -> Change:
+    def join_arguments(self, info: FunctionInfo, state: State, given: Arguments) -> ParameterChange:
         """Adds what a call gives.  Returns how far it differs from what the calls before gave."""
         base = self.declared(info)
         node = info.node.args
         names = [a.arg for a in [*node.posonlyargs, *node.args]]
         defaults = info.defaults
-        change = Change.NONE
+        change = ParameterChange.NONE
         for position, name in enumerate([*names, *(a.arg for a in node.kwonlyargs)]):
             value = given.get(position if position < len(names) else _NO_POSITION, name)
             if value is None and not given.spread and name in defaults:
@@ -99,19 +99,19 @@ class Signatures:
         return change
 
 
-def _join_parameter(state: State, name: str, value: Value) -> Change:
+def _join_parameter(state: State, name: str, value: Value) -> ParameterChange:
     known = state.parameters.get(name)
     if known is None:
         state.parameters[name] = value
-        return Change.TO_TENSOR if value.is_tensor else Change.IN_KIND
+        return ParameterChange.TO_TENSOR if value.is_tensor else ParameterChange.IN_KIND
     merged = join(known, value)
     state.mixed = state.mixed or value != known
     if merged == known:
-        return Change.NONE
+        return ParameterChange.NONE
     state.parameters[name] = merged
     if known.sort is merged.sort:
-        return Change.IN_PART
-    return Change.TO_TENSOR if merged.is_tensor else Change.IN_KIND
+        return ParameterChange.IN_PART
+    return ParameterChange.TO_TENSOR if merged.is_tensor else ParameterChange.IN_KIND
 
 
 def _default_value(default: ast.expr, base: Value) -> Value:

@@ -12,7 +12,7 @@ from breakscan.runtime.explain.from_processes import explain_processes
 from breakscan.runtime.launch import ProgramExit
 from breakscan.runtime.recording import compiled
 from breakscan.runtime.records import ProcessForked, ProcessStarted, RankSeen, Record
-from breakscan.runtime.session import Part, RecordedRun
+from breakscan.runtime.session import RecordedRun, RecordingPart
 from breakscan.source.remembered import remember_source
 
 Process = Sequence[Record]
@@ -42,7 +42,7 @@ def _of_parts(run: RecordedRun, rules: Sequence[Rule], show: Callable[[str], str
     )
 
 
-def _of_program(part: Part, rules: Sequence[Rule], show: Callable[[str], str]) -> Explanation:
+def _of_program(part: RecordingPart, rules: Sequence[Rule], show: Callable[[str], str]) -> Explanation:
     """A program, that can have started ranks itself."""
     by_rank, world_size = _ranks_of(part.processes)
     if len(by_rank) < 2:
@@ -53,7 +53,7 @@ def _of_program(part: Part, rules: Sequence[Rule], show: Callable[[str], str]) -
 
 
 def _explain(
-    part: Part, processes: Sequence[Process], rules: Sequence[Rule], show: Callable[[str], str]
+    part: RecordingPart, processes: Sequence[Process], rules: Sequence[Rule], show: Callable[[str], str]
 ) -> Explanation:
     manifest = part.manifest
     outcome = None if manifest.status is None else ProgramExit(manifest.status, part.seconds)
@@ -100,7 +100,7 @@ def _ranks_of(processes: Sequence[Process]) -> tuple[dict[int, list[Process]], i
     return by_rank, world_size
 
 
-def _endings(parts: Mapping[int, Part], expected: Iterable[int]) -> dict[int, str]:
+def _endings(parts: Mapping[int, RecordingPart], expected: Iterable[int]) -> dict[int, str]:
     """How each rank ended, and which ended first: where a job dies, the others are ended because of it."""
     ended = sorted((part.manifest.ended, rank) for rank, part in parts.items() if part.manifest.ended is not None)
     failed = any(part.manifest.status != 0 for part in parts.values())

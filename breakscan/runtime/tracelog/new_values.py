@@ -10,14 +10,14 @@ from breakscan.runtime.records import FailedGuard, RecompileSeen, Record
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class GuardFailure:
     """A guard that failed when ``compile_id`` was to be compiled."""
 
     compile_id: str
     guard: FailedGuard
 
 
-def with_new_values(records: Iterable[Record], failures: Sequence[Failure]) -> Iterator[Record]:
+def with_new_values(records: Iterable[Record], failures: Sequence[GuardFailure]) -> Iterator[Record]:
     """The records of one process; ``failures`` are all guards that failed in it, in order.
 
     The value that a guard met is the one that the next version was compiled for.  A later failure of that version

@@ -27,7 +27,7 @@ from breakscan.runtime.records import (
 from breakscan.runtime.trace_fallback import TraceFallback, is_of, user_part
 from breakscan.runtime.traced import Traced, TracedBreak, TracedError, TracedGraph, TracedRecompile, trace_records
 from breakscan.runtime.tracelog.lines import LogRecord
-from breakscan.runtime.tracelog.new_values import Failure, with_new_values
+from breakscan.runtime.tracelog.new_values import GuardFailure, with_new_values
 
 _QUOTED = re.compile(r'^ *File "(?P<path>.+)", line (?P<line>\d+), in .+\n {4,}(?P<text>\S.*)$', re.M)
 _TORCH = re.compile(
@@ -53,7 +53,7 @@ class TracedProcess:
     texts: dict[tuple[str, int], str] = field(default_factory=dict)
     paths: set[str] = field(default_factory=set)
     nameless: set[int] = field(default_factory=set)
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[GuardFailure] = field(default_factory=list)
 
     def recording(self) -> list[Record]:
         """The records, with what a recording says first of its process."""
@@ -157,7 +157,7 @@ class ProcessReader:
             yield self._fallback.broke(said)
         elif isinstance(said, TracedRecompile | TracedGraph | TracedError):
             if isinstance(said, TracedRecompile):
-                self.process.failures += [Failure(said.compile_id, failed_guard(text)) for text in said.reasons]
+                self.process.failures += [GuardFailure(said.compile_id, failed_guard(text)) for text in said.reasons]
             self._fallback.keep(said)
         elif isinstance(said, CompileTimed) and not said.backward:
             metrics = metadata["compilation_metrics"]
