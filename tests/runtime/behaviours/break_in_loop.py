@@ -1,4 +1,4 @@
-"""A break in a loop gives the whole function up.
+"""A break in a loop makes the whole function run eager.
 
 expect: site("here")["verdict"] == "eager" and site("here")["place"] == "loop" and eager("f") and not graphs
 """

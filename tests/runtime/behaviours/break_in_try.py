@@ -1,4 +1,4 @@
-"""A break in a try gives the function up.
+"""A break in a try makes the function run eager.
 
 expect: site("here")["verdict"] == "eager" and site("here")["place"] == "try"
 """

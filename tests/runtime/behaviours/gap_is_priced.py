@@ -1,4 +1,4 @@
-"""Eager work between two graphs has its price.
+"""Eager work between two graphs has a cost.
 
 expect: 0.015 < site("here")["price"]["host_seconds"] < 0.2 and site("here")["price"]["passes"] >= 4
 """

@@ -1,4 +1,4 @@
-"""A number read out of a tensor.
+"""A number that is read from a tensor.
 
 expect: site("here")["rule"] == "BRK201" and site("here")["verdict"] == "splits"
 """

@@ -1,4 +1,4 @@
-"""A program that kills itself still has its report.
+"""A program that kills itself still has a report.
 
 expect: site("here") and script["exit_status"] == -9
 """

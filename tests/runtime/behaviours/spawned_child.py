@@ -1,4 +1,4 @@
-"""A process started afresh compiles too.
+"""A spawned process compiles too.
 
 expect: script["processes"] == 1 and site("here")
 """
