@@ -243,12 +243,24 @@ def _operands(call: Call) -> dict[int, Operand] | None:
 
 
 def _shape_facts(good: list[tuple[Call, Any]]) -> dict[str, Any]:
+    other = [(change, change.result()) for call, _ in good for change in _reshaped(call)]
+    good = [*good, *((call, result) for call, result in other if tensors_in(result))]
     plain = [(c, r) for c, r in good if not c.options and all(isinstance(value, torch.Tensor) for value in c.args)]
     wide = [r for c, r in good if any(value.dim() > 1 for value in c.tensors())]
     return {
         "shapes": _rules(good) if wide else None,
         "plain_shapes": _rules(plain) if any(value.dim() > 1 for c, _ in plain for value in c.tensors()) else None,
     }
+
+
+def _reshaped(call: Call) -> Iterator[Call]:
+    """The call with other shapes, which shows whose shape the result has: torch's samples are often all of one."""
+    places = [place for place, value in enumerate(call.args) if isinstance(value, torch.Tensor) and value.dim()]
+    if sum(bool(one.dim()) for one in call.tensors()) < 2:
+        return
+    for place in places:
+        for value in (call.args[place][:1], call.args[place][None]):
+            yield _replaced(call, place, value)
 
 
 def _rules(good: list[tuple[Call, Any]]) -> list[str]:
