@@ -36,12 +36,12 @@ def entries() -> dict[str, Entry]:
     """Every public function and tensor method, by its name."""
     found: dict[str, Entry] = {}
     for info in op_db:
-        for name in (info.name, *(alias.name for alias in info.aliases)):
+        for name, function in ((info.name, info.op), *((alias.name, alias.op) for alias in info.aliases)):
             name = name.removeprefix("torch.")
             if name in REORDERED:
                 _add_reordered(found, name, info)
             elif _is_public(name):
-                found.setdefault(name, Entry(name)).infos.append((info.op, info))
+                found.setdefault(name, Entry(name)).infos.append((function, info))
                 if info.inplace_variant is not None and "." not in name and hasattr(torch.Tensor, f"{name}_"):
                     in_place = found.setdefault(f"{name}_", Entry(f"{name}_"))
                     in_place.infos.append((getattr(torch.Tensor, f"{name}_"), info))
