@@ -9,18 +9,9 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support.assignments import origin, plain_value
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.operators import makes_new, operator_of
 from breakscan.rewrite_support.purity import called
 
-VIEWS = frozenset(
-    {
-        *("as_strided", "atleast_1d", "bfloat16", "bool", "broadcast_to", "chunk", "contiguous", "cpu", "cuda"),
-        *("detach", "diagonal", "double", "expand", "expand_as", "flatten", "float", "half", "imag", "int", "long"),
-        *("movedim", "narrow", "permute", "ravel", "real", "reshape", "select", "split", "squeeze", "swapaxes"),
-        *("swapdims", "t", "to", "transpose", "type", "unbind", "unflatten", "unfold", "unsqueeze", "view", "view_as"),
-    }
-)
-"""Functions and methods whose result may share the storage of their tensor."""
-_VIEW_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "data", "real", "imag"})
 _READING_BUILTINS = frozenset({f"builtins.{name}" for name in ("abs", "bool", "float", "int", "len", "max", "min")})
 
 
@@ -60,7 +51,7 @@ def _of_attribute(spot: RewriteContext, above: cst.Attribute) -> Fate:
     call = spot.parent(above)
     if isinstance(call, cst.Call) and call.func is above:
         return _of_call(spot, call, above.attr.value)
-    return fate(spot, above) if above.attr.value in _VIEW_ATTRIBUTES else Fate.USED
+    return fate(spot, above) if spot.fact(above).kind in ("tensor", "unknown") else Fate.USED
 
 
 def _of_argument(spot: RewriteContext, call: cst.Call, arg: cst.Arg) -> Fate:
@@ -77,7 +68,10 @@ def _of_argument(spot: RewriteContext, call: cst.Call, arg: cst.Arg) -> Fate:
 def _of_call(spot: RewriteContext, call: cst.Call, name: str) -> Fate:
     if name.endswith("_") and not name.endswith("__"):
         return Fate.CHANGED
-    return fate(spot, call) if name in VIEWS else Fate.USED
+    known = operator_of(spot, call)
+    if known is None or known.writes is None or known.writes:
+        return Fate.HANDED_ON
+    return Fate.USED if makes_new(spot, call) else fate(spot, call)
 
 
 def _of_assigned(spot: RewriteContext, assign: cst.Assign) -> Fate:

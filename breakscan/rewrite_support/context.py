@@ -9,7 +9,7 @@ from typing import TypeVar
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, ParentNodeProvider, PositionProvider
 
-from breakscan.facts import UNKNOWN, Fact, FileFacts, Span
+from breakscan.facts import UNKNOWN, Fact, FileFacts, Source, Span
 from breakscan.findings import Finding, Site
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.names import written
@@ -157,7 +157,7 @@ class RewriteContext:
         span = self.tree.span(node)
         known = self.tree.facts.values.get(span)
         if known is None and isinstance(node, cst.BaseNumber | cst.SimpleString | cst.ConcatenatedString):
-            return Fact("constant", True)
+            return Fact("constant", Source.INFERRED)
         return known or UNKNOWN
 
     def names_before(self, statement: cst.BaseCompoundStatement) -> Mapping[str, Fact]:

@@ -11,67 +11,8 @@ import libcst as cst
 
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.names import read, written
-from breakscan.rewrite_support.purity import called
-
-LINEAR = frozenset(
-    {
-        *("add", "clamp", "clamp_max", "clamp_min", "clip", "clone", "contiguous", "detach", "double", "float"),
-        *("full_like", "half", "maximum", "minimum", "nan_to_num", "neg", "negative", "ones_like", "positive", "relu"),
-        *("round", "sign", "sub", "subtract", "to", "type_as", "where", "zeros_like", "empty_like", "bfloat16"),
-        *(
-            "floor",
-            "ceil",
-            "trunc",
-            "tensor",
-            "zeros",
-            "ones",
-            "full",
-            "masked_fill",
-            "flip",
-            "roll",
-            "relu6",
-            "hardtanh",
-        ),
-        *("reshape", "view", "transpose", "permute", "unsqueeze", "squeeze", "flatten", "expand", "sum", "mean"),
-        *(
-            "stack",
-            "cat",
-            "rand_like",
-            "randn_like",
-            "int",
-            "long",
-            "bool",
-            "size",
-            "dim",
-            "numel",
-            "finfo",
-            "new_zeros",
-        ),
-        *("new_ones", "new_full", "new_tensor", "broadcast_to", "chunk", "movedim", "triu", "tril", "diagonal"),
-    }
-)
-"""Their derivative is finite whatever comes in: nothing, one, or a number."""
-SMOOTH = frozenset(
-    {
-        *("abs", "sin", "cos", "tanh", "sigmoid", "mul", "multiply", "square", "silu", "gelu", "softplus", "softmax"),
-        *(
-            "erf",
-            "log_softmax",
-            "logsigmoid",
-            "leaky_relu",
-            "elu",
-            "selu",
-            "mish",
-            "matmul",
-            "mm",
-            "bmm",
-            "addmm",
-            "linear",
-        ),
-        *("hardswish", "hardsigmoid", "var", "dot", "mv", "einsum", "cumsum", "conv1d", "conv2d", "conv3d", "lerp"),
-    }
-)
-"""Their derivative is finite where what comes in is."""
+from breakscan.rewrite_support.operators import operator_of
+from breakscan.torch_facts.operators import Gradient
 
 
 def why_gradient_differs(spot: RewriteContext, node: cst.BaseExpression, *, finite: bool) -> str | None:
@@ -152,13 +93,13 @@ class _Steep(cst.CSTVisitor):
     def visit_Call(self, node: cst.Call) -> bool:
         if self.spot.fact(node.func).kind == "module":
             return self.finite
-        function, method = called(self.spot, node)
-        name = (method or function or "").rpartition(".")[2]
-        if self.spot.fact(node).dtype in ("int", "bool"):
+        fact = self.spot.fact(node)
+        if fact.dtype in ("int", "bool") or fact.kind in ("constant", "shape", "number", "container"):
             return False
-        if function in ("torch.finfo", "torch.iinfo"):
-            return False
-        if name not in LINEAR and not (name in SMOOTH and self.finite):
+        known = operator_of(self.spot, node)
+        gradient = known.gradient if known is not None else None
+        harmless = {Gradient.NONE, Gradient.ZERO} | ({Gradient.ZERO_IF_FINITE} if self.finite else set())
+        if gradient not in harmless:
             self._found(node.func)
         return True
 

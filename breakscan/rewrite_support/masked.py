@@ -9,22 +9,13 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.rewrite_support import build
-from breakscan.rewrite_support.assignments import origin
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined
+from breakscan.rewrite_support.operators import is_elementwise, keeps_zero_gradients
 from breakscan.rewrite_support.purity import called, why_not_pure
-from breakscan.rewrite_support.tensor_dims import BROADCASTS, KEEPS, Fit, fit, key
+from breakscan.rewrite_support.shapes import Fit, fit, have_one_shape
 from breakscan.rewrite_support.wording import plain
 
-_ACROSS = frozenset(
-    {
-        *("copy_", "cumprod", "cumsum", "clamp_", "fill_", "flip", "log_softmax", "masked_fill_", "movedim", "permute"),
-        *("rand_like", "randn_like", "requires_grad_", "roll", "softmax", "swapaxes", "transpose", "tril", "triu"),
-        *("zero_", "empty_like"),
-    }
-)
-ELEMENTWISE = (KEEPS | BROADCASTS) - _ACROSS
-"""Functions and methods that compute each element of the result from the same element of their arguments."""
 CONVERTS = frozenset(
     {"to", "type", "float", "double", "half", "bfloat16", "long", "int", "bool", "contiguous", "clone"}
 )
@@ -165,7 +156,6 @@ def _refuse_division(spot: RewriteContext, node: cst.BinaryOperation) -> None:
 
 def _collect_call(spot: RewriteContext, node: cst.Call, found: Masked, mask: str) -> None:
     function, method = called(spot, node)
-    name = (method or function or "").rpartition(".")[2]
     if method is not None and isinstance(node.func, cst.Attribute):
         receiver = node.func.value
         if method in CONVERTS and why_not_pure(spot, node) is None:
@@ -179,9 +169,9 @@ def _collect_call(spot: RewriteContext, node: cst.Call, found: Masked, mask: str
         operands = [arg.value for arg in node.args]
     else:
         raise Declined(f"`{plain(spot, node.func)}` is called with the picked elements")
-    if name not in ELEMENTWISE or any(arg.star for arg in node.args) or why_not_pure(spot, node) is not None:
+    if not is_elementwise(spot, node) or any(arg.star for arg in node.args) or why_not_pure(spot, node) is not None:
         raise Declined(f"`{plain(spot, node.func)}` does not compute element by element")
-    found.bends |= name not in ("neg", "negative", "add", "sub")
+    found.bends |= not keeps_zero_gradients(spot, node)
     for operand in operands:
         _collect(spot, operand, found, mask)
 
@@ -234,13 +224,13 @@ def conditions(spot: RewriteContext, found: Masked, *others: Leaf, counts: bool 
         if not spot.fact(leaf.owner).certain:
             needs.append(f"`{text}` must be a tensor")
         if leaf.loose == "select":
-            if (counts or len(leaves) > 1) and not has_shape_of(spot, found.mask, leaf.owner):
+            if (counts or len(leaves) > 1) and not have_one_shape(spot, found.mask, leaf.owner):
                 shaped[f"`{text}`"] = None
             continue
         kind = fit(spot, found.mask, leaf.owner)
         if kind is Fit.ROWS:
             raise Declined(f"`{mask}` has fewer dimensions than `{text}`, so that whole rows are picked")
-        if leaf.loose == "indices" and not has_shape_of(spot, found.mask, leaf.owner):
+        if leaf.loose == "indices" and not have_one_shape(spot, found.mask, leaf.owner):
             shaped[f"`{text}`"] = None
         elif kind is Fit.OPEN:
             loose[f"`{text}`"] = None
@@ -262,31 +252,6 @@ def is_bool(spot: RewriteContext, mask: cst.BaseExpression) -> bool:
     """Whether a value is a bool tensor for sure."""
     fact = spot.fact(mask)
     return fact.is_tensor and fact.certain and fact.dtype == "bool"
-
-
-def has_shape_of(spot: RewriteContext, mask: cst.BaseExpression, owner: cst.BaseExpression) -> bool:
-    """Whether a mask is computed from a tensor, element by element, and from numbers."""
-    wanted = key(spot, owner)
-    if wanted is not None and key(spot, mask) == wanted:
-        return True
-    if isinstance(mask, cst.Name):
-        value = origin(spot, mask).value
-        return value is not None and has_shape_of(spot, value, owner)
-    if isinstance(mask, cst.UnaryOperation):
-        return has_shape_of(spot, mask.expression, owner)
-    if isinstance(mask, cst.BinaryOperation | cst.Comparison):
-        right = mask.right if isinstance(mask, cst.BinaryOperation) else mask.comparisons[0].comparator
-        operands = [mask.left, right]
-    elif isinstance(mask, cst.Call):
-        function, method = called(spot, mask)
-        if (method or function or "").rpartition(".")[2] not in KEEPS - _ACROSS:
-            return False
-        operands = [mask.func.value] if method is not None and isinstance(mask.func, cst.Attribute) else []
-        operands += [arg.value for arg in mask.args]
-    else:
-        return False
-    tensors = [one for one in operands if not is_scalar(spot, one)]
-    return bool(tensors) and all(has_shape_of(spot, one, owner) for one in tensors)
 
 
 def bends_gradients(spot: RewriteContext, node: cst.BaseExpression, found: Masked) -> bool:

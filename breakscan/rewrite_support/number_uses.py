@@ -11,11 +11,12 @@ from breakscan.facts import Fact
 from breakscan.rewrite_support.aliases import change_behind, reads
 from breakscan.rewrite_support.assignments import defined, plain_value
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.dtypes import of_one_dtype
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.numbers import is_number, written_number
 from breakscan.rewrite_support.purity import called
-from breakscan.rewrite_support.same_dtype_device import of_one_dtype, on_one_device
+from breakscan.rewrite_support.shapes import on_one_device
 
 DOUBLE = "it is computed in the tensor's precision, not in double, and a division by zero does not raise"
 CALLER = "the caller gets a 0-d tensor in place of a Python number"
@@ -32,13 +33,6 @@ _METHODS = frozenset(
 )
 """Functions, and methods of tensors, whose other arguments may be numbers and 0-d tensors alike."""
 _BOUNDS = frozenset({"clamp", "clamp_", "clip", "clip_"})
-_REDUCTIONS = frozenset(
-    {
-        *("all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "median"),
-        *("min", "norm", "numel", "prod", "quantile", "std", "sum", "var", "dot", "dist"),
-    }
-)
-"""Those that make a tensor of their own."""
 
 
 class Uses:
@@ -100,7 +94,7 @@ class Uses:
         if not fact.certain:
             self.note(f"`{self.spot.code(other)}` is taken to be a tensor")
         text, of = self.spot.code(other), self.text
-        if not on_one_device(self.spot, self.tensor, other):
+        if not on_one_device(self.spot.fact(self.tensor), fact):
             self.note(f"`{of}` must be on the device of `{text}`")
         if not in_place and (fact.dtype != "float" or self.dtype not in ("int", "bool")):
             self._beside_dtype(other, fact)
@@ -279,13 +273,8 @@ class Uses:
 
     def is_new(self, node: cst.BaseExpression) -> bool:
         """Whether an expression makes a tensor of its own, which nothing else changes."""
-        if isinstance(node, cst.BinaryOperation | cst.Comparison):
-            return True
-        if not isinstance(node, cst.Call):
-            return False
-        function, method = called(self.spot, node)
-        name = (method or function or "").rpartition(".")[2]
-        return (method is not None or (function or "").startswith("torch.")) and name in _REDUCTIONS
+        facts = self.spot.fact(node).tensor
+        return not isinstance(node, cst.Name) and facts is not None and facts.is_new
 
     def _must_not_change(self, above: cst.CSTNode) -> None:
         change = change_behind(self.spot, set(read(self.tensor)), above)

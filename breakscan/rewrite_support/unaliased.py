@@ -7,20 +7,8 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support.assignments import origin
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.purity import called
-from breakscan.rewrite_support.tensor_dims import BROADCASTS, KEEPS
+from breakscan.rewrite_support.operators import makes_new, operator_of
 
-_MAY_BE_THE_SAME = frozenset(
-    {
-        *("bfloat16", "bool", "contiguous", "copy_", "clamp_", "cpu", "cuda", "detach", "double", "fill_", "float"),
-        *("half", "int", "long", "masked_fill_", "movedim", "permute", "requires_grad_", "short", "swapaxes", "to"),
-        *("transpose", "type", "zero_"),
-    }
-)
-_MAKES = frozenset(
-    {"empty", "full", "new_empty", "new_full", "new_ones", "new_zeros", "ones", "rand", "randn", "zeros"}
-)
-_NEW = ((KEEPS | BROADCASTS) - _MAY_BE_THE_SAME) | _MAKES
 _ONLY_LOOKED_AT = frozenset({"shape", "dtype", "device", "ndim"})
 
 
@@ -41,18 +29,8 @@ def is_unshared(spot: RewriteContext, name: cst.Name) -> bool:
 
 
 def _makes_new(spot: RewriteContext, value: cst.BaseExpression) -> bool:
-    if isinstance(value, cst.BinaryOperation | cst.Comparison):
-        return spot.fact(value).is_tensor
-    if not isinstance(value, cst.Call):
-        return False
-    function, method = called(spot, value)
-    name = (method or function or "").rpartition(".")[2]
-    known = method is not None or (function or "").startswith("torch.")
-    return known and name in _NEW and not any(_is_in_place(arg) for arg in value.args)
-
-
-def _is_in_place(arg: cst.Arg) -> bool:
-    return m.matches(arg, m.Arg(keyword=m.Name("out") | m.Name("inplace")) | m.Arg(value=m.Name("True")))
+    facts = spot.fact(value).tensor
+    return not isinstance(value, cst.Name) and spot.fact(value).is_tensor and facts is not None and facts.is_new
 
 
 def _is_harmless(spot: RewriteContext, read: cst.CSTNode) -> bool:
@@ -67,16 +45,14 @@ def _is_harmless(spot: RewriteContext, read: cst.CSTNode) -> bool:
     if isinstance(above, cst.Attribute):
         call = spot.parent(above)
         if isinstance(call, cst.Call) and call.func is above:
-            return above.attr.value in _NEW - _MAKES or isinstance(spot.parent(call), cst.Expr)
+            return makes_new(spot, call) or isinstance(spot.parent(call), cst.Expr)
         return above.attr.value in _ONLY_LOOKED_AT
     if isinstance(above, cst.Subscript) and above.value is read:
         stored = isinstance(spot.parent(above), cst.AssignTarget | cst.AugAssign)
         return stored or all(isinstance(one.slice, cst.Index) and _copies(spot, one.slice.value) for one in above.slice)
     if isinstance(above, cst.Arg):
         call = spot.parent(above)
-        if isinstance(call, cst.Arg | cst.Call) and isinstance(call, cst.Call):
-            function, _ = called(spot, call)
-            return (function or "").startswith("torch.") and (function or "").rpartition(".")[2] in _NEW
+        return isinstance(call, cst.Call) and operator_of(spot, call) is not None and makes_new(spot, call)
     return False
 
 

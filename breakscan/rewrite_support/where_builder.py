@@ -2,57 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import libcst as cst
 
-from breakscan.facts import Fact
+from breakscan.facts import DtypeOf, Fact, Input, ResultOf, Source, Symbol, TensorFacts, opaque
 from breakscan.rewrite_support.bool_tensor import Truth
 from breakscan.rewrite_support.build import call, copied
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.costs import what_costs
+from breakscan.rewrite_support.dtypes import KnownDtype, compare
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.gradients import why_gradient_differs, why_origin_differs
 from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
-from breakscan.rewrite_support.shape_dtype import ShapeDtypeKind, kind_of, kind_of_name, reshaped, unlike
+from breakscan.rewrite_support.shapes import are_different, are_equal
+
+_ANY = opaque(Symbol("", (0,)), DtypeOf(Symbol("", (0,)), number=None))
+"""What is known about a value of which nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
-class WhereValue:
-    """A value of one side: its code, and the expression of the file that it comes from, if it is new."""
+class SideValue:
+    """A value that may be chosen: its code, and the expression of the file that it comes from, if it is new."""
 
     made: cst.BaseExpression
-    kind: ShapeDtypeKind
-    fact: Fact
+    facts: TensorFacts
     names: frozenset[str]
     source: cst.BaseExpression | None = None
 
 
+@dataclass(slots=True)
 class Chooser:
-    """Builds the calls of ``torch.where`` at one site.  ``doubts`` are what has to hold for each."""
+    """Builds the calls of ``torch.where`` at one site.
 
-    def __init__(self, spot: RewriteContext) -> None:
-        self.spot = spot
-        self.doubts: dict[str, None] = {}
+    ``doubts`` are what has to hold for each.  ``given`` are conditions that are known to hold where it chooses.
+    """
 
-    def value(
-        self, source: cst.BaseExpression, names: Mapping[str, ShapeDtypeKind], made: cst.BaseExpression | None = None
-    ) -> WhereValue:
+    spot: RewriteContext
+    given: list[KnownDtype] = field(default_factory=list)
+    doubts: dict[str, None] = field(default_factory=dict)
+
+    def value(self, source: cst.BaseExpression, made: cst.BaseExpression | None = None) -> SideValue:
         """The value of an expression.  Declines where it is no tensor."""
         fact = self.spot.fact(source)
         self._check_tensor(fact, self.spot.code(source), source)
-        return WhereValue(
-            made or source, kind_of(self.spot, source, names), fact, frozenset(read(made or source)), source
-        )
+        return SideValue(made or source, fact.tensor or _ANY, frozenset(read(made or source)), source)
 
-    def old(self, name: str, fact: Fact | None) -> WhereValue:
+    def old(self, name: str, fact: Fact | None) -> SideValue:
         """The value that a name had before the site."""
         if fact is None:
             raise Declined(f"`{name}` may not be assigned before")
         self._check_tensor(fact, name, None)
-        return WhereValue(cst.Name(name), kind_of_name(name, fact), fact, frozenset({name}))
+        return SideValue(cst.Name(name), fact.tensor or _ANY, frozenset({name}))
+
+    def unknown(self, source: cst.BaseExpression) -> SideValue:
+        """An expression of which nothing is known, which is taken for a tensor."""
+        return SideValue(source, _ANY, frozenset(read(source)), source)
+
+    def knows(self, test: cst.CSTNode) -> None:
+        """Takes in a test that has been computed before the choice, so that it has raised no error."""
+        for node in (test, *_expressions(test)):
+            fact = self.spot.fact(node) if self.spot.tree.holds(node) else None
+            if fact is not None and fact.tensor is not None and isinstance(fact.tensor.dtype, ResultOf):
+                self.given.append(KnownDtype(fact.tensor.dtype))
 
     def _check_tensor(self, fact: Fact, text: str, source: cst.BaseExpression | None) -> None:
         if fact.kind == "none" or text == "None":
@@ -66,20 +79,17 @@ class Chooser:
         if not fact.certain:
             self.doubts[f"`{text}` is taken for a tensor"] = None
 
-    def choose(self, truth: Truth, test: cst.BaseExpression, yes: WhereValue, no: WhereValue) -> WhereValue:
+    def choose(self, truth: Truth, test: cst.BaseExpression, yes: SideValue, no: SideValue) -> SideValue:
         """``torch.where(test, yes, no)``."""
-        kind = ShapeDtypeKind(yes.kind.shape | no.kind.shape, yes.kind.dtype | no.kind.dtype)
+        facts = _chosen(yes.facts, no.facts)
         if truth.opposite:
             yes, no = no, yes
         merged = self._one_call(test, yes, no)
         if merged is not None:
-            return WhereValue(merged, kind, yes.fact, yes.names | no.names)
+            return SideValue(merged, facts, yes.names | no.names)
         for value, other in ((yes, no), (no, yes)):
             self.both_run(value.source, other.source, truth)
-        this, that = (reshaped(self.spot, value.source or value.made) for value in (yes, no))
-        if this.base == that.base and this.steps != that.steps:
-            raise Declined("its sides have different shapes")
-        self.doubts |= dict.fromkeys(unlike(yes.kind, no.kind))
+        self._check_alike(yes, no)
         for value, other in ((yes, no), (no, yes)):
             # Where both are linear in a name, its gradient is that of the chosen side, plus zero.
             linear = value.source is None or why_gradient_differs(self.spot, value.source, finite=False) is None
@@ -88,7 +98,24 @@ class Chooser:
             if origin is not None:
                 self.doubts[origin] = None
         made = call(self.spot.imported("torch.where"), test, yes.made, no.made)
-        return WhereValue(made, kind, Fact("tensor", True), yes.names | no.names)
+        return SideValue(made, facts, yes.names | no.names)
+
+    def _check_alike(self, yes: SideValue, no: SideValue) -> None:
+        """Declines sides of different shapes, and doubts what is not known to have one shape and dtype."""
+        if are_different(yes.facts, no.facts):
+            raise Declined("its sides have different shapes")
+        if not are_equal(yes.facts, no.facts):
+            self.doubts["sides of different shapes would be broadcast"] = None
+        read_before = [KnownDtype(value.facts.dtype) for value in (yes, no) if value.source is None]
+        found = compare(self.spot.torch_version, yes.facts.dtype, no.facts.dtype, [*self.given, *read_before])
+        if found.same:
+            if found.source is Source.ASSUMED:
+                self.doubts["the dtypes of the sides are known only by convention"] = None
+        elif found.raises:
+            self.doubts[f"a side that is not chosen raises if {found.when or 'it refuses the dtype'}"] = None
+        else:
+            when = f", as if {found.when}" if found.when else ""
+            self.doubts[f"sides of different dtypes would give the wider one{when}"] = None
 
     def both_run(self, source: cst.BaseExpression | None, other: cst.BaseExpression | None, truth: Truth) -> None:
         """Declines, or doubts, where a side may not run although it is not chosen."""
@@ -106,7 +133,7 @@ class Chooser:
             if name not in elsewhere:
                 self.doubts[f"if `{name}` is a parameter, its gradient is zero instead of none"] = None
 
-    def _one_call(self, test: cst.BaseExpression, yes: WhereValue, no: WhereValue) -> cst.BaseExpression | None:
+    def _one_call(self, test: cst.BaseExpression, yes: SideValue, no: SideValue) -> cst.BaseExpression | None:
         """``f(torch.where(test, a, b))`` for ``f(a)`` and ``f(b)``, which still calls ``f`` once."""
         one, other = yes.source, no.source
         if not isinstance(one, cst.Call) or not isinstance(other, cst.Call):
@@ -126,8 +153,8 @@ class Chooser:
             return None
         left, right = one.args[differing[0]].value, other.args[differing[0]].value
         try:
-            inner = Chooser(spot)
-            given = inner.value(left, {}), inner.value(right, {})
+            inner = Chooser(spot, self.given)
+            given = inner.value(left), inner.value(right)
             plain = Truth((), test, False, False, ())
             made = inner.choose(plain, test, *given).made
         except Declined:
@@ -150,3 +177,20 @@ def _attributes(spot: RewriteContext, node: cst.CSTNode) -> list[str]:
     for child in node.children:
         found += _attributes(spot, child)
     return found
+
+
+def _expressions(node: cst.CSTNode) -> list[cst.BaseExpression]:
+    found = [child for child in node.children if isinstance(child, cst.BaseExpression)]
+    return [*found, *(one for child in node.children for one in _expressions(child))]
+
+
+def _chosen(yes: TensorFacts, no: TensorFacts) -> TensorFacts:
+    """What is known about the result of a choice."""
+    dtype = ResultOf("where", (Input(yes.dtype, yes.shape), Input(no.dtype, no.shape)))
+    return TensorFacts(
+        yes.dtype if yes.dtype == no.dtype else dtype,
+        yes.shape | no.shape,
+        yes.rank if yes.rank == no.rank else _ANY.rank,
+        _ANY.storage,
+        yes.device if yes.device == no.device else _ANY.device,
+    )

@@ -13,8 +13,9 @@ from breakscan.rewrite_support import build
 from breakscan.rewrite_support.assignments import is_bound_once, is_read, origin
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm, Replacement
-from breakscan.rewrite_support.masked import ELEMENTWISE, is_scalar
+from breakscan.rewrite_support.masked import is_scalar
 from breakscan.rewrite_support.names import written
+from breakscan.rewrite_support.operators import is_elementwise
 from breakscan.rewrite_support.purity import called
 
 _INDIFFERENT = frozenset({"all", "amax", "amin", "any", "max", "min"})
@@ -82,8 +83,8 @@ def _is_each(spot: RewriteContext, node: cst.BaseExpression, text: str) -> bool:
     elif isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
         operands = [node.left, node.comparisons[0].comparator]
     elif isinstance(node, cst.Call):
-        function, method = called(spot, node)
-        if (method or function or "").rpartition(".")[2] not in ELEMENTWISE:
+        _, method = called(spot, node)
+        if not is_elementwise(spot, node):
             return False
         operands = [arg.value for arg in node.args]
         operands += [node.func.value] if method is not None and isinstance(node.func, cst.Attribute) else []

@@ -16,7 +16,7 @@ from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.if_sides import Side, branch_of, read_side
 from breakscan.rewrite_support.layout import fitted
 from breakscan.rewrite_support.purity import why_not_pure
-from breakscan.rewrite_support.where_builder import Chooser, WhereValue
+from breakscan.rewrite_support.where_builder import Chooser, SideValue
 
 _DIFFERENCE = "both sides must give the same shape, dtype and strides, and may change nothing"
 _VIEWS = frozenset(
@@ -46,7 +46,7 @@ def _of_expression(spot: RewriteContext, node: cst.IfExp) -> Edit:
     if tested.static:
         raise Declined(f"`{spot.code(tested.static[0])}` is no tensor")
     chooser = Chooser(spot)
-    made = _conditional(spot, tested, chooser.value(node.body, {}), chooser.value(node.orelse, {}))
+    made = _conditional(spot, tested, chooser.value(node.body), chooser.value(node.orelse))
     return Edit({node: made}, _difference(tested, chooser))
 
 
@@ -69,7 +69,7 @@ def _of_statement(spot: RewriteContext, node: cst.If) -> Edit:
     if any(side is not None and side.messages for side in (yes, no)):
         raise Declined("a side of `torch.cond` may do nothing but compute, and one gives a message")
     if yes.returned is not None and not yes.assigned and no is not None and no.returned is not None and not no.assigned:
-        made = _conditional(spot, tested, chooser.value(yes.returned, {}), chooser.value(no.returned, {}))
+        made = _conditional(spot, tested, chooser.value(yes.returned), chooser.value(no.returned))
         small = cst.Return(made)
     else:
         name = _only_name(yes)
@@ -98,14 +98,14 @@ def _only_name(side: Side) -> str:
     return side.assigned[0].name
 
 
-def _assigned(chooser: Chooser, side: Side) -> WhereValue:
+def _assigned(chooser: Chooser, side: Side) -> SideValue:
     one = side.assigned[0]
     if one.operator is not None:
         raise Declined(f"`{one.name}` is changed in place")
-    return chooser.value(one.value, {})
+    return chooser.value(one.value)
 
 
-def _conditional(spot: RewriteContext, tested: Truth, yes: WhereValue, no: WhereValue) -> cst.BaseExpression:
+def _conditional(spot: RewriteContext, tested: Truth, yes: SideValue, no: SideValue) -> cst.BaseExpression:
     sources = [value.source for value in (yes, no) if value.source is not None]
     if not any(what_costs(spot, source) for source in sources):
         raise Declined("no side is costly, so there is nothing to gain from `torch.cond`")
@@ -117,7 +117,7 @@ def _conditional(spot: RewriteContext, tested: Truth, yes: WhereValue, no: Where
     return call(spot.imported("torch.cond"), tested.tensor, *functions)
 
 
-def _own(spot: RewriteContext, value: WhereValue) -> cst.BaseExpression:
+def _own(spot: RewriteContext, value: SideValue) -> cst.BaseExpression:
     """Code for a value that shares no memory with what it is made of."""
     made = value.made
     if isinstance(made, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison):

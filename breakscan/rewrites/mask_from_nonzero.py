@@ -12,9 +12,9 @@ from breakscan.rewrite_support import build
 from breakscan.rewrite_support.assignments import reads_of
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
-from breakscan.rewrite_support.masked import COUNT_IN_FLOAT16, has_shape_of, hits_of, is_bool, is_scalar
+from breakscan.rewrite_support.masked import COUNT_IN_FLOAT16, hits_of, is_bool, is_scalar
 from breakscan.rewrite_support.purity import called, why_not_pure
-from breakscan.rewrite_support.tensor_dims import rank
+from breakscan.rewrite_support.shapes import have_one_shape, rank_of
 from breakscan.rewrite_support.wording import plain
 
 _ZERO = m.Index(m.Integer("0"))
@@ -77,7 +77,7 @@ def _store(spot: RewriteContext, subscript: cst.Subscript, mask: cst.BaseExpress
 
 def _index_needs(spot: RewriteContext, owner: cst.BaseExpression, mask: cst.BaseExpression) -> list[str]:
     needs = []
-    if not has_shape_of(spot, mask, owner):
+    if not have_one_shape(spot, mask, owner):
         needs.append(f"`{plain(spot, mask)}` must have the sizes of `{plain(spot, owner)}`")
     if not is_bool(spot, mask):
         needs.append(f"`{plain(spot, mask)}` must be a bool tensor")
@@ -132,7 +132,7 @@ def _used(spot: RewriteContext, vector: cst.BaseExpression, mask: cst.BaseExpres
 
 
 def _one_dimension(spot: RewriteContext, mask: cst.BaseExpression) -> list[str]:
-    known = rank(spot, mask)
+    known = rank_of(spot, mask)
     if known.least > 1:
         raise Declined(f"`{plain(spot, mask)}` has more than one dimension")
     return [] if known.most == 1 else [f"`{plain(spot, mask)}` must have one dimension"]

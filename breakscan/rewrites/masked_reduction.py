@@ -18,7 +18,6 @@ from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.masked import (
     CONVERTS,
     COUNT_IN_FLOAT16,
-    ELEMENTWISE,
     MEAN_IN_FLOAT16,
     NAN_GRADIENTS,
     Leaf,
@@ -34,6 +33,7 @@ from breakscan.rewrite_support.masked import (
     whole,
     zero,
 )
+from breakscan.rewrite_support.operators import is_elementwise
 from breakscan.rewrite_support.purity import called
 from breakscan.rewrite_support.wording import plain
 
@@ -127,7 +127,11 @@ def _attribute_use(
             return _Use(above, node, name, tuple(above.args))
         if name == "numel" or (name == "size" and m.matches(above, m.Call(args=[m.Arg(m.Integer("0"))]))):
             return _Use(above, node, "count")
-        if name in ELEMENTWISE | CONVERTS or name in ("flatten", "ravel", "squeeze", "view", "reshape"):
+        if (
+            is_elementwise(spot, above)
+            or name in CONVERTS
+            or name in ("flatten", "ravel", "squeeze", "view", "reshape")
+        ):
             return above
     raise Declined(f"`{plain(spot, attribute)}` needs the picked elements as such")
 
@@ -144,7 +148,7 @@ def _argument_use(spot: RewriteContext, node: cst.BaseExpression, arg: cst.Arg) 
         return _Use(call, node, name, tuple(call.args[1:]))
     if package == "torch.nn.functional" and name in _LOSSES:
         return _Use(call, call, name, tuple(call.args))
-    if (method is not None or package.startswith("torch")) and name in ELEMENTWISE:
+    if is_elementwise(spot, call):
         return call
     raise Declined(f"`{plain(spot, call.func)}` is called with the picked elements")
 

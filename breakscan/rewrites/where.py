@@ -8,7 +8,7 @@ Conditions that no tensor decides stay an `if`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import libcst as cst
 
@@ -17,15 +17,14 @@ from breakscan.rewrite_support.build import assignment, copied, joined_and, with
 from breakscan.rewrite_support.compiling import and_not_compiling
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit, Replacement
-from breakscan.rewrite_support.floats import asked_limits, float_tested
-from breakscan.rewrite_support.if_sides import Assigned, Side, branch_of, read_side
+from breakscan.rewrite_support.float_limits import asked_limits, dtype_tested
+from breakscan.rewrite_support.if_sides import Side, branch_of, read_side
 from breakscan.rewrite_support.later_uses import changed_in_place, is_read_outside
 from breakscan.rewrite_support.layout import fitted
 from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
 from breakscan.rewrite_support.reporting_calls import why_missed
-from breakscan.rewrite_support.shape_dtype import ShapeDtypeKind, kind_of
-from breakscan.rewrite_support.where_builder import Chooser, WhereValue
+from breakscan.rewrite_support.where_builder import Chooser, SideValue
 
 
 def rewrite(spot: RewriteContext) -> Edit:
@@ -44,7 +43,8 @@ class _Ternary:
         if tested.static:
             raise Declined(f"`{self.spot.code(tested.static[0])}` is no tensor")
         self.chooser.doubts.update(dict.fromkeys(tested.doubts))
-        sides = self.chooser.value(node.body, {}), self.chooser.value(node.orelse, {})
+        self.chooser.knows(node.test)
+        sides = self.chooser.value(node.body), self.chooser.value(node.orelse)
         made = self.chooser.choose(tested, tested.tensor, *sides).made
         difference = _difference(self.chooser)
         parent = self.spot.parent(node)
@@ -75,11 +75,8 @@ class _Branch:
         self.arms = self._arms()
         self.static = self.arms[0].truth.static if self.arms[0].truth is not None else ()
         self.indent = spot.tree.span(node)[1] - 1
-        self.floats = {
-            found.value: ShapeDtypeKind(frozenset({found.value}), frozenset({(found.value, "float")}))
-            for test in self.static
-            if (found := float_tested(spot, test)) is not None
-        }
+        self.chooser.knows(node.test)
+        self.chooser.given += [found for test in self.static if (found := dtype_tested(spot, test)) is not None]
 
     def _arms(self) -> list[_Arm]:
         arms: list[_Arm] = []
@@ -182,27 +179,17 @@ class _Branch:
 
     # -- values -------------------------------------------------------------------------------------------------
 
-    def _names(self, side: Side, until: Assigned | None) -> dict[str, ShapeDtypeKind]:
-        """What the names that a side has assigned stand for, in front of one of its assignments."""
-        kinds = dict(self.floats)
-        for one in side.assigned:
-            if one is until:
-                break
-            kinds[one.name] = kind_of(self.spot, one.value, dict(kinds))
-        return kinds
-
-    def _value(self, name: str, side: Side) -> WhereValue:
+    def _value(self, name: str, side: Side) -> SideValue:
         one = side.value(name)
         if one is None:
-            old = self.chooser.old(name, self.before.get(name))
-            return replace(old, kind=self.floats.get(name, old.kind))
+            return self.chooser.old(name, self.before.get(name))
         if one.operator is not None:
             old = self.chooser.old(name, self.before.get(name))
             self.chooser.doubts[f"`{name}` is no longer changed in place"] = None
-            return WhereValue(one.made, old.kind, old.fact, frozenset(read(one.made)), one.value)
-        return self.chooser.value(one.value, self._names(side, one))
+            return SideValue(one.made, old.facts, frozenset(read(one.made)), one.value)
+        return self.chooser.value(one.value)
 
-    def _chosen(self, name: str, arms: Sequence[_Arm], tests: Sequence[cst.BaseExpression]) -> WhereValue:
+    def _chosen(self, name: str, arms: Sequence[_Arm], tests: Sequence[cst.BaseExpression]) -> SideValue:
         made = self._value(name, arms[-1].side)
         for arm, test in zip(reversed(arms[:-1]), reversed(tests), strict=True):
             assert arm.truth is not None
@@ -211,11 +198,11 @@ class _Branch:
                 made = self.chooser.choose(arm.truth, test, value, made)
         return made
 
-    def _chosen_return(self, arms: Sequence[_Arm]) -> WhereValue:
-        made: WhereValue | None = None
+    def _chosen_return(self, arms: Sequence[_Arm]) -> SideValue:
+        made: SideValue | None = None
         for arm in reversed(arms):
             assert arm.side.returned is not None
-            value = self.chooser.value(arm.side.returned, self._names(arm.side, None))
+            value = self.chooser.value(arm.side.returned)
             made = (
                 value
                 if arm.truth is None or made is None
@@ -309,9 +296,8 @@ class _Branch:
         return [*messages, *kept.values()]
 
     def _check_limits(self, value: cst.BaseExpression) -> None:
-        for tensor in asked_limits(self.spot, value):
-            if tensor not in self.floats:
-                self.chooser.doubts[f"it raises if `{tensor}` holds whole numbers"] = None
+        for tensor in asked_limits(self.spot, value, self.chooser.given):
+            self.chooser.doubts[f"it raises if `{tensor}` holds whole numbers"] = None
 
     def _line(self, small: cst.BaseSmallStatement) -> cst.SimpleStatementLine:
         deeper = len(self.spot.tree.module.default_indent) if self.static or self._is_elif() else 0

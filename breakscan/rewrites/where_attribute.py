@@ -14,16 +14,14 @@ from dataclasses import dataclass
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.facts import UNKNOWN, Fact
+from breakscan.facts import UNKNOWN
 from breakscan.rewrite_support.bool_tensor import truth
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.if_sides import branch_of
 from breakscan.rewrite_support.layout import fitted
-from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.purity import why_not_pure
-from breakscan.rewrite_support.shape_dtype import kind_of
-from breakscan.rewrite_support.where_builder import Chooser, WhereValue
+from breakscan.rewrite_support.where_builder import Chooser, SideValue
 from breakscan.rewrite_support.wording import plain
 
 
@@ -243,16 +241,15 @@ class _Branch:
 
     # -- what becomes of it -----------------------------------------------------------------------------------------
 
-    def _value(self, chooser: Chooser, store: _Store) -> WhereValue:
+    def _value(self, chooser: Chooser, store: _Store) -> SideValue:
         spot, fact = self.spot, self.spot.fact(store.value)
         if fact.parameter and not store.registers:
             raise Declined(f"`{spot.code(store.value)}` is a parameter, and a choice is none")
         if not store.registers or fact.kind not in ("unknown", "namespace") or m.matches(store.value, m.Name("None")):
-            return chooser.value(store.value, {})
+            return chooser.value(store.value)
         # `register_buffer` takes nothing but a tensor or None.
         chooser.doubts["the values are taken for tensors of one shape and dtype"] = None
-        names = frozenset(read(store.value))
-        return WhereValue(store.value, kind_of(spot, store.value, {}), Fact("tensor"), names, store.value)
+        return chooser.unknown(store.value)
 
     def _lines(self, yes: _Side, no: _Side, made: cst.BaseExpression) -> list[cst.BaseStatement]:
         lines: list[cst.BaseStatement]

@@ -54,3 +54,20 @@ TAKES_FUNCTIONS_OR_FLAGS = frozenset({"_assert", "_assert_async", "_check", "con
 """Functions that call what they are given, or raise for a flag that they are given."""
 WRITING_ARGUMENTS = frozenset({"out", "inplace"})
 """Arguments by which a call writes into a tensor that it is given.  The operators are measured without them."""
+FILLED_WITH_NUMBERS = frozenset({"tensor", "as_tensor", "scalar_tensor", "full", "arange"})
+"""Functions whose result has the dtype class of the Python numbers that they are given.  Their samples hold no
+tensor."""
+OF_THE_DEFAULT_DTYPE = frozenset({"zeros", "ones", "empty", "rand", "randn", "eye", "linspace"})
+"""Functions whose result has the default dtype.  Their samples hold no tensor."""
+MADE_FROM_SIZES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn"})
+"""Functions whose first arguments are the sizes of the result."""
+DIMENSIONS_OF_NEW = {"arange": 1, "linspace": 1, "eye": 2, "scalar_tensor": 0}
+"""How many dimensions the results of functions have that are given numbers."""
+SHAPED_LIKE_THE_ARGUMENT = frozenset({"expand_as", "view_as", "reshape_as"})
+"""Methods whose result has the shape of their argument, not of their tensor.  No rule of the operators says that."""
+ATTRIBUTES_OF_THE_SAME_SHAPE = frozenset({"data", "real", "imag"})
+"""Attributes that are tensors of the same shape.  Attributes are not operators, and are not measured."""
+TRANSPOSED_ATTRIBUTES = frozenset({"T", "mT", "H", "mH"})
+"""Attributes that are tensors with the same number of dimensions."""
+LIMITS_OF_DTYPES = frozenset({"torch.finfo", "torch.iinfo"})
+"""Functions whose result has Python numbers for attributes."""

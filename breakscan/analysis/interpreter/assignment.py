@@ -21,6 +21,8 @@ from breakscan.rulebook.events import Argument, EventKind
 def bind(frame: Frame, target: ast.expr, value: Value) -> None:
     """Assigns to a target: a name, an attribute, a subscript, or a pattern of them."""
     if isinstance(target, ast.Name):
+        if frame.facts is not None:
+            value = frame.facts.bound(target, value)
         frame.names[target.id] = value
         if frame.notes is not None and not frame.silent:
             frame.notes.value(target, value)

@@ -41,6 +41,8 @@ def evaluate(frame: Frame, node: ast.expr | None) -> Value:
     handler = _HANDLERS.get(type(node))
     if handler is not None:
         value = handler(frame, node)
+        if frame.facts is not None:
+            value = frame.facts.evaluated(node, value)
         if value.sort is Sort.TENSOR and value.sure is not Sure.POSSIBLE:
             frame.saw_tensor = True
         if frame.notes is not None and not frame.silent:

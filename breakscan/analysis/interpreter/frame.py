@@ -15,6 +15,7 @@ from breakscan.analysis.interpreter.dynamo_config import DynamoConfig
 from breakscan.analysis.interpreter.function_state import EventKey
 from breakscan.analysis.interpreter.module_names import ModuleNames
 from breakscan.analysis.interpreter.signatures import Signatures
+from breakscan.analysis.interpreter.tensor_facts import FunctionFacts
 from breakscan.analysis.interpreter.value_log import Notes
 from breakscan.analysis.interpreter.values import UNKNOWN, Sure, Value
 from breakscan.analysis.project.imports import Project
@@ -103,6 +104,12 @@ class Frame:
         """The names that it starts with."""
         self.notes = program.notes.of(self.index) if program.notes is not None else None
         """Where what is found out is kept, if it is."""
+        self.facts = (
+            FunctionFacts(function, program.api, self.notes.torch_version, names)
+            if self.notes is not None and function is not None
+            else None
+        )
+        """What is known about its tensors, if it is asked for."""
         self.returned: list[Value] = []
         self.events: dict[EventKey, Event] = {}
         self.silent = False

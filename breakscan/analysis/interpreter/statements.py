@@ -56,6 +56,8 @@ def run_body(frame: Frame, body: list[ast.stmt]) -> bool:
 
 def run_statement(frame: Frame, node: ast.stmt) -> bool:
     """Runs one statement.  Returns whether control goes on behind it."""
+    if frame.facts is not None and hasattr(node, "body"):
+        frame.facts.settle(frame.names)
     if frame.notes is not None and not frame.silent:
         frame.notes.statement(node, frame.names)
     match node:
@@ -177,7 +179,9 @@ def _augmented(frame: Frame, node: ast.AugAssign) -> None:
     target = node.target
     value = evaluate(frame, node.value)
     if isinstance(target, ast.Name):
-        frame.names[target.id] = binary(frame.look_up(target.id), value, node.op)
+        old = frame.look_up(target.id)
+        new = binary(old, value, node.op)
+        frame.names[target.id] = frame.facts.augmented(node, old, new) if frame.facts is not None else new
     elif isinstance(target, ast.Subscript):
         subscript(frame, target, evaluate(frame, target.value), "augment")
     else:
@@ -269,6 +273,8 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
         frame.emit(EventKind.ITERATE, node.iter, operand=iterable)
 
     def once() -> None:
+        if frame.facts is not None:
+            frame.facts.start_round(node, frame.names)
         bind(frame, node.target, iterable.iterated())
         with frame.within(Place.LOOP, node):
             run_body(frame, node.body)
@@ -300,6 +306,8 @@ def _while(frame: Frame, node: ast.While) -> None:
         return
 
     def once() -> None:
+        if frame.facts is not None:
+            frame.facts.start_round(node, frame.names)
         branch(frame, node.test, "while", node)
         truth.narrow(frame, node.test, True)
         with frame.within(Place.LOOP, node):

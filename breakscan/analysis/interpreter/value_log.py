@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterable
 from pathlib import Path
 
-from breakscan.analysis.interpreter.values import Value, join
+from breakscan.analysis.interpreter.values import Sure, Value, join
 from breakscan.analysis.project.index import ModuleIndex
-from breakscan.facts import Fact, FileFacts, Span
+from breakscan.facts import Fact, FileFacts, Source, Span
 from breakscan.source.module import SourceModule
 
 Position = tuple[int, int, int, int]
@@ -22,7 +22,8 @@ def _position(node: ast.expr | ast.stmt) -> Position:
 class FileNotes:
     """The values of one file: joined over all calls and rounds of loops."""
 
-    def __init__(self) -> None:
+    def __init__(self, torch_version: str) -> None:
+        self.torch_version = torch_version
         self.values: dict[Position, Value] = {}
         self.names: dict[Position, dict[str, Value]] = {}
 
@@ -53,10 +54,10 @@ class FileNotes:
 
 
 class Notes:
-    """The notes of the files at ``paths``, which are absolute."""
+    """The notes of the files at ``paths``, which are absolute, for a version of torch such as ``2.13``."""
 
-    def __init__(self, paths: Iterable[Path]) -> None:
-        self._files = {path: FileNotes() for path in paths}
+    def __init__(self, paths: Iterable[Path], torch_version: str) -> None:
+        self._files = {path: FileNotes(torch_version) for path in paths}
 
     def of(self, index: ModuleIndex) -> FileNotes | None:
         return self._files.get(index.module.path)
@@ -68,7 +69,7 @@ class Notes:
 def _fact(value: Value) -> Fact:
     return Fact(
         kind=value.sort.value,
-        certain=value.sure.name == "CERTAIN",
+        source=Source.INFERRED if value.sure is Sure.CERTAIN else Source.ASSUMED,
         dtype=value.dtype,
         zero_dim=value.zero_dim,
         parameter=value.parameter,
@@ -76,5 +77,6 @@ def _fact(value: Value) -> Fact:
         optional=value.optional is not None,
         name=value.name,
         literal=value.literal,
+        tensor=value.facts,
         elements=tuple(_fact(element) for element in value.elements) if value.elements is not None else None,
     )

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from breakscan.analysis.interpreter.conditions import Condition
+from breakscan.analysis.interpreter.fact_joins import join_facts
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo
+from breakscan.facts import TensorFacts
 from breakscan.source.walking import walk
 
 
@@ -53,7 +55,8 @@ class Value:
     list of known length, ``element`` any element of a container, ``keys`` the entries under constant keys,
     ``mapping`` tells that iterating gives keys.
     ``choices`` are the functions, classes or objects of which it is one; ``literal`` is the Python value of a
-    constant where it is known, ``by_default`` tells that a caller may give another one.
+    constant where it is known, ``by_default`` tells that a caller may give another one.  ``facts`` say more
+    about a tensor, where they are asked for.
     """
 
     sort: Sort
@@ -78,6 +81,7 @@ class Value:
     choices: tuple[Value, ...] = ()
     literal: str | int | float | None = None
     by_default: bool = False
+    facts: TensorFacts | None = field(default=None, compare=False, hash=False)
 
     @property
     def is_tensor(self) -> bool:
@@ -210,6 +214,13 @@ def container_of(element: Value) -> Value:
 
 def join(a: Value, b: Value) -> Value:
     """The least that is true of both."""
+    if a.facts is not b.facts:
+        joined = _join(a, b)
+        return replace(joined, facts=join_facts(a.facts, b.facts, joined.dtype))
+    return _join(a, b)
+
+
+def _join(a: Value, b: Value) -> Value:
     if a == b or b is a:
         return a
     if a.sort is b.sort:

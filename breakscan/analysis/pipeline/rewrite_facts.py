@@ -10,7 +10,7 @@ from breakscan.analysis.interpreter.value_log import Notes
 from breakscan.analysis.pipeline.check_file import FileChecker
 from breakscan.analysis.pipeline.deep_stack import with_deep_stack
 from breakscan.analysis.pipeline.merge import Merged
-from breakscan.config import Settings
+from breakscan.config import Settings, resolve_target
 from breakscan.facts import FileFacts
 from breakscan.findings import Finding, SourceError
 from breakscan.source.module import SourceModule
@@ -32,7 +32,7 @@ def study(path: Path, text: str, roots: Sequence[Path], settings: Settings) -> S
 
     Raises SourceProblem where the text cannot be parsed.
     """
-    notes = Notes([path])
+    notes = Notes([path], resolve_target(settings).ledger)
     checker = FileChecker(settings, texts={path: text}, notes=notes)
     merged = Merged()
     errors: list[SourceError] = []

@@ -1,0 +1,220 @@
+"""Whether two values have the same dtype, whatever the dtypes of the values are from which they are computed.
+
+Every combination of dtypes is tried that these may have; ``breakscan.torch_facts`` says what torch makes of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import libcst as cst
+
+from breakscan.facts import Dtype, DtypeOf, Exactly, ResultOf, Source, Symbol
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.torch_facts.operators import operator
+from breakscan.torch_facts.promotion import COMPLEX, DTYPES, FLOATS, INTEGERS, Operand, Priority, dtype_class, promoted
+
+MOST_CASES = 20_000
+_CLASSES = {"float": tuple(sorted(FLOATS)), "int": tuple(sorted(INTEGERS)), "bool": ("bool",)}
+_ANY = tuple(dtype for dtype in DTYPES if dtype not in COMPLEX)
+"""A tensor of unknown class is taken not to be complex, as in the classes of the interpreter, which know no complex."""
+_NUMBERS = ("bool", "int64", "float32")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDtype:
+    """What is known to hold: computing a dtype raises no error, and, if ``is_`` is given, it is that one."""
+
+    dtype: Dtype
+    is_: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What is known about the dtypes of two values.
+
+    ``same``: they are equal in every case that is left.  ``differ`` and ``raises`` say in which cases they are not, and
+    in which computing one of them raises an error, as the end of a sentence that starts with "if"; None where nothing
+    is known about a case, or the cases cannot be named.  ``source`` is the weakest one that the answer needs.
+    """
+
+    same: bool
+    raises: bool
+    when: str | None
+    source: Source
+
+
+def compare(version: str, one: Dtype, other: Dtype, given: Sequence[KnownDtype] = ()) -> Comparison:
+    """Compares the dtypes of two values of one function, where some conditions are known to hold."""
+    source = min((leaf.source for leaf in _leaves((one, other))), default=Source.MEASURED)
+    if one == other:
+        return Comparison(True, False, None, source)
+    differing: list[_Case] = []
+    failing: list[_Case] = []
+    unknown = False
+    cases = _cases(version, (one, other), given)
+    if cases is None:
+        return Comparison(False, False, None, source)
+    for case in cases:
+        left, right = case.of(one), case.of(other)
+        if _RAISES in (left, right):
+            failing.append(case)
+        elif left is None or right is None:
+            unknown = True
+        elif left != right:
+            differing.append(case)
+    if not differing and not failing and not unknown:
+        return Comparison(True, False, None, source)
+    if unknown:
+        return Comparison(False, False, None, source)
+    return Comparison(False, not differing, _when(differing or failing), source)
+
+
+def is_always(version: str, dtype: Dtype, wanted: str, given: Sequence[KnownDtype] = ()) -> bool:
+    """Whether a dtype is of a class (``float``, ``int``, ``bool``) in every case."""
+    cases = _cases(version, (dtype,), given)
+    if cases is None:
+        return False
+    for case in cases:
+        found = case.of(dtype)
+        if found is None or (found != _RAISES and dtype_class(found.dtype) != wanted):
+            return False
+    return True
+
+
+def of_one_dtype(spot: RewriteContext, one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
+    """Whether two expressions have the same dtype for sure."""
+    first, second = spot.fact(one).tensor, spot.fact(other).tensor
+    if first is None or second is None:
+        return False
+    computed = [KnownDtype(facts.dtype) for facts in (first, second)]
+    found = compare(spot.torch_version, first.dtype, second.dtype, computed)
+    return found.same and found.source is not Source.ASSUMED
+
+
+_RAISES = Operand("")
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A choice of dtypes for the values that a function starts with, and of which of them are 0-d."""
+
+    version: str
+    dtypes: Mapping[Symbol, Operand]
+    zero_dim: frozenset[Symbol]
+    default: str
+
+    def of(self, dtype: Dtype) -> Operand | None:
+        """The dtype of a value in this case; ``_RAISES`` if it cannot be computed, None if that is not known."""
+        if isinstance(dtype, DtypeOf):
+            return self.dtypes[dtype.symbol]
+        if isinstance(dtype, Exactly):
+            name = self.default if dtype.dtype == "default" else dtype.dtype
+            return Operand(name, Priority.NUMBER if dtype.number else Priority.DIMENSIONED)
+        known = operator(self.version, dtype.operator)
+        if known is None or known.result not in ("tensor", "varies"):
+            return None
+        operands = []
+        for given in dtype.inputs:
+            found = self.of(given.dtype)
+            if found is None or found == _RAISES:
+                return found
+            if found.priority is not Priority.NUMBER:
+                flat = given.shape <= self.zero_dim
+                found = Operand(found.dtype, Priority.ZERO_DIM if flat else Priority.DIMENSIONED)
+            operands.append(found)
+        if all(one.priority is Priority.NUMBER for one in operands):
+            return None
+        together = promoted(operands, self.default)
+        if together is None:
+            return None
+        if together in known.refused:
+            return _RAISES
+        results = known.results_by_dtype.get(together, ())
+        if len(results) != 1:
+            return None
+        # The table was measured with float32 as the default dtype, which is what whole numbers become.
+        converts = set(known.results_by_dtype.values()) == {("float32",)}
+        floated = results[0] == "float32" and dtype_class(together) in ("int", "bool") and not converts
+        return Operand(self.default if floated else results[0])
+
+
+def _cases(version: str, dtypes: Iterable[Dtype], given: Sequence[KnownDtype]) -> Iterator[_Case] | None:
+    """All cases in which the conditions hold; None where there are too many."""
+    leaves: dict[Symbol, tuple[Operand, ...]] = {}
+    shapes: dict[Symbol, None] = {}
+    asked = tuple(dtypes)
+    for leaf in _leaves(asked):
+        leaves[leaf.symbol] = min(leaves.get(leaf.symbol, _domain(leaf)), _domain(leaf), key=len)
+    known = [one for one in given if {leaf.symbol for leaf in _leaves((one.dtype,))} <= leaves.keys()]
+    for symbol in _shapes(asked):
+        shapes[symbol] = None
+    several = len(leaves) > 1 or any(_numbers(domain) for domain in leaves.values())
+    choices = [(False, True) if several else (False,) for _ in shapes]
+    size = 2
+    for domain in (*leaves.values(), *choices):
+        size *= len(domain)
+    return _generated(version, leaves, list(shapes), choices, known) if size <= MOST_CASES else None
+
+
+def _generated(
+    version: str,
+    leaves: Mapping[Symbol, tuple[Operand, ...]],
+    shapes: Sequence[Symbol],
+    choices: Sequence[tuple[bool, ...]],
+    given: Sequence[KnownDtype],
+) -> Iterator[_Case]:
+    for default in ("float32", "float64"):
+        for dtypes in product(*leaves.values()):
+            for flat in product(*choices):
+                zero_dim = frozenset(symbol for symbol, one in zip(shapes, flat, strict=True) if one)
+                case = _Case(version, dict(zip(leaves, dtypes, strict=True)), zero_dim, default)
+                if all(_holds(case, one) for one in given):
+                    yield case
+
+
+def _holds(case: _Case, condition: KnownDtype) -> bool:
+    found = case.of(condition.dtype)
+    if found is None:
+        return True
+    return found != _RAISES and condition.is_ in (None, found.dtype)
+
+
+def _domain(leaf: DtypeOf) -> tuple[Operand, ...]:
+    tensors = tuple(Operand(dtype) for dtype in (_CLASSES[leaf.among] if leaf.among is not None else _ANY))
+    numbers = tuple(Operand(dtype, Priority.NUMBER) for dtype in _NUMBERS)
+    return numbers if leaf.number else tensors if leaf.number is False else (*tensors, *numbers)
+
+
+def _numbers(domain: tuple[Operand, ...]) -> bool:
+    return any(one.priority is Priority.NUMBER for one in domain)
+
+
+def _leaves(dtypes: Iterable[Dtype]) -> Iterator[DtypeOf]:
+    for dtype in dtypes:
+        if isinstance(dtype, DtypeOf):
+            yield dtype
+        elif isinstance(dtype, ResultOf):
+            yield from _leaves(given.dtype for given in dtype.inputs)
+
+
+def _shapes(dtypes: Iterable[Dtype]) -> Iterator[Symbol]:
+    for dtype in dtypes:
+        if isinstance(dtype, ResultOf):
+            for given in dtype.inputs:
+                yield from sorted(given.shape, key=lambda symbol: symbol.at)
+            yield from _shapes(given.dtype for given in dtype.inputs)
+
+
+def _when(cases: Sequence[_Case]) -> str | None:
+    """The cases in words, where one value decides."""
+    symbols = list(cases[0].dtypes)
+    if len(symbols) != 1 or not symbols[0].name:
+        return None
+    found = [case.dtypes[symbols[0]].dtype for case in cases]
+    classes = {dtype_class(dtype) for dtype in found}
+    words = {"bool": "bool", "int": "an integer tensor", "float": "a float tensor", "complex": "complex"}
+    said = [text for name, text in words.items() if name in classes]
+    return f"`{symbols[0].name}` is {' or '.join(said)}"

@@ -1,0 +1,77 @@
+"""Compares the shapes and numbers of dimensions of tensors, as far as they are known."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import libcst as cst
+
+from breakscan.facts import Fact, RankBounds, Symbol, TensorFacts
+from breakscan.rewrite_support.context import RewriteContext
+
+
+class Fit(Enum):
+    """Whether an index by a mask takes single elements, or whole rows."""
+
+    ELEMENTS = "elements"
+    COUNTED = "elements, but the mask is not computed from what it picks from"
+    OPEN = "open"
+    ROWS = "rows"
+
+
+def fit(spot: RewriteContext, mask: cst.BaseExpression, owner: cst.BaseExpression) -> Fit:
+    """What ``owner[mask]`` takes.
+
+    That it raises no error shows that the mask has no more dimensions than the owner, so a lower bound is enough.
+    """
+    of_mask, of_owner = rank_of(spot, mask), rank_of(spot, owner)
+    if of_mask.over & of_owner.under:
+        return Fit.ELEMENTS
+    if of_owner.most is not None and of_mask.least >= of_owner.most:
+        return Fit.COUNTED
+    if (of_mask.most is not None and of_mask.most < of_owner.least) or of_mask.below & of_owner.over:
+        return Fit.ROWS
+    return Fit.OPEN
+
+
+def rank_of(spot: RewriteContext, node: cst.BaseExpression) -> RankBounds:
+    """What is known about the number of dimensions of an expression's value."""
+    facts = spot.fact(node).tensor
+    return facts.rank if facts is not None else RankBounds()
+
+
+def have_one_shape(spot: RewriteContext, one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
+    """Whether two expressions have the same shape for sure."""
+    first, second = spot.fact(one).tensor, spot.fact(other).tensor
+    return first is not None and second is not None and are_equal(first, second)
+
+
+def on_one_device(one: Fact, other: Fact) -> bool:
+    """Whether two tensors are on the same device for sure."""
+    return one.tensor is not None and other.tensor is not None and one.tensor.device == other.tensor.device
+
+
+def are_equal(one: TensorFacts, other: TensorFacts) -> bool:
+    """Whether two tensors have the same shape for sure."""
+    return one.shape == other.shape
+
+
+def are_different(one: TensorFacts, other: TensorFacts) -> bool:
+    """Whether two tensors are known to differ in their number of dimensions, or are made from one shape by different
+    steps, which seldom give the same shape."""
+    if _has_fewer(one, other) or _has_fewer(other, one):
+        return True
+    this, that = (shape_made_from(facts.shape) for facts in (one, other))
+    return one.shape != other.shape and this == that
+
+
+def shape_made_from(shape: frozenset[Symbol]) -> frozenset[Symbol]:
+    """The shape that a shape is made from by all its steps."""
+    while len(shape) == 1 and (of := next(iter(shape)).of):
+        shape = of
+    return shape
+
+
+def _has_fewer(one: TensorFacts, other: TensorFacts) -> bool:
+    this, that = one.rank, other.rank
+    return (this.most is not None and this.most < that.least) or bool(this.below & that.over)
