@@ -22,34 +22,53 @@ from breakscan.analysis.interpreter.values import (
 
 def binary(left: Value, right: Value, op: ast.operator) -> Value:
     """The value of an arithmetic operation."""
-    tensors = [v for v in (left, right) if v.is_tensor]
-    if tensors:
-        dtype = _promoted(left, right, op)
-        both = len(tensors) == 2
-        zero = all(v.zero_dim for v in tensors) if both or has_number(left, right) else None
-        line = (not both and has_number(left, right) and tensors[0].one_dim) or (
-            both and all(v.one_dim for v in tensors)
-        )
-        made = tensor(max(v.sure for v in tensors), dtype, zero or None, line)
-        return replace(made, optional=doubt(*tensors)) if all(doubt(v) for v in tensors) else made
-    if isinstance(op, ast.Add) and left.sort is Sort.CONTAINER and right.sort is Sort.CONTAINER:
-        if left.elements is not None and right.elements is not None:
-            return container([*left.elements, *right.elements])
-        return container_of(join(left.item(), right.item()))
-    if isinstance(op, ast.Mult) and Sort.CONTAINER in (left.sort, right.sort):
-        many = left if left.sort is Sort.CONTAINER else right
-        return container_of(many.item())
+    if left.is_tensor or right.is_tensor:
+        return _of_tensors(left, right, op)
+    if Sort.CONTAINER in (left.sort, right.sort) and isinstance(op, ast.Add | ast.Mult):
+        made = _of_containers(left, right, op)
+        if made is not None:
+            return made
     if isinstance(op, ast.Mod) and left.sort is Sort.CONSTANT:
         return CONSTANT
+    return of_numbers(left, right) or _of_python_values(left, right)
+
+
+def _of_tensors(left: Value, right: Value, op: ast.operator) -> Value:
+    tensors = [v for v in (left, right) if v.is_tensor]
+    keeps_shape = len(tensors) == 2 or has_number(left, right)
+    zero_dim = keeps_shape and all(v.zero_dim for v in tensors)
+    one_dim = keeps_shape and all(v.one_dim for v in tensors)
+    made = tensor(max(v.sure for v in tensors), _promoted(left, right, op), zero_dim or None, one_dim)
+    return replace(made, optional=doubt(*tensors)) if all(doubt(v) for v in tensors) else made
+
+
+def _of_containers(left: Value, right: Value, op: ast.operator) -> Value | None:
+    """A container repeated, or two of them put together."""
+    if isinstance(op, ast.Mult):
+        return container_of((left if left.sort is Sort.CONTAINER else right).item())
+    if left.sort is not right.sort:
+        return None
+    if left.elements is not None and right.elements is not None:
+        return container([*left.elements, *right.elements])
+    return container_of(join(left.item(), right.item()))
+
+
+def of_numbers(left: Value, right: Value) -> Value | None:
+    """What an operation or comparison gives where one side is a number that is known only when the graph runs."""
     for value in (left, right):
         if value.sort is Sort.NUMBER:
             return number(value.sure)
     for value in (left, right):
         if value.sort is Sort.DRAWN:
             return value
-    if Sort.UNKNOWN in (left.sort, right.sort) or Sort.NAMESPACE in (left.sort, right.sort):
+    return None
+
+
+def _of_python_values(left: Value, right: Value) -> Value:
+    sorts = {left.sort, right.sort}
+    if sorts & {Sort.UNKNOWN, Sort.NAMESPACE}:
         return UNKNOWN
-    return SHAPE if Sort.SHAPE in (left.sort, right.sort) else CONSTANT
+    return SHAPE if Sort.SHAPE in sorts else CONSTANT
 
 
 def has_number(left: Value, right: Value) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from breakscan.analysis.interpreter import narrowing as truth
-from breakscan.analysis.interpreter.arithmetic import has_number
+from breakscan.analysis.interpreter.arithmetic import has_number, of_numbers
 from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.values import (
@@ -167,29 +167,34 @@ def _compare_pair(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Value, r
     if isinstance(op, ast.Is | ast.IsNot):
         return CONSTANT
     if isinstance(op, ast.In | ast.NotIn):
-        subject = right if right.is_tensor else left
-        if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
-            return CONSTANT  # a tensor holds no strings: the other side is a dictionary
-        compared = right.is_tensor or (right.sort is Sort.CONTAINER and not right.keys)
-        if subject.is_tensor and compared:
-            frame.emit(EventKind.BRANCH, node, form="in", operand=subject)
-            return number(subject.sure)
+        return _membership(frame, node, left, right)
+    if left.is_tensor or right.is_tensor:
+        return _compare_tensors(left, right)
+    known = of_numbers(left, right)
+    if known is not None:
+        return known
+    return UNKNOWN if {Sort.UNKNOWN, Sort.NAMESPACE} & {left.sort, right.sort} else CONSTANT
+
+
+def _membership(frame: Frame, node: ast.Compare, left: Value, right: Value) -> Value:
+    if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
+        return CONSTANT  # a tensor holds no strings: the other side is a dictionary
+    subject = right if right.is_tensor else left
+    compared = right.is_tensor or (right.sort is Sort.CONTAINER and not right.keys)
+    if subject.is_tensor and compared:
+        frame.emit(EventKind.BRANCH, node, form="in", operand=subject)
+        return number(subject.sure)
+    return CONSTANT
+
+
+def _compare_tensors(left: Value, right: Value) -> Value:
+    if Sort.NONE in (left.sort, right.sort):
         return CONSTANT
     tensors = [v for v in (left, right) if v.is_tensor]
-    if tensors:
-        if Sort.NONE in (left.sort, right.sort):
-            return CONSTANT
-        zero = True if all(v.zero_dim for v in tensors) and (len(tensors) == 2 or has_number(left, right)) else None
-        made = tensor(max(v.sure for v in tensors), "bool", zero)
-        return replace(made, optional=doubt(*tensors)) if all(doubt(v) for v in tensors) else made
-    for value in (left, right):
-        if value.sort is Sort.NUMBER:
-            return number(value.sure)
-    for value in (left, right):
-        if value.sort is Sort.DRAWN:
-            return value
-    unknown = {Sort.UNKNOWN, Sort.NAMESPACE}
-    return UNKNOWN if unknown & {left.sort, right.sort} else CONSTANT
+    keeps_shape = len(tensors) == 2 or has_number(left, right)
+    zero_dim = True if keeps_shape and all(v.zero_dim for v in tensors) else None
+    made = tensor(max(v.sure for v in tensors), "bool", zero_dim)
+    return replace(made, optional=doubt(*tensors)) if all(doubt(v) for v in tensors) else made
 
 
 def if_expression(frame: Frame, node: ast.IfExp) -> Value:

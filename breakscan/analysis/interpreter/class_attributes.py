@@ -35,13 +35,15 @@ class ClassAttributes:
         self._read_method = read_method
         self._values: dict[tuple[ClassInfo, str], Value] = {}
         self._classes_read: set[ClassInfo] = set()
-        self._asked: set[tuple[ClassInfo, str]] = set()
+        self._readers: dict[tuple[ClassInfo, str], dict[FunctionInfo, None]] = {}
         self._set_later: dict[tuple[ClassInfo, str], bool] = {}
         self._makes_parameters: dict[ClassInfo, bool] = {}
         self.recorders: list[list[Store]] = []
         """While code is read that runs once: the last of these lists takes what it stores."""
-        self.changed = False
-        """Whether an attribute that was asked for has been found to hold more."""
+        self.reader: FunctionInfo | None = None
+        """The function under interpretation."""
+        self.woken: dict[FunctionInfo, None] = {}
+        """Functions that read an attribute which has been found to hold more since."""
 
     def instance(self, owner: ClassInfo) -> Value:
         """An instance of a class."""
@@ -71,7 +73,12 @@ class ClassAttributes:
         merged = value if known is None else join(known, value)
         if merged != known:
             self._values[key] = merged
-            self.changed = self.changed or key in self._asked
+            self.woken |= self._readers.get(key, {})
+
+    def take_woken(self) -> list[FunctionInfo]:
+        """The functions to interpret again, in a fixed order; each is returned once."""
+        woken, self.woken = list(self.woken), {}
+        return woken
 
     def stored(self, owner: ClassInfo, name: str) -> Value | None:
         """What an attribute of the class's instances can hold, if anything is known of it."""
@@ -92,7 +99,8 @@ class ClassAttributes:
         return self.stored(owner, name) if self._is_set_later(owner, name) else None
 
     def _stored_in(self, owner: ClassInfo, base: ClassInfo, name: str) -> Value | None:
-        self._asked.add((base, name))
+        if self.reader is not None:
+            self._readers.setdefault((base, name), {})[self.reader] = None
         value = self._values.get((base, name))
         if value is not None and value.sort is Sort.NONE and self._is_set_later(owner, name):
             chain = self._project.bases_of(owner)

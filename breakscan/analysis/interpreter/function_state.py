@@ -27,5 +27,11 @@ class State:
     handles_tensors: bool = False
     mixed: bool = False
     """Whether its calls give it different things."""
-    runs: int = 0
+    closure: dict[str, Value] | None = None
+    """The names of the enclosing function, for an inner one."""
+    ran: bool = False
     running: bool = False
+    changes: int = 0
+    """How often an input has changed since the function ran first."""
+    callers: dict[FunctionInfo, None] = field(default_factory=dict)
+    """The functions that used what it returns."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from itertools import islice
 
 from breakscan.analysis.interpreter.annotations import annotated_value
 from breakscan.analysis.interpreter.arguments import Arguments
@@ -11,24 +10,19 @@ from breakscan.analysis.interpreter.decorators import Decorators
 from breakscan.analysis.interpreter.frame import Frame, Interpreter
 from breakscan.analysis.interpreter.function_state import State
 from breakscan.analysis.interpreter.signatures import ParameterChange
+from breakscan.analysis.interpreter.single_calls import SingleCalls, is_small
 from breakscan.analysis.interpreter.statements import returned_value, run_body, run_statement
 from breakscan.analysis.interpreter.summaries import Summary, SummaryCache, is_untied
-from breakscan.analysis.interpreter.values import UNKNOWN, Sort, Value, container_of
+from breakscan.analysis.interpreter.values import Sort, Value, container_of
 from breakscan.analysis.project.entry_points import is_untraced
 from breakscan.analysis.project.index import FunctionInfo
 from breakscan.findings import Place, Region
-from breakscan.source.walking import own_nodes
 
-MOST_RUNS = 6
-"""A function's parameters and place settle within a few runs; recursion through containers may not."""
-MOST_BORROWED_RUNS = 2
+MOST_CHANGES = 5
+"""The inputs of a function settle within a few joins; recursion through containers may not."""
+MOST_CHANGES_BORROWED = 1
 """So for a function of another file, whose findings are also those of its own."""
 MOST_CALLS_DEEP = 40
-MOST_SILENT_CALLS_DEEP = 3
-MOST_SILENT_CALLS = 500
-"""Ten times what the files of large libraries take."""
-MOST_NODES_OF_SMALL = 60
-"""A function with no more is interpreted for each of its calls by itself."""
 MOST_BORROWED = 1500
 """How many functions of other files the entries of one file may draw in."""
 
@@ -42,9 +36,9 @@ class Functions:
         self._decorators = Decorators()
         self.states: dict[FunctionInfo, State] = {}
         self._lent: list[tuple[Summary, Region | None]] = []
-        self._silent: dict[object, Value] = {}
-        self._silent_calls: set[FunctionInfo] = set()
-        self._stale: dict[FunctionInfo, dict[str, Value] | None] = {}
+        self._single_calls = SingleCalls(program)
+        self._queue: dict[FunctionInfo, None] = {}
+        """Functions whose inputs have changed since they ran."""
         self._depth = 0
         self._borrowed = 0
 
@@ -56,7 +50,7 @@ class Functions:
         if is_untraced(info) or self._depth > MOST_CALLS_DEEP:
             return declared
         if frame.silent:
-            return declared if declared.sort is not Sort.UNKNOWN else self._call_silently(info, given, closure)
+            return declared if declared.sort is not Sort.UNKNOWN else self._single_calls.result(info, given, closure)
         if self._exhausted(info):
             return declared
         result = self._returned(frame, node, info, given, closure)
@@ -70,30 +64,42 @@ class Functions:
     ) -> Value:
         caller = self.states.get(frame.function) if frame.function is not None else None
         place, via = frame.place_of(node)
-        own = info.index is self._program.index
-        if not own and closure is None and place is Place.PLAIN:
+        if info.index is not self._program.index and closure is None and place is Place.PLAIN:
             summary = self._borrow(info, given, caller)
             if summary is not None:
                 return summary.returns
+        state = self._reached(info, caller)
+        change = self._join_arguments(info, state, given)
+        if state.place is Place.PLAIN and place is not Place.PLAIN:
+            state.place = place
+            state.via = via or (frame.function.qualname if frame.function else None)
+            change = max(change, ParameterChange.IN_PART)
+        if change or not state.ran:
+            state.closure = closure
+            self._update(info, state, change)
+        if frame.function is not None:
+            state.callers[frame.function] = None
+        if state.mixed and self._single_calls.apply_to(info):
+            # The result depends on what this call gives, not on the other calls.
+            return self._single_calls.result(info, given, closure)
+        return state.returns
+
+    def _reached(self, info: FunctionInfo, caller: State | None) -> State:
+        """The state of a function that is called."""
         state = self.states.get(info)
         if state is None:
             state = self.states[info] = State({}, caller.region if caller else None)
         if caller is not None:
             caller.calls.add(info)
             state.region = state.region or caller.region
+        return state
+
+    def _join_arguments(self, info: FunctionInfo, state: State, given: Arguments) -> ParameterChange:
+        was_mixed = state.mixed
         change = self._program.signatures.join_arguments(info, state, given)
-        if state.place is Place.PLAIN and place is not Place.PLAIN:
-            state.place = place
-            state.via = via or (frame.function.qualname if frame.function else None)
-            change = max(change, ParameterChange.IN_PART)
-        if not state.runs or change is ParameterChange.TO_TENSOR or (change is ParameterChange.IN_KIND and own):
-            self._interpret(info, state, closure)
-        elif change and own:
-            self._stale[info] = closure
-        if state.mixed and _is_small(info) and info not in self._silent_calls and not info.is_generator:
-            # What comes back depends on what this call gives: the other calls have no say in it.
-            return self._call_silently(info, given, closure)
-        return state.returns
+        if state.mixed and not was_mixed and is_small(info):
+            self._wake_callers(state)  # from now on each of them gets the result of its own call
+        return change
 
     def _borrow(self, info: FunctionInfo, given: Arguments, caller: State | None) -> Summary | None:
         """What a function of another file does apart from this one, where the arguments allow it."""
@@ -112,19 +118,25 @@ class Functions:
 
     def run_once(self, info: FunctionInfo, closure: dict[str, Value] | None = None) -> None:
         """Interprets a function that is known of, unless it has been."""
-        if not self.states[info].runs:
-            self._interpret(info, self.states[info], closure)
+        state = self.states[info]
+        if not state.ran:
+            state.closure = closure
+            self._interpret(info, state)
 
     def settle(self) -> None:
-        """Interprets again what was called with other arguments meanwhile, and takes over what was borrowed."""
-        while self._stale:
-            info, closure = self._stale.popitem()
-            self._interpret(info, self.states[info], closure)
+        """Interprets the functions again whose inputs have changed until none is left, and takes over what was
+        borrowed."""
+        while self._queue or self._program.attributes.woken:
+            for info in self._program.attributes.take_woken():
+                self._wake(info, self.states[info])
+            if self._queue:
+                info, _ = self._queue.popitem()
+                self._interpret(info, self.states[info])
         for summary, region in self._lent:
             for info, lent in summary.states.items():
                 own = self.states.get(info)
                 if own is None:
-                    own = self.states[info] = State({}, region, runs=MOST_RUNS)
+                    own = self.states[info] = State({}, region, ran=True, changes=MOST_CHANGES)
                 own.region = own.region or region
                 own.events = {**lent.events, **own.events}
                 own.calls |= lent.calls
@@ -138,41 +150,40 @@ class Functions:
         self._borrowed += 1
         return self._borrowed > MOST_BORROWED
 
-    def _call_silently(self, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None) -> Value:
-        """What one call returns, by itself and without events."""
-        if len(self._silent_calls) >= MOST_SILENT_CALLS_DEEP or info in self._silent_calls:
-            return UNKNOWN
-        body = info.node.body
-        if not isinstance(body, list) or isinstance(info.node, ast.AsyncFunctionDef) or info.is_generator:
-            return UNKNOWN
-        if info.index is not self._program.index and not _is_small(info):
-            return UNKNOWN
-        key = info, tuple(given.positional), tuple(given.named.items()), closure is None
-        if key in self._silent:
-            return self._silent[key]
-        if len(self._silent) >= MOST_SILENT_CALLS:
-            return UNKNOWN
-        frame = Frame(self._program, info, {**(closure or {}), **self._program.signatures.given(info, given)})
-        frame.silent = True
-        self._silent_calls.add(info)
-        try:
-            self._silent[key] = result = returned_value(frame, run_body(frame, body))
-        finally:
-            self._silent_calls.discard(info)
-        return result
-
-    def _interpret(self, info: FunctionInfo, state: State, closure: dict[str, Value] | None) -> None:
-        if state.running or state.runs >= (MOST_RUNS if info.index is self._program.index else MOST_BORROWED_RUNS):
+    def _update(self, info: FunctionInfo, state: State, change: ParameterChange) -> None:
+        """Interprets a function for the first time, or again for arguments that have changed: at once where the
+        caller needs the result, else when everything has been called."""
+        own = info.index is self._program.index
+        if not state.ran:
+            self._interpret(info, state)
             return
+        if info in self._queue:
+            return  # it will see this change too
+        self._wake(info, state)
+        if info in self._queue and (change is ParameterChange.TO_TENSOR or (change is ParameterChange.IN_KIND and own)):
+            self._interpret(info, state)
+
+    def _wake(self, info: FunctionInfo, state: State) -> None:
+        """Has a function interpreted again, for one of its inputs has changed."""
+        most = MOST_CHANGES if info.index is self._program.index else MOST_CHANGES_BORROWED
+        if state.changes < most and info not in self._queue:
+            state.changes += 1
+            self._queue[info] = None
+
+    def _interpret(self, info: FunctionInfo, state: State) -> None:
+        if state.running:
+            return
+        attributes = self._program.attributes
         if info.owner is not None:
-            self._program.attributes.read(info.owner)
-        self._stale.pop(info, None)
-        state.runs += 1
-        state.running = True
+            attributes.read(info.owner)
+        self._queue.pop(info, None)
+        state.ran = state.running = True
         self._depth += 1
+        reader, attributes.reader = attributes.reader, info
         try:
             # Names of the enclosing function that are bound later are seen too: a closure reads them when called.
-            frame = Frame(self._program, info, {**(closure or {}), **state.parameters}, state.place, state.via)
+            names = {**(state.closure or {}), **state.parameters}
+            frame = Frame(self._program, info, names, state.place, state.via)
             frame.conditions += self._decorators.replaced(info)
             body = info.node.body
             if isinstance(body, list):
@@ -180,12 +191,21 @@ class Functions:
             else:
                 run_statement(frame, ast.copy_location(ast.Return(body), body))
                 reaches_end = False
-            state.returns = returned_value(frame, reaches_end)
+            returns = returned_value(frame, reaches_end)
             state.events = frame.events
             state.handles_tensors = frame.saw_tensor
         finally:
+            attributes.reader = reader
             state.running = False
             self._depth -= 1
+        if returns != state.returns:
+            state.returns = returns
+            self._wake_callers(state)
+
+    def _wake_callers(self, state: State) -> None:
+        """Has the functions interpreted again that use what a function returns."""
+        for caller in state.callers:
+            self._wake(caller, self.states[caller])
 
     def call_wrappers(self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments) -> None:
         """Calls what the decorators of a function put around it: that is traced, too."""
@@ -195,11 +215,3 @@ class Functions:
             wrapper = self._decorators.wrapper(name, info)
             if wrapper is not None and wrapper not in self.states and not is_untraced(wrapper):
                 self.call(frame, node, wrapper, given)
-
-
-def _is_small(info: FunctionInfo) -> bool:
-    if info.small is None:
-        nodes = list(islice(own_nodes(info.node), MOST_NODES_OF_SMALL + 1))
-        loops = any(isinstance(node, ast.For | ast.While | ast.Try | ast.With) for node in nodes)
-        info.small = len(nodes) <= MOST_NODES_OF_SMALL and not loops
-    return info.small

@@ -206,28 +206,27 @@ def _device_or_dtype(frame: Frame, test: ast.Compare, outcome: bool) -> list[Con
 def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> list[Condition]:
     dotted = frame.index.dotted(test.func) or ""
     if "is_tracing" in dotted or "is_compiling" in dotted:
-        # A helper of the program's own: what it says is not known, only what it is about.
+        # A helper of the program: what it returns is not known, only what it is about.
         return [has_outcome(test, outcome)]
-    if not test.args:
-        return []
-    is_tensor_test = dotted == "torch.is_tensor" or (
-        dotted == "isinstance" and len(test.args) == 2 and frame.index.dotted(test.args[1]) in _TENSOR_CLASSES
-    )
-    key, value = _key(test.args[0]), _known(frame, test.args[0])
+    key, value = (_key(test.args[0]), _known(frame, test.args[0])) if test.args else (None, None)
     if key is None or value is None:
         return []
-    if is_tensor_test and outcome:
-        made = value if value.is_tensor else Value(Sort.TENSOR)
-        proved = value.is_tensor and value.sure is Sure.CERTAIN
-        condition = None if proved else value.optional or Condition(ConditionKind.TENSOR, key)
-        frame.names[key] = replace(made, sure=Sure.CERTAIN, maybe_none=False, optional=condition)
-        return [condition] if condition else []
-    if dotted == "isinstance" and outcome and len(test.args) == 2:
-        return _narrow_to_class(frame, test, key, value)
-    if value.is_tensor and is_tensor_test:
-        # Something other than a tensor: nothing more is known of it.
-        frame.names[key] = UNKNOWN
-    return []
+    asks_class = dotted == "isinstance" and len(test.args) == 2
+    if dotted == "torch.is_tensor" or (asks_class and frame.index.dotted(test.args[1]) in _TENSOR_CLASSES):
+        return _narrow_tensor_test(frame, key, value, outcome)
+    return _narrow_to_class(frame, test, key, value) if asks_class and outcome else []
+
+
+def _narrow_tensor_test(frame: Frame, key: str, value: Value, outcome: bool) -> list[Condition]:
+    if not outcome:
+        if value.is_tensor:
+            frame.names[key] = UNKNOWN  # something other than a tensor
+        return []
+    made = value if value.is_tensor else Value(Sort.TENSOR)
+    proved = value.is_tensor and value.sure is Sure.CERTAIN
+    condition = None if proved else value.optional or Condition(ConditionKind.TENSOR, key)
+    frame.names[key] = replace(made, sure=Sure.CERTAIN, maybe_none=False, optional=condition)
+    return [condition] if condition else []
 
 
 _NUMBERS = frozenset({"int", "float", "bool", "str", "complex", "numbers.Number", "numbers.Real", "numbers.Integral"})

@@ -25,9 +25,6 @@ from breakscan.findings import Region
 from breakscan.rulebook.matching import RuleIndex
 from breakscan.torch_facts.table import TorchApi
 
-MOST_ROUNDS = 2
-"""Attributes settle within a few rounds over the entries; those that hold containers of one another may not."""
-
 
 class Program:
     """What is known of one file and of what its entries reach, in it and in others.
@@ -79,18 +76,12 @@ class Program:
         """Interprets the entries and all that they call, again where an attribute turned out to hold more."""
         for entry in entries:
             self._enter(entry)
-        for _ in range(MOST_ROUNDS):
-            self.attributes.changed = False
-            # Callers mostly stand below what they call: they say what it is called with.
-            for entry in reversed(entries):
-                self.functions.run_once(entry.function)
-                if is_assumed_function(entry.region):
-                    self._run_returned(self.states[entry.function])
-            self.functions.settle()
-            if not self.attributes.changed:
-                break
-            for state in self.states.values():
-                state.runs = 0
+        # Callers mostly stand below what they call: they say what it is called with.
+        for entry in reversed(entries):
+            self.functions.run_once(entry.function)
+            if is_assumed_function(entry.region):
+                self._run_returned(self.states[entry.function])
+        self.functions.settle()
 
     def _enter(self, entry: Entry) -> None:
         info = entry.function

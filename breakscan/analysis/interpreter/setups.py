@@ -65,10 +65,12 @@ class Setups:
             # What is kept holds for any program: it must not include what this one has set so far.
             outer, self._reading = self._reading, DynamoConfig()
             attributes.recorders.append([])
+            reader, attributes.reader = attributes.reader, None
             with self._program.project.recording() as drawn:
                 read()
             known = Setup(dict(names or {}), attributes.recorders.pop(), self._reading, drawn)
             self._reading = outer
+            attributes.reader = reader
             index.remembered[key] = known
         else:
             for owner, name, value in known.stores:

@@ -22,25 +22,33 @@ def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Val
     """Emits what indexing does; ``form`` is load, store or augment.  Returns what is read."""
     indices = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
     values = [_as_mask(index, _index_value(frame, node, index, owner), owner) for index in indices]
-    if owner.sort in (Sort.TENSOR, Sort.UNKNOWN, Sort.NAMESPACE):
-        for value in values:
-            if value.is_tensor:
-                sure = owner.sure if owner.is_tensor else Sure.LIKELY
-                frame.emit(EventKind.INDEX, node, form=form, operand=value, sure=sure)
-    elif owner.sort in (Sort.CONTAINER, Sort.MODULE, Sort.SHAPE) and not owner.keys and not owner.mapping:
-        for value in values:
-            if value.is_tensor:
-                # Only a single number can be an index here.
-                frame.emit(EventKind.INDEX, node, form=form, operand=replace(value, zero_dim=True), sure=owner.sure)
+    tensors = [value for value in values if value.is_tensor]
+    if tensors:
+        _emit_index(frame, node, owner, tensors, form)
     if owner.is_tensor:
         return _part(owner, indices, values)
-    if owner.sort in (Sort.UNKNOWN, Sort.NAMESPACE) and any(v.is_tensor and v.zero_dim is not True for v in values):
+    if owner.sort in _COULD_BE_TENSORS and any(v.zero_dim is not True for v in tensors):
         return tensor(Sure.LIKELY)  # a list takes only what is a single number
     if owner.sort is Sort.CONTAINER and len(indices) == 1:
         return _element(owner, indices[0])
     if owner.sort is Sort.MODULE and owner.element is not None:
         return owner.element
     return owner.item() if owner.sort is Sort.SHAPE else UNKNOWN
+
+
+_COULD_BE_TENSORS = frozenset({Sort.UNKNOWN, Sort.NAMESPACE})
+_SEQUENCES = frozenset({Sort.CONTAINER, Sort.MODULE, Sort.SHAPE})
+
+
+def _emit_index(frame: Frame, node: ast.Subscript, owner: Value, tensors: list[Value], form: str) -> None:
+    if owner.is_tensor or owner.sort in _COULD_BE_TENSORS:
+        sure = owner.sure if owner.is_tensor else Sure.LIKELY
+        for value in tensors:
+            frame.emit(EventKind.INDEX, node, form=form, operand=value, sure=sure)
+    elif owner.sort in _SEQUENCES and not owner.keys and not owner.mapping:
+        for value in tensors:
+            # Only a single number can be an index here.
+            frame.emit(EventKind.INDEX, node, form=form, operand=replace(value, zero_dim=True), sure=owner.sure)
 
 
 def _part(owner: Value, indices: list[ast.expr], values: list[Value]) -> Value:

@@ -51,7 +51,7 @@ def _method_result(frame: Frame, node: ast.Call, owner: Value, name: str, argume
     if kind == "size":
         return SHAPE
     if kind == "python":
-        return number(owner.sure) if name in ("equal", "allclose", "is_nonzero") else CONSTANT
+        return number(owner.sure) if name in _READ_OUT else CONSTANT
     return UNKNOWN
 
 
@@ -165,30 +165,43 @@ def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, argumen
     if dotted in ("torch.cond", "torch.while_loop", "torch.vmap", "torch.func.vmap"):
         frame.program.pass_callables(frame, node, arguments.values())
         return tensor(Sure.LIKELY)
+    return _result_by_kind(frame, node, dotted, arguments) or _made_by_name(dotted, last)
+
+
+def _result_by_kind(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value | None:
+    """What the table of torch's functions says that a call returns; None where it says nothing."""
     kind = frame.api.functions.get(dotted)
-    name = dotted.removeprefix("torch.")
+    name, last = dotted.removeprefix("torch."), dotted.rpartition(".")[2]
     if kind == "varies":
         kind = _varying(frame, name, arguments, 1)
-    given = arguments.values()
-    if kind == "tensor" and last in _ARITHMETIC and given and all(v.sort in _PLAIN for v in given):
-        return UNKNOWN  # Dynamo computes with Python numbers at compile time
     if kind == "tensor":
-        inherit = _dtype_of(arguments.get(0, "input"))
-        if last in ("tensor", "as_tensor", "full", "arange", "range"):
-            inherit = _literal_dtype(node, arguments)
-        elif last in ("zeros", "ones", "empty"):
-            inherit = "float"
-        elif last == "where" and len(arguments.positional) == 3:
-            chosen = [v.dtype for v in arguments.positional[1:] if v.is_tensor]
-            inherit = chosen[0] if chosen else None
-        dtype = _dtype_of_result(frame, node, name, [], inherit)
-        return tensor(
-            Sure.CERTAIN, dtype, _zero_dim(frame, name, arguments.positional, arguments), _is_line(last, node)
-        )
+        return _one_tensor(frame, node, name, last, arguments)
     if kind == "tensors":
         return _several(frame, name, _dtype_of(arguments.get(0, "input")), arguments, 1, Sure.CERTAIN)
     if kind == "python":
-        return number(Sure.CERTAIN) if last in ("equal", "allclose", "is_nonzero") else CONSTANT
+        return number(Sure.CERTAIN) if last in _READ_OUT else CONSTANT
+    return None
+
+
+def _one_tensor(frame: Frame, node: ast.Call, name: str, last: str, arguments: Arguments) -> Value:
+    given = arguments.values()
+    if last in _ARITHMETIC and given and all(v.sort in _PLAIN for v in given):
+        return UNKNOWN  # Dynamo computes with Python numbers at compile time
+    inherit = _dtype_of(arguments.get(0, "input"))
+    if last in ("tensor", "as_tensor", "full", "arange", "range"):
+        inherit = _literal_dtype(node, arguments)
+    elif last in ("zeros", "ones", "empty"):
+        inherit = "float"
+    elif last == "where" and len(arguments.positional) == 3:
+        chosen = [v.dtype for v in arguments.positional[1:] if v.is_tensor]
+        inherit = chosen[0] if chosen else None
+    dtype = _dtype_of_result(frame, node, name, [], inherit)
+    zero_dim = _zero_dim(frame, name, arguments.positional, arguments)
+    return tensor(Sure.CERTAIN, dtype, zero_dim, _is_line(last, node))
+
+
+def _made_by_name(dotted: str, last: str) -> Value:
+    """What a call makes that the table does not list, as far as the name shows it."""
     if dotted in ("torch.jit.script", "torch.jit.trace"):
         return Value(Sort.INSTANCE, name="torch.jit.ScriptModule")
     if (last[:1].isupper() or dotted in _GRAD_MODES) and not dotted.startswith("torch.nn.functional."):
@@ -196,6 +209,8 @@ def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, argumen
     return CONSTANT if dotted in _CONSTANT_CALLS else UNKNOWN
 
 
+_READ_OUT = frozenset({"equal", "allclose", "is_nonzero"})
+"""Functions that return a Python number which the contents of a tensor decide."""
 _GRAD_MODES = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode", "torch.set_grad_enabled"})
 
 
@@ -216,16 +231,13 @@ def _literal_dtype(node: ast.Call, arguments: Arguments) -> str | None:
     if first is not None and first.is_tensor:
         return first.dtype
     if isinstance(node.func, ast.Attribute) and node.func.attr in ("arange", "range"):
-        floats = [
-            n for a in node.args for n in ast.walk(a) if isinstance(n, ast.Constant) and isinstance(n.value, float)
-        ]
-        return "float" if floats else "int"
-    data = node.args[1:2] if ast.unparse(node.func).endswith("full") else node.args[:1]
-    constants = [n.value for a in data for n in ast.walk(a) if isinstance(n, ast.Constant)]
-    for kind, name in ((float, "float"), (bool, "bool"), (int, "int")):
-        if any(type(value) is kind for value in constants):
-            return name
-    return None
+        return "float" if float in _types_of_constants(node.args) else "int"
+    found = _types_of_constants(node.args[1:2] if ast.unparse(node.func).endswith("full") else node.args[:1])
+    return next((kind.__name__ for kind in (float, bool, int) if kind in found), None)
+
+
+def _types_of_constants(nodes: list[ast.expr]) -> set[type]:
+    return {type(n.value) for node in nodes for n in ast.walk(node) if isinstance(n, ast.Constant)}
 
 
 def _construct_nn(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value:
