@@ -152,7 +152,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     schema = Path(breakscan.__file__).parent / "schemas" / "explain.schema.json"
     jsonschema.Draft202012Validator(json.loads(schema.read_text(encoding="utf-8"))).validate(report)
-    return Compared(report["agreement"], run().partition("Beside breakscan check")[2])
+    return Compared(report["agreement"], run().partition("Compared with breakscan check")[2])
 
 
 @pytest.mark.parametrize("mark", ["hides", "taken", "inner", "recompiles"])
@@ -195,7 +195,10 @@ def test_what_check_cannot_know_is_missed_and_what_it_may_not_say_is_silenced(co
 
 def test_people_are_told(compared: Compared) -> None:
     hides, inside, behind = (compared.line(mark) for mark in ("hides", "hidden-in-loop", "hidden"))
-    assert f"program.py:{hides} gives hides up, and hides line {inside} BRK101, line {behind} BRK201" in compared.text
+    assert (
+        f"program.py:{hides} makes hides run eager, and hides line {inside} BRK101, line {behind} BRK201"
+        in compared.text
+    )
     assert f"program.py:{compared.line('compiled')}  BRK201 tensor-item" in compared.text
     assert f"program.py:{compared.line('unseen')}" in compared.text
     assert "only when" in compared.text

@@ -61,7 +61,7 @@ def bench(
 
     Backends, modes, dynamic shapes, and the settings that remove the program's graph breaks; each in a process of its
     own, from empty caches, up to the program's first calls of what it compiles: what it writes is not shown. Ctrl-C,
-    or a SIGTERM, reports what is measured until then. Options of breakscan stand before PROGRAM.
+    or a SIGTERM, reports what is measured until then. Options of breakscan come before PROGRAM.
 
     Exits with 0 where the program was measured, 2 where it could not be, 130 where it was interrupted.
     """

@@ -36,7 +36,7 @@ STDIN = "-"
 @selection_options
 @click.option("--stdin-filename", metavar="NAME", help="The name of the file that comes in on standard input (-).")
 @click.option("--statistics", is_flag=True, help="Count the findings of each rule instead of listing them.")
-@click.option("--exit-zero", is_flag=True, help="Exit with 0 even where something was found.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 even if something was found.")
 @click.option("--show-settings", is_flag=True, help="Print the settings that PATHS would be checked with, and stop.")
 @click.pass_context
 def check(
@@ -54,7 +54,7 @@ def check(
     show_settings: bool,
     **options: Any,
 ) -> None:
-    """Show where torch.compile will break, recompile or give up in the Python files below PATHS.
+    """Show where torch.compile will break the graph, recompile or fall back to eager in the Python files below PATHS.
 
     Nothing is imported or run.  PATHS are files, folders, or - for standard input; without any, the working
     directory is checked.  Exits with 0 where nothing was found, 1 where something was, and 2 where some of the
@@ -62,11 +62,11 @@ def check(
     """
     from_stdin = STDIN in paths or (stdin_filename is not None and not paths)
     if from_stdin and len(paths) > 1:
-        raise click.UsageError("- stands for standard input, and goes with no other path")
+        raise click.UsageError("- means standard input, and cannot be combined with other paths")
     if stdin_filename is not None and not from_stdin:
-        raise click.UsageError("--stdin-filename goes with - only")
+        raise click.UsageError("--stdin-filename needs - as the only path")
     if statistics and format_ not in ("full", "concise"):
-        raise click.UsageError(f"--statistics does not go with --format {format_}")
+        raise click.UsageError(f"--statistics cannot be combined with --format {format_}")
     paths = paths or (".",)
 
     started = time.perf_counter()

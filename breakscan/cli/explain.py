@@ -73,11 +73,11 @@ def explain(
     program: str,
     arguments: tuple[str, ...],
 ) -> None:
-    """Run PROGRAM with its ARGUMENTS, and show where torch.compile broke, recompiled or gave up.
+    """Run PROGRAM with its ARGUMENTS, and show where torch.compile broke the graph, recompiled or fell back to eager.
 
     The program runs as under python, with its own input, output and exit status, which is also the exit status
     of this command; 2 where the program could not be run, 1 where it is well but a gate or the lock is not met.
-    Options of breakscan stand before PROGRAM.
+    Options of breakscan come before PROGRAM.
     """
     if format_ not in FOR_LOGS and output is None:
         raise click.UsageError(

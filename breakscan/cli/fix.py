@@ -22,7 +22,7 @@ from breakscan.source.files import discover
 @click.command(short_help="Rewrite what breaks the graph, as a diff or in the files.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=str))
 @click.option("--write", is_flag=True, help="Change the files.  [only print the diff]")
-@click.option("--unsafe", is_flag=True, help="Rewrite, too, where something else than speed changes; it is said what.")
+@click.option("--unsafe", is_flag=True, help="Also apply rewrites that change more than speed; each says what.")
 @click.option(
     "--rewrite", "ids", metavar="LIST", multiple=True, callback=words, help="Only these rewrites, by their ids."
 )
@@ -44,7 +44,7 @@ def fix(
     jobs: int | None,
     **options: Any,
 ) -> None:
-    """Rewrite what breaks the graph, recompiles or is given up in the Python files below PATHS.
+    """Rewrite what breaks the graph, recompiles or falls back to eager in the Python files below PATHS.
 
     Prints a diff on standard output, for git apply, and on standard error what becomes of each finding.  A rewrite
     is safe where values, dtypes, side effects and exceptions stay as they are; the others need --unsafe.  Nothing is

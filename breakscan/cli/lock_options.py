@@ -30,7 +30,7 @@ from breakscan.runtime.gates.lock_file import (
 def lock_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the options ``lock``, ``locked`` and ``lock_add`` to a command."""
     for option in (
-        click.option("--lock-add", is_flag=True, help="Let the lock grow by what it does not allow."),
+        click.option("--lock-add", is_flag=True, help="Add breaks to the lock that it does not allow yet."),
         click.option("--locked", is_flag=True, help="Exit with 1 where the lock would change, and leave it."),
         click.option(
             "--lock",
@@ -83,7 +83,7 @@ class Locking:
         assert self.found is not None
         torch = ".".join(explanation.torch.split(".")[:2])
         other = f" (it was written for torch {self.found.torch}, this is {torch})" if torch != self.found.torch else ""
-        return f"mend this, or let {self.path} grow with --lock-add{other}"
+        return f"fix this, or allow it in {self.path} with --lock-add{other}"
 
     def change(self, found: Judgement) -> str:
         grown = len(found.new) + len(found.worse) if self.add else 0

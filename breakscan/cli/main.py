@@ -10,13 +10,13 @@ import click
 from breakscan import __version__
 
 COMMANDS = {
-    "check": ("breakscan.cli.check", "Show where torch.compile will break, recompile or give up."),
+    "check": ("breakscan.cli.check", "Show where torch.compile will break the graph, recompile or fall back to eager."),
     "fix": ("breakscan.cli.fix", "Rewrite what breaks the graph, as a diff or in the files."),
     "verify": ("breakscan.cli.verify", "Run a program with and without rewrites: are they equal, are they faster?"),
     "bench": ("breakscan.cli.bench", "Run a program eager and by backends, modes and flags: is compiling worth it?"),
     "explain": ("breakscan.cli.explain", "Run a program and show where torch.compile did break, why, and its cost."),
     "diff": ("breakscan.cli.diff", "Show what has changed from one run of explain to another."),
-    "report": ("breakscan.cli.report", "Report what a kept recording or a TORCH_TRACE log tells of a run."),
+    "report": ("breakscan.cli.report", "Report a run from a saved recording or a TORCH_TRACE log."),
     "rule": ("breakscan.cli.rule", "Explain a rule: why, what to write instead, and torch's verdicts."),
     "rules": ("breakscan.cli.rules", "List the rules, or replay their examples through the installed torch."),
 }
@@ -52,4 +52,4 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, "-V", "--version", prog_name="breakscan", message="%(prog)s %(version)s")
 def cli(**_: Any) -> None:
-    """Shows where torch.compile breaks, recompiles or gives up, why, and what to write instead."""
+    """Shows where torch.compile breaks the graph, recompiles or falls back to eager, why, and what to write instead."""

@@ -95,7 +95,7 @@ def _differences(known: Ledger, seen: Ledger) -> Iterator[str]:
         for label, example in labels.items():
             recorded: ExampleRulings | None = known.examples.get(rule, {}).get(label)
             if recorded is None or recorded.digest != example.digest:
-                yield f"{rule} {label}: not in the ledger as it stands"
+                yield f"{rule} {label}: the ledger does not hold this version of the example"
                 continue
             for (mode, place), ruling in example.rulings.items():
                 before = recorded.rulings.get((mode, place))

@@ -37,7 +37,7 @@ def request_options(command: F) -> F:
             help="Compile this function, class (its forward) or module once it is defined; :NAME is the script's.",
         ),
         click.option(
-            "--keep-going", is_flag=True, help="Set fullgraph=True aside, and show the breaks behind the first."
+            "--keep-going", is_flag=True, help="Ignore fullgraph=True, and show all breaks, not only the first."
         ),
     ):
         command = option(command)

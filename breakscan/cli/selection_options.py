@@ -49,7 +49,7 @@ OPTIONS = (
     click.option("--config", type=click.Path(path_type=Path), help="Use the [tool.breakscan] of this file."),
     click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes to use.  [one per core]"),
     click.option("--cache-dir", type=click.Path(path_type=Path), metavar="PATH", help="Keep results in this folder."),
-    click.option("--no-cache", is_flag=True, help="Check every file anew, and keep no results."),
+    click.option("--no-cache", is_flag=True, help="Check every file again, and keep no results."),
 )
 
 

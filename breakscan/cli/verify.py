@@ -69,10 +69,10 @@ def verify(
 
     The rewrites are those of breakscan fix, for the code that runs; each by itself and all together, or a patch, or
     settings. Your files are left alone. The program is run several times, each time up to its first calls of what it
-    compiles: what it writes is not shown. Options of breakscan stand before PROGRAM.
+    compiles: what it writes is not shown. Options of breakscan come before PROGRAM.
 
     Exits with 0 where no change is rejected, 1 where one is, 2 where the program could not be measured, 130 where it
-    was interrupted: the report tells of what was proved until then.
+    was interrupted: the report then shows what was proved so far.
     """
     if patch is not None and settings:
         raise click.UsageError("--patch and --config are verified one at a time")

@@ -257,9 +257,9 @@ class TestStandardInput:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["-", "model.py"], "- stands for standard input, and goes with no other path"),
-        (["model.py", "--stdin-filename", "x.py"], "--stdin-filename goes with - only"),
-        (["--statistics", "--format", "json"], "--statistics does not go with --format json"),
+        (["-", "model.py"], "- means standard input, and cannot be combined with other paths"),
+        (["model.py", "--stdin-filename", "x.py"], "--stdin-filename needs - as the only path"),
+        (["--statistics", "--format", "json"], "--statistics cannot be combined with --format json"),
         (["--format", "xml"], "'xml' is not one of"),
         (["--jobs", "0"], "--jobs"),
         (["--select", ","], "needs at least one word"),

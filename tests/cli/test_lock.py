@@ -83,7 +83,7 @@ class TestARun:
         assert (more.status, (folder / "train.lock").read_bytes()) == (1, before)
         assert said(more) == [
             "not in train.lock: train.py:7 splits the graph, BRK201 in f: y = y + y.sum().item()",
-            "mend this, or let train.lock grow with --lock-add",
+            "fix this, or allow it in train.lock with --lock-add",
         ]
         worse = lock(WORSE)
         assert worse.status == 1

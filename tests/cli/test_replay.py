@@ -94,7 +94,7 @@ class TestReplay:
         own_rule("x.sin()")
         done = breakscan("rules", "replay", "BRK199", "--check", "--output", "ledgers")
         assert done.status == 1
-        assert "BRK199 breaks/1: not in the ledger as it stands\n" in done.out
+        assert "BRK199 breaks/1: the ledger does not hold this version of the example\n" in done.out
         assert not (folder / "ledgers").exists()
         breakscan("rules", "replay", "BRK199", "--output", "ledgers")
         path = folder / "ledgers" / f"{torch}.json"

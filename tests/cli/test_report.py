@@ -76,8 +76,8 @@ def test_beside_check(breakscan: Run, folder: Path) -> None:
     shutil.copy(DATA / "program.py", folder)
     done = breakscan("report", "--check", "--source-root", "/tmp/project=.", LOG)
     assert done.status == 0
-    assert "Beside breakscan check\nIn what was compiled, check has " in done.out
-    assert "Behind it, breakscan check sees" not in breakscan("report", "--source-root", "/tmp/project=.", LOG).out
+    assert "Compared with breakscan check\nIn what was compiled, check has " in done.out
+    assert "more finding" not in breakscan("report", "--source-root", "/tmp/project=.", LOG).out
     told = parsed(breakscan("report", "--check", "--format", "json", "--source-root", "/tmp/project=.", LOG))
     assert {finding["outcome"] for finding in told["agreement"]["findings"]} >= {"confirmed"}
 
@@ -201,10 +201,10 @@ def test_a_kept_recording_tells_what_a_break_hides(process: Run, folder: Path) -
     (folder / "hides.py").write_text(HIDES, encoding="utf-8")
     first = process("explain", "--save", "run", "-o", "-", "hides.py", env={"OMP_NUM_THREADS": "1"})
     again = process("report", "run")
-    assert "Behind it, breakscan check sees one more, BRK201 tensor-item (line 9)." in again.out
+    assert "It hides one more finding of breakscan check, BRK201 tensor-item (line 9)." in again.out
     assert again.out == first.out
     beside = process("report", "--check", "run")
-    assert "hides.py:7 gives f up, and hides line 9 BRK201" in beside.out
+    assert "hides.py:7 makes f run eager, and hides line 9 BRK201" in beside.out
 
 
 def test_the_page_names_every_option() -> None:

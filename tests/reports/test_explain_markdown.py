@@ -92,7 +92,7 @@ def test_a_long_report_is_cut_where_github_would_refuse_it(number: int) -> None:
     breaks = [replace(made.BREAK, site=replace(made.SITE, line=n, end_line=n)) for n in range(1, number + 1)]
     text = written(made.explanation(breaks=breaks))
     assert len(text) <= LIMIT < 65_536
-    cut = text.rstrip().endswith("`breakscan explain --format html` or `--format json` tells all.")
+    cut = text.rstrip().endswith("`breakscan explain --format html` or `--format json` shows everything.")
     assert cut == (number == 5000)
     assert text.count("<details>") == text.count("</details>")
 

@@ -178,5 +178,5 @@ class TestGuards:
         report = listed(compiled("0/0", *many))
         assert report.count("      and 2 more\n") == MOST_LINES
         assert f"   and {3 * (MOST_GUARDS + 2)} more at 3 other lines\n" in report
-        assert report.endswith("\n--format html and --format json tell all guards.\n")
+        assert report.endswith("\n--format html and --format json list all guards.\n")
         assert "--format" not in listed(compiled("0/0", *guards(1, MOST_GUARDS)))

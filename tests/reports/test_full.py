@@ -31,11 +31,11 @@ def test_a_finding_shows_where_what_why_and_what_instead(monkeypatch: pytest.Mon
              3 │     if x.any():
                │        ━━━━━━━ a Python branch on a tensor's value
            Why: {RULE.why}.
-           The break is inside a loop: torch 2.13 gives the whole frame up (0 graphs), not just this line.
+           The break is inside a loop: torch 2.13 runs the whole function eager (0 graphs), not just this line.
            Instead: {RULE.instead}.
 
         1 error in 41 files (0.4 s) · torch 2.13, default mode
-        'breakscan rule BRK101' says more of a rule, with examples that compile.
+        'breakscan rule BRK101' explains the rule, with examples that compile.
         'breakscan fix' shows a diff of those that it can rewrite.
     """  # noqa: E501
     assert written(result(EAGER)) == textwrap.dedent(expected)
@@ -64,7 +64,7 @@ def test_a_span_over_several_lines_and_a_condition(monkeypatch: pytest.MonkeyPat
     [
         (Verdict.EAGER, Place.TRY, "inside a try: torch 2.13 cannot resume there and runs the rest of the function"),
         (Verdict.EAGER, Place.WITH, "inside a with block: torch 2.13 cannot resume there and runs the rest of"),
-        (Verdict.EAGER, Place.PLAIN, "torch 2.13 cannot resume behind it and runs the rest of the function eagerly"),
+        (Verdict.EAGER, Place.PLAIN, "torch 2.13 cannot resume after it and runs the rest of the function eagerly"),
         (Verdict.RAISES, Place.PLAIN, "torch 2.13 raises an error here when it compiles; plain Python does not."),
         (Verdict.UNUSED, Place.PLAIN, "Nothing is ever compiled."),
     ],
@@ -76,7 +76,7 @@ def test_what_the_verdict_means_is_said(verdict: Verdict, place: Place, sentence
 @pytest.mark.parametrize(
     ("place", "sentence"),
     [
-        (Place.LOOP, "Net.forward calls this in a loop: torch 2.13 gives the whole frame of Net.forward up"),
+        (Place.LOOP, "Net.forward calls this in a loop: torch 2.13 runs all of Net.forward eager"),
         (
             Place.TRY,
             "Net.forward calls this inside a try: torch 2.13 cannot resume there and runs the rest of Net.forward",
@@ -134,17 +134,20 @@ def at(line: int, column: int = 9) -> Finding:
 @pytest.mark.parametrize(
     ("behind", "sentence"),
     [
-        ([at(4)], "And 1 more behind it (line 4): it shows once this is mended."),
-        ([at(4), at(4, 20)], "And 2 more behind it (line 4): they show once this is mended."),
-        ([at(4), at(7), at(7, 20)], "And 3 more behind it (lines 4, 7): they show once this is mended."),
-        ([at(n) for n in range(4, 12)], "And 8 more behind it (lines 4, 5, 6, 7, 8, 9, 10, 11): they show once"),
-        ([at(n) for n in range(4, 13)], "And 9 more behind it (lines 4 to 12): they show once this is mended."),
+        ([at(4)], "It hides 1 more finding (line 4), which appears once this one is fixed."),
+        ([at(4), at(4, 20)], "It hides 2 more findings (line 4), which appear once this one is fixed."),
+        ([at(4), at(7), at(7, 20)], "It hides 3 more findings (lines 4, 7), which appear once this one is fixed."),
+        ([at(n) for n in range(4, 12)], "It hides 8 more findings (lines 4, 5, 6, 7, 8, 9, 10, 11), which appear once"),
+        (
+            [at(n) for n in range(4, 13)],
+            "It hides 9 more findings (lines 4 to 12), which appear once this",
+        ),
     ],
 )
 def test_findings_behind_another_are_folded_under_it(behind: list[Finding], sentence: str) -> None:
     recompile = replace(SPLIT, kind=Kind.RECOMPILE, rule="BRK701", name="other")
     lines = written(result(EAGER, *behind, recompile)).splitlines()
-    said = next(i for i, line in enumerate(lines) if line.startswith("   And "))
+    said = next(i for i, line in enumerate(lines) if line.startswith("   It hides "))
     assert lines[said].strip().startswith(sentence)
     assert lines[said - 1].startswith("   Instead: ")
     assert lines[said + 1] == ""

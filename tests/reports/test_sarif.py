@@ -63,8 +63,8 @@ class TestCheck:
         assert [found["level"] for found in run["results"]] == ["error", "warning", "note"]
         first, second, _ = run["results"]
         assert first["message"]["text"] == (
-            "A Python branch on a tensor's value. The break is inside a loop: torch 2.13 gives the whole frame up (0 "
-            "graphs), not just this line. In Block.forward, compiled from train.py:41 via Model.forward. "
+            "A Python branch on a tensor's value. The break is inside a loop: torch 2.13 runs the whole function eager "
+            "(0 graphs), not just this line. In Block.forward, compiled from train.py:41 via Model.forward. "
             f"Instead: {made.LIBRARY.select('BRK101')[0].instead}."
         )
         assert first["locations"][0]["physicalLocation"] == {

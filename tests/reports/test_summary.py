@@ -28,7 +28,7 @@ HINT = replace(EAGER, severity=Severity.INFO)
         (
             [EAGER, BEHIND, BEHIND],
             {"suppressed": 3},
-            "1 error in 41 files (1.2 s) · torch 2.13, default mode · 2 behind others · 3 suppressed",
+            "1 error in 41 files (1.2 s) · torch 2.13, default mode · 2 hidden · 3 suppressed",
         ),
         ([], {"fullgraph": True}, "nothing found in 41 files (1.2 s) · torch 2.13, fullgraph=True"),
         (

@@ -83,7 +83,7 @@ def test_markdown_ends_below_what_github_takes() -> None:
     long = replace(ACCEPTED, diff="+" + "x" * 40_000 + "\n")
     told = written("markdown", verification(long, long, long))
     assert len(told) < 65_000
-    assert "The rest has no room" in told
+    assert "The rest does not fit" in told
 
 
 @pytest.mark.parametrize("format_", VERIFY.names)

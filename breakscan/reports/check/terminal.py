@@ -43,7 +43,7 @@ def write_full(report: CheckReport, stream: TextIO) -> None:
         console.print(_error(error, sources, console), end="\n\n")
     console.print(summary_line(report))
     if result.findings:
-        console.print(f"'breakscan rule {result.findings[0].rule}' says more of a rule, with examples that compile.")
+        console.print(f"'breakscan rule {result.findings[0].rule}' explains the rule, with examples that compile.")
         if any((rule := library.get(finding.rule)) and rule.rewrites for finding in result.findings):
             console.print(FIX_HINT)
 

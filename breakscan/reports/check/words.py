@@ -11,7 +11,7 @@ from breakscan.reports.shared.wording import counted
 
 
 def summary_line(report: CheckReport) -> str:
-    """``2 errors, 3 warnings in 41 files (0.4 s) · torch 2.13, default mode · 3 behind others · 1 suppressed``."""
+    """``2 errors, 3 warnings in 41 files (0.4 s) · torch 2.13, default mode · 3 hidden · 1 suppressed``."""
     result = report.result
     counts = Counter(finding.severity for finding in result.findings if finding.behind is None)
     behind = sum(finding.behind is not None for finding in result.findings)
@@ -32,7 +32,7 @@ def summary_line(report: CheckReport) -> str:
         f"{torch}, {'fullgraph=True' if result.fullgraph else 'default mode'}",
     ]
     if behind:
-        parts.append(f"{behind} behind others")
+        parts.append(f"{behind} hidden")
     if result.suppressed:
         parts.append(f"{result.suppressed} suppressed")
     if result.errors:

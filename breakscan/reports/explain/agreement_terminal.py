@@ -19,7 +19,7 @@ from breakscan.source.outline import without_locals
 WIDEST = 120
 _WORDS = {
     AgreementOutcome.CONFIRMED: "confirmed",
-    AgreementOutcome.HIDDEN: "hidden behind a break",
+    AgreementOutcome.HIDDEN: "hidden by a break",
     AgreementOutcome.NOT_TRIGGERED: "not triggered",
     AgreementOutcome.CONTRADICTED: "contradicted",
 }
@@ -30,7 +30,7 @@ def write_agreement(agreement: Agreement, stream: TextIO) -> None:
     console = report_console(stream)
     width = min(console.width, WIDEST)
     agreement = printable(agreement)
-    console.print(Text("\nBeside breakscan check", "bold underline"))
+    console.print(Text("\nCompared with breakscan check", "bold underline"))
     console.print(paragraph("", _headline(agreement), width, indent=""))
     for heading, entries in _sections(agreement):
         if entries:
@@ -53,10 +53,10 @@ def _headline(agreement: Agreement) -> str:
 
 def _sections(agreement: Agreement) -> Iterable[tuple[str, Sequence[str]]]:
     hiding = [
-        f"{_place(site)} gives {_function(group[0].function)} up, and hides {_listed(group)}"
+        f"{_place(site)} makes {_function(group[0].function)} run eager, and hides {_listed(group)}"
         for (site, _), group in agreement.hidden.items()
     ]
-    yield "Hidden: breaks that show once the one before them is mended", hiding
+    yield "Hidden: breaks that appear once the one before them is fixed", hiding
     missed = [f"{_place(site.site)}  {_kind(site)}  {site.code or ''}".rstrip() for site in agreement.missed]
     yield "Missed: broke in this run, and check has no finding there", missed
     contradicted = [_named(one) for one in agreement.judged if one.outcome is AgreementOutcome.CONTRADICTED]

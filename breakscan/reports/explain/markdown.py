@@ -38,7 +38,7 @@ LIMIT = 65_000
 
 _CUT = (
     "**Cut here:** a comment on GitHub holds 65,536 characters. `breakscan explain --format html` or `--format json` "
-    "tells all.\n"
+    "shows everything.\n"
 )
 _MOST_COMPILES = 20
 _MOST_GRAPHS = 50

@@ -17,7 +17,7 @@ _WORTH_SAYING = 0.01
 
 
 def price_in_words(price: Price, calls: Sequence[Calls]) -> str:
-    """``1.2 ms a pass, 340 passes, 41% of the time in calls; 0.9 s to compile what stands behind it``."""
+    """``1.2 ms a pass, 340 passes, 41% of the time in calls; 0.9 s to compile what follows it``."""
     said = []
     if price.passes:
         device = "" if price.device_seconds is None else f" ({duration(price.device_seconds)} on the device)"
@@ -28,7 +28,7 @@ def price_in_words(price: Price, calls: Sequence[Calls]) -> str:
     if price.waits:
         said.append("the host waits for the device there")
     if price.compile_seconds:
-        said.append(f"{duration(price.compile_seconds)} to compile what stands behind it")
+        said.append(f"{duration(price.compile_seconds)} to compile what follows it")
     return "; ".join(said)
 
 

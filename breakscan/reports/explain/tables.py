@@ -29,7 +29,7 @@ MOST_GUARDS = 5
 LEAST_PHASE = 0.05
 """Of the time that a compilation took."""
 LONGEST_NOTE = 120
-"""Characters of why a compilation failed: the report tells all of it elsewhere."""
+"""Characters of why a compilation failed: another part of the report shows all of it."""
 
 Row = tuple[str, ...]
 
@@ -112,7 +112,7 @@ def guard_list(explanation: Explanation) -> RenderableType | None:
     if not parts:
         return None
     if is_cut:
-        parts.append(Text("\n--format html and --format json tell all guards.", "dim"))
+        parts.append(Text("\n--format html and --format json list all guards.", "dim"))
     return Group(_heading("Guards"), *parts)
 
 

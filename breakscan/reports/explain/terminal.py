@@ -197,7 +197,7 @@ class _Writer:
             self.paragraph(f"Called from {short_path(first.trigger.path)}:{first.trigger.line}.")
         for function in dict.fromkeys(r.function for r in group):
             if function in self.over_limit and self.main_group[function] is group:
-                self.paragraph(f"{function} is given up: {self.over_limit[function].reason}.")
+                self.paragraph(f"{function} runs eager from then on: {self.over_limit[function].reason}.")
         self.instead(first.rule, first.advice)
 
     def fix_hint(self, explanation: Explanation) -> None:

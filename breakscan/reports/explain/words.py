@@ -76,7 +76,7 @@ def ending(status: int | None) -> str:
 
 
 def headline(explanation: Explanation) -> str:
-    """What it comes to, in one line."""
+    """The result in one line."""
     graphs, ops = len(explanation.graphs), explanation.ops
     made = f"{counted(graphs, 'graph')} of {counted(ops, 'operation')}"
     said = []
@@ -119,9 +119,9 @@ def why_nothing_compiled(explanation: Explanation) -> str:
             "Nothing was compiled: the program never called torch.compile. Compile what costs most, such as the model."
         )
     if any(frame.status is FrameStatus.RAISED for frame in explanation.frames):
-        return "Nothing was compiled: torch.compile raised, as told below."
+        return "Nothing was compiled: torch.compile raised, see below."
     if explanation.frames or explanation.breaks:
-        return "Nothing was compiled, not one graph: what torch.compile was given runs as plain Python, as told below."
+        return "Nothing was compiled, not one graph: what was passed to torch.compile runs as plain Python, see below."
     uncalled = [target for target in explanation.targets if not target.attempted]
     where = next((f" ({t.name}, {t.caller.path}:{t.caller.line})" for t in uncalled if t.caller), "")
     return f"Nothing was compiled: what torch.compile returned{where} was never called. Call it, not the original."
@@ -183,11 +183,12 @@ def recompile_sentence(group: Sequence[Recompile]) -> str:
 
 
 def hidden_sentence(behind: Sequence[Finding]) -> str:
-    """``Behind it, breakscan check sees 3 more (lines 41, 44 and 52).``"""
+    """``It hides 3 more findings of breakscan check (lines 41, 44 and 52).``"""
     lines = [str(line) for line in sorted({finding.site.line for finding in behind})]
     where = f"{'line' if len(lines) == 1 else 'lines'} {listed(lines, 'line', 6)}"
-    more = f"{len(behind)} more" if len(behind) > 1 else f"one more, {behind[0].rule} {behind[0].name}"
-    return f"Behind it, breakscan check sees {more} ({where})."
+    if len(behind) == 1:
+        return f"It hides one more finding of breakscan check, {behind[0].rule} {behind[0].name} ({where})."
+    return f"It hides {len(behind)} more findings of breakscan check ({where})."
 
 
 def useful_hints(site_hints: Sequence[str]) -> list[str]:

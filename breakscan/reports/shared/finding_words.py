@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from breakscan.analysis.project.entry_points import is_assumed
 from breakscan.findings import Finding, Place, Verdict
-from breakscan.reports.shared.wording import INSIDE
+from breakscan.reports.shared.wording import INSIDE, counted
 
 FIX_HINT = "'breakscan fix' shows a diff of those that it can rewrite."
 _MOST_LINES_NAMED = 8
@@ -15,15 +15,16 @@ _MOST_LINES_NAMED = 8
 def verdict_sentence(finding: Finding, torch: str) -> str | None:
     """What Dynamo does at the finding beyond what its rule says of it, or None."""
     if finding.verdict is Verdict.EAGER:
-        owner = f" of {finding.via}" if finding.via else ""
         if finding.place is Place.LOOP:
             where = f"{finding.via} calls this in a loop" if finding.via else "The break is inside a loop"
-            return f"{where}: torch {torch} gives the whole frame{owner} up (0 graphs), not just this line."
+            frame = f"all of {finding.via}" if finding.via else "the whole function"
+            return f"{where}: torch {torch} runs {frame} eager (0 graphs), not just this line."
         if finding.place in INSIDE:
             inside = INSIDE[finding.place]
             where = f"{finding.via} calls this inside {inside}" if finding.via else f"The break is inside {inside}"
-            return f"{where}: torch {torch} cannot resume there and runs the rest{owner or ' of the function'} eagerly."
-        return f"torch {torch} cannot resume behind it and runs the rest of the function eagerly, as plain Python."
+            frame = finding.via or "the function"
+            return f"{where}: torch {torch} cannot resume there and runs the rest of {frame} eagerly."
+        return f"torch {torch} cannot resume after it and runs the rest of the function eagerly, as plain Python."
     if finding.verdict is Verdict.RAISES:
         return f"torch {torch} raises an error here when it compiles; plain Python does not."
     if finding.verdict is Verdict.UNUSED:
@@ -32,7 +33,7 @@ def verdict_sentence(finding: Finding, torch: str) -> str | None:
 
 
 def region_words(finding: Finding) -> str:
-    """Where the finding stands, and why that code is taken as compiled."""
+    """Where the finding is, and why that code counts as compiled."""
     inside = f"in {finding.function}" if finding.function else ""
     region = finding.region
     if region is None:
@@ -56,8 +57,8 @@ def behind_sentence(behind: Sequence[Finding]) -> str:
         where = f"lines {lines[0]} to {lines[-1]}"
     else:
         where = f"{'line' if len(lines) == 1 else 'lines'} {', '.join(lines)}"
-    show = "it shows" if len(behind) == 1 else "they show"
-    return f"And {len(behind)} more behind it ({where}): {show} once this is mended."
+    appear = "appears" if len(behind) == 1 else "appear"
+    return f"It hides {counted(len(behind), 'more finding')} ({where}), which {appear} once this one is fixed."
 
 
 def one_line(finding: Finding) -> str:
@@ -66,5 +67,5 @@ def one_line(finding: Finding) -> str:
     if finding.condition:
         words += f" (only when {finding.condition})"
     if finding.behind:
-        words += f" (behind line {finding.behind.line})"
+        words += f" (hidden by line {finding.behind.line})"
     return words

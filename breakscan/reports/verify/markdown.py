@@ -44,7 +44,7 @@ def write_verify_markdown(verification: Verification, stream: TextIO) -> None:
         details = _details(proof)
         room -= len(details) + 1
         if room < 0:
-            parts.append("The rest has no room in a comment: `breakscan verify --format html` tells all.\n")
+            parts.append("The rest does not fit into a comment: `breakscan verify --format html` shows everything.\n")
             break
         parts.append(details)
     stream.write("\n".join(parts))

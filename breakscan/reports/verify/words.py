@@ -144,7 +144,7 @@ def basis_words(verification: Verification) -> list[str]:
             "that, or below 1.02, counts as no faster."
         )
         if max(same.high, 1 / same.low) > NOISY:
-            said.append("The machine was busy: a quieter one tells smaller gains apart.")
+            said.append("The machine was busy: on a quieter one, smaller gains can be measured.")
     return said
 
 

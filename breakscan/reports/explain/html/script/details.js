@@ -81,7 +81,7 @@ function priceWords(price) {
     said.push(`${counted(price.passes, "pass", "passes")}, ${duration(inAll(price))} in all`);
   }
   if (price.waits) said.push("the host waits for the device");
-  if (price.compile_seconds) said.push(`${duration(price.compile_seconds)} to compile what stands behind it`);
+  if (price.compile_seconds) said.push(`${duration(price.compile_seconds)} to compile what follows it`);
   return said.join(" \u00b7 ");
 }
 
