@@ -1,19 +1,21 @@
-"""Puts edits into the text of a file."""
+"""Puts edits into the text of a file, and says where its lines come from."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import libcst as cst
 from libcst.codemod import CodemodContext
 from libcst.codemod.visitors import AddImportsVisitor
 
+from breakscan.repair.source_map import Region, RegionsDoNotFit, SourceMap
 from breakscan.rewrite_support.context import FileTree
 from breakscan.rewrite_support.edit import Edit, Replacement
 
 
 def overlap(tree: FileTree, one: Edit, other: Edit) -> bool:
-    """Whether two edits touch the same statement, so that the second must be worked out anew behind the first."""
+    """Whether two edits touch the same statement, so that the second must be made again after the first."""
     spans = [tree.span(_statement(tree, node)) for node in other.replace]
     for node in one.replace:
         start, end = (at := tree.span(_statement(tree, node)))[:2], at[2:]
@@ -31,31 +33,53 @@ def _statement(tree: FileTree, node: cst.CSTNode) -> cst.CSTNode:
     return node
 
 
+@dataclass(frozen=True, slots=True)
+class AppliedText:
+    """A text with edits in it, and where its lines come from."""
+
+    text: str
+    lines: SourceMap
+
+
 class _Replacer(cst.CSTTransformer):
-    def __init__(self, replace: Mapping[cst.CSTNode, Replacement], above: Mapping[cst.CSTNode, list[cst.CSTNode]]):
+    """Puts the new nodes in.  ``sizes`` are the lines that each of ``units`` takes then."""
+
+    def __init__(
+        self,
+        module: cst.Module,
+        replace: Mapping[cst.CSTNode, Replacement],
+        above: Mapping[cst.CSTNode, list[cst.BaseStatement]],
+        units: Collection[cst.CSTNode],
+    ) -> None:
         super().__init__()
+        self.module = module
         self.replace = replace
         self.above = above
+        self.sizes: dict[cst.CSTNode, int] = dict.fromkeys(units, 0)
 
     def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> cst.CSTNode:  # type: ignore[override]
-        # What libcst's types do not say: a visitor may put a node of another type in a node's place.
-        left: cst.CSTNode = updated_node
-        if original_node in self.replace:
-            new = self.replace[original_node]
-            if new is None:
-                return cst.RemoveFromParent()  # type: ignore[return-value]
-            if not isinstance(new, cst.CSTNode):
-                return cst.FlattenSentinel([*self.above.get(original_node, ()), *new])  # type: ignore[return-value]
-            left = new
-        if original_node in self.above:
-            return cst.FlattenSentinel([*self.above[original_node], left])  # type: ignore[return-value]
-        return left
+        # libcst's types do not say that a visitor may put a node of another type in a node's place.
+        made = self._made(original_node, updated_node)
+        if original_node in self.sizes:
+            self.sizes[original_node] = sum(_size(self.module, one) for one in made)
+        made = [*self.above.get(original_node, ()), *made]
+        if not made:
+            return cst.RemoveFromParent()  # type: ignore[return-value]
+        return made[0] if len(made) == 1 else cst.FlattenSentinel(made)  # type: ignore[return-value]
+
+    def _made(self, original: cst.CSTNode, updated: cst.CSTNode) -> list[cst.CSTNode]:
+        if original not in self.replace:
+            return [updated]
+        new = self.replace[original]
+        if new is None:
+            return []
+        return [new] if isinstance(new, cst.CSTNode) else list(new)
 
 
-def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> str:
+def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> AppliedText:
     """The text with the edits in it, and the imports that the new code needs.  The edits must not overlap."""
     replace = {node: new for edit in edits for node, new in edit.replace.items()}
-    above: dict[cst.CSTNode, list[cst.CSTNode]] = {}
+    above: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
     there: set[str] = set()
     for edit in edits:
         for statement in edit.above:
@@ -63,13 +87,63 @@ def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> st
             if code not in there:
                 there.add(code)
                 above.setdefault(_outermost(tree, next(iter(edit.replace))), []).append(statement)
-    module = tree.module.visit(_Replacer(replace, above))
+    units = _units(tree, replace)
+    replacer = _Replacer(tree.module, replace, above, units)
+    module = tree.module.visit(replacer)
+    regions = [Region(_first_line(tree, one), _size(tree.module, one), size) for one, size in replacer.sizes.items()]
+    for node, statements in above.items():
+        regions.append(Region(_first_line(tree, node), 0, sum(_size(tree.module, one) for one in statements)))
+    text = module.code
+    lines = _source_map(tree.module.code, text, regions)
     if imports:
         context = CodemodContext()
         for name in imports:
             AddImportsVisitor.add_needed_import(context, name)
         module = AddImportsVisitor(context).transform_module(module)
-    return module.code
+        # All imports go to one place.
+        lines = lines.then(SourceMap.of_one_change(text, module.code))
+    return AppliedText(module.code, lines)
+
+
+def _source_map(before: str, after: str, regions: Sequence[Region]) -> SourceMap:
+    try:
+        return SourceMap.of_regions(before, after, regions)
+    except RegionsDoNotFit:
+        # A block that loses its last statement gets a ``pass``, of which the statements know nothing.
+        return SourceMap.of_one_change(before, after)
+
+
+def _units(tree: FileTree, replaced: Iterable[cst.CSTNode]) -> list[cst.CSTNode]:
+    """The statements with lines of their own that hold the replaced nodes, without those within others of them."""
+    holding = {_with_lines(tree, node) for node in replaced}
+    return [one for one in holding if not any(above in holding for above in _above(tree, one))]
+
+
+def _with_lines(tree: FileTree, node: cst.CSTNode) -> cst.CSTNode:
+    for one in (node, *_above(tree, node)):
+        if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+            return one
+    return node
+
+
+def _above(tree: FileTree, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    while (above := tree.parents.get(node)) is not None:
+        yield above
+        node = above
+
+
+def _size(module: cst.Module, node: cst.CSTNode) -> int:
+    """The lines that a statement takes, with the comments that belong to it."""
+    return module.code_for_node(node).count("\n")
+
+
+def _first_line(tree: FileTree, node: cst.CSTNode) -> int:
+    """The first line of a statement from 0, with the comments that belong to it."""
+    start = node
+    if isinstance(node, cst.FunctionDef | cst.ClassDef) and node.decorators:
+        start = node.decorators[0]
+    leading = sum(len(getattr(one, "leading_lines", ())) for one in {node, start})
+    return tree.span(start)[0] - 1 - leading
 
 
 def _outermost(tree: FileTree, node: cst.CSTNode) -> cst.CSTNode:

@@ -12,9 +12,9 @@ from breakscan.analysis.pipeline.rewrite_facts import Study, study
 from breakscan.config import Settings, resolve_target
 from breakscan.findings import Finding, RewriteOffer, SourceError, Verdict
 from breakscan.repair.apply import applied, overlap
-from breakscan.repair.line_map import LineMap
 from breakscan.repair.registry import load_rewrite
 from breakscan.repair.result import Applied, FileRepair, Reason, Refused
+from breakscan.repair.source_map import SourceMap
 from breakscan.rewrite_support.context import FileTree, RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rulebook.library import load_library
@@ -22,10 +22,10 @@ from breakscan.source.module import SourceModule, SourceProblem, decode_source, 
 from breakscan.source.paths import display_path
 
 MOST_ROUNDS = 60
-"""A file with more edits that lie in one another is left half mended, and the rest is offered the next time."""
+"""Of a file with more edits that lie in one another, the rest is offered the next time."""
 
 LAST_RESORTS = ("disable-helper", "disable-function")
-"""Rewrites that leave a break, a milder one: tried when all others are through."""
+"""Rewrites that leave a milder break: tried after all others."""
 
 Key = tuple[str, str | None, str]
 """A finding whatever its line: rule, function and text."""
@@ -79,7 +79,9 @@ class _Planner:
         self.failed: dict[tuple[Key, str], str] = {}
         """Rewrites that were tried and did not help, with the reason."""
         self.remaining: set[Key] = set()
-        """Findings that are mended but for a condition, which is said with the edit."""
+        """Findings that are fixed except under a condition, which the edit names."""
+        self.lines = SourceMap.unchanged(before)
+        """Where the lines of the present text come from."""
         self.applied: list[Applied] = []
         self.held: list[Applied] = []
         self.refused: list[Refused] = []
@@ -98,6 +100,7 @@ class _Planner:
             tuple(self.refused),
             tuple(self.without),
             tuple(error for error in errors if error.path == self.display),
+            self.lines,
         )
 
     def _rounds(self) -> tuple[str, Sequence[SourceError]]:
@@ -126,28 +129,27 @@ class _Planner:
         offered: list[_Chosen] = []
         chosen: list[_Chosen] = []
         self.held, self.refused, self.without = [], [], []
-        lines = LineMap(self.before, seen.module.text)
         for finding in seen.findings:
             if _key(finding, seen.module) in self.remaining:
                 continue
             ids = self._ids(finding)
             if self.wanted.places is not None:
-                there = self.wanted.places.get(place_of(lines.moved(finding)))
+                there = self.wanted.places.get(place_of(self.lines.moved(finding)))
                 if there is None:
                     continue
                 ids = [one for one in ids if one == there]
             if not ids:
                 if not self._offered(finding):
-                    self.without.append(lines.moved(finding))
+                    self.without.append(self.lines.moved(finding))
                 continue
             safe, unsafe, reasons = self._try(tree, seen, finding, ids)
             best = safe or (unsafe if self.wanted.unsafe else None)
             if best is not None:
                 offered.append(best)
             elif unsafe is not None:
-                self.held.append(self._as_applied(unsafe, lines))
+                self.held.append(self._as_applied(unsafe))
             else:
-                self.refused.append(Refused(lines.moved(finding), tuple(reasons)))
+                self.refused.append(Refused(self.lines.moved(finding), tuple(reasons)))
         better = [one for one in offered if one.rewrite not in LAST_RESORTS]
         for one in better or offered:
             if not any(overlap(tree, one.edit, other.edit) for other in chosen):
@@ -202,21 +204,21 @@ class _Planner:
         return _Chosen(finding, rewrite, edit, frozenset(spot.imports))
 
     def _take(self, tree: FileTree, seen: Study, chosen: list[_Chosen]) -> tuple[str, Study]:
-        """The text behind a round, without the edits that do not help, which are not tried again."""
+        """The text after a round, without the edits that do not help, which are not tried again."""
         while chosen:
             imports = sorted({name for one in chosen for name in one.imports})
-            text = applied(tree, [one.edit for one in chosen], imports)
+            made = applied(tree, [one.edit for one in chosen], imports)
             after: Study | None = None
             try:
-                after = self._study(text)
+                after = self._study(made.text)
                 useless = _useless(seen, after, chosen)
             except SourceProblem:
                 useless = dict.fromkeys(range(len(chosen)), "the new text cannot be parsed")
             if after is not None and not useless:
-                lines = LineMap(self.before, seen.module.text)
-                self.applied += [self._as_applied(one, lines) for one in (*chosen, *_along(tree, seen, after, chosen))]
+                self.applied += [self._as_applied(one) for one in (*chosen, *_along(tree, seen, after, chosen))]
+                self.lines = self.lines.then(made.lines)
                 self.remaining |= {_key(one.finding, seen.module) for one in chosen if one.edit.remains}
-                return text, after
+                return made.text, after
             if len(useless) == len(chosen) > 1:
                 # One of them may spoil it for all: they are tried one after the other.
                 chosen = chosen[:1]
@@ -226,14 +228,14 @@ class _Planner:
             chosen = [one for number, one in enumerate(chosen) if number not in useless]
         return seen.module.text, seen
 
-    def _as_applied(self, one: _Chosen, lines: LineMap) -> Applied:
+    def _as_applied(self, one: _Chosen) -> Applied:
         offer = RewriteOffer(one.rewrite, "safe" if one.edit.is_safe else "unsafe")
-        finding = replace(lines.moved(one.finding), rewrite=offer)
+        finding = replace(self.lines.moved(one.finding), rewrite=offer)
         return Applied(finding, one.rewrite, one.edit.difference, one.edit.remains)
 
 
 def _along(tree: FileTree, before: Study, after: Study, chosen: Sequence[_Chosen]) -> list[_Chosen]:
-    """The findings that an edit of another one has mended on the way, each as if it had been its own."""
+    """The findings that the edit of another finding has fixed as well, each as if the edit were its own."""
     own = {id(one.finding) for one in chosen}
     left = Counter(_key(finding, after.module) for finding in after.findings)
     along = []

@@ -1,16 +1,17 @@
-"""What ``fix`` comes to."""
+"""The result of ``fix``."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from breakscan.findings import Finding, SourceError
+from breakscan.repair.source_map import SourceMap
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A finding that a rewrite mended; ``difference`` says what is no longer as it was, None where nothing is, and
+    """A finding that a rewrite fixed; ``difference`` says what is no longer as it was, None where nothing is, and
     ``remains`` is the condition, as code, under which alone it still breaks, None where it never does."""
 
     finding: Finding
@@ -40,7 +41,7 @@ class Refused:
 class FileRepair:
     """The repair of one file.  Sites are those of ``before``, the text of ``data``; ``path`` is absolute.
 
-    ``held`` are findings that only an unsafe rewrite would mend, where those were not asked for; ``without`` those
+    ``held`` are findings that only an unsafe rewrite would fix, where those were not asked for; ``without`` those
     of rules that offer no rewrite.
     """
 
@@ -54,6 +55,8 @@ class FileRepair:
     refused: tuple[Refused, ...] = ()
     without: tuple[Finding, ...] = ()
     errors: tuple[SourceError, ...] = ()
+    lines: SourceMap = field(default_factory=SourceMap)
+    """Where the lines of ``after`` come from."""
 
     @property
     def changed(self) -> bool:

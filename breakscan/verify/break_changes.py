@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from breakscan.findings import Site
-from breakscan.repair.line_map import LineMap
+from breakscan.repair.source_map import SourceMap
 from breakscan.verify.candidates import Candidate
 from breakscan.verify.original import CompiledProgram
 from breakscan.worker.observation import Observation, ObservationKind
@@ -20,7 +20,7 @@ class BreakChanges:
     candidate: Candidate
     before: CompiledProgram
     after: CompiledProgram
-    maps: Mapping[str, LineMap]
+    maps: Mapping[str, SourceMap]
 
     @property
     def revealed(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from breakscan.findings import CheckResult, Finding, Site
 from breakscan.repair.planner import LAST_RESORTS, WantedRewrites, place_of
 from breakscan.repair.repair import repair_found
 from breakscan.repair.result import Applied, Repair
+from breakscan.repair.source_map import SourceMap
 from breakscan.verify.patch import Patched
 from breakscan.worker.config_settings import settings_of
 from breakscan.worker.worker import ProgramChange
@@ -21,7 +22,11 @@ from breakscan.worker.worker import ProgramChange
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A change that is to be proved.  ``texts`` holds each file as it is and as it would be."""
+    """A change that is to be proved.
+
+    ``texts`` holds each file as it is and as it would be, ``lines`` where the lines of the new text come from, both by
+    path.
+    """
 
     label: str
     texts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -33,7 +38,8 @@ class Candidate:
     targets: tuple[Site, ...] = ()
     """What is to break no more."""
     softened: tuple[Site, ...] = ()
-    """What goes on breaking, and is to cost less: fewer functions are given up, or there are fewer breaks."""
+    """What goes on breaking, and is to cost less: fewer functions run eager, or there are fewer breaks."""
+    lines: Mapping[str, SourceMap] = field(default_factory=dict)
 
     @property
     def change(self) -> ProgramChange:
@@ -79,12 +85,12 @@ class Rewrites:
                 candidate = Candidate(label, finding=one.finding, rewrite=one.rewrite, difference=one.difference)
                 softens = one.rewrite in LAST_RESORTS
                 candidate = replace(candidate, softened=hit) if softens else replace(candidate, targets=hit)
-                texts = self._texts([candidate])
+                texts, origins = self._texts([candidate])
                 same = next((number for number, other in enumerate(alone) if other.texts == texts), None)
                 if not texts:
                     dependent.append(candidate)
                 elif same is None:
-                    alone.append(replace(candidate, texts=texts))
+                    alone.append(replace(candidate, texts=texts, lines=origins))
                 else:
                     alone[same] = _merged(alone[same], candidate)
             for refused in file.refused:
@@ -96,7 +102,7 @@ class Rewrites:
 
     def together(self, rewrites: Sequence[Candidate], label: str) -> Candidate | None:
         """Several of the planned ones at once; None where they change nothing without the others."""
-        texts = self._texts(rewrites)
+        texts, lines = self._texts(rewrites)
         if not texts:
             return None
         return Candidate(
@@ -106,13 +112,18 @@ class Rewrites:
             members=tuple(one.label for one in rewrites),
             targets=tuple(dict.fromkeys(site for one in rewrites for site in one.targets)),
             softened=tuple(dict.fromkeys(site for one in rewrites for site in one.softened)),
+            lines=lines,
         )
 
-    def _texts(self, rewrites: Sequence[Candidate]) -> dict[str, tuple[str, str]]:
-        """What these rewrites and no others make of the files."""
+    def _texts(self, rewrites: Sequence[Candidate]) -> tuple[dict[str, tuple[str, str]], dict[str, SourceMap]]:
+        """What these rewrites and no others make of the files, and where the new lines come from."""
         places = {place_of(one.finding): one.rewrite for one in rewrites if one.finding and one.rewrite}
         repair = self._repair(replace(self.wanted, places=places))
-        return {str(file.path): (file.before, file.after) for file in repair.files if file.changed}
+        changed = [file for file in repair.files if file.changed]
+        return (
+            {str(file.path): (file.before, file.after) for file in changed},
+            {str(file.path): file.lines for file in changed},
+        )
 
     def _repair(self, wanted: WantedRewrites) -> Repair:
         return repair_found(self._found, self.settings, wanted, jobs=1)
@@ -136,7 +147,11 @@ def _merged(one: Candidate, other: Candidate) -> Candidate:
 
 def of_patch(files: Sequence[Patched], label: str) -> Candidate:
     """A patch as one change."""
-    return Candidate(label, {str(file.path): (file.before, file.after) for file in files})
+    return Candidate(
+        label,
+        {str(file.path): (file.before, file.after) for file in files},
+        lines={str(file.path): file.lines for file in files},
+    )
 
 
 def of_settings(words: Sequence[str]) -> Candidate:

@@ -1,11 +1,12 @@
-"""Whether code that a change made did run."""
+"""Whether the code of a change ran."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+
+from breakscan.repair.source_map import SourceMap
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -23,15 +24,16 @@ class Evidence:
     unrun: tuple[str, ...]
 
 
-def evidence(before: str, after: str, executed: Collection[int]) -> Evidence:
-    """Of a file with these texts, of whose new text these lines were executed.  Raises SyntaxError."""
-    changed = _changed_lines(before, after)
+def evidence(before: str, after: str, lines: SourceMap, executed: Collection[int]) -> Evidence:
+    """Of a file with these texts, of whose new text these lines were executed; ``lines`` says where the lines of the
+    new text come from.  Raises SyntaxError."""
+    changed = lines.changed_lines()
     spans = [span for span in _spans(ast.parse(after)) if not changed.isdisjoint(range(span.first, span.last + 1))]
     known = {span.code for span in _spans(ast.parse(before))}
-    # A statement of several lines is told by its first; where it lies within another, by the inner one.
+    # The first line of a statement stands for it, the inner one of two that lie in one another.
     inner = [span for span in spans if not any(other is not span and span.holds(other) for other in spans)]
-    lines = set(executed)
-    unrun = [span for span in inner if lines.isdisjoint(range(span.first, span.proof + 1))]
+    ran = set(executed)
+    unrun = [span for span in inner if ran.isdisjoint(range(span.first, span.proof + 1))]
     texts = after.split("\n")
     new = [span for span in unrun if span.in_function and not span.compiler_only and span.code not in known]
     return Evidence(
@@ -57,18 +59,6 @@ class _Span:
     def holds(self, other: _Span) -> bool:
         mine, its = (self.first, self.last), (other.first, other.last)
         return mine != its and mine[0] <= its[0] and its[1] <= mine[1]
-
-
-def _changed_lines(before: str, after: str) -> set[int]:
-    """Lines of the new text.  Where lines are gone without others in their place, those around stand for them."""
-    matcher = SequenceMatcher(None, before.split("\n"), after.split("\n"), autojunk=False)
-    found: set[int] = set()
-    for tag, _, _, first, last in matcher.get_opcodes():
-        if tag == "delete":
-            found |= {first, first + 1}
-        elif tag != "equal":
-            found |= set(range(first + 1, last + 1))
-    return found
 
 
 def _spans(node: ast.AST, in_function: bool = False, compiler_only: bool = False) -> Iterator[_Span]:

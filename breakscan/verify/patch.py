@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from breakscan.repair.source_map import Region, SourceMap
 from breakscan.source.module import SourceProblem, decode_source
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
@@ -17,10 +18,35 @@ class PatchError(Exception):
 
 
 @dataclass(slots=True)
+class _Hunk:
+    """``start`` is a line of the old text from 1.  ``changes`` are the places of the lines that it replaces, from the
+    first of its old lines."""
+
+    start: int
+    old: list[str] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
+    changes: list[Region] = field(default_factory=list)
+
+    def add(self, mark: str, text: str) -> None:
+        """Adds a line of the diff."""
+        at = len(self.old)
+        if mark in ("-", "+"):
+            last = self.changes[-1] if self.changes else None
+            if last is None or last.first + last.size != at:
+                last = Region(at, 0, 0)
+                self.changes.append(last)
+            removed, added = mark == "-", mark == "+"
+            self.changes[-1] = Region(last.first, last.size + removed, last.new_size + added)
+        if mark in (" ", "-", ""):
+            self.old.append(text)
+        if mark in (" ", "+", ""):
+            self.new.append(text)
+
+
+@dataclass(slots=True)
 class _File:
     path: str
-    hunks: list[tuple[int, list[str], list[str]]] = field(default_factory=list)
-    """Line of the old text from 1, old lines, new lines."""
+    hunks: list[_Hunk] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +56,8 @@ class Patched:
     path: Path
     before: str
     after: str
+    lines: SourceMap
+    """Where the lines of ``after`` come from."""
 
 
 def patched_files(text: str, folder: Path) -> list[Patched]:
@@ -60,20 +88,16 @@ def _files(text: str) -> Iterator[_File]:
     yield current
 
 
-def _hunk(lines: Iterator[str], found: re.Match[str]) -> tuple[int, list[str], list[str]]:
+def _hunk(lines: Iterator[str], found: re.Match[str]) -> _Hunk:
     start, old_size, _, new_size = found.groups()
     wanted = int(old_size or 1), int(new_size or 1)
-    old: list[str] = []
-    new: list[str] = []
-    while (len(old), len(new)) != wanted:
+    hunk = _Hunk(int(start))
+    while (len(hunk.old), len(hunk.new)) != wanted:
         line = next(lines, None)
         if line is None or line[:1] not in ("", " ", "-", "+", "\\"):
             raise PatchError(f"the hunk at line {start} is cut off")
-        if line[:1] in (" ", "-", ""):
-            old.append(line[1:])
-        if line[:1] in (" ", "+", ""):
-            new.append(line[1:])
-    return int(start), old, new
+        hunk.add(line[:1], line[1:])
+    return hunk
 
 
 def _patched(file: _File, folder: Path) -> Patched:
@@ -87,13 +111,18 @@ def _patched(file: _File, folder: Path) -> Patched:
         raise PatchError(f"{file.path} cannot be read: {error}") from error
     lines = before.split("\n")
     shift = 0
-    for start, old, new in file.hunks:
-        at = _place(lines, old, start - 1 + shift if old else start + shift)
+    origins = SourceMap.unchanged(before)
+    for hunk in file.hunks:
+        start = hunk.start
+        at = _place(lines, hunk.old, start - 1 + shift if hunk.old else start + shift)
         if at is None:
             raise PatchError(f"{file.path} is not what the diff was made of: line {start} reads otherwise")
-        lines[at : at + len(old)] = new
-        shift += len(new) - len(old)
-    return Patched(path.absolute(), before, "\n".join(lines))
+        text = "\n".join(lines)
+        lines[at : at + len(hunk.old)] = hunk.new
+        regions = [replace(change, first=at + change.first) for change in hunk.changes]
+        origins = origins.then(SourceMap.of_regions(text, "\n".join(lines), regions))
+        shift += len(hunk.new) - len(hunk.old)
+    return Patched(path.absolute(), before, "\n".join(lines), origins)
 
 
 def _place(lines: list[str], old: list[str], expected: int) -> int | None:

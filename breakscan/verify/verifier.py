@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
-from breakscan.repair.line_map import LineMap
 from breakscan.source.paths import display_path
 from breakscan.verify.break_changes import BreakChanges
 from breakscan.verify.candidates import Candidate, diff_of
@@ -91,7 +90,7 @@ class Verifier:
             trial.candidate,
             self.original.compiled,
             self.original.workers.compile(worker, trial.candidate.change),
-            _line_maps(trial.candidate),
+            {_shown(path): lines for path, lines in trial.candidate.lines.items()},
         )
         trial.proof = replace(trial.proof, after=changes.after.metrics, revealed=changes.revealed)
         self._require_equal(trial, worker, about)
@@ -216,7 +215,7 @@ class _Trial:
         """The changed code ran.  Lines of it that did not run are noted."""
         unrun: list[str] = []
         for path, (before, after) in self.candidate.texts.items():
-            found = evidence(before, after, executed[path])
+            found = evidence(before, after, self.candidate.lines[path], executed[path])
             if not found.statements:
                 self.stop(Observation(ObservationKind.NO_CODE))
             if found.in_functions and not found.ran:
@@ -227,7 +226,3 @@ class _Trial:
 
 def _shown(path: str) -> str:
     return display_path(path, os.getcwd())
-
-
-def _line_maps(candidate: Candidate) -> dict[str, LineMap]:
-    return {_shown(path): LineMap(text, new) for path, (text, new) in candidate.texts.items()}

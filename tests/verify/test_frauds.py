@@ -9,6 +9,7 @@ import pytest
 
 from breakscan.config import load_settings
 from breakscan.findings import Site
+from breakscan.repair.source_map import SourceMap
 from breakscan.reports.shared.observation_words import observation_words
 from breakscan.rulebook.library import load_library
 from breakscan.verify.candidates import Candidate
@@ -81,7 +82,8 @@ def prove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prove]:
                 assert old in before
                 after = before.replace(old, new.replace("WARM", str(warm)), 1)
                 texts = {str(path): (before, after)} if old else {}
-                return verifier.prove(Candidate("it", texts, targets=(site,) if "y" in old else ()))
+                lines = {name: SourceMap.of_one_change(*both) for name, both in texts.items()}
+                return verifier.prove(Candidate("it", texts, targets=(site,) if "y" in old else (), lines=lines))
 
             prove.library = library  # type: ignore[attr-defined]
             yield prove

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from breakscan.repair.source_map import SourceMap
 from breakscan.verify.executed_changes import evidence
 from breakscan.verify.patch import PatchError, patched_files
 
@@ -35,6 +36,10 @@ def test_a_diff_gives_the_text_that_it_was_made_of(tmp_path: Path, after: str, p
     (tmp_path / "x.py").write_text(BEFORE, encoding="utf-8")
     (file,) = patched_files(diff(BEFORE, after, prefix=prefix), tmp_path)
     assert (file.path, file.before, file.after) == (tmp_path / "x.py", BEFORE, after)
+    old, new = BEFORE.split("\n"), after.split("\n")
+    for number, line in enumerate(new, 1):
+        if number not in file.lines.changed_lines() or (line and line in old):
+            assert old[file.lines.before(number) - 1] == line
 
 
 def test_a_hunk_that_has_moved_is_found(tmp_path: Path) -> None:
@@ -104,7 +109,8 @@ def g(a, b):
     ],
 )
 def test_evidence_that_changed_code_ran(old: str, new: str, executed: set[int], ran: int, in_functions: bool) -> None:
-    found = evidence(CODE, CODE.replace(old, new, 1), executed)
+    after = CODE.replace(old, new, 1)
+    found = evidence(CODE, after, SourceMap.of_one_change(CODE, after), executed)
     assert (min(found.ran, 1), found.in_functions) == (ran, in_functions)
     assert found.statements
 
@@ -123,9 +129,11 @@ def f(x):
 
 def test_new_lines_that_did_not_run_are_told() -> None:
     before = "def f(x):\n    check(x)\n    if x.dtype == half and x.any():\n        y = x\n    return y\n"
-    assert evidence(before, GUARDED, {2, 4, 8}).unrun == ("y = where(x > 0, x, 0)",)
-    assert evidence(before, GUARDED, {2, 3, 4, 8}).unrun == ()
+    lines = SourceMap.of_one_change(before, GUARDED)
+    assert evidence(before, GUARDED, lines, {2, 4, 8}).unrun == ("y = where(x > 0, x, 0)",)
+    assert evidence(before, GUARDED, lines, {2, 3, 4, 8}).unrun == ()
 
 
 def test_a_comment_is_no_code() -> None:
-    assert evidence(CODE, CODE.replace("import os\n\n", "import os\n# a comment\n"), {1}).statements == 0
+    after = CODE.replace("import os\n\n", "import os\n# a comment\n")
+    assert evidence(CODE, after, SourceMap.of_one_change(CODE, after), {1}).statements == 0
