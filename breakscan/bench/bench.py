@@ -30,7 +30,7 @@ from breakscan.worker.worker import UserProgram
 
 
 def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
-    """Runs the program several times, and writes nothing.  ``say`` is told what goes on.  SIGINT or SIGTERM ends
+    """Runs the program several times, and writes nothing.  ``say`` is called with the progress.  SIGINT or SIGTERM ends
     it with what is measured until then.
 
     Raises NothingToMeasure where the program cannot be measured, WorkerError where it cannot be run, UnknownName where

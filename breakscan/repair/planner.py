@@ -269,7 +269,7 @@ def _useless(before: Study, after: Study, chosen: Sequence[_Chosen]) -> dict[int
     for number, one in enumerate(chosen):
         key = _key(one.finding, before.module)
         if now[key] > were[key] - meant[key]:
-            useless[number] = "the site is still reported behind it"
+            useless[number] = "the site is still reported after it"
             continue
         for finding, reason in new.get(one.finding.function, ()):
             # A clean split in the place of what gives the function up is what some rewrites are for.

@@ -39,8 +39,8 @@ class Question:
 
 
 def verify(program: UserProgram, question: Question, say: Say) -> Verification:
-    """Runs the program several times, and writes nothing unless ``apply``.  ``say`` is told what goes on.  SIGINT or
-    SIGTERM ends it with what is proved until then.
+    """Runs the program several times, and writes nothing unless ``apply``.  ``say`` is called with the progress.
+    SIGINT or SIGTERM ends it with what is proved until then.
 
     Raises NothingToMeasure where the program cannot be measured, WorkerError where it cannot be run.
     """
