@@ -124,21 +124,37 @@ def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: 
     if owner.sort is Sort.CONTAINER:
         return _container_method(frame, node, owner, name, arguments)
     if owner.sort is Sort.MODULE:
-        if name in ("register_buffer", "register_parameter") and owner.owner is not None:
-            _register(frame, node, owner.owner, arguments)
-        frame.program.pass_callables(frame, node, arguments.values())
-        emit_call(frame, node, dotted, arguments.behind(owner), owner.sure)
-        if name in ("parameters", "buffers"):
-            return container_of(Value(Sort.TENSOR, parameter=name == "parameters"))
-        return owner if name in ("to", "cuda", "cpu", "eval", "train", "half", "float", "double") else UNKNOWN
+        return _module_method(frame, node, owner, dotted, arguments)
     if owner.sort in (Sort.CONSTANT, Sort.SHAPE, Sort.NONE):
-        if owner.sort is Sort.CONSTANT and name == "format":
-            for value in arguments.values():
-                if value.is_tensor:
-                    emit_call(frame, node, "str.format", Arguments([value], {}), value.sure)
-        return SHAPE if owner.sort is Sort.SHAPE else CONSTANT
+        return _constant_method(frame, node, owner, name, arguments)
     if owner.sort is Sort.NUMBER:
         return owner
+    return _method_of_unknown(frame, node, name, arguments)
+
+
+def _module_method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: Arguments) -> Value:
+    name = dotted.rsplit(".", 1)[-1]
+    if name in ("register_buffer", "register_parameter") and owner.owner is not None:
+        _register(frame, node, owner.owner, arguments)
+    frame.program.pass_callables(frame, node, arguments.values())
+    emit_call(frame, node, dotted, arguments.behind(owner), owner.sure)
+    if name in ("parameters", "buffers"):
+        return container_of(Value(Sort.TENSOR, parameter=name == "parameters"))
+    return owner if name in ("to", "cuda", "cpu", "eval", "train", "half", "float", "double") else UNKNOWN
+
+
+def _constant_method(frame: Frame, node: ast.Call, owner: Value, name: str, arguments: Arguments) -> Value:
+    if owner.sort is Sort.SHAPE:
+        return SHAPE
+    if owner.sort is Sort.CONSTANT and name == "format":
+        for value in arguments.values():
+            if value.is_tensor:
+                emit_call(frame, node, "str.format", Arguments([value], {}), value.sure)
+    return CONSTANT
+
+
+def _method_of_unknown(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
+    """A method of a value of which nothing is known, as far as the name suggests a tensor."""
     if name in DISTINCTIVE_METHODS:
         return tensor_method(frame, node, Value(Sort.TENSOR, Sure.LIKELY), name, arguments)
     if name in SUGGESTIVE_METHODS:

@@ -65,12 +65,16 @@ def _parameter(
         value = replace(value, optional=Condition(ConditionKind.TENSOR, name))
     if isinstance(default, ast.Constant) and isinstance(default.value, bool):
         value = CONSTANT  # a flag, whatever its annotation says
-    if default is None or not entry or not isinstance(default, ast.Constant):
-        return value
+    return _with_default(name, value, default) if entry and isinstance(default, ast.Constant) else value
+
+
+def _with_default(name: str, value: Value, default: ast.Constant) -> Value:
+    """A parameter of a function that the compiler is handed: nobody says whether an argument is given."""
     if default.value is None:
+        given = Condition(ConditionKind.GIVEN, name)
         if value.sort is Sort.NONE:
-            return replace(UNKNOWN, optional=Condition(ConditionKind.GIVEN, name))
-        return replace(value, maybe_none=True, optional=Condition(ConditionKind.GIVEN, name))
+            return replace(UNKNOWN, optional=given)
+        return replace(value, maybe_none=True, optional=given)
     if isinstance(default.value, bool) and value.sort in (Sort.CONSTANT, Sort.UNKNOWN):
         return replace(CONSTANT, optional=Condition(ConditionKind.FLAG, name, not default.value))
     if isinstance(default.value, str | int | float) and value.sort is Sort.CONSTANT:

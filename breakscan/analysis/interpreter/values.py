@@ -260,21 +260,9 @@ _NUMBERS = frozenset({Sort.NUMBER, Sort.CONSTANT, Sort.SHAPE, Sort.DRAWN})
 
 
 def _join_same(a: Value, b: Value) -> Value:
-    elements: tuple[Value, ...] | None = None
-    element: Value | None = None
-    keys: tuple[tuple[str, Value], ...] = ()
-    if a.sort is Sort.CONTAINER:
-        if a.elements is not None and b.elements is not None and len(a.elements) == len(b.elements):
-            elements = tuple(join(x, y) for x, y in zip(a.elements, b.elements, strict=True))
-        else:
-            parts = [part for part in (_any_element(a), _any_element(b)) if part is not None]
-            element = any_of(tuple(parts)) if parts else None
-        other = dict(b.keys)
-        keys = tuple((key, join(value, other[key])) for key, value in a.keys if key in other)
-    elif a.sort in (Sort.MODULE, Sort.INSTANCE, Sort.CLASS, Sort.FUNCTION, Sort.NAMESPACE):
-        if a.name != b.name or a.owner is not b.owner or a.function is not b.function or a.choices != b.choices:
-            return _either(a, b)
-        return replace(a, sure=min(a.sure, b.sure), maybe_none=a.maybe_none or b.maybe_none)
+    if a.sort in _OBJECTS:
+        return _join_objects(a, b)
+    elements, element, keys = _join_parts(a, b) if a.sort is Sort.CONTAINER else (None, None, ())
     return replace(
         a,
         sure=min(a.sure, b.sure),
@@ -293,6 +281,28 @@ def _join_same(a: Value, b: Value) -> Value:
         keys=keys,
         mapping=a.mapping or b.mapping,
     )
+
+
+_OBJECTS = frozenset({Sort.MODULE, Sort.INSTANCE, Sort.CLASS, Sort.FUNCTION, Sort.NAMESPACE})
+
+
+def _join_objects(a: Value, b: Value) -> Value:
+    if a.name != b.name or a.owner is not b.owner or a.function is not b.function or a.choices != b.choices:
+        return _either(a, b)
+    return replace(a, sure=min(a.sure, b.sure), maybe_none=a.maybe_none or b.maybe_none)
+
+
+_Parts = tuple[tuple[Value, ...] | None, Value | None, tuple[tuple[str, Value], ...]]
+
+
+def _join_parts(a: Value, b: Value) -> _Parts:
+    """The elements, the element and the keys of one of two containers."""
+    other = dict(b.keys)
+    keys = tuple((key, join(value, other[key])) for key, value in a.keys if key in other)
+    if a.elements is not None and b.elements is not None and len(a.elements) == len(b.elements):
+        return tuple(join(x, y) for x, y in zip(a.elements, b.elements, strict=True)), None, keys
+    parts = tuple(part for part in (_any_element(a), _any_element(b)) if part is not None)
+    return None, any_of(parts) if parts else None, keys
 
 
 MOST_CHOICES = 8
