@@ -10,7 +10,7 @@ from breakscan.rulebook.events import Argument
 
 @dataclass(slots=True)
 class Arguments:
-    """Evaluated arguments.  ``spread`` tells that ``*`` or ``**`` may have brought more."""
+    """Evaluated arguments.  ``spread`` means that ``*`` or ``**`` may have given more."""
 
     positional: list[Value]
     named: dict[str, Value]
@@ -28,5 +28,6 @@ class Arguments:
         listed = [Argument(i, None, value.words()) for i, value in enumerate(self.positional)]
         return (*listed, *(Argument(None, name, value.words()) for name, value in self.named.items()))
 
-    def behind(self, receiver: Value) -> Arguments:
+    def with_receiver(self, receiver: Value) -> Arguments:
+        """The arguments of the function that a method is, with its receiver first."""
         return Arguments([receiver, *self.positional], self.named, self.spread)

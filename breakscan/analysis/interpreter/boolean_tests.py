@@ -29,7 +29,7 @@ def branch(
 ) -> None:
     """Evaluates a test for its truth, as ``if``, ``while``, ``assert`` and their kin do.
 
-    ``and``, ``or`` and ``not`` in a test are jumps of their own: each operand branches by itself, and each
+    ``and``, ``or`` and ``not`` in a test are separate jumps: each operand branches by itself, and each
     but the first only under the outcome of those before it.  One event speaks for all of them: at the operand
     where there is one, else at the whole test, from the keyword of ``statement`` on where it starts below it.
     With ``compound_only`` a jump that is the last of the test and not negated is none: Dynamo makes a check of it.
@@ -57,7 +57,7 @@ DECIDED_LATE = frozenset({Sort.TENSOR, Sort.NUMBER, Sort.DRAWN})
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """A jump of a test.  ``plain`` tells that it is the last of the test and not negated."""
+    """A jump of a test.  ``plain`` means that it is the last of the test and not negated."""
 
     node: ast.expr | ast.stmt
     value: Value
@@ -108,7 +108,7 @@ def bool_operands(frame: Frame, node: ast.BoolOp, visit: Callable[[ast.expr, boo
             if condition not in frame.conditions:
                 frame.conditions.append(condition)
     del frame.conditions[kept:]
-    # What `:=` bound stays; what the operands narrowed does not hold behind them.
+    # What `:=` bound stays; what the operands narrowed does not hold after them.
     for name, value in saved.items():
         frame.names[name] = value
 

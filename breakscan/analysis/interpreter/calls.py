@@ -60,7 +60,7 @@ def _function(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments)
     assert callee.function is not None
     if disabled := disabling_decorator(callee.function):
         emit_call(frame, node, disabled, arguments, Sure.CERTAIN)
-    given = arguments.behind(callee.bound) if callee.bound is not None else arguments
+    given = arguments.with_receiver(callee.bound) if callee.bound is not None else arguments
     result = frame.program.call_function(frame, node, callee.function, given, callee.closure)
     if result.sort is Sort.UNKNOWN and callee.function.name in _LOGGERS:
         result = Value(Sort.INSTANCE, name="logging.Logger")
@@ -77,7 +77,7 @@ def _construct_own(frame: Frame, node: ast.Call, callee: Value, arguments: Argum
         frame.emit(EventKind.CONSTRUCT, node, form="module", callee=owner.qualname, operand=made)
     init = frame.program.project.method(owner, "__init__")
     if init is not None and not is_module and not frame.program.has_borrowed(init):
-        frame.program.call_function(frame, node, init, arguments.behind(made))
+        frame.program.call_function(frame, node, init, arguments.with_receiver(made))
     fields = frame.program.attributes.dataclass_fields(owner)
     for i, name in enumerate(fields):
         value = arguments.get(i, name)
@@ -94,7 +94,7 @@ def _module_or_instance(frame: Frame, node: ast.Call, callee: Value, arguments: 
     if callee.owner is not None:
         method = frame.program.project.method(callee.owner, "forward" if callee.sort is Sort.MODULE else "__call__")
         if method is not None:
-            return frame.program.call_function(frame, node, method, arguments.behind(callee))
+            return frame.program.call_function(frame, node, method, arguments.with_receiver(callee))
         return UNKNOWN
     name = callee.name or ""
     emit_call(frame, node, f"{name}.__call__", arguments, Sure.CERTAIN)
@@ -117,7 +117,7 @@ def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: 
     """A method of something that is not known to be a tensor."""
     name = dotted.rsplit(".", 1)[-1]
     if owner.sort is Sort.INSTANCE and owner.name:
-        emit_call(frame, node, f"{owner.name}.{name}", arguments.behind(owner), owner.sure)
+        emit_call(frame, node, f"{owner.name}.{name}", arguments.with_receiver(owner), owner.sure)
         if owner.name == "re.Pattern" and f"re.{name}" in _MAKES:
             return Value(Sort.INSTANCE, name="re.Match")
         return UNKNOWN
@@ -137,7 +137,7 @@ def _module_method(frame: Frame, node: ast.Call, owner: Value, dotted: str, argu
     if name in ("register_buffer", "register_parameter") and owner.owner is not None:
         _register(frame, node, owner.owner, arguments)
     frame.program.pass_callables(frame, node, arguments.values())
-    emit_call(frame, node, dotted, arguments.behind(owner), owner.sure)
+    emit_call(frame, node, dotted, arguments.with_receiver(owner), owner.sure)
     if name in ("parameters", "buffers"):
         return container_of(Value(Sort.TENSOR, parameter=name == "parameters"))
     return owner if name in ("to", "cuda", "cpu", "eval", "train", "half", "float", "double") else UNKNOWN

@@ -152,7 +152,7 @@ class Frame:
                 self._places.pop()
 
     def muted(self, muted: bool = True) -> AbstractContextManager[None]:
-        """While code runs that only a call comes to that ends in an exception."""
+        """While code runs that only leads to an exception: it emits nothing."""
         return self._muted() if muted else _NOTHING
 
     @contextmanager

@@ -21,7 +21,7 @@ from breakscan.findings import Place, Region
 MOST_CHANGES = 5
 """The inputs of a function settle within a few joins; recursion through containers may not."""
 MOST_CHANGES_BORROWED = 1
-"""So for a function of another file, whose findings are also those of its own."""
+"""The same for a function of another file: the check of that file finds the rest."""
 MOST_CALLS_DEEP = 40
 MOST_BORROWED = 1500
 """How many functions of other files the entries of one file may draw in."""

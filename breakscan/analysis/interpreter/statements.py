@@ -20,7 +20,7 @@ from breakscan.findings import Place
 from breakscan.rulebook.events import EventKind
 from breakscan.source.walking import own_nodes
 
-# Dynamo restores these behind a break; a break under any other context manager gives the frame up.
+# Dynamo restores these after a break; with any other context manager, a break makes the whole frame run eagerly.
 RESUMABLE_CONTEXTS = frozenset(
     {
         "torch.no_grad",
@@ -55,7 +55,7 @@ def run_body(frame: Frame, body: list[ast.stmt]) -> bool:
 
 
 def run_statement(frame: Frame, node: ast.stmt) -> bool:
-    """Runs one statement.  Returns whether control goes on behind it."""
+    """Runs one statement.  Returns whether control can go on after it."""
     if frame.facts is not None and hasattr(node, "body"):
         frame.facts.settle(frame.names)
     if frame.notes is not None and not frame.silent:

@@ -63,7 +63,7 @@ _INTEGERS = frozenset({Sort.CONSTANT, Sort.SHAPE, Sort.NUMBER})
 
 
 def _as_mask(index: ast.expr, value: Value, owner: Value) -> Value:
-    """The value of an index; one that is named a mask, and of which nothing else is known, is taken for one."""
+    """The value of an index.  An unknown value whose name ends in "mask" is assumed to be a mask."""
     name = index.id if isinstance(index, ast.Name) else index.attr if isinstance(index, ast.Attribute) else ""
     if not name.lower().endswith(("mask", "masks")):
         return value

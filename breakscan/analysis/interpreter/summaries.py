@@ -1,4 +1,4 @@
-"""What calls into other files come to: found out once for the same arguments, whoever calls."""
+"""Function summaries: what functions of other files return and emit, cached by arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
 MOST_DEEP = 12
 MOST_KEPT_A_FILE = 400
 MOST_LOANS = 150
-"""What is interpreted anew for one file: three times what any file of large libraries takes.  Where functions call each
+"""How many summaries one file may make: three times what any file of large libraries needs.  Where functions call each
 other with further arguments each time, there is no end to it."""
 _TIED = frozenset({Sort.MODULE, Sort.FUNCTION})
 
@@ -47,7 +47,7 @@ class SummaryCache:
         self._made = 0
 
     def lend(self, info: FunctionInfo, parameters: dict[str, Value]) -> Summary | None:
-        """What a call comes to; None while the function is being interpreted for these very arguments."""
+        """The summary of a call; None while the function is being interpreted for the same arguments."""
         key = info, tuple(parameters.items())
         known = info.index.remembered.get(key)
         if isinstance(known, Summary) and self._project.draw_again(known.drawn):

@@ -28,7 +28,7 @@ from breakscan.torch_facts import table as api
 
 def tensor_method(frame: Frame, node: ast.Call, owner: Value, name: str, arguments: Arguments) -> Value:
     """The result of a method of a tensor."""
-    given = arguments.behind(owner)
+    given = arguments.with_receiver(owner)
     if name in ("item", "tolist"):
         frame.emit(EventKind.CONVERT, node, form=name, operand=owner, sure=owner.sure)
         return container_of(number(owner.sure)) if name == "tolist" else number(owner.sure)

@@ -14,7 +14,7 @@ from breakscan.source.walking import walk
 
 
 class Sort(str, Enum):
-    """The kinds of value that are told apart."""
+    """The kinds of value that are distinguished."""
 
     TENSOR = "tensor"
     NUMBER = "number"
@@ -49,13 +49,13 @@ class Sure(int, Enum):
 class Value:
     """One abstract value.
 
-    ``dtype`` is ``float``, ``int``, ``bool`` or None (unknown); ``zero_dim`` None where unknown, ``one_dim`` tells
+    ``dtype`` is ``float``, ``int``, ``bool`` or None (unknown); ``zero_dim`` None where unknown, ``one_dim`` means
     that an integer takes a single number out of it.  ``name`` is the
     dotted name of a class, function or import that is not in the file.  ``elements`` are those of a tuple or
     list of known length, ``element`` any element of a container, ``keys`` the entries under constant keys,
-    ``mapping`` tells that iterating gives keys.
+    ``mapping`` means that iterating gives keys.
     ``choices`` are the functions, classes or objects of which it is one; ``literal`` is the Python value of a
-    constant where it is known, ``by_default`` tells that a caller may give another one.  ``facts`` say more
+    constant where it is known, ``by_default`` means that a caller may give another one.  ``facts`` say more
     about a tensor, where they are asked for.
     """
 

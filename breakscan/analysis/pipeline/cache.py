@@ -1,7 +1,7 @@
 """Results of earlier runs, kept in a folder: one file for each checked file and set of settings.
 
 Nothing is locked.  An entry is written under another name and then moved into place, so a reader sees all of it or
-none.  Whatever is wrong with an entry, its file is checked anew: nothing is taken from it that its checksum and the
+none.  Whatever is wrong with an entry, its file is checked again: nothing is taken from it that its checksum and the
 types of its values do not bear out, and nothing that happens to the folder can end a run.
 """
 

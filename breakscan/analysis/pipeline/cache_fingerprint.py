@@ -33,7 +33,7 @@ PARTS = (
 def cache_fingerprint(settings: Settings, target: Target, cwd: str) -> str:
     """A digest that changes with whatever could change the result for an unchanged file.
 
-    Contents count and not times: where breakscan is installed anew, as in continuous integration, what was kept
+    Contents count and not times: where breakscan is installed again, as in continuous integration, what was kept
     still holds.
     """
     digest = blake2b(digest_size=16)

@@ -2,7 +2,7 @@
 
 CPython from 3.11 on keeps the frames of Python functions in chunks of 16 KiB, and maps and unmaps one whenever calls
 cross the end of the last (``push_chunk`` in ``Python/pystate.c``).  An interpreter of expressions crosses it all the
-time: a tenth of its time went there.  A frame that asks for much room gets a chunk that has room for all others.
+time: a tenth of its time went there.  A frame that asks for much space gets a chunk with space for all others.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 SLOTS = 20_000
-"""The room that the frame asks for, in pointers; the chunk is the next power of two, and the rest is for the others."""
+"""The space that the frame asks for, in pointers; the chunk is the next power of two: the rest is for the others."""
 
 _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")

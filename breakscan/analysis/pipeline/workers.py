@@ -30,7 +30,7 @@ FILES_PER_TASK = 16
 FEWEST_FILES = 24
 """Below this, starting processes costs more than it saves."""
 LAST_SECONDS = 2.0
-"""For a pool of processes to end, once they are told to."""
+"""For a pool of processes to end, once they are asked to."""
 
 
 def check_files(files: Sequence[Path], settings: Settings, jobs: int | None) -> Iterator[FileResult]:

@@ -45,7 +45,7 @@ _NEVER_COMPILED = frozenset(
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A function that the compiler is handed, and how.  ``receiver`` is the class whose instance it is a method of,
-    which may have inherited it; ``compiled`` tells that the file itself hands it over."""
+    which may have inherited it; ``compiled`` means that the file itself passes it to the compiler."""
 
     function: FunctionInfo
     region: Region
@@ -78,7 +78,7 @@ def find_entries(project: Project, index: ModuleIndex, mode: str) -> list[Entry]
 
 
 def named_entries(index: ModuleIndex, compiled: Mapping[str, bool]) -> list[Entry]:
-    """The functions of a file that go by these qualified names, without ``<locals>``; the value tells whether the
+    """The functions of a file that have these qualified names, without ``<locals>``; the value tells whether the
     compiler was handed the function itself, and did not get there from another one."""
     path = index.module.display
     return _unique(

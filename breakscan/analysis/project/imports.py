@@ -48,7 +48,7 @@ class Drawn:
 
 
 class Project:
-    """Loads and resolves for one file after the other; ``depends`` tells what the one at hand drew in.
+    """Loads and resolves for one file after the other; ``depends`` lists what the current one loaded.
 
     ``root`` is the folder of the configuration: absolute imports are looked for in the folder of the outermost
     package, and in those between it and ``root``.  ``texts`` stand for files that are to be read as if changed.
