@@ -17,7 +17,6 @@ PARSERS = ("runtime/parsers/", "runtime/traced.py", "runtime/tracelog/")
 LEFT = {
     "config.py": "the line of an error in tomllib's message",
     "rulebook/document.py": "the line of an error in tomllib's message; Python code in examples",
-    "runtime/explain/uncompiled.py": "torch's text in recorded errors",
 }
 """Further files that compare with text, each with the reason.  A file that no longer does must be removed here."""
 

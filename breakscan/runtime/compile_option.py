@@ -34,7 +34,7 @@ def compile_request(text: str, argv: Sequence[str]) -> CompileRequest:
 
 
 def _script(argv: Sequence[str]) -> str | None:
-    """The source of the program; None where it cannot be told without running something."""
+    """The source of the program; None if that needs running something."""
     if argv[0] == "-c":
         return argv[1]
     if argv[0] == "-":

@@ -14,7 +14,7 @@ from pathlib import Path
 
 _SAME_FOR_ALL = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT", "GROUP_RANK")
 _START_TIME = 19
-"""Which field of ``/proc/PID/stat`` is the start time, counted behind the name of the program."""
+"""Which field of ``/proc/PID/stat`` is the start time, counted after the name of the program."""
 
 
 class JobError(Exception):
@@ -107,7 +107,7 @@ def _is_rank(pid: int) -> bool:
 
 
 def _stat(pid: int) -> list[str]:
-    """What the kernel says of a process behind its name: its state, its parent, …  Empty where it does not."""
+    """What the kernel says of a process after its name: its state, its parent, …  Empty where it does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -118,7 +118,7 @@ def _run_on_posix(command: list[str], environment: dict[str, str], meanwhile: Ca
     """Waits for the program, and hands on every signal that was meant for it and did not reach it.
 
     Where this process stands in the foreground of a terminal, the program shares its process group: Ctrl-C
-    reaches both, and so does job control.  Elsewhere it gets a group of its own, so that a signal to ours
+    reaches both, and so does job control.  Elsewhere it gets a separate group, so that a signal to ours
     reaches it once, through us.
     """
     signals = {getattr(signal, name) for name in _PASSED_ON}

@@ -55,7 +55,7 @@ SWITCHES = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE")
 class Recorder:
     """Hooks into torch while it is entered, and writes what it sees into a folder.
 
-    Nothing that goes wrong in here reaches the user's program: it becomes a record of its own.  Where it is to keep
+    Nothing that goes wrong in here reaches the user's program: it becomes a record.  Where it is to keep
     the program going, ``fullgraph=True`` is set aside.
     """
 

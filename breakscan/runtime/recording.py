@@ -57,7 +57,7 @@ class RecordingWriter:
             if forked:
                 self._append(ProcessForked(pid, os.getppid()))
         elif self._identity != _identity(self._file):
-            # The program closed all files, as daemons do: by now the number can be that of a file of its own.
+            # The program closed all files, as daemons do: by now the number can be that of one of its files.
             self._open(pid)
         self._append(record)
 

@@ -75,7 +75,7 @@ class RankSeen:
 
 @dataclass(frozen=True, slots=True)
 class HookInstalled:
-    """Whether this torch has what a hook needs."""
+    """Whether the installed torch has what a hook needs."""
 
     name: str
     available: bool
@@ -173,8 +173,8 @@ class FrameEnded:
 @dataclass(frozen=True, slots=True)
 class BreakSeen:
     """A graph break.  ``stack`` is that of the traced code, innermost last; ``frame`` is what was compiled;
-    ``skipped`` says that the frame is given up, ``raised`` that torch.compile raises, ``set_aside`` that it would
-    raise, had ``--keep-going`` not set ``fullgraph=True`` aside."""
+    ``skipped`` says that the frame falls back to eager, ``raised`` that torch.compile raises, ``set_aside`` that it
+    would raise, had ``--keep-going`` not set ``fullgraph=True`` aside."""
 
     compile_id: str | None
     frame: Code
@@ -223,7 +223,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class GuardsBuilt:
-    """The guards under which a compiled frame holds.  The structured trace tells neither frame nor lines."""
+    """The guards of a compiled frame.  The structured trace names neither the frame nor the lines."""
 
     compile_id: str | None
     frame: Code | None
@@ -406,7 +406,7 @@ class GapRan:
 @dataclass(frozen=True, slots=True)
 class CallsRan:
     """Outermost calls of what ``torch.compile`` gave, those left out in which something was compiled.  ``key`` as in
-    ``CompileCalled``; ``graph_seconds`` and ``gap_seconds`` (behind graphs that a break ended) are parts of
+    ``CompileCalled``; ``graph_seconds`` and ``gap_seconds`` (after graphs that a break ended) are parts of
     ``seconds``.  The last record of a key counts."""
 
     key: int

@@ -264,7 +264,7 @@ def _placed(source: str, place: Place) -> str:
         return source
     body, last = list(function.body), None
     if isinstance(body[-1], ast.Return) and body[-1].value is not None:
-        # The return stands behind the loop: with no way back to its head, Dynamo sees no loop.
+        # The return follows the loop: inside, the loop would never repeat, and Dynamo would see no loop.
         store = ast.Name("_result", ast.Store())
         body[-1], last = ast.Assign([store], body[-1].value), ast.Return(ast.Name("_result", ast.Load()))
     shape = {

@@ -143,7 +143,7 @@ NAMES = (
         "the same function where it is called",
         "some reasons are missing",
     ),
-    Internal("torch._inductor.compile_fx:compile_fx", "Inductor as a backend of its own", _NOT_PUT_BACK),
+    Internal("torch._inductor.compile_fx:compile_fx", "Inductor as a separate backend", _NOT_PUT_BACK),
     Internal("torch._dynamo.backends.registry:lookup_backend", "a backend by its name", _NOT_PUT_BACK),
     Internal("torch._dynamo.convert_frame:input_codes", "the functions that Dynamo knows", _NOT_PUT_BACK),
     Internal("torch._dynamo.pgo:_CODE_STATE", "the sizes that Dynamo remembers", _NOT_PUT_BACK),

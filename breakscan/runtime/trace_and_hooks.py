@@ -56,7 +56,7 @@ class TraceAndHooks:
             yield said
 
     def saw_break(self, record: BreakSeen) -> None:
-        """A hook saw a break, which is recorded: the trace does not repeat what followed from it."""
+        """A hook saw and recorded a break."""
         self._fallback.saw(record)
 
     def saw_recompile(self, record: RecompileSeen) -> None:
@@ -66,11 +66,11 @@ class TraceAndHooks:
             self._recompiles[record.compile_id] = record
 
     def saw_guards(self, compile_id: str | None) -> GuardsBuilt | None:
-        """The guards of which the hook can tell the lines: the trace has told of them just before."""
+        """The guards for which the hook knows the lines.  The trace reported them just before."""
         return self._guards.pop(compile_id, None)
 
     def waiting(self) -> Sequence[Record]:
-        """The guards whose lines no hook has told when the recording ends."""
+        """The guards that still wait for their lines when the recording ends."""
         return list(self._guards.values())
 
     def _ended(self, timed: CompileTimed, metrics: Mapping[str, Any]) -> Iterator[Record]:

@@ -6,15 +6,14 @@ lacks: :mod:`~breakscan.runtime.trace_and_hooks` decides.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from breakscan.runtime.parsers.break_text import frame_skipped, traceback_frames
 from breakscan.runtime.parsers.dynamo_names import is_dynamos_file, user_name
+from breakscan.runtime.parsers.ended_frames import exceeds_limit, user_frames
 from breakscan.runtime.parsers.readable_graph import devices_of, nodes_of
 from breakscan.runtime.parsers.recompile_reasons import failed_guard
-from breakscan.runtime.parsers.tracebacks import frames_of
 from breakscan.runtime.records import (
     BreakSeen,
     Code,
@@ -27,12 +26,10 @@ from breakscan.runtime.records import (
 )
 from breakscan.runtime.traced import TracedBreak, TracedError, TracedGraph, TracedRecompile
 
-_FROM_USER = re.compile(r"^from user code:$", re.M)
 _UNKNOWN = Code("<unknown>", 1, "<unknown>")
 _BREAKS = ("Unsupported", "UserError")
 """The exceptions that Dynamo does not let through, unless the whole graph was asked for."""
 _FAILS_ON_LIMIT = "FailOnRecompileLimitHit"
-_LIMIT = "recompile limit exceeded"
 
 
 class TraceFallback:
@@ -71,7 +68,7 @@ class TraceFallback:
             self._errors[said.compile_id] = said.text
 
     def forget_graph(self, compile_id: str) -> None:
-        """Drops a graph that a hook has told of."""
+        """Drops a graph that a hook has recorded."""
         self._graphs.pop(compile_id, None)
 
     def error(self, compile_id: str) -> str:
@@ -109,11 +106,11 @@ class TraceFallback:
         error, text = str(metrics["fail_type"]), str(metrics.get("fail_reason") or "")
         traceback = self._errors.pop(timed.compile_id, "")
         broke = timed.compile_id in self._breaks
-        limit = error == _FAILS_ON_LIMIT or _LIMIT in text
+        limit = error == _FAILS_ON_LIMIT or exceeds_limit(text)
         is_break = error in _BREAKS and not limit
         # The trace does not say that the whole graph was asked for.  Otherwise Dynamo logs the break that it skips.
         raised = not broke if is_break else error not in _BREAKS and not metrics.get("config_suppress_errors")
-        stack = tuple(frames_of(user_part(traceback)))
+        stack = tuple(user_frames(traceback))
         code = self.code(timed.compile_id)
         if is_break and raised:
             yield BreakSeen(timed.compile_id, code, text, stack, skipped=False, raised=True)
@@ -151,11 +148,6 @@ class TraceFallback:
         known = [frame for frame in self.above(compile_id) if not is_dynamos_file(frame.path)]
         of_code = [i for i, frame in enumerate(stack) if is_of(frame, code)]
         return next((i for i in of_code if i >= len(known)), of_code[0] if of_code else 0)
-
-
-def user_part(traceback: str) -> str:
-    """The part of Dynamo's traceback that shows the user's code."""
-    return _FROM_USER.split(traceback)[-1] if _FROM_USER.search(traceback) else ""
 
 
 def is_of(frame: StackFrame, code: Code) -> bool:

@@ -18,7 +18,7 @@ _PAUSE = 0.05
 def wait_for_ranks(session: Session, say: Callable[[list[int]], None], asked_to_end: Callable[[], bool]) -> None:
     """Waits until the other ranks of this machine have ended, at most ``MOST_SECONDS``.
 
-    ``say`` is told once for whom it waits, where that takes more than a moment.
+    ``say`` is called once with what it waits for, if that takes more than a moment.
     """
     started = time.monotonic()
     deadline = started + MOST_SECONDS

@@ -68,7 +68,7 @@ def gist(records: list[Record]) -> dict[str, list[Any]]:
     """What the records say of each datum, in the parts that the trace knows as well."""
     breaks = [(r.frame, r.stack[-1].line, r.skipped, r.raised) for r in records if isinstance(r, BreakSeen)]
     recompiles = [
-        (r.compile_id, r.frame, [(g.compile_id, g.text.partition("  #")[0][:40]) for g in r.guards])
+        (r.compile_id, r.frame, [(g.compile_id, g.text.partition("  #")[0].strip()[:40]) for g in r.guards])
         for r in records
         if isinstance(r, RecompileSeen)
     ]

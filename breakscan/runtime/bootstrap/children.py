@@ -22,7 +22,7 @@ _TAKE_A_VALUE = (b"-W", b"-X", b"--check-hash-based-pycs")
 _STARTERS = (b"env", b"ionice", b"nice", b"nohup", b"numactl", b"setsid", b"stdbuf", b"taskset", b"time", b"timeout")
 """Programs that run another one in the environment that they have."""
 _OVERRULE = (b"PYTHONPATH=", b"-i", b"--ignore-environment")
-"""What ``env`` or a shell is told that the child then has instead of ours."""
+"""Arguments of ``env`` or a shell that replace our environment in the child."""
 _SHELLS = (b"sh", b"bash", b"dash", b"zsh")
 _COMPILER_WORKERS = (b"/torch/_inductor/", b"torch._inductor.")
 
@@ -195,7 +195,7 @@ def _found(program: "Any") -> "list[bytes]":
 
 
 def _inherited() -> "list[bytes]":
-    """The environment that a child inherits.  C code can have changed it behind Python's back."""
+    """The environment that a child inherits.  C code can have changed it without Python noticing."""
     ctypes: Any = sys.modules.get("ctypes")
     if ctypes is None or sys.platform != "linux":
         return [name + b"=" + value for name, value in os.environb.items()]

@@ -32,7 +32,7 @@ class Request:
 
 
 def wait_for(folder: str, library: str) -> "dict[str, Callable[[ModuleType], None]]":
-    """Waits for the names of the script that the folder's file asks to compile.  Returns what to do behind each
+    """Waits for the names of the script that the folder's file asks to compile.  Returns what to do after each
     module that it asks for.  ``library`` is the folder that breakscan lies in.  Raises OSError where there is no such
     file."""
     backend, requests = "inductor", []
@@ -84,7 +84,7 @@ class Compiler:
             owner, name = _owner(namespace, request.path)
             return callable(getattr(owner, name))
         except Exception:
-            # An attribute can be computed, and fail in a way of the program's own as long as it is not ready.
+            # An attribute can be computed, and fail in any way as long as it is not ready.
             return False
 
     def _compile(self, path: "Sequence[str]", namespace: "Any", shown: str) -> "tuple[str | None, list[str]]":

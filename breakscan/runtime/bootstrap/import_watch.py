@@ -44,7 +44,7 @@ class ImportWatch:
             if spec is not None:
                 break
         if spec is None or spec.loader is None:
-            # Not there, or a folder without a file of its own, in which nothing is executed.
+            # Not there, or a folder without an __init__.py, in which nothing is executed.
             return spec
         if isinstance(spec.loader, type):
             spec.loader = _LoaderOfBuiltin(spec.loader, self)

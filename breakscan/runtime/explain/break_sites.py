@@ -92,7 +92,7 @@ def break_sites(
 
 
 def is_skipped(seen: BreakSeen) -> bool:
-    """Whether the break gave the frame up that was being compiled."""
+    """Whether the frame that was being compiled falls back to eager."""
     return not seen.raised and (seen.skipped or frame_skipped(seen.text))
 
 
@@ -164,7 +164,7 @@ def _verdict(group: Sequence[BreakSeen]) -> Verdict:
 
 
 def _consequence(group: Sequence[BreakSeen]) -> str | None:
-    """The type of the break that followed from the first, where a frame was given up."""
+    """The type of the break that followed from the first, where a frame fell back to eager."""
     causes = [parse_causes(seen.text) for seen in group if is_skipped(seen)]
     return next((cause[1].gb_type for cause in causes if len(cause) > 1), None)
 
@@ -172,7 +172,7 @@ def _consequence(group: Sequence[BreakSeen]) -> str | None:
 def _place(group: Sequence[BreakSeen], lens: ExplainContext) -> Place:
     """What the break stands in, of the things that make Dynamo give a frame up, in its function or a caller's.
 
-    A try does so always, a with block where its manager cannot be left and entered again; a loop is told by the
+    A try does so always, a with block where its manager cannot be left and entered again; a loop is known from the
     break's own text, and only needs a guess where that is missing.
     """
     found: set[Place] = set()

@@ -43,7 +43,7 @@ def what_wrappers_stand_for(
     """The functions that torch.compile was given inside a library's decorator, by the code of the decorator's wrapper.
 
     The wrappers of one decorator share their code.  Only where all of a call became graphs is it known to have run for
-    the function that was given alone; what a break leaves behind may be the wrapper of another.
+    the function that was given alone; the rest of a call after a break can be the wrapper of another.
     """
     given: dict[Code, set[str]] = {}
     for call in calls:

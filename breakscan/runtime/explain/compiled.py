@@ -101,7 +101,7 @@ class CompiledFrame:
     backward, where that was compiled later, and the phases of both, which overlap; under which guards it holds, and
     what checking them takes.
 
-    ``rest_only`` says that it is the part behind a break; ``failed`` what ended it without compiled code.
+    ``rest_only`` says that it is the part after a break; ``failed`` what ended it without compiled code.
     """
 
     compile_id: str
@@ -156,7 +156,7 @@ class AutogradCapture:
 class Price:
     """What a break costs each time that the program runs through it: the time between the graph before it and the
     next one, on the host and, where timed, on the device, and whether the host waits for the device there; and what
-    it cost once, to compile what stands behind it."""
+    it cost once, to compile the code after it."""
 
     passes: int
     host_seconds: float
@@ -168,7 +168,7 @@ class Price:
 @dataclass(frozen=True, slots=True)
 class Calls:
     """The steady calls of something compiled: those in which nothing was compiled.  ``gap_seconds`` is the time
-    behind breaks, ``outside_seconds`` all that was spent outside graphs."""
+    after breaks, ``outside_seconds`` all that was spent outside graphs."""
 
     name: str
     calls: int

@@ -1,4 +1,4 @@
-"""What the digest of a recording looks at places and causes through: sources, owners, rules."""
+"""What an explanation is made with beside the records: sources, owners of files, rules."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ExplainContext:
         return self.sources.function(path, line) or (None if plain == "<module>" else plain)
 
     def function_of(self, code: Code) -> str:
-        """As :meth:`function`; a lambda or a generator expression is told from the function that it stands in."""
+        """As :meth:`function`; a lambda or a generator expression is named after the function around it."""
         if code in self.wrapped:
             return self.wrapped[code]
         plain = user_name(code.name)

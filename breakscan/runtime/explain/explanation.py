@@ -1,4 +1,4 @@
-"""What one run comes to: the objects that the reports of ``explain`` speak."""
+"""The explanation of one run: the objects that the reports of ``explain`` are made from."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class FrameStatus(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class UncompiledFrame:
-    """A function that was to be compiled and is not.  ``rest_only`` says that it is the part behind a break;
+    """A function that was to be compiled and is not.  ``rest_only`` says that it is the part after a break;
     ``break_site`` is the break that caused it, where one did; ``over_limit`` says that it was recompiled too often;
     ``code`` is its first line."""
 

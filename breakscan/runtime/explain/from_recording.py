@@ -19,7 +19,7 @@ Process = Sequence[Record]
 
 
 def explain_run(run: RecordedRun, *, rules: Iterable[Rule], show: Callable[[str], str]) -> Explanation:
-    """What a recording comes to; where several ranks were recorded, what they have in common, and how they differ.
+    """Explains a recording; of several ranks, what they have in common and how they differ.
 
     ``show`` turns a recorded path into the one that reports show.
     """
@@ -31,7 +31,7 @@ def explain_run(run: RecordedRun, *, rules: Iterable[Rule], show: Callable[[str]
 
 
 def _of_parts(run: RecordedRun, rules: Sequence[Rule], show: Callable[[str], str]) -> Explanation:
-    """Each rank was run by a breakscan of its own."""
+    """Each rank was run by a separate breakscan."""
     known = {part.manifest.rank: part for part in run.parts if part.manifest.rank}
     explanations = {rank.rank: _explain(part, part.processes, rules, show) for rank, part in known.items()}
     expected = {number for rank in known for number in rank.local_ranks}

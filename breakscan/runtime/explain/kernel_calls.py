@@ -21,7 +21,7 @@ _ALIASES = {"aten": "torch.ops.aten", "inductor_ops": "torch.ops.inductor", "_qu
 @dataclass(frozen=True, slots=True)
 class KernelCall:
     """A call of a kernel: the names of the nodes that it does the work of, in Dynamo's graph or AOTAutograd's, those in
-    AOTAutograd's graph alone where the code tells them, and the ATen operators behind them."""
+    AOTAutograd's graph alone where the code tells them, and the ATen operators that they come from."""
 
     kernel: str
     kind: KernelKind
@@ -104,7 +104,7 @@ def _dotted(node: ast.expr) -> str | None:
 
 
 class _Comments:
-    """What the comments in a function say of the call behind each of them."""
+    """What the comments in a function say of the call that follows each of them."""
 
     def __init__(self, lines: list[str], function: ast.FunctionDef) -> None:
         self._found = [

@@ -12,10 +12,10 @@ from breakscan.torch_versions import is_too_new, is_too_old, supported_range
 
 _WITHOUT = {
     "trace": "compile times are missing",
-    "breaks": "breaks are read from its log: without columns, and without those that its log leaves out",
-    "recompiles": "recompiles are read from its log: without the new value of what changed",
-    "frames": "functions given up without a graph break, and errors under fullgraph=True, are missing",
-    "graphs": "operations and devices of graphs are missing, and what breaks cost",
+    "breaks": "breaks are read from its structured trace: without columns, and without those that the trace leaves out",
+    "recompiles": "recompiles are read from its structured trace: without the new value of what changed",
+    "frames": "functions that run eager are read from its structured trace: those that it skips silently are missing",
+    "graphs": "graphs are read from its structured trace, and what breaks cost is missing",
     "runs": "what calls of compiled code cost is missing",
     "targets": "what torch.compile was called for is missing",
     "fullgraph": "--keep-going could not set fullgraph=True aside",

@@ -3,9 +3,9 @@
 The price of a break is the time between the graph that it ended and the next one, or the end of the call.  It holds
 the work that runs eager there, which has to be done anyhow, if faster: what the break adds is less.  Where one break
 follows another with no operation between them, the first carries the time of both.  A break before the first operation
-of a call ends no graph, and has no price but that of compiling what stands behind it.  Where what stands behind a break
-is given up for another break, that one carries the time.  Where a break gives up the function that ``torch.compile``
-was asked for, its price is all of the calls' time that no graph and no other break takes.
+of a call ends no graph, and has no price but that of compiling the code after it.  Where the code after a break
+falls back to eager for another break, that one carries the time.  Where the function that ``torch.compile`` was given
+falls back to eager, its price is all of the calls' time that no graph and no other break takes.
 
 Left out are calls and gaps in which something was compiled, and the backward, which autograd runs.  On a device that
 works on its own, the host's time is what the host spends, whether it waits there or runs ahead; the device's time is
@@ -52,17 +52,17 @@ def with_prices(
     each process, with unique compile ids; the explanation's graphs are in the order of their records."""
     ran = what_ran(processes, lens)
     links = _Links(processes, breaks)
-    ended_by = [links.break_behind(graph) for graph in ran.graphs]
+    ended_by = [links.break_after(graph) for graph in ran.graphs]
     frames = _priced_frames(explanation.frames, ran.calls, lens)
     gaps: dict[Key, list[_Gap]] = defaultdict(list)
     paid_by = links.paid_by(endings)
     for number, seen in enumerate(ended_by):
         if seen is not None:
-            behind = ran.behind_graph.get(number) or GapRan(number, 0, 0.0, 0, 0.0)
-            gap = _Gap(len(seen.stack), ran.graphs[number].devices, behind)
+            after = ran.after_graph.get(number) or GapRan(number, 0, 0.0, 0, 0.0)
+            gap = _Gap(len(seen.stack), ran.graphs[number].devices, after)
             gaps[keys.key(paid_by.get(id(seen), seen))].append(gap)
     compiling: dict[Key, float] = defaultdict(float)
-    for before, seconds in links.compiled_behind():
+    for before, seconds in links.compiled_after():
         compiling[keys.key(before)] += seconds
     sites = []
     for site in explanation.breaks:
@@ -84,7 +84,7 @@ def with_prices(
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
-    """The gaps behind one graph.  ``depth`` is how far from the function that was compiled the break lies."""
+    """The gaps after one graph.  ``depth`` is how far from the function that was compiled the break lies."""
 
     depth: int
     devices: tuple[str, ...]
@@ -94,7 +94,7 @@ class _Gap:
 def _price(
     site: BreakSite, gaps: Sequence[_Gap], whole: Sequence[Price], compiling: float, devices: Sequence[str]
 ) -> Price | None:
-    # A call that breaks within ends the graph of its caller, and one of its own: one pass, two gaps.
+    # A call that breaks within ends the graph of its caller, and a separate one: one pass, two gaps.
     ran = [gap for gap in gaps if gap.ran.passes]
     nearest = min((gap.depth for gap in ran), default=0)
     passes = sum(gap.ran.passes for gap in ran if gap.depth == nearest) + sum(price.passes for price in whole)
@@ -147,9 +147,9 @@ def _priced_frames(
 
 
 class _Links:
-    """Which break stands behind a graph, and which break each rest of a function stands behind.
+    """Which break ended a graph, and after which break each rest of a function runs.
 
-    The first call of what stands behind a break comes from the line of the break: the stack above a compilation
+    The first call of the code after a break comes from the line of the break: the stack above a compilation
     tells it.
     """
 
@@ -175,7 +175,7 @@ class _Links:
                 elif isinstance(record, CompileTimed):
                     self._seconds[record.compile_id] += record.seconds
 
-    def break_behind(self, graph: GraphCompiled) -> BreakSeen | None:
+    def break_after(self, graph: GraphCompiled) -> BreakSeen | None:
         """The break that ended the graph.  Lines tell breaks of one compilation apart, but not compilations."""
         found = self._of_compile.get(graph.compile_id or "", ())
         if not graph.ended_by or not found:
@@ -183,15 +183,15 @@ class _Links:
         return next((seen for seen in found if _place(seen.stack) == _place(graph.ended_by)), found[-1])
 
     def paid_by(self, endings: Iterable[Ending]) -> dict[int, BreakSeen]:
-        """By the ``id`` of a break the one for which all that stands behind it is given up."""
+        """By the ``id`` of a break the one for which all the code after it falls back to eager."""
         return {
             id(self._before[ending.cause.compile_id]): ending.cause
             for ending in endings
             if ending.cause and ending.cause.compile_id in self._before
         }
 
-    def compiled_behind(self) -> Iterable[tuple[BreakSeen, float]]:
-        """Each break with the seconds of one compilation of what stands behind it."""
+    def compiled_after(self) -> Iterable[tuple[BreakSeen, float]]:
+        """Each break with the seconds of one compilation of the code after it."""
         return [(seen, self._seconds[compile_id]) for compile_id, seen in self._before.items()]
 
 

@@ -114,7 +114,7 @@ def _breaks(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
 
 
 def _frames(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
-    """Functions that only some ranks give up: those run other collectives than the rest, or none."""
+    """Functions that fall back to eager on some ranks only: these run other collectives than the rest, or none."""
     fates = {rank: {_frame_key(fate): fate for fate in run.frames} for rank, run in runs.items()}
     for fate in _each([run.frames for run in runs.values()], _frame_key):
         if fate.break_site is not None:
@@ -123,7 +123,7 @@ def _frames(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
         said = {}
         for rank, found in fates.items():
             own = found.get(_frame_key(fate))
-            said[rank] = "not given up" if own is None else f"{_STATUS[own.status.value]}: {own.reason}"
+            said[rank] = "no fallback to eager" if own is None else f"{_STATUS[own.status.value]}: {own.reason}"
         yield from _difference(f"{fate.function} at {_place(fate.site)}", fate.site, said)
 
 
@@ -146,7 +146,7 @@ def _recompiled(group: Sequence[Recompile]) -> str:
 
 
 def _steps(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
-    """Recompiles that all ranks have, but not behind as many runs of graphs: meanwhile, the others wait for the rank
+    """Recompiles that all ranks have, but not after as many runs of graphs: meanwhile, the others wait for the rank
     that compiles."""
     if not all(run.runs and run.compiles for run in runs.values()):
         return

@@ -13,7 +13,7 @@ from breakscan.rulebook.matching import explaining_rule
 from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.explanation import Caller, Recompile, UncompiledFrame
 from breakscan.runtime.parsers.dynamo_names import is_compiler_entry, is_module_wrapper
-from breakscan.runtime.parsers.guard_text import BEHIND_BREAK, NONE_FAILED, GuardInWords, read_guard
+from breakscan.runtime.parsers.guard_text import NONE_FAILED, GuardInWords, GuardKind, read_guard
 from breakscan.runtime.records import (
     Code,
     FailedGuard,
@@ -25,7 +25,14 @@ _SIZE = re.compile(r"(?P<tensor>.+)\.shape\[(?P<dimension>\d+)\]$")
 _IN_KWARGS = re.compile(r"^kwargs\['(\w+)'\]$")
 _POSITIONAL = re.compile(r"^args\[\d+\]")
 _ARGUMENTS = re.compile(r"^(?:len\((?:kw)?args\)|(?:not )?'\w+' in kwargs|list\(kwargs\)\[\d+\])$")
-_SPREADING = ("size", "stride", "tensor", "parameter", "type", "global")
+_SPREADING = (
+    GuardKind.SIZE,
+    GuardKind.STRIDE,
+    GuardKind.TENSOR,
+    GuardKind.PARAMETER,
+    GuardKind.TYPE,
+    GuardKind.GLOBAL,
+)
 """Kinds of guards that, once one fails, fail in all functions that the changed input runs through."""
 _KEEP_IN_GRAPH = (
     "as an index, a tensor of one number is compiled in as that number; table.index_select(0, t.reshape(1)) in place "
@@ -74,13 +81,13 @@ class _Change:
         same = all(values) and values in self.values
         if guard.kind in _SPREADING:
             return same or (is_last and frame not in self.frames)
-        # A value is handed on under its name; an attribute is one of its own in each object.
+        # A value is handed on under its name; an attribute is a separate one in each object.
         return same and "." not in guard.subject.removesuffix(".item()")
 
 
 @dataclass(slots=True)
 class _Causes:
-    """Numbers causes.  A change that one call brings recompiles the function, what it calls and what stands behind
+    """Numbers causes.  A change that one call brings recompiles the function, what it calls and the code after
     its breaks, one after the other: they are one cause, that of the first.  Where others come between, what changed
     from the same value to the same belongs together."""
 
@@ -91,11 +98,11 @@ class _Causes:
     def number(
         self, frame: Code, guard: GuardInWords, values: _Values, trigger: Caller | None, *, begins_call: bool
     ) -> int:
-        kind = "identity" if guard.kind == "freed" else guard.kind
+        kind = GuardKind.IDENTITY if guard.kind is GuardKind.FREED else guard.kind
         about = (trigger, guard.kind) if guard.kind in _SPREADING else (trigger, guard.kind, guard.subject)
         change = None if begins_call else self.changes.get(about)
         if change is None or not change.brings(frame, guard, values, is_last=change is self.last):
-            change = self.changes[about] = _Change(f"{frame.path}:{frame.line}:{kind}:{guard.subject}")
+            change = self.changes[about] = _Change(f"{frame.path}:{frame.line}:{kind.value}:{guard.subject}")
         self.last = change
         change.frames.add(frame)
         change.values.add(values)
@@ -181,16 +188,16 @@ def _given_up_caller(seen: RecompileSeen, eager: Mapping[str, UncompiledFrame], 
 
 def _advice(guard: GuardInWords, rule: Rule | None, frame: Code, lens: ExplainContext) -> str | None:
     """What the rule says, in the names of the case at hand where that is possible."""
-    if BEHIND_BREAK in guard.subject:
+    if guard.crosses_break:
         where = f"{lens.sources.show(frame.path).rpartition('/')[2]}:{frame.line}"
-        return f"remove the break at {where}: what stands behind it is compiled for the values that cross it"
+        return f"remove the break at {where}: the code after it is compiled for the values that cross it"
     if _ARGUMENTS.match(guard.subject):
         return "pass the same arguments in each call, by the same names and in the same order"
     if guard.subject.endswith(".item()"):
         return _KEEP_IN_GRAPH
-    if guard.kind == "parameter" and guard.subject.endswith(_GRADIENT):
+    if guard.kind is GuardKind.PARAMETER and guard.subject.endswith(_GRADIENT):
         return "freeze and unfreeze parameters before the first compiled call: what changed is one of them"
-    if guard.kind == "parameter":
+    if guard.kind is GuardKind.PARAMETER:
         return "convert the model before its first compiled call: what changed is one of its parameters"
     if guard.subject.endswith(_GRADIENT):
         name = guard.subject.removesuffix(_GRADIENT)

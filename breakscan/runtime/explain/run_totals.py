@@ -25,12 +25,12 @@ R = TypeVar("R", GraphRan, GapRan, CallsRan)
 
 @dataclass(slots=True)
 class Ran:
-    """``graphs`` in the order of a report, with the runs of each and the gaps behind it; ``calls`` by what was called,
+    """``graphs`` in the order of a report, with the runs of each and the gaps after it; ``calls`` by what was called,
     each with its code; ``runs`` for a timeline."""
 
     graphs: list[GraphCompiled] = field(default_factory=list)
     of_graph: dict[int, GraphRan] = field(default_factory=dict)
-    behind_graph: dict[int, GapRan] = field(default_factory=dict)
+    after_graph: dict[int, GapRan] = field(default_factory=dict)
     calls: dict[Code | str, Calls] = field(default_factory=dict)
     runs: list[RunTotals] = field(default_factory=list)
 
@@ -51,7 +51,7 @@ def what_ran(processes: Sequence[Sequence[Record]], lens: ExplainContext) -> Ran
         for run in _last(records, GraphRan, "graph"):
             _add(ran.of_graph, numbers.get(process, run.graph), run)
         for gap in _last(records, GapRan, "follows"):
-            _add(ran.behind_graph, numbers.get(process, gap.follows), gap)
+            _add(ran.after_graph, numbers.get(process, gap.follows), gap)
         for record in _last(records, CallsRan, "key"):
             _add_calls(ran.calls, called.get(process, record.key), record, lens)
     for process, (records, shift) in enumerate(zip(processes, clock_shifts(processes), strict=True)):

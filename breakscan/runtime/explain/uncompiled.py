@@ -13,21 +13,20 @@ from breakscan.runtime.explain.context import ExplainContext, reason_of
 from breakscan.runtime.explain.explanation import BreakSite, FrameStatus, UncompiledFrame
 from breakscan.runtime.parsers.break_text import parse_causes
 from breakscan.runtime.parsers.dynamo_names import is_resumed
-from breakscan.runtime.parsers.tracebacks import frames_of
+from breakscan.runtime.parsers.ended_frames import Skip, is_generator, limit_of, skip_of, user_frames
 from breakscan.runtime.records import BreakSeen, Code, FrameEnded, GraphCompiled, Record, StackFrame
 
-_LIMIT = re.compile(r"exceeding the (\w+) cache size limit \(currently set to (\d+)\)")
 _WRAPPED = "InternalTorchDynamoError"
 """Dynamo's own exception, around that of whatever it ran while it traced."""
 _OUTSIDE = "run that code before the compiled call and keep its result, or keep it out with torch.compiler.disable"
 _ORDER = (FrameStatus.RAISED, FrameStatus.EAGER, FrameStatus.PASSED_OVER)
 _NEARNESS = (Origin.USER, Origin.LIBRARY, Origin.FRAMEWORK)
 _SKIPS = {
-    "no tensor-related objects": "it was called without a tensor",
-    "No ops traced": "it holds no tensor operation to compile",
-    "skipfiles": "its file is one that the compiler does not trace",
-    "dispatch mode": "a torch dispatch mode is active, under which nothing is compiled",
-    "tracing is disabled": "torch.compile is switched off",
+    Skip.NO_TENSOR: "it was called without a tensor",
+    Skip.NO_OPERATION: "it holds no tensor operation to compile",
+    Skip.FILE: "its file is one that the compiler does not trace",
+    Skip.DISPATCH_MODE: "a torch dispatch mode is active, under which nothing is compiled",
+    Skip.SWITCHED_OFF: "torch.compile is switched off",
 }
 
 
@@ -68,7 +67,7 @@ def frame_fates(
         if frame.error is None and (frame.frame in settled or (graphs and not is_users)):
             # Passed over on one call and compiled on another, or expected, as the shell around a user's model is.
             continue
-        if _is_generator(frame) and not is_users and frame.frame not in targets:
+        if is_generator(frame.text) and not is_users and frame.frame not in targets:
             # Generators of libraries run as plain Python wherever they are called from plain Python.
             continue
         fate = _fate(ending, keys, sites, lens)
@@ -79,10 +78,6 @@ def frame_fates(
         fates.values(),
         key=lambda f: (_NEARNESS.index(f.origin), _ORDER.index(f.status), f.site.path, f.site.line),
     )
-
-
-def _is_generator(frame: FrameEnded) -> bool:
-    return frame.text.startswith("Attempt to trace generator")
 
 
 def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], lens: ExplainContext) -> UncompiledFrame:
@@ -118,7 +113,7 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], lens
     if frame.error is None:
         return replace(fate, reason=_skip_in_words(frame.text))
     cause = parse_causes(frame.text)[0]
-    stack = frame.stack or frames_of(frame.text.partition("from user code:")[2])
+    stack = frame.stack or user_frames(frame.text)
     innermost = stack[-1] if stack else StackFrame(frame.frame.path, frame.frame.line, frame.frame.name)
     rule = lens.rule_for(cause, None, innermost, (), fate.origin)
     if frame.error in ("Unsupported", "UserError"):
@@ -143,17 +138,18 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], lens
 
 
 def _limit_in_words(text: str) -> str:
-    found = _LIMIT.search(text)
-    if not found:
+    limit = limit_of(text)
+    if limit is None:
         return "it was recompiled more often than torch allows, so further variants run eager"
-    limit = f"torch._dynamo.config.{found[1]}"
-    return f"{found[2]} versions of it are compiled, which is the limit ({limit}), so further variants run eager"
+    setting = f"torch._dynamo.config.{limit.setting}"
+    return f"{limit.value} versions of it are compiled, which is the limit ({setting}), so further variants run eager"
 
 
 def _skip_in_words(reason: str) -> str:
-    """torch 2.11 gives no reason."""
-    known = next((words for key, words in _SKIPS.items() if key in reason), None)
-    return known or next(iter(reason.splitlines()), "the compiler passed it over, and does not say why")
+    skip = skip_of(reason)
+    if skip is not None:
+        return _SKIPS[skip]
+    return next(iter(reason.splitlines()), "the compiler passed it over, and does not say why")
 
 
 def _error_in_words(frame: FrameEnded) -> str:

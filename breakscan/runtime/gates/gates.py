@@ -91,12 +91,12 @@ def _ids_of_torch() -> frozenset[str]:
 def unmet(gates: Gates, explanation: Explanation) -> list[Unmet]:
     """The gates that a run does not meet, in the order of the options.
 
-    Breaks are counted by site, in the user's code and in libraries, with the functions that are given up without a
-    site to blame.  ``fail_on`` also finds those inside torch, where it names them.
+    Breaks are counted by site, in the user's code and in libraries, with the functions that fall back to eager without
+    a site to blame.  ``fail_on`` also finds those inside torch, where it names them.
     """
     found = []
     broken = [site.site for site in explanation.breaks if site.origin is not Origin.FRAMEWORK]
-    # A function that raised in one call and ran eager in another is given up once.
+    # A function that raised in one call and ran eager in another is counted once.
     broken += once(frame.site for frame in given_up_alone(explanation))
     if gates.max_breaks is not None and len(broken) > gates.max_breaks:
         option = f"--max-breaks {gates.max_breaks}"

@@ -79,7 +79,7 @@ def lock_of(explanation: Explanation, program: str, folder: str) -> Lock:
 
 
 def judge(lock: Lock, explanation: Explanation, folder: str, *, add: bool = False) -> Judgement:
-    """What a run comes to beside its lock; with ``add``, the lock that follows also allows what is new and worse."""
+    """Compares a run with its lock; with ``add``, the lock that follows also allows what is new and worse."""
     run = lock_of(explanation, lock.program, folder)
     found = matched(lock.breaks, known_breaks(explanation, folder))
     worse, milder, edited, kept = [], 0, 0, []
@@ -114,7 +114,7 @@ def read_lock(path: Path) -> Lock | None:
     except FileNotFoundError:
         return None
     except tomllib.TOMLDecodeError as error:
-        raise LockError(f"{path} is damaged: {error}. Mend it, or delete it to start anew") from error
+        raise LockError(f"{path} is damaged: {error}. Fix it, or delete it to start again") from error
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise LockError(f"{path} cannot be read: {reason}") from error
@@ -144,7 +144,7 @@ def _break(path: Path, entry: Any) -> KnownBreak:
     wrong += ["verdict"] if table.get("verdict") not in set(SEVERITIES) else []
     if wrong:
         named = f"{table.get('path')}: {table.get('code')}" if table else "a [[break]]"
-        raise LockError(f"{path} is damaged at {named}: {wrong[0]!r} is wrong. Mend it, or delete it to start anew")
+        raise LockError(f"{path} is damaged at {named}: {wrong[0]!r} is wrong. Fix it, or delete it to start again")
     texts: dict[str, Any] = {key: table.get(key) for key in _TEXTS}
     return KnownBreak(**{**texts, "verdict": Verdict(texts["verdict"])}, count=int(count or 0), line=0)
 

@@ -53,7 +53,7 @@ class Matched:
 
 
 def known_breaks(explanation: Explanation, folder: str) -> list[KnownBreak]:
-    """The breaks of a run in code that is not torch's own, and the functions given up without one.
+    """The breaks of a run in code that is not torch's own, and the functions that fall back to eager without one.
 
     Paths are relative to ``folder``, an absolute path; those of the explanation to the working directory.
     """
@@ -77,7 +77,7 @@ def given_up_alone(explanation: Explanation) -> list[UncompiledFrame]:
 
 def portable_path(path: str, folder: str | None) -> str:
     """A path as it is on every machine: of an installed file from ``site-packages`` on, of others relative to a folder,
-    or as it stands where that is None.
+    or unchanged where that is None.
 
     ``path`` is absolute or relative to the working directory.
     """

@@ -14,6 +14,7 @@ from typing import Any
 
 from breakscan.runtime.hooks.object_facts import code_of, stack_of
 from breakscan.runtime.hooks.patching import leave_no_trace, wrapped
+from breakscan.runtime.parsers.ended_frames import exceeds_limit
 from breakscan.runtime.records import FrameEnded
 
 
@@ -82,8 +83,7 @@ def frame_record(outcome: FrameOutcome) -> FrameEnded:
 
 def is_recompile_limit(error: Exception | None) -> bool:
     """Whether the exception says that the frame was compiled too often."""
-    text = "Dynamo recompile limit exceeded"
-    return error is not None and (text in str(error) or text in str(error.__cause__))
+    return error is not None and (exceeds_limit(str(error)) or exceeds_limit(str(error.__cause__)))
 
 
 def is_break(error: Exception | None) -> bool:

@@ -1,4 +1,4 @@
-"""Sets ``fullgraph=True`` aside, so that a run goes on behind the first break and shows the rest.
+"""Sets ``fullgraph=True`` aside, so that a run continues after the first break and shows the others.
 
 Wraps ``torch._dynamo.eval_frame._optimize``, through which every ``torch.compile`` and ``Module.compile`` goes,
 ``torch._dynamo.convert_frame.ConvertFrameAssert.__call__``, and ``_get_error_on_graph_break`` of

@@ -56,7 +56,7 @@ def graph_record(output: Any, module: Any, inputs: Any, number: int, at: float, 
         devices=tuple(sorted(_devices(inputs))),
         graph=number,
         nodes=tuple(GraphNode(node.name, innermost_frame(node.stack_trace or "")) for node in nodes),
-        ended_by=_break_behind(output),
+        ended_by=_break_after(output),
         at=at,
         seconds=seconds,
         inputs=tuple(_input_name(node) for node in module.graph.nodes if node.op == "placeholder"),
@@ -68,7 +68,7 @@ def metered_graph(output: Any, inputs: Any, compiled: Any, number: int, meter: R
     backend made."""
     if output.export or getattr(output, "package", None) is not None:
         return None
-    return meter.graph(_as_dynamo_calls_it(compiled), number, bool(_break_behind(output)), _cuda_device(inputs))
+    return meter.graph(_as_dynamo_calls_it(compiled), number, bool(_break_after(output)), _cuda_device(inputs))
 
 
 def _input_name(node: Any) -> str:
@@ -97,7 +97,7 @@ def _cuda_device(inputs: Any) -> Any:
     return next((device for device in devices if device.type == "cuda"), None)
 
 
-def _break_behind(output: Any) -> tuple[StackFrame, ...]:
+def _break_after(output: Any) -> tuple[StackFrame, ...]:
     """The traced stack of the break that ended the graph; empty where the function ended."""
     reason = getattr(output, "compile_subgraph_reason", None)
     return stack_of(reason.user_stack) if reason is not None and reason.graph_break else ()

@@ -1,4 +1,4 @@
-"""Compiles something in a process that goes on: as if nothing had been compiled before, and leaving little behind."""
+"""Compiles something in a process that continues: as if nothing had been compiled before, and with few traces left."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def compiled_fresh(function: Callable[..., Any], backend: str, *, fullgraph: boo
 
 
 def without_earlier_versions(records: Sequence[Record]) -> list[Record]:
-    """The records of a process without the recompiles that are none: for another backend than that of versions which
-    were there before (torch 2.11 and 2.12 ask these, too)."""
+    """The records of a process without recompiles that are none: those for another backend than that of versions
+    that existed before (torch 2.11 and 2.12 ask these, too)."""
     own = {record.compile_id for record in records if isinstance(record, CompileStarted)}
     kept: list[Record] = []
     for record in records:
@@ -70,8 +70,8 @@ def without_earlier_versions(records: Sequence[Record]) -> list[Record]:
 
 @contextlib.contextmanager
 def compiler_as_it_was() -> Iterator[None]:
-    """While the block runs, Dynamo has given no function up and remembers no sizes; behind it, what was compiled in
-    the block is forgotten, and what Dynamo knew before is known again.
+    """While the block runs, no function has fallen back to eager and Dynamo remembers no sizes.  After it, what
+    was compiled in the block is forgotten, and what Dynamo knew before is restored.
 
     Functions that were compiled before too keep what the block added: it holds for its backends alone.
     """
@@ -101,7 +101,7 @@ def compiler_as_it_was() -> Iterator[None]:
         pgo._CODE_STATE = sizes
         for code in _codes(input_codes):
             if id(code) in compiled:
-                # It may have been given up in the block, which the user's own calls of it shall not suffer from.
+                # It may have fallen back to eager in the block, which must not affect the user's own calls.
                 retry(code)
             else:
                 eval_frame.reset_code(code)
@@ -109,7 +109,7 @@ def compiler_as_it_was() -> Iterator[None]:
 
 @contextlib.contextmanager
 def program_as_it_was(function: Callable[..., Any]) -> Iterator[None]:
-    """Behind the block, random numbers go on as if it had not run, and of a module its buffers and its modes are what
+    """After the block, random numbers continue as if it had not run, and of a module its buffers and its modes are what
     they were.  Other things that running it changes stay changed."""
     import torch
 

@@ -13,8 +13,8 @@ T = TypeVar("T")
 
 
 def untraced(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, kept off the compiler.  Where a compiled function was given up, what it calls is compiled instead,
-    and a hook that is called from there would be as well."""
+    """The function, kept off the compiler.  If a compiled function falls back to eager, Dynamo compiles what it
+    calls, and would compile a hook that is called there as well."""
     from torch.compiler import disable
 
     return disable(function)  # type: ignore[no-any-return, no-untyped-call]

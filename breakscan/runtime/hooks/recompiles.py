@@ -82,7 +82,7 @@ def _failed_guard(entry: Any, frame: Any) -> FailedGuard | None:
 
 
 def _new_value(guard: str, manager: Any, frame: Any) -> str | None:
-    """What the guarded expression is now, in words; None where it cannot be told."""
+    """What the guarded expression is now, in words; None if it is not known."""
     source = subject_source(guard)
     if source is None:
         return None

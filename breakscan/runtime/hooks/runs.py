@@ -28,7 +28,7 @@ _BATCH = 256
 _SHORTEST = 0.1
 """Seconds between two writings, at least."""
 _STALE = 4
-"""What is on disk lags behind by a fourth of the time that has passed, at most."""
+"""What is on disk is late by a quarter of the elapsed time at most."""
 _WRITING = 200
 """Writing takes no more than one part in so many of the time."""
 

@@ -1,4 +1,4 @@
-"""The spine: torch's structured trace, received in memory.
+"""Torch's structured trace, received in memory: the source that every supported torch has.
 
 ``torch._logging._internal.trace_structured`` builds every record as soon as the logger ``torch.__trace``
 has a handler, so a handler turns the whole trace on, without files and without cost in steady state
@@ -39,7 +39,7 @@ def structured_trace(sink: Sink) -> Iterator[TraceHandler]:
     logger = logging.getLogger("torch.__trace")
     handler = TraceHandler(sink)
     # First in line: torch's own lazy handler removes itself during its first record, and the loop over
-    # the handlers then skips whichever stands behind it.
+    # the handlers then skips the one after it.
     logger.handlers.insert(0, handler)
     try:
         yield handler

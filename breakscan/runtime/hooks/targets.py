@@ -65,7 +65,7 @@ def compile_record(context: Any, target: Any) -> CompileCalled:
     named = subject if hasattr(subject, "__qualname__") else type(subject)
     return CompileCalled(
         target=named.__qualname__,
-        code=_code_behind(subject),
+        code=_traced_code(subject),
         stack=calling_stack(sys._getframe(1)),
         key=id(context.callback),
         backend=_backend_of(context),
@@ -94,7 +94,7 @@ def _backend_of(context: Any) -> str | None:
 
 
 def _what_it_stands_for(target: Any) -> Any:
-    """The module behind one of its bound methods, the function behind a compiled one."""
+    """The module of a bound method; the original function of a compiled one."""
     import torch
 
     while (inner := getattr(target, "_torchdynamo_orig_callable", None)) is not None:
@@ -105,7 +105,7 @@ def _what_it_stands_for(target: Any) -> Any:
     return target
 
 
-def _code_behind(subject: Any) -> Code | None:
+def _traced_code(subject: Any) -> Code | None:
     """The code that Dynamo is to trace: of a module its ``forward``."""
     import torch
 

@@ -2,7 +2,7 @@
 
 The form is that of ``torch._dynamo.exc.format_graph_break_message`` (torch 2.7 and later): a type, then
 ``Explanation:``, ``Hint:`` and ``Developer debug context:`` lines, then a link that ends in the break's id.
-A break met while another was handled follows behind a line of asterisks: the first is the cause.
+A break met while another was handled follows a line of asterisks: the first is the cause.
 """
 
 from __future__ import annotations
@@ -47,12 +47,13 @@ def chained(cause: str, consequence: str) -> str:
 
 
 def frame_skipped(text: str) -> bool:
-    """Whether the text says that Dynamo gave the frame up, or all of it from the last place where it can resume."""
+    """Whether the text says that the frame falls back to eager, or all of it from the last place where Dynamo can
+    resume."""
     return _SKIPPED in text or rest_skipped(text)
 
 
 def rest_skipped(text: str) -> bool:
-    """Whether the text says that what comes before the break is compiled, and nothing behind it."""
+    """Whether the text says that what comes before the break is compiled, and nothing after it."""
     return _REST_SKIPPED in text
 
 
@@ -89,6 +90,6 @@ def traceback_frames(text: str) -> list[StackFrame]:
     if head is None:
         return frames
     site = head[1], int(head[2])
-    # Dynamo's own traceback may stand behind the user's.
+    # Dynamo's own traceback may follow the user's.
     last = next((i for i, frame in enumerate(frames) if (frame.path, frame.line) == site), -1)
     return frames[: last + 1] or [StackFrame(*site, "<unknown>")]

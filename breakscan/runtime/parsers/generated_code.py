@@ -42,7 +42,7 @@ def shortened(code: str) -> str:
         if len(code) > LONGEST:
             code = comment.sub("", code)
     if len(code) > LONGEST_CALLS:
-        # Behind a whole line, as a statement of generated code is one: what is cut within one is no Python.
+        # After a whole line: a statement of generated code is one line, and part of it is not valid Python.
         kept = code[: code.rfind("\n", 0, LONGEST_CALLS) + 1]
         code = f"{kept}# {len(code) - len(kept):,} characters are left out of the recording\n"
     return code

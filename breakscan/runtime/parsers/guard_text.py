@@ -1,7 +1,7 @@
 """Reads the text that Dynamo gives for a guard that failed: what it is about, and what it demanded.
 
 The forms are those of ``GuardManager.check_verbose`` on the supported versions: a Python expression with a
-comment behind it, or a sentence about a tensor, a type, a key or the global state.
+comment after it, or a sentence about a tensor, a type, a key or the global state.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from enum import Enum
 
 _TENSOR = re.compile(
     r"tensor '(?P<source>.+?)' (?P<what>size|stride|rank|dtype|device|requires_grad|dispatch key set) mismatch"
@@ -19,7 +20,7 @@ _NOT_TENSOR = re.compile(r"expected type of '(?P<source>.+?)' to be a tensor typ
 _MISSING_KEY = re.compile(r"KeyError on (?P<source>.+)\[(?P<key>'[^']*'|\d+)\]$")
 _CONTAINS = re.compile(r"(?P<absent>not )?___dict_contains\((?P<key>[^,]+), (?P<source>.+)\)$")
 _GLOBAL = re.compile(r"GLOBAL_STATE changed: (?P<what>.+)")
-BEHIND_BREAK = "the value computed before the break"
+BEFORE_BREAK = "the value computed before the break"
 """What the user calls a value that Dynamo hands from one side of a break to the other."""
 _FREED = re.compile(r"Cache line invalidated because (?P<source>.+) got deallocated$")
 _DTYPES = {
@@ -42,22 +43,49 @@ _DUPLICATE = "Duplicate tensor found where not expected"
 _PIECES = {"size": "shape[{}]", "stride": "stride()[{}]", "rank": "dim()"}
 
 
+class GuardKind(str, Enum):
+    """What a guard checks."""
+
+    SIZE = "size"
+    STRIDE = "stride"
+    TENSOR = "tensor"
+    """Another property of a tensor."""
+    PARAMETER = "parameter"
+    """A property of a tensor that a module holds."""
+    TYPE = "type"
+    IDENTITY = "identity"
+    FREED = "freed"
+    """What a version was compiled for is no longer in memory."""
+    PRESENCE = "presence"
+    GLOBAL = "global"
+    BACKEND = "backend"
+    ALIAS = "alias"
+    VALUE = "value"
+    OTHER = "other"
+
+
 @dataclass(frozen=True, slots=True)
 class GuardInWords:
-    """A guard in the user's words.  ``kind`` is one of size, stride, tensor (another property of one), parameter (a
-    property of one that a module holds), type, identity, freed (what a version was compiled for is gone), presence,
-    global, backend, alias, value, other; ``subject`` the expression that is guarded, ``demand`` what had to hold,
-    ``old`` and ``new`` the value then and now, where the text tells them."""
+    """A guard in the user's words.  ``subject`` is the expression that is guarded, ``demand`` what had to hold,
+    ``old`` and ``new`` the value then and now, if the text says them."""
 
-    kind: str
+    kind: GuardKind
     subject: str
     demand: str
     old: str | None = None
     new: str | None = None
 
+    @property
+    def crosses_break(self) -> bool:
+        """Whether the guard is about a value that was computed before a break and is used after it."""
+        return BEFORE_BREAK in self.subject
 
-NONE_FAILED = GuardInWords("other", "", "no guard fails when asked again: two threads may have compiled it at once")
-"""What stands for the guard where all of a version hold by the time that torch looks for the one that failed."""
+
+_KIND_OF = {"size": GuardKind.SIZE, "stride": GuardKind.STRIDE}
+NONE_FAILED = GuardInWords(
+    GuardKind.OTHER, "", "no guard fails when asked again: two threads may have compiled it at once"
+)
+"""Used when all guards of a version hold by the time that torch looks for the one that failed."""
 
 
 def subject_source(text: str) -> str | None:
@@ -78,28 +106,30 @@ def read_guard(text: str) -> GuardInWords:
     if found := _NOT_TENSOR.match(text):
         subject, new = readable(found["source"]), _class_name(found["new"])
         new = new if new == "None" else with_article(new)
-        return GuardInWords("type", subject, f"{subject} is a tensor", "a tensor", new)
+        return GuardInWords(GuardKind.TYPE, subject, f"{subject} is a tensor", "a tensor", new)
     if found := _CHECKED.match(text):
         return _read_checked(found)
     if found := _MISSING_KEY.match(text):
         subject = readable(found["source"])
-        return GuardInWords("presence", f"{found['key']} in {subject}", f"{found['key']} in {subject}", "True", "False")
+        return GuardInWords(
+            GuardKind.PRESENCE, f"{found['key']} in {subject}", f"{found['key']} in {subject}", "True", "False"
+        )
     if found := _CONTAINS.match(_code(text)):
         subject = f"{found['key']} in {readable(found['source'])}"
         old, new = ("False", "True") if found["absent"] else ("True", "False")
-        return GuardInWords("presence", subject, f"{'not ' if found['absent'] else ''}{subject}", old, new)
+        return GuardInWords(GuardKind.PRESENCE, subject, f"{'not ' if found['absent'] else ''}{subject}", old, new)
     if found := _GLOBAL.match(text):
         what = ", ".join(found["what"].split())
-        return GuardInWords("global", what, f"{what} is unchanged")
+        return GuardInWords(GuardKind.GLOBAL, what, f"{what} is unchanged")
     if text.startswith("BACKEND_MATCH"):
-        return GuardInWords("backend", "the backend", "the backend is the same as before")
+        return GuardInWords(GuardKind.BACKEND, "the backend", "the backend is the same as before")
     if found := _FREED.match(text):
         subject = readable(found["source"])
-        return GuardInWords("freed", subject, f"{subject} is still in memory")
+        return GuardInWords(GuardKind.FREED, subject, f"{subject} is still in memory")
     if text.startswith(_NONE_FAILS):
         return NONE_FAILED
     if text.startswith(_DUPLICATE):
-        return GuardInWords("alias", "two inputs", "no two inputs are the same tensor")
+        return GuardInWords(GuardKind.ALIAS, "two inputs", "no two inputs are the same tensor")
     return _read_expression(text)
 
 
@@ -117,7 +147,7 @@ def readable(source: str) -> str:
     text = re.sub(r"___from_numpy\((\w+)\)", r"\1", text)
     text = re.sub(r"\b__builtins_dict___\d+\['(\w+)'\]", r"\1", text)
     text = re.sub(r"\b__import_(\w+)", lambda found: found[1].replace("_dot_", "."), text)
-    return re.sub(r"___stack\d+|__resume_frame_values(?:\[\d+\])*", BEHIND_BREAK, text)
+    return re.sub(r"___stack\d+|__resume_frame_values(?:\[\d+\])*", BEFORE_BREAK, text)
 
 
 def with_article(noun: str) -> str:
@@ -130,7 +160,7 @@ def _first_line(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """The text without the comment behind it, where it is Python."""
+    """The text without the comment after it, where it is Python."""
     try:
         return ast.unparse(ast.parse(text, mode="eval"))
     except SyntaxError:
@@ -148,12 +178,12 @@ def _read_tensor(found: re.Match[str]) -> GuardInWords:
     if what == "requires_grad":
         before = old.endswith("=1")
         subject = f"{tensor}.requires_grad"
-        kind = "parameter" if found["fixed"] else "tensor"
+        kind = GuardKind.PARAMETER if found["fixed"] else GuardKind.TENSOR
         return GuardInWords(kind, subject, f"{subject} is {before}", str(before), str(not before))
     subject = f"{tensor}.{_PIECES.get(what, what.replace(' ', '_')).format(found['index'])}"
     if what == "dtype":
         old, new = (_DTYPES.get(name, name) for name in (old, new))
-    kind = "parameter" if found["fixed"] else what if what in ("size", "stride") else "tensor"
+    kind = GuardKind.PARAMETER if found["fixed"] else _KIND_OF.get(what, GuardKind.TENSOR)
     return GuardInWords(kind, subject, f"{subject} == {old}", old, new)
 
 
@@ -162,9 +192,9 @@ def _read_checked(found: re.Match[str]) -> GuardInWords:
     if found["what"] == "type_id":
         name = (found["type"] or "").rsplit(".", 1)[-1]
         demand = f"{subject} is {with_article(name)}" if name else f"{subject} is of the same type"
-        return GuardInWords("type", subject, demand, with_article(name) if name else None)
+        return GuardInWords(GuardKind.TYPE, subject, demand, with_article(name) if name else None)
     subject = subject.removesuffix(".__code__")
-    return GuardInWords("identity", subject, f"{subject} is the same object", "another object")
+    return GuardInWords(GuardKind.IDENTITY, subject, f"{subject} is the same object", "another object")
 
 
 def _guarded_side(text: str) -> ast.expr | None:
@@ -190,17 +220,17 @@ def _read_expression(text: str) -> GuardInWords:
     demand = readable(code)
     side = _guarded_side(text)
     if side is None:
-        return GuardInWords("other", demand, demand)
+        return GuardInWords(GuardKind.OTHER, demand, demand)
     subject = readable(ast.unparse(side))
     node = ast.parse(text, mode="eval").body
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Is):
         other = node.comparators[0]
         if _reads_scope(other):
-            return GuardInWords("alias", f"{subject} and {readable(ast.unparse(other))}", demand)
-        return GuardInWords("value", subject, demand, ast.unparse(other))
+            return GuardInWords(GuardKind.ALIAS, f"{subject} and {readable(ast.unparse(other))}", demand)
+        return GuardInWords(GuardKind.VALUE, subject, demand, ast.unparse(other))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return GuardInWords("value", subject, f"{subject} is empty or false", "empty or false")
-    kind = "size" if re.search(r"\.size\(\)|\.shape\[", code) else "value"
+        return GuardInWords(GuardKind.VALUE, subject, f"{subject} is empty or false", "empty or false")
+    kind = GuardKind.SIZE if re.search(r"\.size\(\)|\.shape\[", code) else GuardKind.VALUE
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq):
         return GuardInWords(kind, subject, demand, readable(ast.unparse(node.comparators[0])))
     return GuardInWords(kind, subject, demand, f"within {demand}" if isinstance(node, ast.Compare) else None)

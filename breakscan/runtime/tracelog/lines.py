@@ -1,7 +1,7 @@
 """Reads a log of torch's structured trace record by record, however long it is.
 
-A record is a line such as ``V0401 12:34:56.789000 4711 torch/_dynamo/utils.py:1] {"dynamo_start": …}``, and behind
-it its payload, each line of it indented by a tab; ``has_payload`` is the payload's MD5.
+A record is a line such as ``V0401 12:34:56.789000 4711 torch/_dynamo/utils.py:1] {"dynamo_start": …}``, followed
+by its payload, each line of it indented by a tab; ``has_payload`` is the payload's MD5.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 CHUNK = 1 << 20
 LARGEST = 1 << 27
-"""Bytes of a record that are kept; what comes behind them is passed over."""
+"""Bytes of a record that are kept; what follows them is ignored."""
 
 _HEAD = re.compile(
     rb"(?:\[rank\d+\]:)?[VIWEC](?P<month>\d\d)(?P<day>\d\d) "
@@ -66,7 +66,7 @@ class Damage:
 def read_log(path: Path) -> Iterator[LogRecord | Damage]:
     """The records of a log, packed by gzip or not, and what is damaged in it.
 
-    A record whose payload is not what was written comes behind the note of that.  Raises OSError where the file
+    A record whose payload is not what was written follows the note of that.  Raises OSError where the file
     cannot be read.
     """
     with ExitStack() as stack:
@@ -100,7 +100,7 @@ def is_log(path: Path) -> bool:
 
 @dataclass(slots=True)
 class _Block:
-    """A line that does not begin with a tab, and those behind it that do."""
+    """A line that does not begin with a tab, and those after it that do."""
 
     text: bytes
     lines: int

@@ -13,6 +13,7 @@ from typing import Any
 
 from breakscan.dataclass_json import decoder, encode
 from breakscan.runtime.parsers.dynamo_names import is_dynamos_file
+from breakscan.runtime.parsers.ended_frames import user_part
 from breakscan.runtime.parsers.recompile_reasons import failed_guard
 from breakscan.runtime.parsers.tracebacks import frames_of
 from breakscan.runtime.records import (
@@ -24,7 +25,7 @@ from breakscan.runtime.records import (
     Record,
     StackFrame,
 )
-from breakscan.runtime.trace_fallback import TraceFallback, is_of, user_part
+from breakscan.runtime.trace_fallback import TraceFallback, is_of
 from breakscan.runtime.traced import Traced, TracedBreak, TracedError, TracedGraph, TracedRecompile, trace_records
 from breakscan.runtime.tracelog.lines import LogRecord
 from breakscan.runtime.tracelog.new_values import GuardFailure, with_new_values

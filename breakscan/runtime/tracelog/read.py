@@ -69,7 +69,7 @@ def _read(log: Path, before: Sequence[ProcessReader]) -> tuple[list[ProcessReade
                 found.append(reader)
             reader.take(record)
         except (ValueError, TypeError, KeyError, IndexError, AttributeError):
-            # What is cut off or changed is told already.
+            # What is cut off or changed is reported already.
             if not damages or damages[-1].line != record.line:
                 damages.append(Damage(record.line, Fault.DAMAGED))
     return found, damages

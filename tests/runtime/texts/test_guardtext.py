@@ -4,96 +4,98 @@ from __future__ import annotations
 
 import pytest
 
-from breakscan.runtime.parsers.guard_text import GuardInWords, read_guard, readable, subject_source
+from breakscan.runtime.parsers.guard_text import GuardInWords, GuardKind, read_guard, readable, subject_source
 
 CASES = [
     (
         "tensor 'L['x']' size mismatch at index 0. expected 4, actual 5",
-        GuardInWords("size", "x.shape[0]", "x.shape[0] == 4", "4", "5"),
+        GuardInWords(GuardKind.SIZE, "x.shape[0]", "x.shape[0] == 4", "4", "5"),
     ),
     (
         "tensor 'L['x']' stride mismatch at index 0. expected 4, actual 1",
-        GuardInWords("stride", "x.stride()[0]", "x.stride()[0] == 4", "4", "1"),
+        GuardInWords(GuardKind.STRIDE, "x.stride()[0]", "x.stride()[0] == 4", "4", "1"),
     ),
     (
         "tensor 'L['x']' rank mismatch. expected 1, actual 2",
-        GuardInWords("tensor", "x.dim()", "x.dim() == 1", "1", "2"),
+        GuardInWords(GuardKind.TENSOR, "x.dim()", "x.dim() == 1", "1", "2"),
     ),
     (
         "tensor 'L['x']' dtype mismatch. expected Float, actual Double",
-        GuardInWords("tensor", "x.dtype", "x.dtype == float32", "float32", "float64"),
+        GuardInWords(GuardKind.TENSOR, "x.dtype", "x.dtype == float32", "float32", "float64"),
     ),
     (
         "tensor 'L['self']._parameters['w']' requires_grad mismatch. expected requires_grad=1. Guard failed on a "
         "parameter, consider using torch._dynamo.config.force_parameter_static_shapes = False to allow dynamism on "
         "parameters.",
-        GuardInWords("parameter", "self.w.requires_grad", "self.w.requires_grad is True", "True", "False"),
+        GuardInWords(GuardKind.PARAMETER, "self.w.requires_grad", "self.w.requires_grad is True", "True", "False"),
     ),
     (
         "tensor 'L['self'].weight' dtype mismatch. expected Float, actual BFloat16. Guard failed on a parameter, "
         "consider using torch._dynamo.config.force_parameter_static_shapes = False to allow dynamism on parameters.",
-        GuardInWords("parameter", "self.weight.dtype", "self.weight.dtype == float32", "float32", "bfloat16"),
+        GuardInWords(GuardKind.PARAMETER, "self.weight.dtype", "self.weight.dtype == float32", "float32", "bfloat16"),
     ),
     (
         "Unexpected recompilation: runtime guards failed even though they passed during recompilation-reason analysis.",
-        GuardInWords("other", "", "no guard fails when asked again: two threads may have compiled it at once"),
+        GuardInWords(GuardKind.OTHER, "", "no guard fails when asked again: two threads may have compiled it at once"),
     ),
     (
         "Cache line invalidated because L['___stack0'] got deallocated",
         GuardInWords(
-            "freed", "the value computed before the break", "the value computed before the break is still in memory"
+            GuardKind.FREED,
+            "the value computed before the break",
+            "the value computed before the break is still in memory",
         ),
     ),
     (
         "expected type of 'L['n']' to be a tensor type, ' but found <class 'int'>",
-        GuardInWords("type", "n", "n is a tensor", "a tensor", "an int"),
+        GuardInWords(GuardKind.TYPE, "n", "n is a tensor", "a tensor", "an int"),
     ),
     (
         "tensor 'L['x']' requires_grad mismatch. expected requires_grad=0",
-        GuardInWords("tensor", "x.requires_grad", "x.requires_grad is False", "False", "True"),
+        GuardInWords(GuardKind.TENSOR, "x.requires_grad", "x.requires_grad is False", "False", "True"),
     ),
     (
         "expected type of 'L['s']' to be a tensor type, ' but found <class 'NoneType'>",
-        GuardInWords("type", "s", "s is a tensor", "a tensor", "None"),
+        GuardInWords(GuardKind.TYPE, "s", "s is a tensor", "a tensor", "None"),
     ),
     (
         "L['s'] == 'a#b'                             # return x + len(s)  # work/model.py:3 in f",
-        GuardInWords("value", "s", "s == 'a#b'", "'a#b'"),
+        GuardInWords(GuardKind.VALUE, "s", "s == 'a#b'", "'a#b'"),
     ),
     (
         "L['self']._modules['block'].step == 3   # self.step += 1  # model.py:12 in forward",
-        GuardInWords("value", "self.block.step", "self.block.step == 3", "3"),
+        GuardInWords(GuardKind.VALUE, "self.block.step", "self.block.step == 3", "3"),
     ),
-    ("G['CONFIG'].scale == 2.0", GuardInWords("value", "CONFIG.scale", "CONFIG.scale == 2.0", "2.0")),
-    ("len(L['xs']) == 2", GuardInWords("value", "len(xs)", "len(xs) == 2", "2")),
-    ("L['s'] is None", GuardInWords("value", "s", "s is None", "None")),
-    ("not L['args']", GuardInWords("value", "args", "args is empty or false", "empty or false")),
-    ("L['x'] is L['y']", GuardInWords("alias", "x and y", "x is y")),
+    ("G['CONFIG'].scale == 2.0", GuardInWords(GuardKind.VALUE, "CONFIG.scale", "CONFIG.scale == 2.0", "2.0")),
+    ("len(L['xs']) == 2", GuardInWords(GuardKind.VALUE, "len(xs)", "len(xs) == 2", "2")),
+    ("L['s'] is None", GuardInWords(GuardKind.VALUE, "s", "s is None", "None")),
+    ("not L['args']", GuardInWords(GuardKind.VALUE, "args", "args is empty or false", "empty or false")),
+    ("L['x'] is L['y']", GuardInWords(GuardKind.ALIAS, "x and y", "x is y")),
     (
         "Duplicate tensor found where not expected!",
-        GuardInWords("alias", "two inputs", "no two inputs are the same tensor"),
+        GuardInWords(GuardKind.ALIAS, "two inputs", "no two inputs are the same tensor"),
     ),
     (
         "2 <= L['x'].size()[0] <= 5  # if x.shape[0] > 5:  # model.py:3 in f",
-        GuardInWords("size", "x.shape[0]", "2 <= x.shape[0] <= 5", "within 2 <= x.shape[0] <= 5"),
+        GuardInWords(GuardKind.SIZE, "x.shape[0]", "2 <= x.shape[0] <= 5", "within 2 <= x.shape[0] <= 5"),
     ),
-    ("KeyError on L['d']['a']", GuardInWords("presence", "'a' in d", "'a' in d", "True", "False")),
+    ("KeyError on L['d']['a']", GuardInWords(GuardKind.PRESENCE, "'a' in d", "'a' in d", "True", "False")),
     (
         "not ___dict_contains('lr', G['cfg'].__dict__)",
-        GuardInWords("presence", "'lr' in cfg", "not 'lr' in cfg", "False", "True"),
+        GuardInWords(GuardKind.PRESENCE, "'lr' in cfg", "not 'lr' in cfg", "False", "True"),
     ),
-    ("GLOBAL_STATE changed: grad_mode ", GuardInWords("global", "grad_mode", "grad_mode is unchanged")),
+    ("GLOBAL_STATE changed: grad_mode ", GuardInWords(GuardKind.GLOBAL, "grad_mode", "grad_mode is unchanged")),
     (
         "___check_obj_id(L['f'].__code__, 140579410519024), type=<class 'code'>  # f(x)",
-        GuardInWords("identity", "f", "f is the same object", "another object"),
+        GuardInWords(GuardKind.IDENTITY, "f", "f is the same object", "another object"),
     ),
     (
         "___check_type_id(L['x'], 94), type=<class 'collections.OrderedDict'>",
-        GuardInWords("type", "x", "x is an OrderedDict", "an OrderedDict"),
+        GuardInWords(GuardKind.TYPE, "x", "x is an OrderedDict", "an OrderedDict"),
     ),
     (
         "something that no version said so far",
-        GuardInWords("other", "something that no version said so far", "something that no version said so far"),
+        GuardInWords(GuardKind.OTHER, "something that no version said so far", "something that no version said so far"),
     ),
 ]
 
