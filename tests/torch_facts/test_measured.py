@@ -84,3 +84,5 @@ def test_effects(torch) -> None:
     assert facts(torch, "relu_").writes == {0}
     assert facts(torch, "masked_select").reads_values is Often.ALWAYS
     assert facts(torch, "index_select").elementwise is False
+    assert Shape.FIRST not in (facts(torch, "index_select").shapes or ())
+    assert Shape.FIRST not in (facts(torch, "clamp").shapes or ())
