@@ -36,7 +36,8 @@ def _methods() -> list[str]:
             for dtype in (torch.float32, torch.int64, torch.bool):
                 with contextlib.suppress(RuntimeError, NotImplementedError):
                     getattr(torch.ones(2, dtype=dtype), name)()
-            found.append(name)
+                    found.append(name)
+                    break
         except (TypeError, AttributeError):
             continue
     return found
