@@ -9,7 +9,7 @@ import libcst as cst
 from libcst.codemod import CodemodContext
 from libcst.codemod.visitors import AddImportsVisitor
 
-from breakscan.repair.source_map import Region, RegionsDoNotFit, SourceMap
+from breakscan.repair.source_map import ChangedLines, RegionsDoNotFit, SourceMap
 from breakscan.rewrite_support.context import FileTree
 from breakscan.rewrite_support.edit import Edit, Replacement
 
@@ -90,9 +90,11 @@ def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> Ap
     units = _units(tree, replace)
     replacer = _Replacer(tree.module, replace, above, units)
     module = tree.module.visit(replacer)
-    regions = [Region(_first_line(tree, one), _size(tree.module, one), size) for one, size in replacer.sizes.items()]
+    regions = [
+        ChangedLines(_first_line(tree, one), _size(tree.module, one), size) for one, size in replacer.sizes.items()
+    ]
     for node, statements in above.items():
-        regions.append(Region(_first_line(tree, node), 0, sum(_size(tree.module, one) for one in statements)))
+        regions.append(ChangedLines(_first_line(tree, node), 0, sum(_size(tree.module, one) for one in statements)))
     text = module.code
     lines = _source_map(tree.module.code, text, regions)
     if imports:
@@ -105,7 +107,7 @@ def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> Ap
     return AppliedText(module.code, lines)
 
 
-def _source_map(before: str, after: str, regions: Sequence[Region]) -> SourceMap:
+def _source_map(before: str, after: str, regions: Sequence[ChangedLines]) -> SourceMap:
     try:
         return SourceMap.of_regions(before, after, regions)
     except RegionsDoNotFit:

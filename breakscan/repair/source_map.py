@@ -14,7 +14,7 @@ class RegionsDoNotFit(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class ChangedLines:
     """``size`` lines of the old text, from line ``first`` (counted from 0), are replaced by ``new_size`` lines."""
 
     first: int
@@ -39,7 +39,7 @@ class SourceMap:
         return SourceMap(tuple(range(count)), (True,) * count)
 
     @staticmethod
-    def of_regions(before: str, after: str, regions: Iterable[Region]) -> SourceMap:
+    def of_regions(before: str, after: str, regions: Iterable[ChangedLines]) -> SourceMap:
         """The map of a text in which these regions have changed.  Raises RegionsDoNotFit."""
         old, new = before.split("\n"), after.split("\n")
         origins: list[int] = []
@@ -72,7 +72,7 @@ class SourceMap:
         most = min(len(old), len(new))
         head = next((at for at in range(most) if old[at] != new[at]), most)
         tail = next((at for at in range(most - head) if old[-1 - at] != new[-1 - at]), most - head)
-        region = Region(head, len(old) - head - tail, len(new) - head - tail)
+        region = ChangedLines(head, len(old) - head - tail, len(new) - head - tail)
         return SourceMap.of_regions(before, after, [region] if region.size or region.new_size else [])
 
     def then(self, later: SourceMap) -> SourceMap:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from breakscan.repair.source_map import Region, SourceMap
+from breakscan.repair.source_map import ChangedLines, SourceMap
 from breakscan.source.module import SourceProblem, decode_source
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
@@ -25,7 +25,7 @@ class _Hunk:
     start: int
     old: list[str] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
-    changes: list[Region] = field(default_factory=list)
+    changes: list[ChangedLines] = field(default_factory=list)
 
     def add(self, mark: str, text: str) -> None:
         """Adds a line of the diff."""
@@ -33,10 +33,10 @@ class _Hunk:
         if mark in ("-", "+"):
             last = self.changes[-1] if self.changes else None
             if last is None or last.first + last.size != at:
-                last = Region(at, 0, 0)
+                last = ChangedLines(at, 0, 0)
                 self.changes.append(last)
             removed, added = mark == "-", mark == "+"
-            self.changes[-1] = Region(last.first, last.size + removed, last.new_size + added)
+            self.changes[-1] = ChangedLines(last.first, last.size + removed, last.new_size + added)
         if mark in (" ", "-", ""):
             self.old.append(text)
         if mark in (" ", "+", ""):

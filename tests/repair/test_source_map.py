@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from breakscan.facts import FileFacts
 from breakscan.repair import apply
 from breakscan.repair.apply import applied
-from breakscan.repair.source_map import Region, SourceMap
+from breakscan.repair.source_map import ChangedLines, SourceMap
 from breakscan.rewrite_support.context import FileTree
 from breakscan.rewrite_support.edit import Edit
 
@@ -34,7 +34,7 @@ def f(x):
 
 
 def test_lines_outside_of_regions_stay_where_they_were() -> None:
-    lines = SourceMap.of_regions(BEFORE, AFTER, [Region(1, 3, 0), Region(5, 1, 6)])
+    lines = SourceMap.of_regions(BEFORE, AFTER, [ChangedLines(1, 3, 0), ChangedLines(5, 1, 6)])
     assert [lines.before(number) for number in range(1, 4)] == [1, 5, 6]
     assert lines.changed_lines() == {1, 2, 3, 4, 5, 6, 7, 8}
     assert lines.before(8) == 6

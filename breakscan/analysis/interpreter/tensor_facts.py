@@ -17,7 +17,7 @@ from breakscan.analysis.interpreter.fact_calls import Given, TorchCall, dtype_as
 from breakscan.analysis.interpreter.fact_joins import joins_in, placed
 from breakscan.analysis.interpreter.values import Sort, Value
 from breakscan.analysis.project.index import FunctionInfo
-from breakscan.facts import SCALAR, DtypeOf, Exactly, Source, Symbol, TensorFacts, opaque
+from breakscan.facts import SCALAR, Dtype, DtypeOf, Exactly, ResultOf, Source, Symbol, TensorFacts, opaque
 from breakscan.source.walking import own_nodes
 from breakscan.torch_facts.not_measured import (
     ATTRIBUTES_OF_THE_SAME_SHAPE,
@@ -228,7 +228,7 @@ class FunctionFacts:
 
     def _call(self, node: ast.Call, value: Value) -> TensorFacts:
         callee = self._values.get(node.func)
-        leaf = self._leaf(node, value, self._source(callee))
+        leaf = self._leaf(node, value, self._source(callee, value))
         starred = any(isinstance(one, ast.Starred) for one in node.args) or any(k.arg is None for k in node.keywords)
         if callee is None or callee.name is None or not value.is_tensor or starred:
             return leaf
@@ -267,12 +267,15 @@ class FunctionFacts:
         text = ", ".join(map(ast.unparse, others))
         return frozenset({Symbol(f"{name} {text}", tuple(at), of=of.facts.shape)})
 
-    def _source(self, callee: Value | None) -> Source:
-        """How the class of what a call returns is known.  A module is assumed to return floats if it has no
-        parameters: it may return what it is given."""
+    def _source(self, callee: Value | None, returned: Value) -> Source:
+        """How the class of what a call returns is known.  A module of torch without parameters is assumed to return
+        floats: it may return what it is given.  What a function of the project returns is known as well as the
+        weakest part of it."""
+        if returned.facts is not None:
+            return _weakest(returned.facts.dtype)
         if callee is not None and callee.sort is Sort.MODULE:
             return Source.INFERRED if callee.name in self._api.modules_with_parameters else Source.ASSUMED
-        return Source.INFERRED
+        return Source.ASSUMED if callee is not None and callee.function is not None else Source.INFERRED
 
     def _whole(self, value: Value, facts: TensorFacts) -> TensorFacts:
         """With what the interpreter knows besides: that a result is 0-d."""
@@ -294,6 +297,13 @@ def _leaf(symbol: Symbol, value: Value, source: Source = Source.INFERRED) -> Ten
     grad = False if value.dtype in ("int", "bool") else None
     dtype = DtypeOf(symbol, value.dtype, number=False, source=source)
     return replace(opaque(symbol, dtype, shape), requires_grad=grad)
+
+
+def _weakest(dtype: Dtype) -> Source:
+    """The weakest source that a dtype rests on."""
+    if isinstance(dtype, ResultOf):
+        return min((_weakest(one.dtype) for one in dtype.inputs), default=Source.INFERRED)
+    return dtype.source
 
 
 def _is_number(facts: TensorFacts) -> bool:

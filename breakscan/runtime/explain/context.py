@@ -11,7 +11,7 @@ from breakscan.rulebook.document import Rule
 from breakscan.rulebook.matching import explaining_rule
 from breakscan.runtime.explain.explanation import Caller
 from breakscan.runtime.explain.owners import Owners
-from breakscan.runtime.explain.source_map import SourceMap
+from breakscan.runtime.explain.user_source import UserSource
 from breakscan.runtime.parsers.break_text import BreakCause
 from breakscan.runtime.parsers.dynamo_names import is_module_wrapper, user_name
 from breakscan.runtime.records import Code, StackFrame
@@ -32,7 +32,7 @@ class ExplainContext:
     stands for, by its code."""
 
     rules: Sequence[Rule]
-    sources: SourceMap
+    sources: UserSource
     owners: Owners
     modules: Sequence[str] = ()
     wrapped: Mapping[Code, str] = field(default_factory=dict)

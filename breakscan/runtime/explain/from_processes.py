@@ -20,11 +20,11 @@ from breakscan.runtime.explain.owners import Owners, is_ours
 from breakscan.runtime.explain.prices import with_prices
 from breakscan.runtime.explain.recompile_causes import recompiles
 from breakscan.runtime.explain.set_aside import set_aside_notice
-from breakscan.runtime.explain.source_map import SourceMap
 from breakscan.runtime.explain.specialisations import specialisations
 from breakscan.runtime.explain.uncompiled import Ending, endings_of, frame_fates
 from breakscan.runtime.explain.unique_ids import with_unique_ids
 from breakscan.runtime.explain.unmet_requests import asked_of, unmet_requests
+from breakscan.runtime.explain.user_source import UserSource
 from breakscan.runtime.launch import ProgramExit
 from breakscan.runtime.records import (
     CompileCalled,
@@ -82,7 +82,7 @@ def explain_processes(
     """Explains the recording of a run.  ``show`` turns a recorded path into the one that reports show; ``texts`` are
     lines of source by path and number, for files that no longer exist or have changed."""
     recorded = _Recorded(recording)
-    context = _context(recorded, rules, SourceMap(show, texts or {}))
+    context = _context(recorded, rules, UserSource(show, texts or {}))
     keys = BreakSites(recorded.all_breaks, context)
     sites = break_sites(recorded.all_breaks, keys, recorded.started, context)
     endings = recorded.endings()
@@ -119,7 +119,7 @@ def explain_processes(
     return with_prices(explanation, recorded.processes, recorded.breaks, endings, keys, context)
 
 
-def _context(recorded: _Recorded, rules: Iterable[Rule], sources: SourceMap) -> ExplainContext:
+def _context(recorded: _Recorded, rules: Iterable[Rule], sources: UserSource) -> ExplainContext:
     owners = Owners(recorded.process.torch_folder, recorded.process.standard_library)
     wrapped = what_wrappers_stand_for(recorded.calls, recorded.all_breaks, recorded.all, owners)
     return ExplainContext(tuple(rules), sources, owners, torchs_modules(recorded.calls, owners), wrapped)

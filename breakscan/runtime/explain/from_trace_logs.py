@@ -14,7 +14,7 @@ from breakscan.runtime.explain.explanation import BreakSite, Explanation, Recomp
 from breakscan.runtime.explain.from_processes import explain_processes
 from breakscan.runtime.explain.notices import version_notice
 from breakscan.runtime.explain.relocation import Relocation, shown_path
-from breakscan.runtime.explain.source_map import SourceMap
+from breakscan.runtime.explain.user_source import UserSource
 from breakscan.runtime.tracelog.lines import is_log
 from breakscan.runtime.tracelog.processes import TracedProcess
 from breakscan.runtime.tracelog.read import NAME, logs_in, read_trace
@@ -61,7 +61,7 @@ def explain_logs(paths: Sequence[Path], rules: Iterable[Rule], relocation: Reloc
             *version_notice(merged.torch),
             *_several_processes(trace.processes),
             *trace.problems,
-            *_sources_elsewhere(merged, SourceMap(lambda path: path, texts), cwd),
+            *_sources_elsewhere(merged, UserSource(lambda path: path, texts), cwd),
             WITHOUT,
         ),
     )
@@ -141,7 +141,7 @@ def _several_processes(processes: Sequence[TracedProcess]) -> Iterator[str]:
         )
 
 
-def _sources_elsewhere(explanation: Explanation, sources: SourceMap, cwd: Path) -> Iterator[str]:
+def _sources_elsewhere(explanation: Explanation, sources: UserSource, cwd: Path) -> Iterator[str]:
     """Which of the user's files cannot be shown."""
     told: list[BreakSite | Recompile | UncompiledFrame] = [
         *explanation.breaks,

@@ -1,5 +1,5 @@
 """Reads what Dynamo says of a frame that it does not compile: the text of an exception, or the reason of a skip
-(torch 2.11 to 2.15)."""
+(the supported versions of torch)."""
 
 from __future__ import annotations
 

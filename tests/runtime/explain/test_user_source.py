@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from breakscan.findings import Place, Site
-from breakscan.runtime.explain.source_map import SourceMap
+from breakscan.runtime.explain.user_source import UserSource
 
 
 @pytest.fixture
 def write(tmp_path: Path) -> object:
-    def writer(text: str) -> tuple[SourceMap, str]:
+    def writer(text: str) -> tuple[UserSource, str]:
         path = tmp_path / "model.py"
         path.write_text(text, encoding="utf-8")
-        return SourceMap(lambda recorded: Path(recorded).name), str(path)
+        return UserSource(lambda recorded: Path(recorded).name), str(path)
 
     return writer
 
@@ -103,7 +103,7 @@ def test_a_file_that_cannot_be_read_still_has_a_site(tmp_path: Path, text: str |
     path = tmp_path / "gone.py"
     if text is not None:
         path.write_text(text, encoding="utf-8")
-    sources = SourceMap(str)
+    sources = UserSource(str)
     assert sources.site(str(path), 3, 4, 9) == Site(str(path), 3, 5, 3, 10)
     assert sources.function(str(path), 3) is None
     assert sources.form(str(path), 3, 4, 9) is None

@@ -19,7 +19,7 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictC
 
 
 @dataclass(slots=True)
-class SourceMap:
+class UserSource:
     """Reads each file once.  Nothing is known of a file that is gone or is not Python.
 
     ``show`` turns the recorded path into the path that reports show.  ``texts`` are lines as they were during the
