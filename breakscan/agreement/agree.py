@@ -30,11 +30,11 @@ _SURE = (Confidence.CERTAIN, Confidence.LIKELY)
 
 
 def agree(explanation: Explanation, settings: Settings) -> Agreement:
-    """Checks the functions that a run compiled, with a user's settings and the run's torch, and compares.
+    """Checks the functions that a run compiled, with a user's settings and the run's torch, and compares the two.
 
-    It covers the files of the run that can be read and are not excluded, without those of torch and of Python.
-    Paths of the explanation are relative to the working directory.  Raises what ``check`` raises for a version
-    without verdicts.
+    Covers the files of the run that can be read and are not excluded; files of torch and of Python are left out. Paths
+    of the explanation are relative to the working directory. Raises what ``check`` raises for a version without
+    verdicts.
     """
     torch = minor_version(explanation.torch)
     settings = replace(settings, target_torch=torch)
@@ -94,7 +94,7 @@ def _judge(
 def _unknown(
     judged: Sequence[Judged], explanation: Explanation, functions: Mapping[str, Mapping[str, bool]]
 ) -> Iterator[Missed]:
-    """What was recorded in the checked files and no finding predicts."""
+    """Returns what was recorded in the checked files and is not predicted by any finding."""
     known = {(site.path, line) for one in judged for site in [one.finding.site] for line in lines_of(site)}
     for broken in explanation.breaks:
         path = broken.site.path

@@ -1,4 +1,4 @@
-"""What a run compiled, as far as it is the user's to change."""
+"""The part of a run's compiled code that the user can change."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _COMPARED = (Kind.GRAPH_BREAK, Kind.RECOMPILE)
 
 
 def traced_functions(explanation: Explanation, sources: Sources) -> dict[str, dict[str, bool]]:
-    """The functions that the compiler entered, by file, in files that a user may want to change.  The value tells
-    whether Dynamo started there rather than followed a call."""
+    """Returns the functions that the compiler entered, by file, in files that a user may want to change. The value is
+    True if Dynamo started there, and False if it followed a call.
+    """
     found: dict[str, dict[str, bool]] = {}
 
     def add(path: str, function: str | None, is_root: bool) -> None:
@@ -48,7 +49,7 @@ def traced_functions(explanation: Explanation, sources: Sources) -> dict[str, di
 
 
 def with_enclosing(names: Mapping[str, bool]) -> dict[str, bool]:
-    """The functions and those that they are defined in, which bind the names that a lambda uses."""
+    """Returns the functions and their enclosing functions, which bind the names that a lambda uses."""
     parts = (name.split(".") for name in names)
     enclosing = {".".join(part[:n]): False for part in parts for n in range(1, len(part))}
     return {**enclosing, **names}
@@ -60,6 +61,6 @@ def _is_wanted(path: str) -> bool:
 
 
 def is_compiled(finding: Finding, functions: Mapping[str, Mapping[str, bool]]) -> bool:
-    """Whether a finding lies in a function that the run compiled."""
+    """Returns whether a finding lies in a function that the run compiled."""
     name = without_locals(finding.function or "")
     return finding.kind in _COMPARED and name in functions.get(finding.site.path, {})

@@ -1,4 +1,4 @@
-"""Which findings the compiler did not reach, because a break before them made the function run eager."""
+"""Finds the findings that the compiler did not reach, because an earlier break made the function run eager."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from breakscan.source.outline import without_locals
 def hidden_behind(
     explanation: Explanation, result: CheckResult, sources: Sources
 ) -> dict[BreakKey, tuple[Finding, ...]]:
-    """The findings that the compiler did not reach because of a break of the run, by the site and type of the break.
+    """Returns the findings that the compiler did not reach because of a break of the run, by the break's site and type.
 
-    They follow the break in a function that runs eager because of it, on every path through the break, and were
-    neither recorded nor compiled.  Each is reported once, at the first break that hides it.
+    They follow the break in a function that runs eager because of it, on every path through the break, and were neither
+    recorded nor compiled. Each is reported once, at the first break that hides it.
     """
     recorded = _recorded_lines(explanation)
     open_ = [f for f in result.findings if f.kind is Kind.GRAPH_BREAK and not touches(f.site, recorded)]
@@ -46,7 +46,7 @@ def _recorded_lines(explanation: Explanation) -> dict[str, list[int]]:
 
 @dataclass(slots=True)
 class _Head:
-    """The site in a function that runs eager from which on nothing of the function is compiled."""
+    """The site in a function that runs eager, from which on nothing of the function is compiled."""
 
     site: Site
     function: str
@@ -60,8 +60,9 @@ class _Head:
 
 
 def _heads(site: BreakSite, sources: Sources) -> Iterator[_Head]:
-    """Where the compiler stopped in each function that a break made run eager: at the break, or at the call that led
-    there."""
+    """Returns where the compiler stopped in each function that a break made run eager: at the break, or at the call
+    that led there.
+    """
     if site.verdict not in (Verdict.EAGER, Verdict.RAISES):
         return
     given_up = [part.function for part in site.given_up] or [site.function or ""]

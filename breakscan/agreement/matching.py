@@ -1,4 +1,4 @@
-"""Which recorded site confirms which finding."""
+"""Matches findings with the recorded sites that confirm them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from breakscan.source.outline import without_locals
 
 
 def confirming_sites(findings: Sequence[Finding], recorded: Sequence[Recorded], sources: Sources) -> dict[int, Site]:
-    """The recorded site that confirms each finding, by the finding's number.
+    """Returns the recorded site that confirms each finding, by the finding's number.
 
-    It is one of the same rule at the same position, else one of the same rule on the same lines, else any other on
-    these lines that no finding accounts for.
+    A site of the same rule at the same position is preferred, then one of the same rule on the same lines, then any
+    other site on these lines that no finding accounts for.
     """
     confirmed: dict[int, Site] = {}
     used: set[int] = set()
@@ -47,13 +47,15 @@ def _same_function(finding: Finding, record: Recorded) -> bool:
 
 
 def _same_place(one: Site, other: Site) -> bool:
-    """Whether two spans overlap."""
+    """Returns whether two spans overlap."""
     start, end = (one.line, one.column), (one.end_line, one.end_column)
     return one.path == other.path and start < (other.end_line, other.end_column) and (other.line, other.column) < end
 
 
 def hands_over(finding: Finding, rule: Rule | None, function: str | None, sources: Sources) -> bool:
-    """Whether a finding is about the call that passes a function to the compiler, which rejects it."""
+    """Returns whether a finding is about the call that passes a function to the compiler, and the compiler rejects the
+    function.
+    """
     if finding.kind is not Kind.GRAPH_BREAK or rule is None or rule.id != finding.rule or function is None:
         return False
     return re.search(rf"\b{re.escape(function.rpartition('.')[2])}\b", sources.text(finding.site)) is not None

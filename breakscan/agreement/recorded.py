@@ -23,7 +23,7 @@ class Recorded:
 
 
 def recorded(explanation: Explanation) -> Iterator[Recorded]:
-    """Everything of that kind in an explanation."""
+    """Returns every break, uncompiled function and recompile of an explanation."""
     for site in explanation.breaks:
         yield Recorded(site.site, site.rule, Kind.GRAPH_BREAK, site.function)
     for frame in explanation.frames:

@@ -1,4 +1,4 @@
-"""What the comparison of ``check`` with a run results in."""
+"""The result of comparing ``check`` with a run."""
 
 from __future__ import annotations
 
@@ -15,22 +15,25 @@ BreakKey = tuple[Site, str]
 
 
 class AgreementOutcome(str, Enum):
-    """What the run says of a finding."""
+    """What the run says about a finding."""
 
     CONFIRMED = "confirmed"
-    """The run broke, or compiled again, there."""
+    """The run broke or recompiled there."""
     HIDDEN = "hidden"
-    """A break before it made the function run eager, so the compiler did not reach it."""
+    """An earlier break made the function run eager, so the compiler did not reach it."""
     NOT_TRIGGERED = "not-triggered"
-    """Nothing of its line was compiled, or its condition did not hold, or nothing changed between calls."""
+    """Nothing of its line was compiled, its condition did not hold, or nothing changed between calls."""
     CONTRADICTED = "contradicted"
-    """The compiler traced the line, and compiled it without a break."""
+    """The compiler traced the line and compiled it without a break."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A finding, what the run says of it, and where: the recorded site that confirms or hides it.  ``is_traced`` says
-    that an operation of a graph comes from its lines."""
+    """A finding and what the run says about it.
+
+    ``by`` is the recorded site that confirms or hides it. ``is_traced`` says that an operation of a graph comes from
+    its lines.
+    """
 
     finding: Finding
     outcome: AgreementOutcome
@@ -40,11 +43,11 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """A run compared with the check of what it compiled.
+    """A run compared with the check of the code that it compiled.
 
     ``missed`` are recorded breaks in checked files, and functions that Dynamo did not trace, without a finding.
-    ``silenced`` are those whose rule the configuration or a comment turns off.  ``files`` were checked, except for
-    ``errors``.  ``torch`` is the version that they were checked for.
+    ``silenced`` are those whose rule the configuration or a comment turns off. ``files`` were checked, except for
+    ``errors``. ``torch`` is the version that they were checked for.
     """
 
     torch: str
@@ -56,5 +59,5 @@ class Agreement:
     errors: tuple[SourceError, ...]
 
     def count(self, outcome: AgreementOutcome) -> int:
-        """How many findings have it."""
+        """Returns how many findings have this outcome."""
         return sum(one.outcome is outcome for one in self.judged)

@@ -16,7 +16,7 @@ from breakscan.source.suppressions import Suppressions
 
 
 def silencer(settings: Settings, sources: Sources) -> Callable[[Missed], bool]:
-    """A function that tells whether the rule of a recorded break is turned off at its site."""
+    """Returns a function that says whether the rule of a recorded break is turned off at its site."""
     enabled = enabled_rules(settings, load_library(settings.rule_folders))
     per_file = PerFileIgnores(settings)
 

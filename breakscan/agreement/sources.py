@@ -13,29 +13,29 @@ from breakscan.source.outline import Outline
 
 
 class Sources:
-    """Nothing is known of a file that cannot be read or parsed."""
+    """Reads the files of a run. Files that cannot be read or parsed are treated as unknown."""
 
     def __init__(self) -> None:
         self._files: dict[str, _File | None] = {}
 
     def module(self, path: str) -> SourceModule | None:
-        """A file's tree."""
+        """Returns the syntax tree of a file."""
         file = self._file(path)
         return file.module if file else None
 
     def text(self, site: Site) -> str:
-        """The text of a site, or the empty string."""
+        """Returns the text of a site, or the empty string."""
         module = self.module(site.path)
         return module.segment(site) if module and site.end_line <= len(module.lines) else ""
 
     def function(self, path: str, line: int) -> str | None:
-        """The qualified name, without ``<locals>``, of the function or lambda around a line."""
+        """Returns the qualified name, without ``<locals>``, of the function or lambda around a line."""
         file = self._file(path)
         scope = file.outline.function_at(line, lambdas=True) if file else None
         return scope.path if scope else None
 
     def may_be_skipped(self, site: Site) -> bool:
-        """Whether the code of a site may be left out when its line runs."""
+        """Returns whether the code of a site may be left out when its line runs."""
         module = self.module(site.path)
         return module is None or may_be_skipped(site, module)
 

@@ -1,1 +1,1 @@
-"""Measures in which ways a program's compiled calls can be run: eager, by backends, modes and flags."""
+"""Measures the ways to run a program's compiled calls: eager, and with backends, modes and flags."""

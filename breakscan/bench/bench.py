@@ -1,4 +1,4 @@
-"""The pipeline of ``bench``: a program → what was measured of it in each variant."""
+"""The pipeline of ``bench``: from a program to the measurements of each variant."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from breakscan.worker.worker import UserProgram
 
 
 def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
-    """Runs the program several times, and writes nothing.  ``say`` is called with the progress.  SIGINT or SIGTERM ends
-    it with what is measured until then.
+    """Runs the program several times, and writes nothing.
 
-    Raises NothingToMeasure where the program cannot be measured, WorkerError where it cannot be run, UnknownName where
-    torch does not have what is wanted.
+    ``say`` is called with the progress. SIGINT or SIGTERM ends the run, which returns what is measured until then.
+    Raises NothingToMeasure if the program cannot be measured, WorkerError if it cannot be run, UnknownName if torch
+    lacks a backend or mode that is asked for.
     """
     folder = Path(tempfile.mkdtemp(prefix="breakscan-bench-"))
     work = _Work(program, wanted, folder, say)
@@ -49,7 +49,7 @@ def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
 
 
 class _Work:
-    """Holds what is measured until now: an interrupt may end it anywhere."""
+    """Holds the measurements so far, since an interrupt may end the work at any point."""
 
     def __init__(self, program: UserProgram, wanted: WantedVariants, folder: Path, say: Say) -> None:
         self.program = program
@@ -72,7 +72,7 @@ class _Work:
         self.measured.run()
 
     def result(self) -> Bench:
-        """What was measured until now."""
+        """Returns the measurements so far."""
         if self.measured is None:
             environment = environment_of(None, None)
             return Bench(self.program.argv, environment, {}, (), interrupted=self.interrupted)
@@ -80,7 +80,7 @@ class _Work:
 
 
 class _Variants:
-    """Runs the variants of a program, and adds others by what they show."""
+    """Runs the variants of a program, and adds further ones depending on the results."""
 
     def __init__(self, baseline: EagerBaseline, variants: Sequence[Variant], say: Say) -> None:
         self.say = say
@@ -92,7 +92,7 @@ class _Variants:
         self._folders: dict[str, Path] = {}
 
     def run(self) -> None:
-        """Tries all of them, then repeats those that matter."""
+        """Tries all variants, then repeats those that matter."""
         self._try_all(doubles(self.variants, self.baseline.resolved, self.baseline.choices))
         self._try_together()
         self._run_again()
@@ -122,7 +122,7 @@ class _Variants:
         return tried.explanation
 
     def _try_flags(self, explanation: Explanation) -> None:
-        """With the settings that Dynamo's hints name, and with those that it names then."""
+        """Tries the settings that Dynamo's hints name, and then those that the hints name after that."""
         settings: dict[str, object] = {}
         while new := {key: value for key, value in flags_for(explanation.breaks).items() if key not in settings}:
             settings |= new
@@ -137,7 +137,7 @@ class _Variants:
             explanation = found
 
     def _try_with_breaks(self, explanation: Explanation) -> None:
-        """Where the program forbids the breaks that it has."""
+        """Tries the program without ``fullgraph=True``, if it has graph breaks."""
         kept = self.baseline.choices.kept
         if kept.get("fullgraph") and explanation.breaks and self.rows[-1].status is MeasurementStatus.FAILED:
             variant = Variant('mode="default", fullgraph=False', {**kept, "fullgraph": False})
@@ -145,7 +145,7 @@ class _Variants:
             self._try(variant)
 
     def _try_together(self) -> None:
-        """What is fastest, with the settings that remove breaks."""
+        """Tries the fastest variant together with the settings that remove breaks."""
         best, _ = best_of(self.rows, self.baseline.same)
         if self.flags is None or best is None or best.variant.options is None or best.variant.settings:
             return
@@ -154,8 +154,10 @@ class _Variants:
         self._try(together)
 
     def _run_again(self) -> None:
-        """What the reader goes by, in more processes: the program's own way, and the one to choose.  That may be
-        another one then."""
+        """Repeats the variants that the reader relies on in more processes: the program's own, and the one to choose.
+
+        The variant to choose may change as a result.
+        """
         done: set[str] = set()
         while True:
             best, _ = best_of(self.rows, self.baseline.same)
@@ -177,14 +179,14 @@ class _Variants:
         self.variants.insert(len(self.rows), variant)
 
     def _usual(self) -> BenchRow | None:
-        """The row of Inductor as it is by default."""
+        """Returns the row of Inductor with its default settings."""
         row = next((row for row in self.rows if row.label == 'mode="default"'), None)
         if row is not None and row.same_as is not None:
             row = next((one for one in self.rows if one.label == row.same_as), None)
         return row
 
     def result(self, was_interrupted: bool) -> Bench:
-        """What was measured until now."""
+        """Returns the measurements so far."""
         same, about = self.baseline.same, self.baseline.about
         best, as_fast = best_of(self.rows, same)
         done = {row.label for row in self.rows}

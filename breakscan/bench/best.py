@@ -1,4 +1,4 @@
-"""Which variant to choose, when it pays, and what to write for it."""
+"""Chooses a variant, and says when it pays and how to write it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from breakscan.worker import timing as measure
 from breakscan.worker.timing import Ratio
 
 AS_CHEAP = 1.25
-"""Times the cheapest way's cold cost, up to which the program's own way is kept."""
+"""The program's own variant is kept if its cold cost is at most this many times that of the cheapest variant."""
 
 
 def pays_after(row: BenchRow, same: Ratio) -> int | None:
-    """The number of calls, from the first on, with which the time spent compiling is won back.  None where a step is
-    not faster than eager."""
+    """Returns the number of calls, including the first, after which the time spent on compiling is recovered.
+
+    Returns None if a step is not faster than eager.
+    """
     if row.ratio is None or row.step_seconds is None or row.cold_seconds is None or row.cold_steps is None:
         return None
     if not measure.is_faster(row.ratio, same):
@@ -27,8 +29,11 @@ def pays_after(row: BenchRow, same: Ratio) -> int | None:
 
 
 def best_of(rows: Sequence[BenchRow], same: Ratio) -> tuple[BenchRow | None, tuple[BenchRow, ...]]:
-    """The way to choose, and those that are as fast within noise, it among them: the one of which the first calls
-    cost least; the program's own where that costs about as little.  None where none is faster than eager."""
+    """Returns the variant to choose, and all that are as fast within noise, including it.
+
+    It is the one whose first calls cost least, or the program's own if that costs about as little. Returns None if none
+    is faster than eager.
+    """
     faster = [
         row
         for row in rows
@@ -46,7 +51,9 @@ def best_of(rows: Sequence[BenchRow], same: Ratio) -> tuple[BenchRow | None, tup
 
 
 def write_for(row: BenchRow, callables: Mapping[str, int], asked: bool) -> str | None:
-    """The line of code for a way; None where the program compiles so already: unless ``--compile`` asked for it."""
+    """Returns the line of code for a variant; None if the program already compiles this way, unless ``--compile`` asked
+    for it.
+    """
     settings = as_written(row.variant.settings)
     options = row.variant.options
     if options is None and not asked:
@@ -61,8 +68,11 @@ def write_for(row: BenchRow, callables: Mapping[str, int], asked: bool) -> str |
 
 
 def _is_slower(row: BenchRow, fastest: BenchRow, least: float) -> bool:
-    """Each was timed against eager runs of its own: a machine that was faster then changes the ratio, as it does the
-    step.  So both have to tell."""
+    """Returns whether a variant is slower than another.
+
+    Each was timed against eager runs in its own process. A machine that was faster at that time changes the ratio, and
+    it changes the step as well, so both have to agree.
+    """
     if row.step_seconds is None or fastest.step_seconds is None:
         return False
     by_ratio = _ratio(fastest).low > least * _ratio(row).high

@@ -1,4 +1,4 @@
-"""The program run eager: its results and its times are compared with those of all variants."""
+"""The program run eager. Its results and times are the baseline of all variants."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ LONGEST = 8.0
 """Seconds of timing."""
 
 Plan = Callable[[Choices], Sequence[Mapping[str, CompileOption]]]
-"""Chooses the keyword arguments of ``torch.compile`` for each variant."""
+"""A function that chooses the keyword arguments of ``torch.compile`` for each variant."""
 
 
 @dataclass
 class EagerBaseline:
-    """What two eager processes of a program show.
+    """The results of two eager processes of a program.
 
-    ``steps`` are the seconds of eager steps: those of later processes are added to them.  ``resolved`` says what
+    ``steps`` are the seconds of eager steps; those of later processes are added. ``resolved`` says what
     ``torch.compile`` makes of the keyword arguments of each variant.
     """
 
@@ -60,34 +60,34 @@ class EagerBaseline:
 
     @property
     def eager(self) -> Eager:
-        """What is measured of eager runs until now."""
+        """Returns the measurements of eager runs so far."""
         first = _first_call_seconds(self.about, self.baseline.eager)
         return Eager(first, statistics.median(self.steps), self.memory_bytes, self.launches)
 
     def other_than(self, about: Description) -> Observation | None:
-        """How the program fails, or which calls it makes, in a process in which it behaves otherwise."""
+        """Returns how the program fails in a process, or how its calls differ from those of the baseline."""
         if about.run.error and about.run.error != self.about.run.error:
             return Observation(ObservationKind.ERROR, about.run.error)
         other = other_calls(about, self.about)
         return Observation(ObservationKind.MAKES_OTHER_CALLS, calls=other) if other else None
 
     def not_taken(self, worker: Worker) -> Observation | None:
-        """Gives a worker the values.  Returns which of them it cannot take over."""
+        """Gives a worker the values. Returns those that it cannot take over."""
         problems = self.baseline.values.hand_over(worker)
         return Observation(ObservationKind.VALUES_NOT_TAKEN, details=(problems[0],)) if problems else None
 
     def unlike(self, worker: Worker) -> list[ResultDifference]:
-        """How the compiled results of a worker, written already, differ from eager ones."""
+        """Returns how the compiled results that a worker has written differ from eager ones."""
         return [] if self.unrepeatable else self.baseline.differences(self.baseline.compiled(worker))
 
     def note(self, observation: Observation) -> None:
-        """Adds a note once."""
+        """Adds a note, unless it was added before."""
         if observation not in self.notes:
             self.notes.append(observation)
 
 
 def measure_eager(program: UserProgram, folder: Path, plan: Plan, say: Callable[[str], None]) -> EagerBaseline:
-    """Runs the program eager; ``folder`` is new.  Raises NothingToMeasure and WorkerError, and what ``plan`` raises."""
+    """Runs the program eager; ``folder`` is new. Raises NothingToMeasure and WorkerError, and what ``plan`` raises."""
     say("running the program")
     with Worker(program, ProgramChange(), folder / "eager") as worker:
         about = worker.ready()
@@ -138,7 +138,7 @@ def _times(worker: Worker, second: Worker) -> dict[str, list[float]]:
 
 
 def _first_call_seconds(about: Description, results: Sequence[CallResult]) -> float:
-    """The seconds of the first call of each callable."""
+    """Returns the seconds of the first call of each callable."""
     remaining = iter(results)
     seconds = 0.0
     for one in about.callables:

@@ -1,4 +1,4 @@
-"""Which settings remove the breaks of a run, by what Dynamo itself says of them."""
+"""Finds the settings that remove the breaks of a run, according to Dynamo's hints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOT_NAMED = {"Unsupported Tensor.backward() call": {"dynamo.trace_autograd_ops"
 
 
 def flags_for(breaks: Iterable[BreakSite]) -> dict[str, object]:
-    """The settings that the hints of these breaks name, and their values."""
+    """Returns the settings that the hints of these breaks name, with their values."""
     found: dict[str, object] = {}
     for site in breaks:
         hints = " ".join(site.hints)
@@ -25,7 +25,7 @@ def flags_for(breaks: Iterable[BreakSite]) -> dict[str, object]:
 
 
 def as_written(settings: Mapping[str, object]) -> str:
-    """``torch._dynamo.config.capture_scalar_outputs = True``."""
+    """Returns a setting as a line of code: ``torch._dynamo.config.capture_scalar_outputs = True``."""
     lines = []
     for key, value in settings.items():
         room, _, name = key.partition(".")

@@ -1,6 +1,7 @@
-"""Runs a variant in further processes: processes of one program differ, and one process does not show how much.
+"""Runs a variant in further processes.
 
-They start from what the first one has compiled, so that little is compiled again.
+Processes of the same program differ, and a single process does not show by how much. They start from what the first one
+has compiled, so that little is compiled again.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from breakscan.worker.timing import PROCESSES, Unsteady
 from breakscan.worker.worker import ProgramChange, Worker, WorkerError
 
 LONGEST = 4.0
-"""Seconds that each of the others is timed."""
+"""Seconds for which each of the further processes is timed."""
 ONE_PROCESS_KINDS = {
     ObservationKind.ERROR: ObservationKind.ONE_PROCESS,
     ObservationKind.MAKES_OTHER_CALLS: ObservationKind.ONE_PROCESS_OTHER_CALLS,
@@ -30,7 +31,7 @@ ONE_PROCESS_KINDS = {
 
 
 class _NotComparable(Exception):
-    """A process does not make the calls of the others, or has other values."""
+    """A process makes other calls than the first one, or has other values."""
 
     def __init__(self, observation: Observation) -> None:
         super().__init__(observation.kind.value)
@@ -38,8 +39,10 @@ class _NotComparable(Exception):
 
 
 def run_again(row: BenchRow, baseline: EagerBaseline, first: Path, say: Callable[[str], None]) -> BenchRow:
-    """The row with what all processes have shown.  ``first`` is the folder of the one that there was.  Where another
-    one fails, that is noted, and the row stays as it is."""
+    """Returns the row with the measurements of all processes.
+
+    ``first`` is the folder of the existing process. If another one fails, that is noted, and the row is not changed.
+    """
     assert row.ratio is not None
     assert row.step_seconds is not None
     paces = []

@@ -1,4 +1,4 @@
-"""The result of ``bench``: what was measured of each variant in which the program's calls can be run."""
+"""The result of ``bench``: the measurements of each variant of the program's calls."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ OWN = "program's own"
 
 
 class MeasurementStatus(str, Enum):
-    """What became of a variant in one word."""
+    """The outcome of a variant in one word."""
 
     MEASURED = "measured"
     FAILED = "failed"
     DIFFERS = "differs"
-    """It was measured, and gives other results than eager code."""
+    """It was measured, and its results differ from those of eager code."""
     UNSTEADY = "unsteady"
     """It is compiled again and again."""
     SKIPPED = "skipped"
@@ -28,8 +28,11 @@ class MeasurementStatus(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """``options`` are keyword arguments of ``torch.compile``, None for the program's own; ``settings`` those of the
-    compiler's configurations (``dynamo.capture_scalar_outputs``).  ``label`` is as one writes it."""
+    """A way to run the calls.
+
+    ``options`` are keyword arguments of ``torch.compile``, None for the program's own; ``settings`` belong to the
+    compiler's configurations (``dynamo.capture_scalar_outputs``). ``label`` is written as a user would write it.
+    """
 
     label: str
     options: Mapping[str, CompileOption] | None = None
@@ -38,7 +41,9 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The stage that failed, and why; or what differs, what is compiled again, or why it was not run."""
+    """What went wrong with a variant: the stage that failed and the reason; or what differs, what is compiled again, or
+    why it was not run.
+    """
 
     stage: Stage
     observation: Observation
@@ -46,12 +51,12 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class BenchRow:
-    """What was measured of one variant; None and empty what was not.
+    """The measurements of one variant; None and empty values were not measured.
 
-    ``kernels`` are those of a step, by kind; ``launches`` what a step hands to a GPU; ``compile_seconds`` has ``total``
-    and the stages in it, ``cold_seconds`` are those of the first ``cold_steps`` steps, compiling included;
-    ``ratio`` says how many times as fast as eager a step is, in so many ``processes``; ``pays_after_calls`` counts from
-    the first call.
+    ``kernels`` are those of a step, by kind; ``launches`` is what a step launches on a GPU; ``compile_seconds`` has
+    ``total`` and the stages in it; ``cold_seconds`` are those of the first ``cold_steps`` steps, including compiling.
+    ``ratio`` says how many times as fast as eager a step is, measured in ``processes`` processes; ``pays_after_calls``
+    counts from the first call.
     """
 
     variant: Variant
@@ -76,13 +81,13 @@ class BenchRow:
 
     @property
     def label(self) -> str:
-        """That of the variant."""
+        """The label of the variant."""
         return self.variant.label
 
 
 @dataclass(frozen=True, slots=True)
 class Eager:
-    """The program without a compiler: what all variants are compared with."""
+    """The program run without a compiler, the baseline of all variants."""
 
     first_call_seconds: float
     step_seconds: float
@@ -92,9 +97,12 @@ class Eager:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """All of one command.  ``same`` is the ratio of two processes that both run eager; ``best`` the label of the
-    variant to choose, None where none is faster than eager, ``as_fast`` those within noise of the fastest;
-    ``write`` what to write for it, None where the program does so already."""
+    """The result of one command.
+
+    ``same`` is the ratio of two processes that both run eager. ``best`` is the label of the variant to choose, None if
+    none is faster than eager; ``as_fast`` are those within noise of the fastest. ``write`` is the code to write for it,
+    None if the program already does so.
+    """
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
@@ -109,5 +117,5 @@ class Bench:
     write: str | None = None
 
     def row(self, label: str | None) -> BenchRow | None:
-        """The row with this label."""
+        """Returns the row with this label."""
         return next((row for row in self.rows if row.label == label), None)

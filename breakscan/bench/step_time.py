@@ -1,7 +1,7 @@
-"""How fast a process runs its steps compiled, beside eager steps of its own.
+"""Times the steps of a process, compiled and eager.
 
-Both in one process, as in a timing script that one writes by hand: what makes one process slower than another one, such
-as where its memory lies, slows down both.
+Both run in one process, as in a timing script written by hand. What makes one process slower than another, such as the
+placement of its memory, slows down both.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from breakscan.worker.worker import Worker
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The seconds of steps, round by round, and the most bytes in use in compiled ones."""
+    """The seconds of steps, round by round, and the peak memory of compiled ones in bytes."""
 
     eager: list[float]
     compiled: list[float]
@@ -26,17 +26,17 @@ class Pace:
 
     @property
     def step_seconds(self) -> float:
-        """The median of a compiled step."""
+        """The median of a compiled step, in seconds."""
         return statistics.median(self.compiled)
 
     @property
     def ratio(self) -> Ratio:
-        """How many times as fast as eager a compiled step is."""
+        """How many times as fast as an eager step a compiled one is."""
         return measure.ratio([self.eager], self.compiled)
 
 
 def pace_of(worker: Worker, longest: float) -> Pace:
-    """Times a worker that has been given the values, for that many seconds.  Raises Unsteady and WorkerError."""
+    """Times a worker that has been given the values, for ``seconds`` seconds. Raises Unsteady and WorkerError."""
     compiled = worker.ask(Prepare(StepKind.COMPILED))
     memory = worker.ask(MeasureMemory(StepKind.COMPILED))
     eager = worker.ask(Prepare(StepKind.EAGER))

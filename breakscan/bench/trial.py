@@ -1,4 +1,4 @@
-"""Runs a program in one variant, and measures that."""
+"""Runs a program in one variant, and measures it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from breakscan.worker.worker import ProgramChange, Worker, WorkerError
 Say = Callable[[str], None]
 
 STAGES = ("dynamo", "aot_autograd", "inductor")
-"""Each runs within the one before it."""
+"""The stages of compiling. Each runs within the one before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A row, the folder of its process, and what that was recorded to do, where it was."""
+    """A row, the folder of its process, and the recorded explanation if there is one."""
 
     row: BenchRow
     folder: Path
@@ -40,7 +40,7 @@ class _Stopped(Exception):
 
 
 class Trial:
-    """One variant, in a process of its own.  ``say`` is called with what happens."""
+    """Runs one variant in a separate process. ``say`` is called with the progress."""
 
     def __init__(self, variant: Variant, baseline: EagerBaseline, number: int, say: Say) -> None:
         self.row = BenchRow(variant, MeasurementStatus.MEASURED)
@@ -50,7 +50,7 @@ class Trial:
         self._folder = baseline.folder / f"way{number}"
 
     def run(self) -> Tried:
-        """The row holds whatever goes wrong."""
+        """Runs the variant. The row records any failure."""
         variant = self.row.variant
         try:
             self._say("running the program")
@@ -99,11 +99,11 @@ class Trial:
             self._baseline.note(Observation(ObservationKind.CACHE_OF_PROGRAM))
 
     def _explain(self, worker: Worker, result: CompiledResult | None) -> Explanation:
-        """What was recorded, of failed runs as well."""
+        """Returns what was recorded, also for failed runs."""
         explanation, processes = explained(worker, (), {})
         stages = _stages(processes)
         if result is None and not stages["total"]:
-            # The process has ended before anything of it was written down.
+            # The process ended before anything was recorded.
             return explanation
         self.row = replace(
             self.row,
@@ -166,11 +166,11 @@ def _error(text: str) -> Observation:
 
 
 def _stages(processes: Sequence[Sequence[Record]]) -> dict[str, float]:
-    """The seconds of all compiles, and of each stage without the one within it."""
+    """Returns the seconds of all compiles, and of each stage without the stages within it."""
     found = {"total": 0.0}
     for timed in (record for process in processes for record in process if isinstance(record, CompileTimed)):
         found["total"] += timed.seconds
-        # A backward that is compiled later has the last stage alone.
+        # A backward that is compiled later has only the last stage.
         whole = [timed.phases.get(stage, 0.0) for stage in STAGES]
         for stage, seconds, inner in zip(STAGES, whole, [*whole[1:], 0.0], strict=True):
             if seconds:

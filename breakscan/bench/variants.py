@@ -1,4 +1,4 @@
-"""Which variants are tried."""
+"""Plans the variants to try."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from breakscan.worker.protocol import AvailableChoices, CompileChoice, CompileOp
 
 INDUCTOR = "inductor"
 LADDER = ("eager", "aot_eager", INDUCTOR, "cudagraphs")
-"""Backends that are tried first: each adds a stage of compiling to the one before it."""
+"""Backends that are tried first. Each adds a stage of compiling to the one before it."""
 MODES = ("default", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 """The modes that ``torch.compile`` documents."""
 AUTOTUNE = "max-autotune"
@@ -20,13 +20,16 @@ _NEEDS_GPU = ("cudagraphs",)
 
 
 class UnknownName(Exception):
-    """A backend or mode that is asked for is not there.  Says which there are."""
+    """A requested backend or mode does not exist. The message lists the existing ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class WantedVariants:
-    """``backends`` and ``modes`` to try, None for those that there are; ``settings`` that are tried one by one.
-    Without ``autotune`` the modes are left out that take minutes, without ``dynamic`` the choice of shapes."""
+    """The variants to try.
+
+    ``backends`` and ``modes`` are names, None for all that exist; ``settings`` are tried one by one. Without
+    ``autotune``, modes that take minutes are left out; without ``dynamic``, the choice of dynamic shapes is left out.
+    """
 
     backends: tuple[str, ...] | None = None
     modes: tuple[str, ...] | None = None
@@ -37,20 +40,22 @@ class WantedVariants:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What torch offers, and whether a tensor of the calls is on a CUDA device."""
+    """The choices that torch offers, and whether a tensor of the calls is on a CUDA device."""
 
     available: AvailableChoices
     cuda: bool
 
     @property
     def own(self) -> CompileChoice | None:
-        """The program's own choice, where it is the same for all callables."""
+        """The program's own choice, if it is the same for all callables."""
         first, *others = self.available.chosen
         return first if all(other == first for other in others) else None
 
     @property
     def kept(self) -> dict[str, CompileOption]:
-        """What the program asks of ``torch.compile`` beside a backend and its options: all variants keep it."""
+        """The arguments that the program passes to ``torch.compile`` besides a backend and its options. All variants
+        keep them.
+        """
         kept: dict[str, CompileOption] = {}
         fullgraph = {one is not None and one.fullgraph for one in self.available.chosen}
         dynamic = {one.dynamic if one else None for one in self.available.chosen}
@@ -62,7 +67,7 @@ class Choices:
 
 
 def planned(wanted: WantedVariants, choices: Choices) -> tuple[Variant, ...]:
-    """All variants, the program's own first.  Raises UnknownName."""
+    """Returns all variants, the program's own first. Raises UnknownName."""
     _require(wanted.backends, choices.available.all_backends, "backend", "torch._dynamo.register_backend adds one")
     _require(wanted.modes, list(choices.available.modes), "mode", "those of inductor are meant")
     kept = choices.kept
@@ -84,7 +89,7 @@ def planned(wanted: WantedVariants, choices: Choices) -> tuple[Variant, ...]:
 
 
 def with_settings(settings: Mapping[str, object], other: Variant | None = None) -> Variant:
-    """The program's own variant, or another one, with settings of the compiler."""
+    """Returns a variant, the program's own by default, with settings of the compiler."""
     label = ", ".join(f"{key.removeprefix('dynamo.')}={value!r}" for key, value in settings.items())
     return Variant(f"{other.label}, {label}" if other else label, other.options if other else None, settings)
 
@@ -100,8 +105,11 @@ def _require(names: Sequence[str] | None, known: Sequence[str], what: str, more:
 
 
 def doubles(variants: Sequence[Variant], resolved: Sequence[ResolvedChoice], choices: Choices) -> dict[str, BenchRow]:
-    """The variants that are not run, by label: those that ``torch.compile`` takes for the same as another one, and
-    those that need a GPU where there is none.  ``resolved`` is the choice of each variant, in order."""
+    """Returns the variants that are not run, by label.
+
+    These are variants that ``torch.compile`` treats like another one, and those that need a GPU if there is none.
+    ``resolved`` is the choice of each variant, in order.
+    """
     found: dict[str, BenchRow] = {}
     seen: dict[_ChoiceKey, str] = {}
     without_graphs: dict[_ChoiceKey, str] = {}
@@ -131,13 +139,15 @@ _ChoiceKey = tuple[str, int, tuple[tuple[str, str], ...], bool | None, bool]
 
 
 def _key(choice: CompileChoice, without: str | None = None) -> _ChoiceKey:
-    """Equal for choices that are equal, except for one option.  ``1`` and ``True`` are not equal."""
+    """Returns a key that is equal for choices that differ in one option at most. ``1`` and ``True`` are not equal."""
     options = tuple((name, repr(value)) for name, value in sorted(choice.options.items()) if name != without)
     return choice.backend, choice.function, options, choice.dynamic, choice.fullgraph
 
 
 def without_recompiles(variant: Variant, usual: BenchRow | None) -> BenchRow | None:
-    """``dynamic=False`` where nothing is compiled again: it would be compiled to what is there already."""
+    """Returns a skipped row for ``dynamic=False`` if nothing is compiled again: the code is then already compiled for
+    static shapes.
+    """
     is_static = bool(variant.options) and variant.options is not None and variant.options.get("dynamic") is False
     if not is_static or usual is None or usual.status is not MeasurementStatus.MEASURED or usual.recompiles:
         return None
@@ -145,7 +155,7 @@ def without_recompiles(variant: Variant, usual: BenchRow | None) -> BenchRow | N
 
 
 def interrupted(variant: Variant) -> BenchRow:
-    """A variant that was not tried any more."""
+    """Returns a variant that was not tried because of an interrupt."""
     return _skipped(variant, None, ObservationKind.INTERRUPTED)
 
 

@@ -1,4 +1,4 @@
-"""Puts edits into the text of a file, and says where its lines come from."""
+"""Applies edits to the text of a file, and records where the new lines come from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from breakscan.rewrite_support.edit import Edit, Replacement
 
 
 def overlap(tree: FileTree, one: Edit, other: Edit) -> bool:
-    """Whether two edits touch the same statement, so that the second must be made again after the first."""
+    """Returns whether two edits touch the same statement, so that the second must be planned again after the first."""
     spans = [tree.span(_statement(tree, node)) for node in other.replace]
     for node in one.replace:
         start, end = (at := tree.span(_statement(tree, node)))[:2], at[2:]
@@ -35,14 +35,14 @@ def _statement(tree: FileTree, node: cst.CSTNode) -> cst.CSTNode:
 
 @dataclass(frozen=True, slots=True)
 class AppliedText:
-    """A text with edits in it, and where its lines come from."""
+    """A text with edits applied, and where its lines come from."""
 
     text: str
     lines: SourceMap
 
 
 class _Replacer(cst.CSTTransformer):
-    """Puts the new nodes in.  ``sizes`` are the lines that each of ``units`` takes then."""
+    """Puts the new nodes into the tree. ``sizes`` are the numbers of lines that each of ``units`` takes afterwards."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class _Replacer(cst.CSTTransformer):
 
 
 def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> AppliedText:
-    """The text with the edits in it, and the imports that the new code needs.  The edits must not overlap."""
+    """Returns the text with the edits and the imports that the new code needs. The edits must not overlap."""
     replace = {node: new for edit in edits for node, new in edit.replace.items()}
     above: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
     there: set[str] = set()
@@ -102,7 +102,7 @@ def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> Ap
         for name in imports:
             AddImportsVisitor.add_needed_import(context, name)
         module = AddImportsVisitor(context).transform_module(module)
-        # All imports go to one place.
+        # All imports are inserted at one place.
         lines = lines.then(SourceMap.of_one_change(text, module.code))
     return AppliedText(module.code, lines)
 
@@ -111,12 +111,12 @@ def _source_map(before: str, after: str, regions: Sequence[ChangedLines]) -> Sou
     try:
         return SourceMap.of_regions(before, after, regions)
     except RegionsDoNotFit:
-        # A block that loses its last statement gets a ``pass``, of which the statements know nothing.
+        # A block that loses its last statement gets a ``pass``, which the statements do not include.
         return SourceMap.of_one_change(before, after)
 
 
 def _units(tree: FileTree, replaced: Iterable[cst.CSTNode]) -> list[cst.CSTNode]:
-    """The statements with lines of their own that hold the replaced nodes, without those within others of them."""
+    """Returns the outermost statements, on lines not shared with others, that hold the replaced nodes."""
     holding = {_with_lines(tree, node) for node in replaced}
     return [one for one in holding if not any(above in holding for above in _above(tree, one))]
 
@@ -135,12 +135,12 @@ def _above(tree: FileTree, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def _size(module: cst.Module, node: cst.CSTNode) -> int:
-    """The lines that a statement takes, with the comments that belong to it."""
+    """Returns the number of lines of a statement, including the comments that belong to it."""
     return module.code_for_node(node).count("\n")
 
 
 def _first_line(tree: FileTree, node: cst.CSTNode) -> int:
-    """The first line of a statement from 0, with the comments that belong to it."""
+    """Returns the first line of a statement, counted from 0, including the comments that belong to it."""
     start = node
     if isinstance(node, cst.FunctionDef | cst.ClassDef) and node.decorators:
         start = node.decorators[0]

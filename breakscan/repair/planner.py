@@ -22,22 +22,25 @@ from breakscan.source.module import SourceModule, SourceProblem, decode_source, 
 from breakscan.source.paths import display_path
 
 MOST_ROUNDS = 60
-"""Of a file with more edits that lie in one another, the rest is offered the next time."""
+"""The limit of rounds for a file. Edits that are nested more deeply are offered by the next run."""
 
 LAST_RESORTS = ("disable-helper", "disable-function")
-"""Rewrites that leave a milder break: tried after all others."""
+"""Rewrites that leave a milder break. They are tried after all others."""
 
 Key = tuple[str, str | None, str]
-"""A finding whatever its line: rule, function and text."""
+"""A finding regardless of its line: rule, function and text."""
 Place = tuple[str, int, int, str]
 """Path, line, column and rule of a finding."""
 
 
 @dataclass(frozen=True, slots=True)
 class WantedRewrites:
-    """What ``fix`` was asked for: ``unsafe`` rewrites too, and only those of ``ids`` (None: all).  ``places`` (None:
-    everywhere) are those of the findings that count, path, line, column and rule, as the file has them before anything
-    is rewritten, each with the one rewrite that is wanted there."""
+    """The rewrites that ``fix`` was asked for.
+
+    ``unsafe`` includes unsafe rewrites; ``ids`` restricts the rewrites (None: all). ``places`` (None: everywhere)
+    restricts the findings, given by path, line, column and rule in the file before any rewrite, each with the one
+    rewrite that is wanted there.
+    """
 
     unsafe: bool = False
     ids: frozenset[str] | None = None
@@ -53,7 +56,9 @@ class _Chosen:
 
 
 def repair_file(path: Path, roots: Sequence[Path], settings: Settings, wanted: WantedRewrites) -> FileRepair:
-    """The repair of the file at an absolute path, as it is reached from the files ``roots``.  Writes nothing."""
+    """Returns the repair of the file at an absolute path, which the compiler reaches from the files ``roots``. Writes
+    nothing.
+    """
     display = display_path(path, Path.cwd())
     data = b""
     try:
@@ -81,7 +86,7 @@ class _Planner:
         self.remaining: set[Key] = set()
         """Findings that are fixed except under a condition, which the edit names."""
         self.lines = SourceMap.unchanged(before)
-        """Where the lines of the present text come from."""
+        """Where the lines of the current text come from."""
         self.applied: list[Applied] = []
         self.held: list[Applied] = []
         self.refused: list[Refused] = []
@@ -125,7 +130,7 @@ class _Planner:
     # -- a round ------------------------------------------------------------------------------------------------
 
     def _choose(self, tree: FileTree, seen: Study) -> list[_Chosen]:
-        """The edits of this round, none of which overlaps another; notes what becomes of the other findings."""
+        """Chooses the edits of this round, none of which overlap, and records the outcome of the other findings."""
         offered: list[_Chosen] = []
         chosen: list[_Chosen] = []
         self.held, self.refused, self.without = [], [], []
@@ -166,9 +171,9 @@ class _Planner:
     def _try(
         self, tree: FileTree, seen: Study, finding: Finding, ids: Collection[str]
     ) -> tuple[_Chosen | None, _Chosen | None, list[Reason]]:
-        """The first safe edit, the first unsafe one, and why the other rewrites decline.
+        """Returns the first safe edit, the first unsafe one, and the reasons of the rewrites that decline.
 
-        What only softens the break is not tried where another rewrite removes it, if only an unsafe one.
+        A rewrite that only softens the break is not tried if another one removes it, even an unsafe one.
         """
         unsafe: _Chosen | None = None
         reasons: list[Reason] = []
@@ -185,7 +190,7 @@ class _Planner:
         return None, unsafe, reasons
 
     def _edit(self, tree: FileTree, seen: Study, finding: Finding, rewrite: str) -> _Chosen | Reason:
-        """What a rewrite makes of a finding, or why it declines."""
+        """Returns the edit that a rewrite makes for a finding, or the reason why it declines."""
         reason = self.failed.get((_key(finding, seen.module), rewrite))
         node = tree.at(finding.site)
         if reason is not None or node is None:
@@ -197,14 +202,14 @@ class _Planner:
         except Declined as declined:
             return Reason(rewrite, str(declined), not isinstance(declined, OtherForm) and rewrite not in LAST_RESORTS)
         except Exception as error:
-            # A fault of ours at one site must not cost the user the repair of all the others.
+            # A fault of breakscan at one site must not cost the user the repair of all the others.
             where = traceback.extract_tb(error.__traceback__)[-1]
             at = f"{error!r} in {Path(where.filename).name}:{where.lineno}"
             return Reason(rewrite, f"a bug in breakscan, please report it: {at}")
         return _Chosen(finding, rewrite, edit, frozenset(spot.imports))
 
     def _take(self, tree: FileTree, seen: Study, chosen: list[_Chosen]) -> tuple[str, Study]:
-        """The text after a round, without the edits that do not help, which are not tried again."""
+        """Returns the text after a round. Edits that do not help are left out and not tried again."""
         while chosen:
             imports = sorted({name for one in chosen for name in one.imports})
             made = applied(tree, [one.edit for one in chosen], imports)
@@ -220,7 +225,7 @@ class _Planner:
                 self.remaining |= {_key(one.finding, seen.module) for one in chosen if one.edit.remains}
                 return made.text, after
             if len(useless) == len(chosen) > 1:
-                # One of them may spoil it for all: they are tried one after the other.
+                # One of them may spoil the result of all, so they are tried one after the other.
                 chosen = chosen[:1]
                 continue
             for number, reason in useless.items():
@@ -235,7 +240,7 @@ class _Planner:
 
 
 def _along(tree: FileTree, before: Study, after: Study, chosen: Sequence[_Chosen]) -> list[_Chosen]:
-    """The findings that the edit of another finding has fixed as well, each as if the edit were its own."""
+    """Returns the findings that the edit of another finding has fixed as well, each with that edit."""
     own = {id(one.finding) for one in chosen}
     left = Counter(_key(finding, after.module) for finding in after.findings)
     along = []
@@ -251,13 +256,13 @@ def _along(tree: FileTree, before: Study, after: Study, chosen: Sequence[_Chosen
 
 
 def _useless(before: Study, after: Study, chosen: Sequence[_Chosen]) -> dict[int, str]:
-    """Which edits, by their numbers, do not make their finding go away, or bring another in its place; and which."""
+    """Returns, by number, the edits that do not remove their finding or that add another one, with the reason."""
     if set(after.errors) - set(before.errors):
         return dict.fromkeys(range(len(chosen)), "the new text cannot be analysed")
     were = Counter(_key(finding, before.module) for finding in before.findings)
     now = Counter(_key(finding, after.module) for finding in after.findings)
     meant = Counter(_key(one.finding, before.module) for one in chosen if one.edit.remains is None)
-    # An edit may change the text of another finding that it lies in: what counts is how many are left.
+    # An edit may change the text of another finding that contains it, so the number of remaining findings decides.
     more = _by_rule(now) - (_by_rule(were) - _by_rule(meant))
     changed = now - were
     new: dict[str | None, list[tuple[Finding, str]]] = {}
@@ -272,7 +277,7 @@ def _useless(before: Study, after: Study, chosen: Sequence[_Chosen]) -> dict[int
             useless[number] = "the site is still reported after it"
             continue
         for finding, reason in new.get(one.finding.function, ()):
-            # A clean split in the place of what gives the function up is what some rewrites are for.
+            # Some rewrites are meant to turn a break that makes the function run eager into a clean split.
             if one.finding.verdict is not Verdict.EAGER or finding.verdict is Verdict.EAGER:
                 useless[number] = reason
     return useless
@@ -294,5 +299,5 @@ def _place(finding: Finding) -> tuple[int, int, str]:
 
 
 def place_of(finding: Finding) -> Place:
-    """What :class:`Wanted` calls a place."""
+    """Returns a place as :class:`WantedRewrites` identifies it."""
     return finding.site.path, *_place(finding)

@@ -1,4 +1,4 @@
-"""The rewrites by their ids."""
+"""Finds rewrites by their ids."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @cache
 def rewrite_ids() -> tuple[str, ...]:
-    """The ids of all rewrites: the names of their files, with dashes."""
+    """Returns the ids of all rewrites: their file names, with dashes."""
     return tuple(sorted(found.name.replace("_", "-") for found in pkgutil.iter_modules(breakscan.rewrites.__path__)))
 
 
 @cache
 def load_rewrite(rewrite_id: str) -> Rewrite:
-    """The rewrite of an id.  Raises KeyError where there is none."""
+    """Returns the rewrite with this id. Raises KeyError if there is none."""
     if rewrite_id not in rewrite_ids():
         raise KeyError(rewrite_id)
     module = importlib.import_module(f"breakscan.rewrites.{rewrite_id.replace('-', '_')}")
@@ -33,7 +33,7 @@ def load_rewrite(rewrite_id: str) -> Rewrite:
 
 @cache
 def described(rewrite_id: str) -> str:
-    """What a rewrite does, in one line: the first of its file, which is read and not imported."""
+    """Describes a rewrite in one line: the first line of its file, which is read and not imported."""
     found = importlib.util.find_spec(f"breakscan.rewrites.{rewrite_id.replace('-', '_')}")
     if found is None or found.origin is None:
         raise KeyError(rewrite_id)

@@ -1,4 +1,4 @@
-"""The pipeline of ``fix``: the findings of many files → the repair of each."""
+"""The pipeline of ``fix``: from the findings of many files to the repair of each."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from breakscan.repair.planner import WantedRewrites, repair_file
 from breakscan.repair.result import FileRepair, Repair
 
 FEWEST_FILES = 4
-"""Below this, starting processes costs more than it saves."""
+"""The number of files below which starting processes costs more than it saves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What is called with how many files are done, and of how many, while they are checked and then repaired."""
+    """A callback that receives the number of files that are done and their total, first for the check, then for the
+    repair.
+    """
 
     checked: Callable[[int, int], None] | None = None
     repaired: Callable[[int, int], None] | None = None
@@ -37,9 +39,9 @@ def repair_paths(
     jobs: int | None = None,
     errors: Sequence[SourceError] = (),
 ) -> Repair:
-    """Plans the repair of files, given by their absolute paths.  Writes nothing.
+    """Plans the repair of files, given by their absolute paths. Writes nothing.
 
-    ``jobs`` is the number of processes, by default one a core; ``errors`` are those that are known already.
+    ``jobs`` is the number of processes, by default one per core; ``errors`` are those that are already known.
     """
     found = check_paths(files, settings, on_progress=progress.checked if progress else None, jobs=jobs)
     return repair_found(found, settings, wanted, progress, jobs=jobs, errors=errors)
@@ -54,8 +56,9 @@ def repair_found(
     jobs: int | None = None,
     errors: Sequence[SourceError] = (),
 ) -> Repair:
-    """As :func:`repair_paths`, of files that have been checked.  Where only some places are wanted, the repairs are
-    those of their files."""
+    """Like :func:`repair_paths`, for files that have been checked. If only some places are wanted, only their files are
+    repaired.
+    """
     progress = progress or Progress()
     roots = roots_of(found)
     if wanted.places is not None:
@@ -73,7 +76,7 @@ def repair_found(
 
 
 def roots_of(found: CheckResult) -> dict[Path, set[Path]]:
-    """The files to repair, each with those from which the compiler gets there."""
+    """Returns the files to repair, each with the files from which the compiler reaches it."""
     roots: dict[Path, set[Path]] = {}
     for finding in found.findings:
         of = roots.setdefault(Path(os.path.abspath(finding.site.path)), set())

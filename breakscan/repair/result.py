@@ -11,8 +11,11 @@ from breakscan.repair.source_map import SourceMap
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A finding that a rewrite fixed; ``difference`` says what is no longer as it was, None where nothing is, and
-    ``remains`` is the condition, as code, under which alone it still breaks, None where it never does."""
+    """A finding that a rewrite fixed.
+
+    ``difference`` says what behaves differently afterwards (None: nothing). ``remains`` is the condition, as code,
+    under which it still breaks (None: never).
+    """
 
     finding: Finding
     rewrite: str
@@ -22,7 +25,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a rewrite declines; ``near`` is False where it is about code of another form, or only a last resort."""
+    """The reason why a rewrite declines. ``near`` is False for code of another form, and for a last resort."""
 
     rewrite: str
     text: str
@@ -39,10 +42,10 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class FileRepair:
-    """The repair of one file.  Sites are those of ``before``, the text of ``data``; ``path`` is absolute.
+    """The repair of one file.
 
-    ``held`` are findings that only an unsafe rewrite would fix, where those were not asked for; ``without`` those
-    of rules that offer no rewrite.
+    Sites are those of ``before``, the text of ``data``; ``path`` is absolute. ``held`` are findings that only an unsafe
+    rewrite would fix, if unsafe rewrites were not asked for; ``without`` are those of rules that offer no rewrite.
     """
 
     path: Path

@@ -1,4 +1,6 @@
-"""Where the lines of a changed text come from.  Who changes a text says it: nobody compares texts to find it out."""
+"""Maps the lines of a changed text to those of the old text. Whoever changes a text reports the map, so that texts need
+not be compared.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,12 @@ from breakscan.findings import Finding
 
 
 class RegionsDoNotFit(ValueError):
-    """The texts differ outside the regions that are said to have changed."""
+    """The texts differ outside the regions that were reported as changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedLines:
-    """``size`` lines of the old text, from line ``first`` (counted from 0), are replaced by ``new_size`` lines."""
+    """A change: ``new_size`` lines replace ``size`` lines of the old text, from line ``first`` (counted from 0)."""
 
     first: int
     size: int
@@ -24,9 +26,11 @@ class ChangedLines:
 
 @dataclass(frozen=True, slots=True)
 class SourceMap:
-    """For each line of the new text, counted from 0: ``origins`` is the line of the old text that it was or has taken
-    the place of, ``kept`` says that it is that line, unchanged.  ``cuts`` are the new lines before which lines of the
-    old text are gone with no others in their place."""
+    """Where each line of the new text comes from; lines are counted from 0.
+
+    ``origins`` holds the line of the old text that it was or replaces. ``kept`` says that the line is unchanged.
+    ``cuts`` are the new lines before which lines of the old text were removed without replacement.
+    """
 
     origins: tuple[int, ...] = ()
     kept: tuple[bool, ...] = ()
@@ -34,13 +38,13 @@ class SourceMap:
 
     @staticmethod
     def unchanged(text: str) -> SourceMap:
-        """The map of a text to itself."""
+        """Returns the map of a text to itself."""
         count = text.count("\n") + 1
         return SourceMap(tuple(range(count)), (True,) * count)
 
     @staticmethod
     def of_regions(before: str, after: str, regions: Iterable[ChangedLines]) -> SourceMap:
-        """The map of a text in which these regions have changed.  Raises RegionsDoNotFit."""
+        """Returns the map of a text in which these regions have changed. Raises RegionsDoNotFit."""
         old, new = before.split("\n"), after.split("\n")
         origins: list[int] = []
         kept: list[bool] = []
@@ -67,7 +71,7 @@ class SourceMap:
 
     @staticmethod
     def of_one_change(before: str, after: str) -> SourceMap:
-        """The map of a text in which one place has changed: all lines between the first and the last that differ."""
+        """Returns the map of a text with one changed place: all lines from the first to the last that differ."""
         old, new = before.split("\n"), after.split("\n")
         most = min(len(old), len(new))
         head = next((at for at in range(most) if old[at] != new[at]), most)
@@ -76,35 +80,37 @@ class SourceMap:
         return SourceMap.of_regions(before, after, [region] if region.size or region.new_size else [])
 
     def then(self, later: SourceMap) -> SourceMap:
-        """The map from the text after a further change to the text before this one."""
+        """Returns the map from the text after a further change to the text before this one."""
         if not self.origins:
             return later
         origins = tuple(self.origins[at] for at in later.origins)
         kept = tuple(k and self.kept[at] for at, k in zip(later.origins, later.kept, strict=True))
-        # A cut stays where the line after it stays.
+        # A cut stays if the line after it stays.
         cuts = {at for at, origin in enumerate(later.origins) if later.kept[at] and origin in self.cuts}
         return SourceMap(origins, kept, later.cuts | cuts)
 
     def before(self, line: int) -> int:
-        """The line of the old text, from 1, that a line was, or whose place it has taken."""
+        """Returns the line of the old text, from 1, that a line was or replaces."""
         return self.origins[min(line, len(self.origins)) - 1] + 1 if self.origins else line
 
     def changed_lines(self) -> set[int]:
-        """The lines of the new text, from 1, that have changed.  Where lines are gone, those around stand for them."""
+        """Returns the lines of the new text, from 1, that have changed. Removed lines are represented by their
+        neighbours.
+        """
         found = {at + 1 for at, kept in enumerate(self.kept) if not kept}
         for at in self.cuts:
             found |= {at, at + 1}
         return found
 
     def moved(self, finding: Finding) -> Finding:
-        """A finding of the new text with its place in the old text."""
+        """Returns a finding of the new text with its place in the old text."""
         site = finding.site
         lines = self.before(site.line), self.before(site.end_line)
         return replace(finding, site=replace(site, line=lines[0], end_line=max(lines)))
 
 
 def _place_moved(old: Sequence[str], new: Sequence[str], gone: range, added: range, origins: list[int]) -> None:
-    """A line that an edit has only moved within its region is where it was."""
+    """Sets the origins of lines that an edit has only moved within their region."""
     was = Counter(old[at].strip() for at in gone)
     now = Counter(new[at].strip() for at in added if at < len(new))
     for at in added:

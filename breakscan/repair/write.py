@@ -1,4 +1,4 @@
-"""Writes the repairs of files, each by itself: one that cannot be written keeps none of the others back."""
+"""Writes the repairs of files. A file that cannot be written does not prevent the others from being written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from breakscan.source.writing import rewrite_file
 
 
 def write_repairs(repairs: Iterable[FileRepair]) -> tuple[SourceError, ...]:
-    """Writes the files that change.  Returns why some could not be written; those are as they were."""
+    """Writes the files that change. Returns the reasons why some could not be written; those are left unchanged."""
     errors: list[SourceError] = []
     for repair in repairs:
         if repair.changed:

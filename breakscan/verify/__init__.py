@@ -1,1 +1,3 @@
-"""Runs a program as it is and with a change side by side, and says whether the change is equal and faster."""
+"""Runs a program with and without a change, side by side, and says whether the results are equal and the change is
+faster.
+"""

@@ -1,4 +1,4 @@
-"""What a change does to the graph breaks of the program."""
+"""The effect of a change on the graph breaks of the program."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from breakscan.worker.observation import Observation, ObservationKind
 
 @dataclass(frozen=True)
 class BreakChanges:
-    """``maps`` lead from the lines of changed files, by the paths that sites show, to those of the files as they
-    are."""
+    """The breaks with and without a change.
+
+    ``maps`` lead from the lines of changed files, by the paths that sites show, to the lines of the unchanged files.
+    """
 
     candidate: Candidate
     before: CompiledProgram
@@ -24,8 +26,7 @@ class BreakChanges:
 
     @property
     def revealed(self) -> tuple[str, ...]:
-        """Where the program breaks the graph and did not before, as places in the files as they are.  Often another
-        break has hidden it."""
+        """Returns the new break sites, as places in the unchanged files. Often an earlier break has hidden them."""
         was = [one.site for one in self.before.explanation.breaks]
         return tuple(
             f"{one.site.path}:{self._line_before(one.site)}"
@@ -34,7 +35,7 @@ class BreakChanges:
         )
 
     def objections(self) -> Iterator[Observation]:
-        """The reasons to reject the change for its breaks."""
+        """Returns the reasons to reject the change because of its breaks."""
         before, after = self.before.metrics, self.after.metrics
         for target in self.candidate.targets:
             if any(self._is_in(one.site, target) for one in self.after.explanation.breaks):
@@ -42,7 +43,7 @@ class BreakChanges:
         if self.candidate.softened and (after.eager_frames, after.breaks) >= (before.eager_frames, before.breaks):
             numbers = (after.breaks, before.breaks, after.eager_frames, before.eager_frames)
             yield Observation(ObservationKind.SOFTENS_NOTHING, numbers=numbers)
-        # A function that ran eager and is compiled now shows breaks that were hidden: its time decides.
+        # A function that ran eager and is compiled now shows breaks that were hidden, so its time decides.
         if after.breaks > before.breaks and after.eager_frames >= before.eager_frames:
             yield Observation(ObservationKind.MORE_BREAKS, names=self.revealed, numbers=(after.breaks, before.breaks))
         if after.eager_frames > before.eager_frames:

@@ -1,4 +1,4 @@
-"""What is to be verified: rewrites of the code that the program ran, a patch, or settings of the compiler."""
+"""The changes to verify: rewrites of the code that the program ran, a patch, or settings of the compiler."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from breakscan.worker.worker import ProgramChange
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A change that is to be proved.
+    """A change to be proved.
 
-    ``texts`` holds each file as it is and as it would be, ``lines`` where the lines of the new text come from, both by
-    path.
+    ``texts`` holds the old and the new text of each file, and ``lines`` where the lines of the new text come from, both
+    by path.
     """
 
     label: str
@@ -36,21 +36,24 @@ class Candidate:
     difference: str | None = None
     members: tuple[str, ...] = ()
     targets: tuple[Site, ...] = ()
-    """What is to break no more."""
+    """Break sites that the change must remove."""
     softened: tuple[Site, ...] = ()
-    """What goes on breaking, and is to cost less: fewer functions run eager, or there are fewer breaks."""
+    """Break sites that remain, at a lower cost: fewer functions run eager, or there are fewer breaks."""
     lines: Mapping[str, SourceMap] = field(default_factory=dict)
 
     @property
     def change(self) -> ProgramChange:
-        """What a worker is given."""
+        """The change as a worker receives it."""
         return ProgramChange({path: after for path, (_, after) in self.texts.items()}, self.settings)
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """``alone`` are the rewrites one by one, ``dependent`` those that need others first; ``unreached`` those of code
-    that does not run, ``declined`` findings of code that runs and that no rewrite mends, both in words."""
+    """The planned rewrites.
+
+    ``alone`` are the single rewrites, ``dependent`` those that need others first. ``unreached`` are rewrites of code
+    that does not run, and ``declined`` findings in code that runs and that no rewrite fixes, both in words.
+    """
 
     alone: tuple[Candidate, ...]
     dependent: tuple[Candidate, ...]
@@ -67,7 +70,9 @@ class Rewrites:
     wanted: WantedRewrites
 
     def plan(self, executed: Mapping[str, Collection[int]], broken: Iterable[Site]) -> Planned:
-        """``executed`` are lines by absolute path, ``broken`` the sites where the program breaks the graph."""
+        """Plans the rewrites. ``executed`` are lines by absolute path, ``broken`` the sites where the program breaks
+        the graph.
+        """
         repair = self._repair(self.wanted)
         alone: list[Candidate] = []
         dependent: list[Candidate] = []
@@ -101,7 +106,7 @@ class Rewrites:
         return Planned(tuple(alone), tuple(dependent), tuple(unreached), tuple(declined))
 
     def together(self, rewrites: Sequence[Candidate], label: str) -> Candidate | None:
-        """Several of the planned ones at once; None where they change nothing without the others."""
+        """Combines several of the planned rewrites. Returns None if they change nothing without the others."""
         texts, lines = self._texts(rewrites)
         if not texts:
             return None
@@ -116,7 +121,7 @@ class Rewrites:
         )
 
     def _texts(self, rewrites: Sequence[Candidate]) -> tuple[dict[str, tuple[str, str]], dict[str, SourceMap]]:
-        """What these rewrites and no others make of the files, and where the new lines come from."""
+        """Returns the texts of the files with these rewrites only, and where the new lines come from."""
         places = {place_of(one.finding): one.rewrite for one in rewrites if one.finding and one.rewrite}
         repair = self._repair(replace(self.wanted, places=places))
         changed = [file for file in repair.files if file.changed]
@@ -134,7 +139,9 @@ class Rewrites:
 
 
 def _merged(one: Candidate, other: Candidate) -> Candidate:
-    """Of two rewrites that come to the same text, such as a decorator that mends two findings: ``net.py:5+9 where``."""
+    """Merges two rewrites with the same resulting text, such as a decorator that fixes two findings: ``net.py:5+9
+    where``.
+    """
     assert other.finding is not None
     place, _, rewrite = one.label.rpartition(" ")
     return replace(
@@ -146,7 +153,7 @@ def _merged(one: Candidate, other: Candidate) -> Candidate:
 
 
 def of_patch(files: Sequence[Patched], label: str) -> Candidate:
-    """A patch as one change."""
+    """Returns a patch as one change."""
     return Candidate(
         label,
         {str(file.path): (file.before, file.after) for file in files},
@@ -155,13 +162,13 @@ def of_patch(files: Sequence[Patched], label: str) -> Candidate:
 
 
 def of_settings(words: Sequence[str]) -> Candidate:
-    """Settings ``key=value``, as one change.  Raises SettingError."""
+    """Returns settings ``key=value`` as one change. Raises SettingError."""
     settings = settings_of(words)
     return Candidate(", ".join(f"{key}={value!r}" for key, value in settings.items()), settings=settings)
 
 
 def diff_of(candidate: Candidate, shown: Mapping[str, str]) -> str:
-    """The unified diff of a change; ``shown`` are the paths that it names."""
+    """Returns the unified diff of a change; ``shown`` holds the paths that it names."""
     parts: list[str] = []
     for path, (before, after) in candidate.texts.items():
         name = shown.get(path, path).removeprefix("/")

@@ -1,4 +1,4 @@
-"""Whether the code of a change ran."""
+"""Finds out whether the code of a change ran."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """``statements`` of the new text are new or other than before, ``ran`` of them were executed.  ``in_functions``
-    says that one of them at least stands in a function, so that it can run while a call does.  ``unrun`` are the first
-    lines of those in functions that were not executed; what has only moved, or stands under a test of whether it is
-    being compiled, is not among them."""
+    """What is known about the execution of a change.
+
+    ``statements`` of the new text are new or changed, and ``ran`` of them were executed. ``in_functions`` says that at
+    least one of them is in a function, so that it can run during a call. ``unrun`` are the first lines of those in
+    functions that were not executed, except for statements that have only moved or that depend on a test of whether the
+    code is being compiled.
+    """
 
     statements: int
     ran: int
@@ -25,12 +28,14 @@ class Evidence:
 
 
 def evidence(before: str, after: str, lines: SourceMap, executed: Collection[int]) -> Evidence:
-    """Of a file with these texts, of whose new text these lines were executed; ``lines`` says where the lines of the
-    new text come from.  Raises SyntaxError."""
+    """Returns the evidence for a file with these texts, given the executed lines of the new text.
+
+    ``lines`` says where the lines of the new text come from. Raises SyntaxError.
+    """
     changed = lines.changed_lines()
     spans = [span for span in _spans(ast.parse(after)) if not changed.isdisjoint(range(span.first, span.last + 1))]
     known = {span.code for span in _spans(ast.parse(before))}
-    # The first line of a statement stands for it, the inner one of two that lie in one another.
+    # The first line represents a statement; of two nested statements, the inner one counts.
     inner = [span for span in spans if not any(other is not span and span.holds(other) for other in spans)]
     ran = set(executed)
     unrun = [span for span in inner if ran.isdisjoint(range(span.first, span.proof + 1))]
@@ -46,8 +51,9 @@ def evidence(before: str, after: str, lines: SourceMap, executed: Collection[int
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """The lines of a statement's own text; executed lines up to ``proof`` show that it ran.  ``code`` is the same for
-    statements that differ in their place and comments alone."""
+    """The lines of a statement's own text. Executed lines up to ``proof`` show that it ran. ``code`` is the same for
+    statements that differ only in their place and in comments.
+    """
 
     first: int
     last: int
@@ -77,7 +83,7 @@ def _spans(node: ast.AST, in_function: bool = False, compiler_only: bool = False
 def _lines(statement: ast.stmt) -> tuple[int, int, int]:
     last = statement.end_lineno or statement.lineno
     if isinstance(statement, FUNCTIONS):
-        # Decorators and signature take effect where the body runs.
+        # Decorators and the signature take effect when the body runs.
         first = min([statement.lineno, *(one.lineno for one in statement.decorator_list)])
         return first, statement.body[0].lineno - 1, last
     body = getattr(statement, "body", None)

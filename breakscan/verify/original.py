@@ -1,5 +1,7 @@
-"""The program as it is, in two processes that stay: the first gives its values to all others, the second shows how far
-two equal processes lie apart."""
+"""The unchanged program, in two processes that keep running.
+
+The first gives its values to all others. The second shows how much two processes of the same program differ.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class CompiledProgram:
-    """What a worker compiled for the captured calls."""
+    """The result of compiling the captured calls in a worker."""
 
     explanation: Explanation
     metrics: Metrics
@@ -36,12 +38,12 @@ class OtherStart:
     generators: frozenset[str]
 
     def without(self, other: OtherStart) -> OtherStart:
-        """Those that ``other`` does not have."""
+        """Returns the names that ``other`` does not have."""
         return OtherStart(self.values - other.values, self.generators - other.generators)
 
 
 class Workers:
-    """Starts the processes of a program, each with a folder in ``folder``."""
+    """Starts the processes of a program, each with its own folder in ``folder``."""
 
     def __init__(self, program: UserProgram, folder: Path, library: Library) -> None:
         self._program = program
@@ -50,12 +52,12 @@ class Workers:
         self._count = 0
 
     def start(self, change: ProgramChange) -> Worker:
-        """A process of the program with a change."""
+        """Starts a process of the program with a change."""
         self._count += 1
         return Worker(self._program, change, self._folder / f"worker{self._count}")
 
     def compile(self, worker: Worker, change: ProgramChange) -> CompiledProgram:
-        """Runs the calls compiled.  Raises WorkerError."""
+        """Runs the calls compiled. Raises WorkerError."""
         run = worker.ask(run_compiled(worker)).run
         if run is None:
             raise WorkerError("the calls were not compiled")
@@ -70,7 +72,9 @@ class Workers:
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """``wavering`` differs before the first calls already between the two processes of the program as it is."""
+    """The two processes of the unchanged program. ``wavering`` holds what already differs between them before the first
+    calls.
+    """
 
     workers: Workers
     first: Worker
@@ -82,13 +86,13 @@ class Original:
     compiled: CompiledProgram
 
     def other_start(self, worker: Worker) -> OtherStart:
-        """What differs in a worker before the first calls."""
+        """Returns what differs in a worker before the first calls."""
         return _other_start(self.starts, worker.ask(DigestStart())).without(self.wavering)
 
 
 @contextlib.contextmanager
 def running_original(program: UserProgram, folder: Path, library: Library, say: Say) -> Iterator[Original]:
-    """Starts the program; ``folder`` is new.  Raises NothingToMeasure and WorkerError."""
+    """Starts the program in ``folder``, which is new. Raises NothingToMeasure and WorkerError."""
     workers = Workers(program, folder, library)
     unchanged = ProgramChange()
     say("running the program")

@@ -1,4 +1,4 @@
-"""Reads a unified diff, and says what becomes of the files that it names."""
+"""Reads a unified diff, and applies it to the files that it names."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 class PatchError(Exception):
-    """The diff cannot be read, or does not fit the files.  Says why."""
+    """The diff cannot be read, or does not fit the files. The message gives the reason."""
 
 
 @dataclass(slots=True)
 class _Hunk:
-    """``start`` is a line of the old text from 1.  ``changes`` are the places of the lines that it replaces, from the
-    first of its old lines."""
+    """A hunk of a diff. ``start`` is a line of the old text, from 1. ``changes`` are the positions of the lines that it
+    replaces, relative to the first of its old lines.
+    """
 
     start: int
     old: list[str] = field(default_factory=list)
@@ -51,7 +52,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class Patched:
-    """A file at an absolute path, as it is and as it would be."""
+    """A file at an absolute path, with its old and its new text."""
 
     path: Path
     before: str
@@ -61,7 +62,7 @@ class Patched:
 
 
 def patched_files(text: str, folder: Path) -> list[Patched]:
-    """What a diff makes of files whose paths are relative to ``folder``.  Raises PatchError."""
+    """Applies a diff to files whose paths are relative to ``folder``. Raises PatchError."""
     return [_patched(file, folder) for file in _files(text)]
 
 
@@ -126,6 +127,6 @@ def _patched(file: _File, folder: Path) -> Patched:
 
 
 def _place(lines: list[str], old: list[str], expected: int) -> int | None:
-    """Where the old lines stand: the nearest place to the one that is expected."""
+    """Returns the place of the old lines: the one nearest to the expected place."""
     places = [at for at in range(len(lines) - len(old) + 1) if lines[at : at + len(old)] == old]
     return min(places, key=lambda at: abs(at - expected), default=None)

@@ -1,4 +1,4 @@
-"""The result of ``verify``: for each change what was measured with it and without it, and the verdict."""
+"""The result of ``verify``: the measurements with and without each change, and the verdict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from breakscan.worker.timing import Ratio
 
 
 class ProofVerdict(str, Enum):
-    """What is said of a change in one word."""
+    """The verdict on a change in one word."""
 
     ACCEPTED = "accepted"
     NO_FASTER = "no-faster"
@@ -21,7 +21,7 @@ class ProofVerdict(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class KernelCode:
-    """The code that the backend generated for a graph, of one phase, with the function that the graph is of."""
+    """The code that the backend generated for one phase of a graph, with the function that the graph belongs to."""
 
     function: str
     phase: str
@@ -30,11 +30,11 @@ class KernelCode:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """What one process did with the same calls.
+    """The measurements of one process that made the captured calls.
 
-    ``kernels`` are those of a step, by kind; ``launches`` what a step hands to a GPU (``kernels``,
-    ``cuda_graphs``); ``step_seconds`` the median of a step, None where it was not timed.  ``eager_frames`` are
-    functions that run eager as a whole.
+    ``kernels`` are those of a step, by kind; ``launches`` is what a step launches on a GPU (``kernels``,
+    ``cuda_graphs``); ``step_seconds`` is the median of a step, None if it was not timed. ``eager_frames`` are functions
+    that run eager as a whole.
     """
 
     breaks: int
@@ -51,17 +51,17 @@ class Metrics:
 
     @property
     def all_kernels(self) -> int:
-        """Kernels of all kinds."""
+        """The number of kernels of all kinds."""
         return sum(self.kernels.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One change, and what was found.  ``label`` names it for people; ``rule``, ``rewrite`` and ``site`` say which
-    rewrite of which finding it is, and ``difference`` in which way it is not safe, None where it is.
+    """One change and its verdict.
 
-    ``reasons`` are those for which it is rejected, the most important first; ``outputs_equal`` is None where that could
-    not be compared.
+    ``label`` names it for people. ``rule``, ``rewrite`` and ``site`` identify the rewrite and its finding, and
+    ``difference`` says in which way the rewrite is not safe, None if it is safe. ``reasons`` are the reasons for
+    rejection, the most important first; ``outputs_equal`` is None if the outputs could not be compared.
     """
 
     label: str
@@ -77,26 +77,25 @@ class Proof:
     difference: str | None = None
     diff: str = ""
     members: tuple[str, ...] = ()
-    """Of a proof of several changes together, their labels."""
+    """The labels of the changes, in a proof of several changes together."""
     slower: bool = False
-    """Not only no faster."""
+    """The change is slower, not merely no faster."""
     breaks_there: bool = True
-    """Whether the program as it is breaks the graph where the change is, as far as that is asked: it may be hidden by
-    another break."""
+    """Whether the unchanged program breaks the graph at the change, if that is asked. Another break may hide it."""
     revealed: tuple[str, ...] = ()
-    """Where it breaks the graph with the change, and did not without."""
+    """The places that break the graph with the change only."""
     unrun: tuple[str, ...] = ()
-    """Lines of the change that the captured calls do not execute: nothing is proved of them."""
+    """Lines of the change that the captured calls do not execute. Nothing is proved about them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
     """All proofs of one command, the whole set last.
 
-    ``same`` is the ratio of two processes that both run the program as it is; ``tolerances`` are those of results by
-    dtype.  ``dependent`` are rewrites that change something only where others come first, so that they are proved with
-    these alone, ``unreached`` findings that could be rewritten and whose code the calls do not run, ``notes`` what else
-    there is to know.  ``applied`` are the files that were written.
+    ``same`` is the ratio of two processes that both run the unchanged program; ``tolerances`` are those of results, by
+    dtype. ``dependent`` are rewrites that change something only after others, so that they are proved only with these;
+    ``unreached`` are findings that could be rewritten but whose code the calls do not run; ``notes`` are further
+    remarks. ``applied`` are the files that were written.
     """
 
     argv: tuple[str, ...]
@@ -113,4 +112,4 @@ class Verification:
     not_applied: str | None = None
     breaks: int = 0
     interrupted: bool = False
-    """Stopped by the user: what was proved until then."""
+    """The user stopped the command; it holds what was proved until then."""

@@ -1,4 +1,4 @@
-"""Times a changed program against the two processes of the program as it is."""
+"""Times a changed program against the two processes of the unchanged program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from breakscan.worker.timing import Ratio
 from breakscan.worker.worker import Worker, WorkerError
 
 BEFORE, SAME, AFTER = "before", "same", "after"
-"""The blocks of a round: the two processes of the program as it is, and that of the change."""
+"""The blocks of a round: the two processes of the unchanged program, and that of the change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,9 @@ class _Prepared:
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
-    """The seconds of a step before and after, how many times as fast the change is, and how many times as fast the
-    second process of the program as it is looks."""
+    """The seconds of a step before and after the change, the speed ratio of the change, and the speed ratio that the
+    second process of the unchanged program shows.
+    """
 
     before: float
     after: float
@@ -37,7 +38,9 @@ class StepTimes:
 
 
 class StepRace:
-    """``same`` is the last ratio of the two processes of the program as it is; None before anything was timed."""
+    """Times workers against the unchanged program. ``same`` is the last ratio of its two processes, None before
+    anything was timed.
+    """
 
     def __init__(self, original: Original) -> None:
         self.same: Ratio | None = None
@@ -45,7 +48,7 @@ class StepRace:
 
     @cached_property
     def _prepared(self) -> _Prepared:
-        """Prepares both processes of the program as it is, once."""
+        """Prepares both processes of the unchanged program, once."""
         first = self._original.first
         seconds = first.ask(Prepare(StepKind.COMPILED))
         self._original.second.ask(Prepare(StepKind.COMPILED))
@@ -67,8 +70,10 @@ class StepRace:
         )
 
     def launches(self) -> Mapping[str, int] | None:
-        """What a step of the program as it is launches on the device.  Asked when nothing is timed any more: the
-        profiler slows down the process in which it has run."""
+        """Counts what a step of the unchanged program launches on the device.
+
+        Call it after all timing: the profiler slows down the process in which it has run.
+        """
         if self.same is not None:
             with contextlib.suppress(WorkerError):
                 return self._original.first.ask(CountLaunches(StepKind.COMPILED))

@@ -1,4 +1,4 @@
-"""Proves changes, one by one, against the program as it is.  Each change gets a process of its own."""
+"""Proves changes, one by one, against the unchanged program. Each change runs in a separate process."""
 
 from __future__ import annotations
 
@@ -26,11 +26,14 @@ from breakscan.worker.worker import Worker, WorkerError
 
 
 class _Rejected(Exception):
-    """A change is rejected, and need not be looked at further."""
+    """A change is rejected and needs no further checks."""
 
 
 class Verifier:
-    """``files`` are watched: ``executed`` holds which of their lines the calls execute.  Raises WorkerError."""
+    """Proves changes of a program. Raises WorkerError.
+
+    ``files`` are watched: ``executed`` holds which of their lines the calls execute.
+    """
 
     def __init__(self, original: Original, files: Sequence[str], say: Say) -> None:
         self.original = original
@@ -43,17 +46,17 @@ class Verifier:
 
     @property
     def executed(self) -> Mapping[str, Sequence[int]]:
-        """Lines of the watched files by path."""
+        """The executed lines of the watched files, by path."""
         return self._baseline.lines
 
     @property
     def same(self) -> Ratio | None:
-        """The last ratio of the two processes of the program as it is."""
+        """The last ratio of the two processes of the unchanged program."""
         return self._race.same
 
     @property
     def notes(self) -> list[Observation]:
-        """What the reader must know of the program as it is."""
+        """Remarks about the unchanged program that the reader must know."""
         notes = []
         if self._baseline.no_double is not None:
             notes.append(Observation(ObservationKind.NO_DOUBLE, self._baseline.no_double))
@@ -66,7 +69,7 @@ class Verifier:
         return self._race.launches()
 
     def prove(self, candidate: Candidate) -> Proof:
-        """Runs the program with the change, and judges it."""
+        """Runs the program with the change and returns the proof."""
         self._say(f"{candidate.label}: running the program")
         trial = _Trial(candidate, self.original)
         try:
@@ -115,7 +118,7 @@ class Verifier:
         found = self._baseline.differences(runs)
         if not found or not self._original_differs:
             return found
-        # It need not be better than the program as it is.
+        # It need not be better than the unchanged program.
         how = Strictness.COMPILED.but(random=False, values=True)
         return [
             difference
@@ -147,7 +150,7 @@ class Verifier:
 
 
 class _Trial:
-    """A change while it is judged.  ``proof`` says what was found until now; a reason rejects the change."""
+    """The checks of one change. ``proof`` holds the results so far; a reason rejects the change."""
 
     def __init__(self, candidate: Candidate, original: Original) -> None:
         self.candidate = candidate
@@ -180,14 +183,14 @@ class _Trial:
         raise _Rejected
 
     def require_same_calls(self, about: Description) -> None:
-        """The program makes the same calls."""
+        """Requires that the program makes the same calls."""
         if about.run.error and about.run.error != self._original.about.run.error:
             self.stop(Observation(ObservationKind.FAILS_WITH_CHANGE, about.run.error))
         if other := other_calls(about, self._original.about):
             self.stop(Observation(ObservationKind.OTHER_CALLS, calls=other))
 
     def require_loaded(self, about: Description) -> None:
-        """The changed files were loaded, and the settings hold."""
+        """Requires that the changed files were loaded, and that the settings are in effect."""
         missing = tuple(_shown(path) for path in self.candidate.texts if path not in about.run.loaded)
         if missing:
             self.stop(Observation(ObservationKind.NOT_LOADED, names=missing))
@@ -197,7 +200,7 @@ class _Trial:
             self.stop(Observation(ObservationKind.SETTINGS_LOST, names=about.run.lost_settings))
 
     def require_same_start(self, worker: Worker, about: Description) -> None:
-        """The caches are empty, and the state before the first calls is the same."""
+        """Requires that the caches are empty, and that the state before the first calls is the same."""
         if about.warm_cache:
             self.stop(Observation(ObservationKind.WARM_CACHE, numbers=(about.warm_cache,)))
         problems = self._original.values.hand_over(worker)
@@ -212,7 +215,7 @@ class _Trial:
             raise _Rejected
 
     def require_executed(self, executed: Mapping[str, set[int]]) -> None:
-        """The changed code ran.  Lines of it that did not run are noted."""
+        """Requires that the changed code ran. Lines of it that did not run are noted."""
         unrun: list[str] = []
         for path, (before, after) in self.candidate.texts.items():
             found = evidence(before, after, self.candidate.lines[path], executed[path])

@@ -1,4 +1,4 @@
-"""The pipeline of ``verify``: a program and what is to change → a proof of each change, and of all together."""
+"""The pipeline of ``verify``: from a program and changes to a proof of each change, and of all together."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is to be verified: ``candidate``, else all rewrites that ``wanted`` and ``settings`` allow.  ``apply`` says
-    that what is proved is written."""
+    """What to verify: ``candidate``, or else all rewrites that ``wanted`` and ``settings`` allow. ``apply`` says that
+    proved changes are written.
+    """
 
     settings: Settings
     wanted: WantedRewrites
@@ -39,10 +40,10 @@ class Question:
 
 
 def verify(program: UserProgram, question: Question, say: Say) -> Verification:
-    """Runs the program several times, and writes nothing unless ``apply``.  ``say`` is called with the progress.
-    SIGINT or SIGTERM ends it with what is proved until then.
+    """Runs the program several times, and writes nothing unless ``apply``.
 
-    Raises NothingToMeasure where the program cannot be measured, WorkerError where it cannot be run.
+    ``say`` is called with the progress. SIGINT or SIGTERM ends the run, which returns what is proved until then. Raises
+    NothingToMeasure if the program cannot be measured, WorkerError if it cannot be run.
     """
     folder = Path(tempfile.mkdtemp(prefix="breakscan-verify-"))
     try:
@@ -101,7 +102,9 @@ class _Work:
         )
 
     def _proofs_with_launches(self) -> tuple[Proof, ...]:
-        """Those of the program as it is are counted last, for what was timed."""
+        """Returns the proofs with the launches of the unchanged program, which are counted last, for proofs that were
+        timed.
+        """
         launches = None if self.interrupted else self.verifier.launches()
         return tuple(
             proof if proof.ratio is None else replace(proof, before=replace(proof.before, launches=launches))
@@ -109,7 +112,7 @@ class _Work:
         )
 
     def _files(self) -> tuple[Path, ...]:
-        """The script, and the files in which the program broke the graph, recompiled or was given up."""
+        """Returns the script, and the files in which the program broke the graph, recompiled or ran eager."""
         explanation = self.original.compiled.explanation
         names = [
             one.site.path
@@ -151,11 +154,11 @@ class _Work:
         self.not_applied = "; ".join(str(error.message) for error in errors.values()) or None
 
     def _proved(self) -> Candidate | None:
-        """What is proved, together where it is several; None where there is nothing.
+        """Returns the proved changes, combined if there are several; None if there are none.
 
-        The whole set where it holds: some rewrites are worth something only with others, as where one break hides
-        another.  Without those that make a step slower by themselves, where that is worth more.  Else as many as can be
-        added, the one that gains most first, each proved with those before it.
+        This is the whole set if it is proved: some rewrites only help together with others, as when one break hides
+        another. Rewrites that make a step slower by themselves are left out if that is better. Otherwise as many as
+        possible are added, the largest gain first, and each is proved together with those before it.
         """
         whole = next((proof for proof in self.proofs if proof.members), None)
         if whole is not None and not self._doubted():
@@ -182,14 +185,14 @@ class _Work:
         return proved
 
     def _together(self, candidates: Sequence[Candidate], label: str) -> list[Proof]:
-        """The proof of several changes as one; of one alone, that which there is."""
+        """Proves several changes as one. A single change keeps its existing proof."""
         if len(candidates) == 1:
             return [proof for proof in self.proofs if proof.label == candidates[0].label]
         together = self.rewrites.together(candidates, label) if candidates else None
         return [] if together is None else [self._prove(together)]
 
     def _doubted(self) -> bool:
-        """Whether one by itself changes what is computed."""
+        """Returns whether the outputs of any single change are not equal."""
         return any(proof.outputs_equal is False for proof in self.proofs if not proof.members)
 
 
