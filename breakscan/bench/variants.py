@@ -139,7 +139,9 @@ _ChoiceKey = tuple[str, int, tuple[tuple[str, str], ...], bool | None, bool]
 
 
 def _key(choice: CompileChoice, without: str | None = None) -> _ChoiceKey:
-    """Returns a key that is equal for choices that differ in one option at most. ``1`` and ``True`` are not equal."""
+    """Returns a key that is equal for choices that differ at most in the option ``without``. Here, ``1`` is not
+    ``True``.
+    """
     options = tuple((name, repr(value)) for name, value in sorted(choice.options.items()) if name != without)
     return choice.backend, choice.function, options, choice.dynamic, choice.fullgraph
 

@@ -1,4 +1,4 @@
-"""The option ``--check`` of ``explain`` and ``report``: a run beside what ``breakscan check`` says of its code."""
+"""The option ``--check`` of ``explain`` and ``report``: compares a run with the findings of ``breakscan check``."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def check_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def require_room(check: bool, format_: str) -> None:
-    """Raises UsageError where the comparison is asked for in a format that cannot show it."""
+    """Raises UsageError if the comparison is requested in a format that cannot show it."""
     if check and format_ not in WITH_AGREEMENT:
         raise click.UsageError(f"--check goes with --format {' or '.join(WITH_AGREEMENT)}")
 
 
 def explain_report(explanation: Explanation, format_: str, check: bool, tables: tuple[str, ...]) -> ExplainReport:
-    """What a report in this format is to show: all of the comparison where it is asked for, else what the first break
-    of a function that is given up hides.
+    """Returns what a report in this format shows: the whole comparison if it is requested, else the findings hidden by
+    the first break of a function that runs eager.
 
-    Of a trace only what is asked for: its files may be others by now.
+    For a trace, only a requested comparison is shown, because its files may have changed since.
     """
     given_up = any(frame.status is FrameStatus.EAGER and frame.origin is Origin.USER for frame in explanation.frames)
     has_hidden = format_ == "terminal" and given_up and explanation.trace is None
@@ -45,7 +45,7 @@ def explain_report(explanation: Explanation, format_: str, check: bool, tables: 
 
 
 def _agreement(explanation: Explanation) -> Agreement | None:
-    """None where there is nothing to compare; a failure is told, and costs no more than that."""
+    """Returns the agreement, or None if there is nothing to compare. A failure is reported and has no other effect."""
     from breakscan.agreement.agree import agree
 
     try:

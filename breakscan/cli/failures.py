@@ -1,4 +1,4 @@
-"""What is said when breakscan cannot do its work."""
+"""Reports that breakscan could not do its work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INTERRUPTED = 130
 
 
 def show_failure(error: Exception) -> int:
-    """Says on stderr what went wrong, in a line where its cause is known, and returns the exit status."""
+    """Prints what went wrong on stderr, in one line if the cause is known, and returns the exit status."""
     if isinstance(error, ConfigError | RuleError):
         print(f"Error: {error}", file=sys.stderr)
     else:

@@ -1,4 +1,4 @@
-"""Shows in the title of the terminal's window how a long run goes: the screen is the program's."""
+"""Shows the progress of a long run in the title of the terminal's window, because the program uses the screen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from breakscan.runtime.record_counts import Tally
 
 
 def live_title(folder: Path) -> Callable[[], None] | None:
-    """What to call now and then while the program runs; None where there is no terminal that has a title."""
+    """Returns a function to call from time to time while the program runs; None without a terminal that has a title."""
     if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "linux"):
         return None
     tally = Tally(folder)
@@ -21,7 +21,7 @@ def live_title(folder: Path) -> Callable[[], None] | None:
     def show() -> None:
         with contextlib.suppress(OSError, ValueError):
             tally.read()
-            # One write, so that nothing of the program's comes in between.
+            # A single write, so that no output of the program comes in between.
             os.write(sys.stderr.fileno(), f"\x1b]2;{title(tally)}\x07".encode())
 
     return show

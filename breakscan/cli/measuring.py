@@ -58,7 +58,7 @@ def measuring_options(formats: Formats[Any]) -> Callable[[F], F]:
 def program_of(
     as_module: bool, program: str, arguments: Sequence[str], calls: int, compile_: Sequence[str], backend: str
 ) -> UserProgram:
-    """The program as the options tell it.  Raises UsageError."""
+    """Returns the program that the options name. Raises UsageError."""
     if not as_module and not os.path.exists(program):
         raise click.UsageError(f"there is no file {program!r}; a module takes -m")
     argv = (*(["-m"] if as_module else []), program, *arguments)
@@ -66,7 +66,7 @@ def program_of(
 
 
 def say(what: str) -> None:
-    """Tells what goes on, on standard error: on a terminal, in place of what was said before."""
+    """Prints the progress on standard error. On a terminal, it replaces the previous message."""
     if sys.stderr.isatty():
         print(f"\r\033[K{what}", end="", file=sys.stderr, flush=True)
     elif what:

@@ -1,4 +1,4 @@
-"""What ``explain`` is asked to change about a run: ``--keep-going`` and ``--compile``."""
+"""The options that change a run of ``explain``: ``--keep-going`` and ``--compile``."""
 
 from __future__ import annotations
 
@@ -53,8 +53,10 @@ def asked_for(argv: Sequence[str], keep_going: bool, compile_: Sequence[str], ba
 
 
 def add_unmet(explanation: Explanation, requests: Requests, folder: Path, say: bool) -> tuple[Explanation, int]:
-    """The explanation with a notice for each ``--compile`` that compiled nothing, and the exit status for that.  With
-    ``say``, standard error tells of it, too."""
+    """Adds a notice for each ``--compile`` that compiled nothing, and returns the exit status for that.
+
+    With ``say``, the notices are also printed on standard error.
+    """
     from breakscan.runtime.recording import read_recording
 
     if not requests.compile:
@@ -63,6 +65,6 @@ def add_unmet(explanation: Explanation, requests: Requests, folder: Path, say: b
     unmet = list(unmet_requests((request.text for request in requests.compile), records))
     for sentence in unmet if say else ():
         click.echo(f"breakscan: {sentence}", err=True)
-    # Where the compiler was loaded, the recording tells of them already.
+    # If the compiler was loaded, the recording holds these notices already.
     notices = tuple(dict.fromkeys([*explanation.notices, *unmet]))
     return replace(explanation, notices=notices), UNMET if unmet else 0

@@ -1,4 +1,4 @@
-"""The worker whose values all others are given, and whose eager results are compared with theirs."""
+"""The worker that provides the values of all others, and whose eager results are compared with theirs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from breakscan.worker.worker import Worker
 
 @dataclass(frozen=True, slots=True)
 class Unrepeatable:
-    """What a second process of the same program has otherwise: values that it cannot take over, and results."""
+    """The differences of a second process of the same program: values that it cannot take over, and results."""
 
     values: tuple[ValueMismatch, ...]
     results: tuple[ResultDifference, ...]
@@ -35,7 +35,7 @@ class Unrepeatable:
 
     @property
     def first(self) -> ValueMismatch | ResultDifference:
-        """The first difference, where there is one."""
+        """The first difference, if there is one."""
         return self.values[0] if self.values else self.results[0]
 
 
@@ -47,7 +47,7 @@ class SavedValues:
         self._digests: tuple[StateDigests, ...] = worker.ask(SaveValues(self._path))
 
     def hand_over(self, worker: Worker) -> list[ValueMismatch]:
-        """Gives the values to a worker.  Returns those that it cannot take over, and those that differ there then."""
+        """Gives the values to a worker. Returns those that it cannot take over, and those that still differ there."""
         problems = list(worker.ask(TakeValues(self._path)))
         if problems:
             return problems
@@ -80,7 +80,7 @@ class Baseline:
                 self.double = load_results(exact)
 
     def unrepeatable(self, again: Worker) -> Unrepeatable:
-        """In what another worker of the same program, given the same values, differs."""
+        """Returns how another worker of the same program differs when it has the same values."""
         problems = self.values.hand_over(again)
         results, _ = run_eager(again, ())
         return Unrepeatable(tuple(problems), tuple(differences(self.eager, results, None, Strictness.EAGER)))

@@ -51,7 +51,7 @@ class CallResult:
 
 @dataclass(slots=True)
 class CallOutcome:
-    """The result of a call, and how it failed, if it did."""
+    """The result of a call, and its failure if it failed."""
 
     result: CallResult
     failure: Failure | None = None
@@ -171,7 +171,7 @@ def _as_tensor(leaf: object) -> Tensor | None:
 
 
 def _as_text(leaf: object) -> str:
-    """What is compared of a part that is not a tensor."""
+    """Returns the text by which a part that is not a tensor is compared."""
     return repr(leaf) if isinstance(leaf, (*PLAIN, tuple, list)) else type(leaf).__qualname__
 
 
@@ -229,7 +229,7 @@ def _owner(tensor: Tensor, snapshots: Sequence[StateSnapshot]) -> str | None:
 
 
 def _storage(tensor: Tensor) -> int | None:
-    """The address of its memory; None where it has no memory of its own, as some subclasses do not."""
+    """Returns the address of a tensor's memory; None for subclasses that have none."""
     try:
         return int(tensor.untyped_storage().data_ptr()) or None
     except (RuntimeError, NotImplementedError):

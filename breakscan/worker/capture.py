@@ -122,7 +122,7 @@ class Capture:
         return not waits or time.monotonic() - self._full_since > self._patience
 
     def finish(self) -> None:
-        """The program has ended by itself: the state that is still missing is taken now."""
+        """Takes the state that is still missing when the program ends by itself."""
         for captured in self.captured:
             if len(captured.calls) < self._calls:
                 modules: dict[str, Module] = {}
@@ -155,8 +155,9 @@ def _subject(original: Any) -> Any:
 
 
 def _cut_off(tree: Any) -> Any:
-    """The arguments with a leaf in place of each tensor that earlier computations lead to: their backward pass can
-    run only once."""
+    """Returns the arguments with a leaf in place of each tensor that depends on earlier computations, whose backward
+    pass can run only once.
+    """
     import torch
     from torch.utils._pytree import tree_leaves, tree_map
 

@@ -1,4 +1,4 @@
-"""What follows from what was captured: whether the program can be measured, and compared with another process."""
+"""Decides whether the captured program can be measured, and compares it with another process."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from breakscan.worker.protocol import Description
 
 
 class NothingToMeasure(Exception):
-    """The program itself cannot be measured.  Says why."""
+    """The program itself cannot be measured. The message gives the reason."""
 
 
 def require_calls(about: Description) -> None:
-    """Raises NothingToMeasure where no call was captured, or where it fails by itself."""
+    """Raises NothingToMeasure if no call was captured, or if a call fails without the compiler."""
     error = about.run.error
     if about.run.failed_in:
         raise NothingToMeasure(f"the program fails without torch.compile, too, in {about.run.failed_in}: {error}")
@@ -29,7 +29,7 @@ def require_calls(about: Description) -> None:
 
 
 def notes_of(about: Description) -> list[Observation]:
-    """What the reader must know of the captured calls."""
+    """Returns what the reader must know about the captured calls."""
     found = []
     if about.run.error:
         found.append(Observation(ObservationKind.FAILED_LATER, about.run.error))
@@ -55,7 +55,7 @@ def environment_of(about: Description | None, device: str | None) -> dict[str, s
 
 
 def other_calls(about: Description, baseline: Description) -> OtherCalls | None:
-    """In what the calls of a process differ from those of the baseline."""
+    """Returns how the calls of a process differ from those of the baseline."""
     if about.callables != baseline.callables:
         return OtherCalls(CallAspect.CALLABLES, about, baseline)
     if about.modes != baseline.modes:

@@ -1,4 +1,4 @@
-"""What a worker was recorded to compile."""
+"""What a worker compiled, according to its recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the result of a call differs from another one, as data; ``reports/shared/difference_words.py`` words it."""
+"""The difference between the results of two calls, as data; ``reports/shared/difference_words.py`` words it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Change(str, Enum):
     DTYPE = "dtype"
     SHAPE = "shape"
     ELEMENT = "element"
-    """An element of a tensor of integers or bools is another one."""
+    """An element of a tensor of integers or bools differs."""
     ERROR = "error"
-    """An element is further off than is allowed."""
+    """The error of an element is larger than allowed."""
     TEXT = "text"
     """A part that is not a tensor has another value, or only one of both is a tensor."""
     ALIAS = "alias"

@@ -1,5 +1,8 @@
-"""What a reader has to know of a measured program, as data: why a change is rejected, why a variant was not measured,
-and notes.  ``reports/shared/observation_words.py`` words it."""
+"""Facts about a measured program that the reader must know, as data: why a change is rejected, why a variant was not
+measured, and notes.
+
+``reports/shared/observation_words.py`` puts them into words.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ Detail = ResultDifference | ValueMismatch
 
 
 class ObservationKind(str, Enum):
-    """The kind of a observation, which decides its words."""
+    """The kind of an observation, which decides its words."""
 
     ERROR = "error"
 
@@ -74,7 +77,7 @@ class ObservationKind(str, Enum):
 
 
 class CallAspect(str, Enum):
-    """In what the calls of two processes differ."""
+    """The aspect in which the calls of two processes differ."""
 
     CALLABLES = "callables"
     MODES = "modes"
@@ -83,7 +86,7 @@ class CallAspect(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class OtherCalls:
-    """The calls of a process ``here`` are others than those ``there``."""
+    """The calls of a process ``here`` differ from those ``there``."""
 
     aspect: CallAspect
     here: Description

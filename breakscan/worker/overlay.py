@@ -1,7 +1,7 @@
-"""Rewritten texts stand in for files of the program, in this process: the disk is left alone.
+"""Replaces the text of files of the program in this process, without changing files on disk.
 
-The import system hands out code that was compiled from the new text under the original path, past any ``.pyc``, and
-``linecache`` (so tracebacks, ``inspect`` and torch) knows the new lines.
+The import system returns code that was compiled from the new text under the original path and ignores any ``.pyc``.
+``linecache`` (and with it tracebacks, ``inspect`` and torch) knows the new lines.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Overlay:
         self.loaded: set[str] = set()
 
     def install(self) -> None:
-        """From now on, until this process ends."""
+        """Installs the overlay until this process ends."""
         overlay = self
         get_code, get_data = SourceFileLoader.get_code, SourceFileLoader.get_data
 
@@ -43,7 +43,7 @@ class Overlay:
         return [path for path, _ in self._texts.values()]
 
     def holds(self, path: str) -> bool:
-        """Whether a new text stands in for the file."""
+        """Returns whether there is a new text for the file."""
         return bool(self._texts) and os.path.realpath(path) in self._texts
 
     def text(self, path: str) -> str:

@@ -1,6 +1,6 @@
 """A worker process: runs the user's program up to the captured calls, then carries out the commands of its parent.
 
-Run by its path, with the file of its settings as the only argument.
+It is run by its path, with the file of its settings as the only argument.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class WorkerProcess:
             yield
 
     def _run_program(self) -> None:
-        """Raises what the program raises."""
+        """Runs the program. Raises what the program raises."""
         if self._argv[0] == "-m":
             run_module(self._argv[1], list(self._argv[2:]))
         elif self._argv[0] == "-c":
@@ -94,7 +94,7 @@ class WorkerProcess:
             run_script(self._argv[0], list(self._argv[1:]), self._overlay)
 
     def _obey_requests(self) -> None:
-        """``--compile``, as ``explain`` has it."""
+        """Carries out ``--compile``, as in ``explain``."""
         if not (self._recording / "requests").exists():
             return
         from breakscan.runtime.bootstrap import eager_compile

@@ -164,7 +164,7 @@ class ListChoices(Command[AvailableChoices]):
 
 @dataclass(frozen=True)
 class ResolvedChoice:
-    """The choice that keyword arguments stand for, or the ``error`` of ``torch.compile`` in one line."""
+    """The choice that keyword arguments result in, or the ``error`` of ``torch.compile`` in one line."""
 
     choice: CompileChoice | None = None
     error: str | None = None

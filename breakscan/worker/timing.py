@@ -40,7 +40,7 @@ Block = Callable[[int], BlockTime]
 
 
 class Unsteady(Exception):
-    """Something is compiled again and again while it is timed: the block of this ``name``."""
+    """The block with this ``name`` compiles again and again while it is timed."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -88,8 +88,11 @@ def interleave(
 
 
 def _is_sharp(times: Sequence[Sequence[float]]) -> bool:
-    """Whether more rounds would add little.  Only the widths of the intervals decide how long is measured, not where
-    they lie: otherwise one would measure until one finds what one looks for."""
+    """Returns whether more rounds would add little.
+
+    Only the widths of the intervals decide how long is measured, not their positions. Otherwise, measuring would go on
+    until it gives the desired result.
+    """
     intervals = [ratio(times[:1], other) for other in times[1:]]
     return all(one.high < SHARP * one.low for one in intervals)
 
@@ -129,10 +132,10 @@ def is_faster(claim: Ratio, same: Ratio) -> bool:
 
 
 def is_slower(claim: Ratio, same: Ratio) -> bool:
-    """As :func:`is_faster`, the other way round."""
+    """Like :func:`is_faster`, for the opposite claim."""
     return claim.high < 1 / max(LEAST, apart(same))
 
 
 def apart(same: Ratio) -> float:
-    """How many times as fast as an equal process a process can look."""
+    """Returns how many times as fast as an equal process a process can appear to be."""
     return max(same.high, 1 / same.low)

@@ -25,7 +25,7 @@ class Modes:
 
     @staticmethod
     def now() -> Modes:
-        """Those of the calling thread."""
+        """Returns the modes of the calling thread."""
         import torch
 
         types = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
@@ -52,7 +52,7 @@ class Modes:
             yield
 
     def described(self) -> CallModes:
-        """In plain values, which can be compared with those of another process."""
+        """Returns the modes as plain values, which can be compared with those of another process."""
         autocast = {one: Autocast(enabled, str(dtype)) for one, (enabled, dtype) in self.autocast.items()}
         return CallModes(self.grad, self.inference, autocast, str(self.default_dtype))
 

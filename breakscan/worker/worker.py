@@ -44,7 +44,7 @@ LONGEST = 3600.0
 
 
 class WorkerError(Exception):
-    """A worker could not carry out a command.  ``stage`` is the stage of compiling, where that is known."""
+    """A worker could not carry out a command. ``stage`` is the stage of compiling, if it is known."""
 
     def __init__(self, text: str, stage: Stage | None = None) -> None:
         super().__init__(text)
@@ -52,7 +52,7 @@ class WorkerError(Exception):
 
     @property
     def first_line(self) -> str:
-        """Of its message."""
+        """The first line of the message."""
         return str(self).strip().partition("\n")[0]
 
 

@@ -49,7 +49,7 @@ def _unpack(frame: Frame, targets: Sequence[ast.expr], value: Value) -> None:
 
 
 def _grow(frame: Frame, target: ast.Subscript, owner: Value, value: Value) -> None:
-    """A container to which something was stored under a key."""
+    """Returns a container after something was stored in it under a key."""
     if owner.sort is Sort.CONTAINER and isinstance(target.value, ast.Name):
         keys = dict(owner.keys)
         if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
@@ -59,7 +59,7 @@ def _grow(frame: Frame, target: ast.Subscript, owner: Value, value: Value) -> No
 
 
 def store_attribute(frame: Frame, target: ast.Attribute, value: Value, form: str) -> None:
-    """Emits the store of an attribute, and remembers it where the class is known."""
+    """Emits the store of an attribute, and remembers it if the class is known."""
     owner = frame.evaluate(target.value)
     argument = Argument(0, "value", value.words())
     if owner.sort in (Sort.TENSOR, Sort.MODULE):

@@ -1,4 +1,4 @@
-"""Evaluates calls: finds out what is called, and hands over to who knows it."""
+"""Evaluates calls: finds out what is called, and passes the call to the module that handles it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from breakscan.torch_facts.not_measured import DISTINCTIVE_METHODS, SUGGESTIVE_M
 
 
 def apply(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
-    """The result of a call.  Emits the call, where a rule could want it."""
+    """Returns the result of a call. Emits the call if a rule may match it."""
     if callee.choices:
         results = [apply(frame, node, choice, arguments) for choice in callee.choices]
         result = join_all(results)
@@ -87,7 +87,7 @@ def _construct_own(frame: Frame, node: ast.Call, callee: Value, arguments: Argum
 
 
 _ANY_MODULE = frozenset({"Module", "Sequential", "ModuleList", "ModuleDict"})
-"""Classes that say nothing of what calling one returns."""
+"""Classes that do not determine what calling one of their objects returns."""
 
 
 def _module_or_instance(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
@@ -154,7 +154,7 @@ def _constant_method(frame: Frame, node: ast.Call, owner: Value, name: str, argu
 
 
 def _method_of_unknown(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
-    """A method of a value of which nothing is known, as far as the name suggests a tensor."""
+    """A method of an unknown value, as far as the name suggests a tensor."""
     if name in DISTINCTIVE_METHODS:
         return tensor_method(frame, node, Value(Sort.TENSOR, Sure.LIKELY), name, arguments)
     if name in SUGGESTIVE_METHODS:

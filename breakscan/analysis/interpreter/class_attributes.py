@@ -39,7 +39,7 @@ class ClassAttributes:
         self._set_later: dict[tuple[ClassInfo, str], bool] = {}
         self._makes_parameters: dict[ClassInfo, bool] = {}
         self.recorders: list[list[Store]] = []
-        """While code is read that runs once: the last of these lists takes what it stores."""
+        """Lists for code that runs once, while it is read. The last list takes what the code stores."""
         self.reader: FunctionInfo | None = None
         """The function under interpretation."""
         self.woken: dict[FunctionInfo, None] = {}
@@ -120,8 +120,9 @@ class ClassAttributes:
         return self._set_later[owner, name]
 
     def base_instance(self, owner: ClassInfo) -> Value:
-        """What ``super()`` is in a method of a class: an instance of the first base in the project, else a module or
-        object of which nothing is known."""
+        """Returns the value of ``super()`` in a method of a class: an instance of the first base in the project, else
+        an unknown module or object.
+        """
         bases = self._project.bases_of(owner)[1:]
         if bases:
             return self.instance(bases[0])

@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class ConditionKind(Enum):
-    """What is asked of the subject."""
+    """The kind of question that a condition asks about its subject."""
 
     TEST = "test"
     """The subject is a test of the program."""
@@ -31,10 +31,10 @@ class ConditionKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What must be so.
+    """A condition.
 
-    ``subject`` is source text, empty where the value has no name.  ``classes`` holds the names for ``INSTANCE``, and
-    the decorator for ``PASSED_ON``.
+    ``subject`` is source text, empty if the value has no name. ``classes`` holds the names for ``INSTANCE``, and the
+    decorator for ``PASSED_ON``.
     """
 
     kind: ConditionKind

@@ -1,4 +1,4 @@
-"""One function under interpretation: its names, where it stands, and the events that it emits."""
+"""One function under interpretation: its names, the current place, and the events that it emits."""
 
 from __future__ import annotations
 
@@ -117,13 +117,13 @@ class Frame:
         self.silent_events = False
         self.saw_tensor = False
         self.loops = 0
-        """Loops around the statement at hand that are in their second round."""
+        """Loops around the current statement that are in their second round."""
         self._base_place = place
         self._via = via
         self._places: list[_Enclosing] = []
         self.conditions: list[Condition] = []
         self.tests: list[tuple[ast.expr, bool]] = []
-        """The tests that the statement at hand stands under, each with its outcome."""
+        """The tests that enclose the current statement, each with its outcome."""
 
     def place_of(self, node: ast.AST) -> tuple[Place, str | None]:
         """The innermost place that decides a break's verdict at a node, and whose call it is that stands there.
@@ -142,7 +142,7 @@ class Frame:
 
     @contextmanager
     def within(self, place: Place, loop: ast.stmt | None = None) -> Iterator[None]:
-        """While statements inside ``place`` run; ``loop`` is the statement, where it is a loop."""
+        """Sets the place while statements inside ``place`` run; ``loop`` is the statement, if it is a loop."""
         if place is not Place.PLAIN:
             self._places.append(_Enclosing(place, _exits(loop) if loop is not None else ()))
         try:
@@ -152,7 +152,7 @@ class Frame:
                 self._places.pop()
 
     def muted(self, muted: bool = True) -> AbstractContextManager[None]:
-        """While code runs that only leads to an exception: it emits nothing."""
+        """Mutes events while code runs that only leads to an exception."""
         return self._muted() if muted else _NOTHING
 
     @contextmanager
@@ -165,7 +165,7 @@ class Frame:
             self.silent_events = was
 
     def under(self, *conditions: Condition) -> AbstractContextManager[None]:
-        """While these conditions hold."""
+        """Adds conditions that hold while the block runs."""
         return self._under(*conditions) if conditions else _NOTHING
 
     @contextmanager
@@ -206,7 +206,7 @@ class Frame:
         arguments: tuple[Argument, ...] = (),
         sure: Sure = Sure.CERTAIN,
     ) -> None:
-        """Notes an event at a node, if a rule could want it."""
+        """Records an event at a node if a rule may match it."""
         if (
             self.silent
             or self.silent_events

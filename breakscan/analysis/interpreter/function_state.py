@@ -1,4 +1,4 @@
-"""What is known of a function that the entries of a file reach."""
+"""The state of a function that the entries of a file reach."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EventKey = tuple[EventKind, str, str | None, int, int, int, int]
 
 @dataclass(slots=True)
 class State:
-    """What is known of a function: its parameters so far, what it returns, what it emitted last."""
+    """The state of a function: its parameters so far, its result, and the events of its last run."""
 
     parameters: dict[str, Value]
     region: Region | None

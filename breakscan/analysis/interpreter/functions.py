@@ -1,4 +1,4 @@
-"""What the functions return and emit that the entries of a file reach."""
+"""The results and events of the functions that the entries of a file reach."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class Functions:
             self._interpret(info, state)
 
     def _wake(self, info: FunctionInfo, state: State) -> None:
-        """Has a function interpreted again, for one of its inputs has changed."""
+        """Schedules a function to be interpreted again because one of its inputs has changed."""
         most = MOST_CHANGES if info.index is self._program.index else MOST_CHANGES_BORROWED
         if state.changes < most and info not in self._queue:
             state.changes += 1
@@ -203,7 +203,7 @@ class Functions:
             self._wake_callers(state)
 
     def _wake_callers(self, state: State) -> None:
-        """Has the functions interpreted again that use what a function returns."""
+        """Schedules the functions that use a function's result to be interpreted again."""
         for caller in state.callers:
             self._wake(caller, self.states[caller])
 

@@ -232,7 +232,7 @@ def _run_arm(frame: Frame, node: ast.If, outcome: bool, conditions: list[Conditi
 def _mark_conditional(
     merged: dict[str, Value], body: dict[str, Value], other: dict[str, Value], conditions: list[Condition]
 ) -> None:
-    """What became a tensor on one side only is one under that side's condition."""
+    """Attaches a side's condition to values that became tensors on that side only."""
     if not conditions:
         return
     for name, value in merged.items():
@@ -245,7 +245,7 @@ _NO_TENSORS = frozenset({Sort.CONSTANT, Sort.UNKNOWN, Sort.CONTAINER, Sort.SHAPE
 
 
 def _rest_stands_under(frame: Frame, conditions: list[Condition]) -> None:
-    """Behind an early exit the rest of the block is reached only under the other outcome."""
+    """Adds the conditions, which are the other outcome of an early exit, to the rest of the block."""
     frame.conditions += [c for c in conditions if c not in frame.conditions]
 
 

@@ -190,7 +190,7 @@ def number(sure: Sure) -> Value:
 
 
 MOST_NESTED = 5
-"""Of containers in containers; a function that wraps what it hands on would make no end of different ones."""
+"""The limit of containers in containers. A function that wraps its result would otherwise produce ever deeper ones."""
 
 
 def container(elements: list[Value]) -> Value:
@@ -201,7 +201,7 @@ def container(elements: list[Value]) -> Value:
 
 
 def _nests(value: Value, times: int) -> bool:
-    """Whether containers stand in the value, at least so many in one another."""
+    """Returns whether containers are nested to at least this depth."""
     if not times:
         return value.sort is Sort.CONTAINER
     return value.sort is Sort.CONTAINER and any(_nests(part, times - 1) for part in value.elements or ())

@@ -1,8 +1,8 @@
-"""Room for deep recursion.
+"""Reserves space for deep recursion.
 
-CPython from 3.11 on keeps the frames of Python functions in chunks of 16 KiB, and maps and unmaps one whenever calls
-cross the end of the last (``push_chunk`` in ``Python/pystate.c``).  An interpreter of expressions crosses it all the
-time: a tenth of its time went there.  A frame that asks for much space gets a chunk with space for all others.
+From 3.11 on, CPython keeps the frames of Python functions in chunks of 16 KiB, and maps and unmaps one whenever calls
+cross the end of the last (``push_chunk`` in ``Python/pystate.c``). An interpreter of expressions crosses it all the
+time, which took a tenth of its time. A frame that asks for much space gets a chunk with space for all others.
 """
 
 from __future__ import annotations

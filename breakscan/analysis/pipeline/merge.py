@@ -1,4 +1,4 @@
-"""One finding a rule and site, of all the ways in which the compiler gets there."""
+"""Merges findings into one per rule and site, over all the ways in which the compiler reaches it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Merged:
         self._where: dict[tuple[str, Site], ModuleIndex | None] = {}
 
     def add(self, finding: Finding, where: ModuleIndex | None = None) -> None:
-        """Takes a finding in; ``where`` is the file that holds it."""
+        """Adds a finding; ``where`` is the file that holds it."""
         key = finding.rule, finding.site
         known = self._found.get(key)
         self._where[key] = where

@@ -35,7 +35,7 @@ class Reach:
 
 
 def gives_up(finding: Finding) -> bool:
-    """Whether the finding ends the compilation of its function, possibly under a condition."""
+    """Returns whether the finding ends the compilation of its function, possibly under a condition."""
     return (
         finding.kind is Kind.GRAPH_BREAK
         and finding.verdict is Verdict.EAGER
@@ -61,7 +61,7 @@ def mark_behind(findings: Sequence[Finding], reaches: Iterable[Reach]) -> list[F
         heads: list[tuple[Reach, str | None]] = []
         for number in sorted(numbers, key=lambda n: turn(findings[n].site)):
             finding = findings[number]
-            # What is found under the same condition does not show without it either.
+            # Findings under the same condition do not appear without it either.
             under = (reach for reach, condition in heads if condition in (None, finding.condition))
             head = next((reach.head for reach in under if reach.holds(finding.site)), None)
             if head is not None:
