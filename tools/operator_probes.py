@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import combinations, islice, product
+from functools import partial
+from itertools import combinations, islice, product, repeat
 from typing import Any
 
 import torch
@@ -146,6 +147,8 @@ def _samples(entry: Entry) -> list[Call]:
 def _plain_calls(entry: Entry, sampled: list[Call]) -> list[Call]:
     """Calls with nothing but tensors, as few as the operator takes."""
     function = entry.plain or (entry.infos[0][0] if entry.infos else None)
+    if function is None:
+        return []
     bases = [call.base for call in sampled] or list(BASES)
     for base, count in product(dict.fromkeys(bases), (1, 2, 3)):
         calls = [
@@ -284,9 +287,10 @@ def _rules(good: list[tuple[Call, Any]]) -> list[str]:
 
 def _broadcast(tensors: list[torch.Tensor]) -> torch.Size | None:
     try:
-        return torch.broadcast_shapes(*(value.shape for value in tensors))
+        shape: torch.Size = torch.broadcast_shapes(*(value.shape for value in tensors))  # type: ignore[no-untyped-call]
     except RuntimeError:
         return None
+    return shape
 
 
 def _effects(calls: list[Call]) -> dict[str, Any]:
@@ -352,6 +356,10 @@ def _sizes(plain: list[Call]) -> dict[str, bool | None]:
     return {"accepts_zero_dim": not isinstance(zero, Exception), "accepts_empty": not isinstance(empty, Exception)}
 
 
+def _expanded(shape: torch.Size, tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.expand(shape).clone()
+
+
 def _elementwise(good: list[tuple[Call, Any]]) -> bool | None:
     """Whether elements keep to themselves: moving or replacing them moves or replaces their results."""
     tried = False
@@ -361,7 +369,7 @@ def _elementwise(good: list[tuple[Call, Any]]) -> bool | None:
             return False
         if result.numel() < 3 or not result.dim():
             continue
-        wide = call.with_tensors(lambda value, shape=shape: value.expand(shape).clone())
+        wide = call.with_tensors(partial(_expanded, shape))
         changes: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = (
             lambda value: value.flatten().flip(0).reshape(value.shape),
             lambda value: (
@@ -437,12 +445,13 @@ def _gradient_inputs(call: Call) -> Iterator[tuple[Call, bool]]:
                 yield Call(call.function, [one.clone() for one in columns], {}, call.base), is_finite
         for offset in range(4):
             place = iter(range(offset, 99))
-            yield call.with_tensors(lambda v, values=values, place=place: _filled(v, values, next(place))), is_finite
+            yield call.with_tensors(partial(_filled, values, place)), is_finite
         for value in values:
-            yield call.with_tensors(lambda v, value=value: _filled(v, (value,), 0)), is_finite
+            yield call.with_tensors(partial(_filled, (value,), repeat(0))), is_finite
 
 
-def _filled(tensor: torch.Tensor, values: tuple[float, ...], offset: int) -> torch.Tensor:
+def _filled(values: tuple[float, ...], offsets: Iterator[int], tensor: torch.Tensor) -> torch.Tensor:
+    offset = next(offsets)
     if not tensor.is_floating_point():
         return tensor
     places = torch.arange(tensor.numel()) * (2 * offset + 1) + offset
@@ -469,7 +478,7 @@ def _raises(calls: list[Call]) -> str | None:
         return None
     for call in calls:
         for value in (1000, -1000, 0, -1, float("nan"), float("inf")):
-            changed = call.with_tensors(lambda v, value=value: _full(v, value))
+            changed = call.with_tensors(partial(_full, value))
             try:
                 changed.run()
             except NotImplementedError:
@@ -479,7 +488,7 @@ def _raises(calls: list[Call]) -> str | None:
     return "never"
 
 
-def _full(tensor: torch.Tensor, value: float) -> torch.Tensor:
+def _full(value: float, tensor: torch.Tensor) -> torch.Tensor:
     if not tensor.is_floating_point() and not tensor.is_complex() and (value != value or abs(value) > 1e9):
         return tensor.clone()
     if tensor.dtype is torch.uint8:

@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
+from breakscan.torch_facts.versions import nearest
+
 T = TypeVar("T")
 
 FLOAT_IN_PRACTICE = frozenset({"linear", "conv1d", "conv2d", "conv3d"})
@@ -97,12 +99,10 @@ def _class_in(pattern: str, given: str | None) -> str | None:
 
 @cache
 def load_api(version: str) -> TorchApi:
-    """The facts of a version such as ``2.13``; those of the last table where it has none."""
+    """The facts of a version such as ``2.13``; where it has no table, those of the nearest version before it."""
     folder = Path(__file__).parent / "data"
-    path = folder / f"{version}.json"
-    if not path.exists():
-        path = sorted(folder.glob("*.json"))[-1]
-    data = json.loads(path.read_text(encoding="utf-8"))
+    version = nearest(version, {path.stem for path in folder.glob("*.json")})
+    data = json.loads((folder / f"{version}.json").read_text(encoding="utf-8"))
     functions = {f"torch.{name}": kind for name, kind in _by_name(data["functions"]).items()}
     for namespace, kinds in {**data["namespaces"], "nn.functional": data["functional"]}.items():
         functions |= {f"torch.{namespace}.{name}": kind for name, kind in _by_name(kinds).items()}

@@ -23,7 +23,7 @@ PARTS = (
     "*.py",
     "analysis/**/*.py",
     "torch_facts/*.py",
-    "torch_facts/data/*.json",
+    "torch_facts/data/**/*.json",
     "rulebook/**/*.py",
     "source/**/*.py",
 )
