@@ -196,9 +196,9 @@ class _Planner:
         if reason is not None or node is None:
             return Reason(rewrite, reason or "nothing stands at the site")
         others = [other for other in seen.findings if other.function == finding.function]
-        spot = RewriteContext(tree, finding, node, self.torch, self.settings.fullgraph, others)
+        context = RewriteContext(tree, finding, node, self.torch, self.settings.fullgraph, others)
         try:
-            edit = load_rewrite(rewrite)(spot)
+            edit = load_rewrite(rewrite)(context)
         except Declined as declined:
             return Reason(rewrite, str(declined), not isinstance(declined, OtherForm) and rewrite not in LAST_RESORTS)
         except Exception as error:
@@ -206,7 +206,7 @@ class _Planner:
             where = traceback.extract_tb(error.__traceback__)[-1]
             at = f"{error!r} in {Path(where.filename).name}:{where.lineno}"
             return Reason(rewrite, f"a bug in breakscan, please report it: {at}")
-        return _Chosen(finding, rewrite, edit, frozenset(spot.imports))
+        return _Chosen(finding, rewrite, edit, frozenset(context.imports))
 
     def _take(self, tree: FileTree, seen: Study, chosen: list[_Chosen]) -> tuple[str, Study]:
         """Returns the text after a round. Edits that do not help are left out and not tried again."""

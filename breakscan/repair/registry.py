@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import breakscan.rewrites
 
 if TYPE_CHECKING:
-    from breakscan.rewrite_support.edit import Rewrite
+    from breakscan.rewrite_support.context import Rewrite
 
 
 @cache

@@ -25,9 +25,9 @@ class Fate(IntEnum):
     CHANGED = 3
 
 
-def fate(spot: RewriteContext, node: cst.BaseExpression) -> Fate:
+def fate(context: RewriteContext, node: cst.BaseExpression) -> Fate:
     """What becomes of the storage of an expression's value."""
-    above = spot.parent(node)
+    above = context.parent(node)
     if isinstance(above, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison | cst.ComparisonTarget):
         return Fate.USED
     if isinstance(above, cst.Expr | cst.Assert | cst.If | cst.While | cst.FormattedStringExpression):
@@ -35,71 +35,71 @@ def fate(spot: RewriteContext, node: cst.BaseExpression) -> Fate:
     if isinstance(above, cst.AugAssign):
         return Fate.CHANGED if above.target is node else Fate.USED
     if isinstance(above, cst.Attribute):
-        return _of_attribute(spot, above)
+        return _of_attribute(context, above)
     if isinstance(above, cst.Subscript) and above.value is node:
-        stored = isinstance(spot.parent(above), cst.AssignTarget | cst.AugAssign | cst.Del)
-        return Fate.CHANGED if stored else fate(spot, above)
+        stored = isinstance(context.parent(above), cst.AssignTarget | cst.AugAssign | cst.Del)
+        return Fate.CHANGED if stored else fate(context, above)
     if isinstance(above, cst.Arg):
-        call = spot.parent(above)
-        return _of_argument(spot, call, above) if isinstance(call, cst.Call) else Fate.HANDED_ON
+        call = context.parent(above)
+        return _of_argument(context, call, above) if isinstance(call, cst.Call) else Fate.HANDED_ON
     if isinstance(above, cst.Assign):
-        return _of_assigned(spot, above)
+        return _of_assigned(context, above)
     return Fate.HANDED_ON
 
 
-def _of_attribute(spot: RewriteContext, above: cst.Attribute) -> Fate:
-    call = spot.parent(above)
+def _of_attribute(context: RewriteContext, above: cst.Attribute) -> Fate:
+    call = context.parent(above)
     if isinstance(call, cst.Call) and call.func is above:
-        return _of_call(spot, call, above.attr.value)
-    return fate(spot, above) if spot.fact(above).kind in ("tensor", "unknown") else Fate.USED
+        return _of_call(context, call, above.attr.value)
+    return fate(context, above) if context.fact(above).kind in ("tensor", "unknown") else Fate.USED
 
 
-def _of_argument(spot: RewriteContext, call: cst.Call, arg: cst.Arg) -> Fate:
+def _of_argument(context: RewriteContext, call: cst.Call, arg: cst.Arg) -> Fate:
     if arg.keyword is not None and arg.keyword.value == "out":
         return Fate.CHANGED
-    function, method = called(spot, call)
+    function, method = called(context, call)
     if method is not None or function in _READING_BUILTINS:
         return Fate.USED
     if (function or "").startswith("torch."):
-        return _of_call(spot, call, (function or "").rpartition(".")[2])
+        return _of_call(context, call, (function or "").rpartition(".")[2])
     return Fate.HANDED_ON
 
 
-def _of_call(spot: RewriteContext, call: cst.Call, name: str) -> Fate:
+def _of_call(context: RewriteContext, call: cst.Call, name: str) -> Fate:
     if name.endswith("_") and not name.endswith("__"):
         return Fate.CHANGED
-    known = operator_of(spot, call)
+    known = operator_of(context, call)
     if known is None or known.writes is None or known.writes:
         return Fate.HANDED_ON
-    return Fate.USED if makes_new(spot, call) else fate(spot, call)
+    return Fate.USED if makes_new(context, call) else fate(context, call)
 
 
-def _of_assigned(spot: RewriteContext, assign: cst.Assign) -> Fate:
+def _of_assigned(context: RewriteContext, assign: cst.Assign) -> Fate:
     """The worst that any read of the name does."""
-    line = spot.parent(assign)
+    line = context.parent(assign)
     target = assign.targets[0].target
     if not isinstance(line, cst.SimpleStatementLine) or not isinstance(target, cst.Name):
         return Fate.HANDED_ON
     if plain_value(line, target.value) is None:
         return Fate.HANDED_ON
-    return max([fate(spot, read) for read in reads(spot, line, target)], default=Fate.HELD) or Fate.HELD
+    return max([fate(context, read) for read in reads(context, line, target)], default=Fate.HELD) or Fate.HELD
 
 
-def reads(spot: RewriteContext, line: cst.SimpleStatementLine, target: cst.Name) -> list[cst.Name]:
+def reads(context: RewriteContext, line: cst.SimpleStatementLine, target: cst.Name) -> list[cst.Name]:
     """The reads of a name that may see what a line binds to it."""
     found = []
-    for name in m.findall(spot.function, m.Name(target.value)):
-        if not isinstance(name, cst.Name) or name not in spot.tree.parents or not _is_read(spot, name):
+    for name in m.findall(context.function, m.Name(target.value)):
+        if not isinstance(name, cst.Name) or name not in context.tree.parents or not _is_read(context, name):
             continue
-        anchor = origin(spot, name).anchor
+        anchor = origin(context, name).anchor
         if anchor is line or not isinstance(anchor, cst.SimpleStatementLine):
             found.append(name)
     return found
 
 
-def _is_read(spot: RewriteContext, name: cst.Name) -> bool:
+def _is_read(context: RewriteContext, name: cst.Name) -> bool:
     """Whether a node of a name reads a variable: it is no attribute, no keyword, and no target."""
-    above = spot.parent(name)
+    above = context.parent(name)
     if isinstance(above, cst.Attribute | cst.Arg):
         return above.value is name
     if isinstance(above, cst.Param):
@@ -109,22 +109,22 @@ def _is_read(spot: RewriteContext, name: cst.Name) -> bool:
     return not isinstance(above, cst.AssignTarget | cst.FunctionDef | cst.ClassDef | cst.NameItem)
 
 
-def change_behind(spot: RewriteContext, names: set[str], node: cst.CSTNode) -> str | None:
+def change_behind(context: RewriteContext, names: set[str], node: cst.CSTNode) -> str | None:
     """The code behind a node that changes in place what one of some names holds; None where there is none.
 
     In a loop all that the loop does counts as behind.
     """
-    start = spot.tree.span(node)[:2]
-    for one in spot.around(node):
+    start = context.tree.span(node)[:2]
+    for one in context.around(node):
         if isinstance(one, cst.FunctionDef):
             break
         if isinstance(one, cst.For | cst.While):
-            start = spot.tree.span(one)[:2]
-    for found in m.findall(spot.function, m.AugAssign() | m.AssignTarget() | m.Call()):
-        if found in spot.tree.parents and spot.tree.span(found)[:2] >= start:
+            start = context.tree.span(one)[:2]
+    for found in m.findall(context.function, m.AugAssign() | m.AssignTarget() | m.Call()):
+        if found in context.tree.parents and context.tree.span(found)[:2] >= start:
             changed = _changed(found)
             if changed is not None and _first_name(changed) in names:
-                return spot.code(found)
+                return context.code(found)
     return None
 
 

@@ -10,18 +10,18 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit
 
 
-def asserted_test(spot: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression | None:
+def asserted_test(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression | None:
     """A test that compiles in an assert, or None where the test does so as it is."""
-    if _is_one_tensor(spot, test):
+    if _is_one_tensor(context, test):
         return None
     if isinstance(test, cst.BooleanOperation):
         parts = operands(test)
-        asked = [one for one in parts if asks_tensor(spot, one)]
+        asked = [one for one in parts if asks_tensor(context, one)]
         if asked != parts[len(parts) - len(asked) :]:
             raise Declined("a tensor is tested before a Python value")
-        if len(asked) == 1 and _is_one_tensor(spot, asked[0]):
+        if len(asked) == 1 and _is_one_tensor(context, asked[0]):
             return None
-    check = check_of(spot, test)
+    check = check_of(context, test)
     made = check.tensor
     for when in reversed(check.when):
         # `a and (b or c)` keeps its parentheses, a row of the same needs none.
@@ -29,16 +29,16 @@ def asserted_test(spot: RewriteContext, test: cst.BaseExpression) -> cst.BaseExp
         left = not_python(when.test) if when.otherwise else when.test
         made = cst.BooleanOperation(operand_of_and(left), cst.Or() if when.otherwise else cst.And(), made)
     made = _flat(made)
-    if test.lpar and "\n" in spot.code(test):
+    if test.lpar and "\n" in context.code(test):
         return made.with_changes(
             lpar=[one.deep_clone() for one in test.lpar], rpar=[one.deep_clone() for one in test.rpar]
         )
     return made
 
 
-def edit_of_assert(spot: RewriteContext, assertion: cst.Assert) -> Edit:
+def edit_of_assert(context: RewriteContext, assertion: cst.Assert) -> Edit:
     """The assert around the site with a test that compiles."""
-    test = asserted_test(spot, assertion.test)
+    test = asserted_test(context, assertion.test)
     if test is None:
         raise Declined("the test is one tensor already")
     return Edit({assertion.test: test}, "in compiled code a failure is a RuntimeError, on CUDA a device-side assert")
@@ -54,11 +54,11 @@ def _flat(test: cst.BaseExpression) -> cst.BaseExpression:
     return test
 
 
-def _is_one_tensor(spot: RewriteContext, test: cst.BaseExpression) -> bool:
+def _is_one_tensor(context: RewriteContext, test: cst.BaseExpression) -> bool:
     if isinstance(test, cst.BooleanOperation) or (
         isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not)
     ):
         return False
-    if isinstance(test, cst.Comparison) and (len(test.comparisons) > 1 or is_membership(spot, test)):
+    if isinstance(test, cst.Comparison) and (len(test.comparisons) > 1 or is_membership(context, test)):
         return False
-    return spot.fact(test).kind == "tensor"
+    return context.fact(test).kind == "tensor"

@@ -29,14 +29,14 @@ class Assignment:
     value: cst.BaseExpression | None = None
 
 
-def origin(spot: RewriteContext, name: cst.Name) -> Assignment:
+def origin(context: RewriteContext, name: cst.Name) -> Assignment:
     """Where the value that a name holds at its place comes from."""
     text = name.value
     fresh = Assignment(text, name)
-    if _is_outer(spot, text):
+    if _is_outer(context, text):
         return fresh
     node: cst.CSTNode = name
-    while (above := spot.parent(node)) is not None:
+    while (above := context.parent(node)) is not None:
         if isinstance(above, _INNER) and text in written(above):
             return Assignment(text, above)
         if isinstance(above, cst.SimpleStatementLine) and len(above.body) > 1 and text in written(above):
@@ -56,22 +56,22 @@ def origin(spot: RewriteContext, name: cst.Name) -> Assignment:
     return Assignment(text, None)
 
 
-def defined(spot: RewriteContext, node: cst.BaseExpression, most: int = 8) -> cst.BaseExpression:
+def defined(context: RewriteContext, node: cst.BaseExpression, most: int = 8) -> cst.BaseExpression:
     """The expression behind a name, through plain assignments; the node itself where there is none."""
     while most and isinstance(node, cst.Name):
-        value = origin(spot, node).value
+        value = origin(context, node).value
         if value is None:
             break
         node, most = value, most - 1
     return node
 
 
-def is_bound_once(spot: RewriteContext, name: str) -> bool:
+def is_bound_once(context: RewriteContext, name: str) -> bool:
     """Whether a name has one value throughout the function around the site."""
-    if _is_outer(spot, name):
+    if _is_outer(context, name):
         return False
     binds = m.AssignTarget() | m.AnnAssign() | m.AugAssign() | m.NamedExpr() | m.For() | m.CompFor() | m.AsName()
-    nodes = m.findall(spot.function, binds | m.Param() | m.Del())
+    nodes = m.findall(context.function, binds | m.Param() | m.Del())
     heads = [one.target if isinstance(one, cst.For | cst.CompFor | cst.NamedExpr) else one for one in nodes]
     return sum(name in _bound_by(one) for one in heads) == 1
 
@@ -84,9 +84,9 @@ def _bound_by(node: cst.CSTNode) -> list[str]:
     return written(node)
 
 
-def is_read(spot: RewriteContext, name: cst.Name) -> bool:
+def is_read(context: RewriteContext, name: cst.Name) -> bool:
     """Whether a name node is a read of that name: no target, attribute or keyword."""
-    above = spot.parent(name)
+    above = context.parent(name)
     if isinstance(above, cst.Attribute) and above.attr is name:
         return False
     if isinstance(above, cst.Arg) and above.keyword is name:
@@ -94,38 +94,38 @@ def is_read(spot: RewriteContext, name: cst.Name) -> bool:
     return above is not None and name.value in read(above)
 
 
-def reads_of(spot: RewriteContext, target: cst.Name, line: cst.SimpleStatementLine) -> list[cst.Name]:
+def reads_of(context: RewriteContext, target: cst.Name, line: cst.SimpleStatementLine) -> list[cst.Name]:
     """All reads of a name that a line assigns.  Declines where one may read another value, or there is none."""
     found = []
-    for one in m.findall(spot.function, m.Name(target.value)):
-        if not isinstance(one, cst.Name) or one is target or not is_read(spot, one):
+    for one in m.findall(context.function, m.Name(target.value)):
+        if not isinstance(one, cst.Name) or one is target or not is_read(context, one):
             continue
-        anchor = origin(spot, one).anchor
+        anchor = origin(context, one).anchor
         if anchor is line:
             found.append(one)
-        elif not _is_earlier(spot, one, line):
+        elif not _is_earlier(context, one, line):
             raise Declined(f"`{target.value}` may hold another value where it is used")
     if not found:
         raise Declined(f"`{target.value}` is not used")
     return found
 
 
-def _is_earlier(spot: RewriteContext, name: cst.Name, line: cst.SimpleStatementLine) -> bool:
+def _is_earlier(context: RewriteContext, name: cst.Name, line: cst.SimpleStatementLine) -> bool:
     """Whether a read comes before a line that is passed once: it cannot read what the line assigns."""
-    for one in spot.around(line):
+    for one in context.around(line):
         if isinstance(one, cst.FunctionDef):
             break
         if isinstance(one, _LOOPS):
             return False
-    return spot.tree.span(name)[:2] < spot.tree.span(line)[2:]
+    return context.tree.span(name)[:2] < context.tree.span(line)[2:]
 
 
-def is_settled(spot: RewriteContext, name: str) -> bool:
+def is_settled(context: RewriteContext, name: str) -> bool:
     """Whether a name has one value throughout the function, and nothing is stored into it."""
     this = m.Name(name)
     stored = m.AssignTarget(m.Subscript(value=this)) | m.AugAssign(m.Subscript(value=this))
     in_place = m.Call(func=m.Attribute(value=this, attr=m.Name(m.MatchRegex(r".*[^_]_$"))))
-    return is_bound_once(spot, name) and not m.findall(spot.function, stored | in_place)
+    return is_bound_once(context, name) and not m.findall(context.function, stored | in_place)
 
 
 def plain_value(statement: cst.CSTNode, name: str) -> cst.BaseExpression | None:
@@ -159,9 +159,9 @@ def _writes_elsewhere(above: cst.CSTNode, node: cst.CSTNode, name: str) -> bool:
     return isinstance(above, cst.Try | cst.TryStar) and node is not above.body and name in written(above)
 
 
-def _is_outer(spot: RewriteContext, name: str) -> bool:
+def _is_outer(context: RewriteContext, name: str) -> bool:
     """Whether a name is declared ``global`` or ``nonlocal``: then any call may change it."""
-    for one in spot.around():
+    for one in context.around():
         if isinstance(one, cst.FunctionDef):
             declared = m.findall(one, m.Global() | m.Nonlocal())
             if any(item.name.value == name for each in declared for item in each.names):  # type: ignore[attr-defined]

@@ -31,19 +31,21 @@ class Truth:
     doubts: tuple[str, ...]
 
 
-def truth(spot: RewriteContext, test: cst.BaseExpression) -> Truth:
+def truth(context: RewriteContext, test: cst.BaseExpression) -> Truth:
     """The two halves of a test: what Python decides, and one bool tensor.  Declines where there is no such tensor."""
     static, tensors = [], []
     for one in and_list(test):
-        if _asks_tensor(spot, one):
+        if _asks_tensor(context, one):
             tensors.append(one)
-        elif not tensors or (spot.fact(one).kind in ("constant", "none", "shape") and not why_not_pure(spot, one)):
+        elif not tensors or (
+            context.fact(one).kind in ("constant", "none", "shape") and not why_not_pure(context, one)
+        ):
             static.append(one)
         else:
-            raise Declined(f"`{spot.code(one)}` is tested behind a tensor and may itself do something")
+            raise Declined(f"`{context.code(one)}` is tested behind a tensor and may itself do something")
     if not tensors:
-        raise Declined(f"`{spot.code(test)}` is not known to be a tensor")
-    reader = _Reader(spot)
+        raise Declined(f"`{context.code(test)}` is not known to be a tensor")
+    reader = _Reader(context)
     made = reader.joined(tensors, cst.BitAnd())
     opposite = m.matches(made, m.UnaryOperation(operator=m.BitInvert()))
     if opposite:
@@ -51,18 +53,18 @@ def truth(spot: RewriteContext, test: cst.BaseExpression) -> Truth:
     return Truth(tuple(static), made, opposite, reader.not_finite, tuple(reader.doubts))
 
 
-def _asks_tensor(spot: RewriteContext, test: cst.BaseExpression) -> bool:
+def _asks_tensor(context: RewriteContext, test: cst.BaseExpression) -> bool:
     if isinstance(test, cst.BooleanOperation):
-        return _asks_tensor(spot, test.left) or _asks_tensor(spot, test.right)
+        return _asks_tensor(context, test.left) or _asks_tensor(context, test.right)
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-        return _asks_tensor(spot, test.expression)
+        return _asks_tensor(context, test.expression)
     if isinstance(test, cst.Comparison) and any(
         isinstance(one.operator, cst.Is | cst.IsNot | cst.In | cst.NotIn) for one in test.comparisons
     ):
         return False
     if isinstance(test, cst.Comparison) and len(test.comparisons) > 1:
-        return any(spot.fact(one).kind == "tensor" for one in _sides(test))
-    return spot.fact(test).kind == "tensor"
+        return any(context.fact(one).kind == "tensor" for one in _sides(test))
+    return context.fact(test).kind == "tensor"
 
 
 def _sides(test: cst.Comparison) -> list[cst.BaseExpression]:
@@ -70,15 +72,15 @@ def _sides(test: cst.Comparison) -> list[cst.BaseExpression]:
 
 
 class _Reader:
-    def __init__(self, spot: RewriteContext) -> None:
-        self.spot = spot
+    def __init__(self, context: RewriteContext) -> None:
+        self.context = context
         self.not_finite = False
         self.doubts: dict[str, None] = {}
 
     def joined(self, tests: list[cst.BaseExpression], operator: cst.BaseBinaryOp) -> cst.BaseExpression:
         """All tests in one; those behind the first are now always computed."""
         for test in tests[1:]:
-            reason = why_not_pure(self.spot, test) or why_may_raise(self.spot, test)
+            reason = why_not_pure(self.context, test) or why_may_raise(self.context, test)
             if reason is not None:
                 raise Declined(f"both tests would be computed, and {reason}")
         made = self.read(tests[0])
@@ -101,19 +103,19 @@ class _Reader:
             return self.joined(_or_list(test), cst.BitOr())
         if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
             inner = test.expression
-            if _is_plain(inner) and self.spot.fact(inner).dtype != "bool":
+            if _is_plain(inner) and self.context.fact(inner).dtype != "bool":
                 return self._compared(inner, cst.Equal())
             return inverted(self.read(inner))
         if isinstance(test, cst.Comparison) and len(test.comparisons) > 1:
             return self._chain(test)
-        if self.spot.fact(test).dtype != "bool":
+        if self.context.fact(test).dtype != "bool":
             return self._compared(test, cst.NotEqual())
         self._check(test)
         return copied(test)
 
     def _check(self, test: cst.BaseExpression) -> None:
-        fact = self.spot.fact(test)
-        code = self.spot.code(test)
+        fact = self.context.fact(test)
+        code = self.context.code(test)
         if fact.kind != "tensor" or fact.maybe_none or fact.optional:
             raise Declined(f"`{code}` is not known to be a tensor")
         if any(isinstance(one, cst.NamedExpr) for one in (test, *test.children)):
@@ -133,16 +135,16 @@ class _Reader:
 
     def _chain(self, test: cst.Comparison) -> cst.BaseExpression:
         operands = _sides(test)
-        tensors = [self.spot.fact(one).kind == "tensor" for one in operands]
+        tensors = [self.context.fact(one).kind == "tensor" for one in operands]
         if not all(one or other for one, other in pairwise(tensors)):
-            raise Declined(f"a part of `{self.spot.code(test)}` compares no tensor")
+            raise Declined(f"a part of `{self.context.code(test)}` compares no tensor")
         for one in operands:
-            if self.spot.fact(one).kind == "tensor":
+            if self.context.fact(one).kind == "tensor":
                 self._check(one)
         left, made = test.left, None
         for target in test.comparisons:
             for one in (left, target.comparator):
-                if (reason := why_not_pure(self.spot, one)) is not None:
+                if (reason := why_not_pure(self.context, one)) is not None:
                     raise Declined(f"it would be computed twice, and {reason}")
             pair = cst.Comparison(
                 operand_of_comparison(left),
@@ -158,8 +160,8 @@ class _Reader:
         found: dict[str, cst.BaseExpression] = {}
         operands = _or_list(test)
         for one in operands:
-            inner = _argument_of_any(self.spot, one)
-            name = _function_name(self.spot, inner) if inner is not None else None
+            inner = _argument_of_any(self.context, one)
+            name = _function_name(self.context, inner) if inner is not None else None
             if inner is None or name not in ("isinf", "isnan") or len(inner.args) != 1:
                 return None
             found[name] = inner.args[0].value
@@ -167,7 +169,7 @@ class _Reader:
         if len(operands) != 2 or len(found) != 2:
             return None
         first, second = found.values()
-        if self.spot.code(first) != self.spot.code(second) or why_not_pure(self.spot, first) is not None:
+        if self.context.code(first) != self.context.code(second) or why_not_pure(self.context, first) is not None:
             return None
         for one in operands:
             self._check(one)
@@ -207,16 +209,16 @@ def _or_list(test: cst.BaseExpression) -> list[cst.BaseExpression]:
     return [test]
 
 
-def _argument_of_any(spot: RewriteContext, node: cst.BaseExpression) -> cst.Call | None:
+def _argument_of_any(context: RewriteContext, node: cst.BaseExpression) -> cst.Call | None:
     """The call ``c`` of ``c.any()``."""
-    if spot.method(node) != "any":
+    if context.method(node) != "any":
         return None
     outer = cst.ensure_type(node, cst.Call)
     inner = cst.ensure_type(outer.func, cst.Attribute).value
     return inner if isinstance(inner, cst.Call) and not outer.args else None
 
 
-def _function_name(spot: RewriteContext, node: cst.Call) -> str | None:
+def _function_name(context: RewriteContext, node: cst.Call) -> str | None:
     """The name of a function of torch that is called as an attribute: ``torch.isnan``."""
-    name = spot.dotted(node.func) or ""
+    name = context.dotted(node.func) or ""
     return name.removeprefix("torch.") if name.startswith("torch.") and isinstance(node.func, cst.Attribute) else None

@@ -18,47 +18,47 @@ _BREAKS = frozenset(
 )
 
 
-def block_of(spot: RewriteContext, last: Statement) -> list[Statement]:
+def block_of(context: RewriteContext, last: Statement) -> list[Statement]:
     """The statements that end with a check and that nothing else needs: the check alone, or with its preparation.
 
     Only preparation counts that binds names, does nothing else, and whose names nobody reads behind the check.
     """
-    body, position = spot.siblings(last)
+    body, position = context.siblings(last)
     found = [last]
     wanted = set(read(last))
     for one in reversed(body[:position]):
         if not isinstance(one, cst.SimpleStatementLine | cst.If):
             break
         bound = set(written(one))
-        if not bound or not bound <= wanted or not _only_binds(one) or why_missed(spot, one) is not None:
+        if not bound or not bound <= wanted or not _only_binds(one) or why_missed(context, one) is not None:
             break
-        if any(_is_read_behind(spot, last, name) for name in bound):
+        if any(_is_read_behind(context, last, name) for name in bound):
             break
         found.insert(0, one)
         wanted |= set(read(one))
     # What stands first must be needed by the check for its names alone, not take part in an assignment before it.
-    while len(found) > 1 and _rebinds(spot, found[0]):
+    while len(found) > 1 and _rebinds(context, found[0]):
         found.pop(0)
     return found
 
 
-def breaking(spot: RewriteContext, statements: Sequence[cst.CSTNode]) -> str | None:
+def breaking(context: RewriteContext, statements: Sequence[cst.CSTNode]) -> str | None:
     """The first call in statements that breaks the graph itself, whatever becomes of the check."""
-    finder = _Breaks(spot)
+    finder = _Breaks(context)
     for one in statements:
         one.visit(finder)
     return finder.found
 
 
 class _Breaks(cst.CSTVisitor):
-    def __init__(self, spot: RewriteContext) -> None:
-        self.spot = spot
+    def __init__(self, context: RewriteContext) -> None:
+        self.context = context
         self.found: str | None = None
 
     def visit_Call(self, node: cst.Call) -> None:
-        name = self.spot.method(node) or (self.spot.dotted(node.func) or "").rpartition(".")[2]
+        name = self.context.method(node) or (self.context.dotted(node.func) or "").rpartition(".")[2]
         if self.found is None and name in _BREAKS:
-            self.found = self.spot.code(node.func)
+            self.found = self.context.code(node.func)
 
 
 def _only_binds(statement: cst.CSTNode) -> bool:
@@ -76,10 +76,10 @@ def _to_names(node: cst.Assign) -> bool:
     return all(isinstance(target.target, cst.Name) for target in node.targets)
 
 
-def _rebinds(spot: RewriteContext, statement: Statement) -> bool:
+def _rebinds(context: RewriteContext, statement: Statement) -> bool:
     """Whether it reads a name that it binds: ``preds = preds > 0`` is made of what another may still want."""
     return bool(set(written(statement)) & set(read(_values(statement)))) or any(
-        name in _parameters(spot) for name in written(statement)
+        name in _parameters(context) for name in written(statement)
     )
 
 
@@ -89,13 +89,13 @@ def _values(statement: Statement) -> list[cst.CSTNode]:
     return []
 
 
-def _parameters(spot: RewriteContext) -> set[str]:
-    return set(written(spot.function.params))
+def _parameters(context: RewriteContext) -> set[str]:
+    return set(written(context.function.params))
 
 
-def _is_read_behind(spot: RewriteContext, statement: Statement, name: str) -> bool:
+def _is_read_behind(context: RewriteContext, statement: Statement, name: str) -> bool:
     node: cst.CSTNode = statement
-    for above in spot.around(statement):
+    for above in context.around(statement):
         if isinstance(above, cst.IndentedBlock):
             position = next(at for at, one in enumerate(above.body) if one is node)
             settled = _is_live(above.body[position + 1 :], name)

@@ -43,35 +43,35 @@ class Check:
     combined: bool
 
 
-def check_of(spot: RewriteContext, test: cst.BaseExpression, negated: bool = False) -> Check:
+def check_of(context: RewriteContext, test: cst.BaseExpression, negated: bool = False) -> Check:
     """A test, or its opposite, as a bool tensor.  Declines where there is none."""
-    reader = _Reader(spot)
+    reader = _Reader(context)
     tensor = reader.read(test, negated)
     return Check(tuple(reader.when), tensor, reader.certain, reader.combined)
 
 
-def asks_tensor(spot: RewriteContext, test: cst.BaseExpression) -> bool:
+def asks_tensor(context: RewriteContext, test: cst.BaseExpression) -> bool:
     """Whether a test asks for the truth of a tensor, or of what is read out of one."""
     if isinstance(test, cst.BooleanOperation):
-        return asks_tensor(spot, test.left) or asks_tensor(spot, test.right)
+        return asks_tensor(context, test.left) or asks_tensor(context, test.right)
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-        return asks_tensor(spot, test.expression)
-    return spot.fact(test).kind in ("tensor", "number") or is_membership(spot, test) or is_chain(spot, test)
+        return asks_tensor(context, test.expression)
+    return context.fact(test).kind in ("tensor", "number") or is_membership(context, test) or is_chain(context, test)
 
 
-def is_chain(spot: RewriteContext, test: cst.BaseExpression) -> bool:
+def is_chain(context: RewriteContext, test: cst.BaseExpression) -> bool:
     """Whether it is a chain of comparisons, such as ``0 < t < 1``, with a tensor in it."""
     if not isinstance(test, cst.Comparison) or len(test.comparisons) < 2:
         return False
-    return any(spot.fact(one).is_tensor for one in (test.left, *(target.comparator for target in test.comparisons)))
+    return any(context.fact(one).is_tensor for one in (test.left, *(target.comparator for target in test.comparisons)))
 
 
-def is_membership(spot: RewriteContext, test: cst.BaseExpression) -> bool:
+def is_membership(context: RewriteContext, test: cst.BaseExpression) -> bool:
     """Whether it is ``value in tensor`` or ``value not in tensor``."""
     if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
         return False
     target = test.comparisons[0]
-    return isinstance(target.operator, cst.In | cst.NotIn) and spot.fact(target.comparator).kind == "tensor"
+    return isinstance(target.operator, cst.In | cst.NotIn) and context.fact(target.comparator).kind == "tensor"
 
 
 def operands(test: cst.BaseExpression) -> list[cst.BaseExpression]:
@@ -108,46 +108,46 @@ _OPPOSITE: dict[type[cst.BaseCompOp], cst.BaseCompOp] = {
 }
 
 
-def reduced(spot: RewriteContext, node: cst.Call) -> cst.BaseExpression:
+def reduced(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
     """The builtin ``any`` or ``all`` over tensors as an operation of torch."""
-    name = spot.dotted(node.func) or ""
+    name = context.dotted(node.func) or ""
     if len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
         raise Declined(f"`{name}` is not called with one argument")
     values = node.args[0].value
-    if spot.fact(values).is_tensor:
+    if context.fact(values).is_tensor:
         return method(values, name)
     element: cst.BaseExpression
     if isinstance(values, cst.GeneratorExp | cst.ListComp):
         if values.for_in.inner_for_in is not None or values.for_in.ifs:
             raise Declined(f"`{name}` goes over a filtered or nested comprehension, which may be empty")
-        if not _is_filled(spot, values.for_in.iter):
-            raise Declined(f"`{spot.code(values.for_in.iter)}` may be empty, and an empty list cannot be stacked")
+        if not _is_filled(context, values.for_in.iter):
+            raise Declined(f"`{context.code(values.for_in.iter)}` may be empty, and an empty list cannot be stacked")
         elements = [values.elt]
         stacked: cst.BaseExpression = cst.ListComp(values.elt.deep_clone(), values.for_in.deep_clone())
     elif isinstance(values, cst.List | cst.Tuple) and values.elements:
         elements = [one.value for one in values.elements]
         stacked = cst.List([cst.Element(copied(one)) for one in elements])
     else:
-        raise Declined(f"`{spot.code(values)}` is no list or comprehension whose elements are known")
+        raise Declined(f"`{context.code(values)}` is no list or comprehension whose elements are known")
     for element in elements:
-        fact = spot.fact(element)
+        fact = context.fact(element)
         if not fact.is_tensor or not fact.zero_dim:
-            raise Declined(f"`{spot.code(element)}` is not known to be a tensor of a single element")
-        reason = why_not_pure(spot, element) or why_may_raise(spot, element)
+            raise Declined(f"`{context.code(element)}` is not known to be a tensor of a single element")
+        reason = why_not_pure(context, element) or why_may_raise(context, element)
         if reason is not None:
             raise Declined(f"all elements would be computed, and {reason}")
-    return method(call(spot.imported("torch.stack"), stacked), name)
+    return method(call(context.imported("torch.stack"), stacked), name)
 
 
-def _is_filled(spot: RewriteContext, values: cst.BaseExpression) -> bool:
+def _is_filled(context: RewriteContext, values: cst.BaseExpression) -> bool:
     if isinstance(values, cst.List | cst.Tuple):
         return bool(values.elements) and not any(isinstance(one, cst.StarredElement) for one in values.elements)
-    return bool(spot.fact(values).elements)
+    return bool(context.fact(values).elements)
 
 
 class _Reader:
-    def __init__(self, spot: RewriteContext) -> None:
-        self.spot = spot
+    def __init__(self, context: RewriteContext) -> None:
+        self.context = context
         self.when: list[When] = []
         self.certain = True
         self.combined = False
@@ -163,14 +163,14 @@ class _Reader:
 
     def _boolean(self, test: cst.BooleanOperation, negated: bool) -> cst.BaseExpression:
         parts = operands(test)
-        tensors = [one for one in parts if asks_tensor(self.spot, one)]
+        tensors = [one for one in parts if asks_tensor(self.context, one)]
         for one in parts:
             if one not in tensors:
                 self._static(one, isinstance(test.operator, cst.And), negated)
         if len(tensors) == 1:
             return self.read(tensors[0], negated)
         if not tensors:
-            raise Declined(f"`{self.spot.code(test)}` is not known to ask for a tensor")
+            raise Declined(f"`{self.context.code(test)}` is not known to ask for a tensor")
         self.combined = True
         for one in tensors[1:]:
             self._refuse_effects(one)
@@ -180,40 +180,40 @@ class _Reader:
         before = len(self.when)
         made = self.read(tensors[0], inner)
         for one in tensors[1:]:
-            made = binary_of(made, _like(self.spot, one, both), self.read(one, inner))
+            made = binary_of(made, _like(self.context, one, both), self.read(one, inner))
         # What one operand leaves to Python must settle the whole.
         if any(when.otherwise is both for when in self.when[before:]):
-            raise Declined(f"`{self.spot.code(test)}` mixes tensors with what Python decides")
+            raise Declined(f"`{self.context.code(test)}` mixes tensors with what Python decides")
         turn = negated and not inner
         self.when[before:] = [When(when.test, when.otherwise is not turn) for when in self.when[before:]]
         return _turned(made, turn)
 
     def _static(self, test: cst.BaseExpression, conjunct: bool, negated: bool) -> None:
-        reason = why_not_pure(self.spot, test) or why_may_raise(self.spot, test)
+        reason = why_not_pure(self.context, test) or why_may_raise(self.context, test)
         if reason is not None:
             raise Declined(f"it would be tested twice, and {reason}")
         self.when.append(When(copied(test) if conjunct else not_python(test), conjunct is negated))
 
     def _refuse_effects(self, test: cst.BaseExpression) -> None:
-        for one in _asked(self.spot, test):
-            if self.spot.fact(one).kind == "number":
-                raise Declined(f"`{self.spot.code(one)}` is a number that is read out of a tensor")
-            reason = why_not_pure(self.spot, one) or why_may_raise(self.spot, one)
+        for one in _asked(self.context, test):
+            if self.context.fact(one).kind == "number":
+                raise Declined(f"`{self.context.code(one)}` is a number that is read out of a tensor")
+            reason = why_not_pure(self.context, one) or why_may_raise(self.context, one)
             if reason is not None:
                 raise Declined(f"all tests would be computed, and {reason}")
 
     def _chain(self, test: cst.Comparison) -> cst.BaseExpression:
-        if not is_chain(self.spot, test):
-            raise Declined(f"`{self.spot.code(test)}` is not known to compare tensors")
+        if not is_chain(self.context, test):
+            raise Declined(f"`{self.context.code(test)}` is not known to compare tensors")
         self.combined = True
         left = test.left
         made: cst.BaseExpression | None = None
         for target in test.comparisons:
             if isinstance(target.operator, cst.In | cst.NotIn | cst.Is | cst.IsNot):
-                raise Declined(f"`{self.spot.code(test)}` chains more than comparisons")
+                raise Declined(f"`{self.context.code(test)}` chains more than comparisons")
             self._refuse_effects(target.comparator)
-            if left is not test.left and len(self.spot.code(left)) > _SHORT:
-                raise Declined(f"`{self.spot.code(left)}` would be computed twice")
+            if left is not test.left and len(self.context.code(left)) > _SHORT:
+                raise Declined(f"`{self.context.code(left)}` would be computed twice")
             compared = cst.ComparisonTarget(target.operator.deep_clone(), _side(target.comparator))
             pair = cst.Comparison(_side(left), [compared])
             made = pair if made is None else binary_of(made, cst.BitAnd(), pair)
@@ -225,47 +225,47 @@ class _Reader:
         if isinstance(test, cst.Comparison) and isinstance(test.comparisons[0].operator, cst.In | cst.NotIn):
             return self._membership(test, negated)
         if isinstance(test, cst.Call):
-            name = self.spot.dotted(test.func) or ""
+            name = self.context.dotted(test.func) or ""
             if name in EQUAL:
                 return self._equal(test, negated)
             if name in ALLCLOSE:
                 return _turned(method(self._isclose(test), "all"), negated)
             if name in NONZERO:
                 return _compared(self._arguments(test, 1)[0], negated)
-            if name in REDUCING and self.spot.fact(test.args[0].value if test.args else test).kind != "constant":
+            if name in REDUCING and self.context.fact(test.args[0].value if test.args else test).kind != "constant":
                 self.combined = True
-                return _turned(reduced(self.spot, test), negated)
-        fact = self.spot.fact(test)
+                return _turned(reduced(self.context, test), negated)
+        fact = self.context.fact(test)
         if fact.kind == "number":
-            raise Declined(f"`{self.spot.code(test)}` is a number that is read out of a tensor")
+            raise Declined(f"`{self.context.code(test)}` is a number that is read out of a tensor")
         if not fact.is_tensor:
-            raise Declined(f"`{self.spot.code(test)}` is not known to be a tensor")
+            raise Declined(f"`{self.context.code(test)}` is not known to be a tensor")
         if fact.optional:
-            raise Declined(f"`{self.spot.code(test)}` is a tensor in some calls alone")
+            raise Declined(f"`{self.context.code(test)}` is a tensor in some calls alone")
         self.certain &= fact.certain
         return _turned(copied(test), negated) if fact.dtype == "bool" else _compared(test, negated)
 
     def _arguments(self, node: cst.Call, number: int) -> list[cst.BaseExpression]:
         """The tensors that a function, or a method, compares."""
         given: list[cst.BaseExpression] = []
-        if self.spot.method(node) is not None:
+        if self.context.method(node) is not None:
             given.append(cst.ensure_type(node.func, cst.Attribute).value)
         given += [one.value for one in node.args if one.keyword is None and not one.star]
         if len(given) < number:
-            raise Declined(f"`{self.spot.code(node)}` names its arguments")
+            raise Declined(f"`{self.context.code(node)}` names its arguments")
         for one in given[:number]:
-            if not self.spot.fact(one).is_tensor and self.spot.fact(one).kind != "unknown":
-                raise Declined(f"`{self.spot.code(one)}` is not known to be a tensor")
-            self.certain &= self.spot.fact(one).certain and self.spot.fact(one).is_tensor
+            if not self.context.fact(one).is_tensor and self.context.fact(one).kind != "unknown":
+                raise Declined(f"`{self.context.code(one)}` is not known to be a tensor")
+            self.certain &= self.context.fact(one).certain and self.context.fact(one).is_tensor
         return given
 
     def _equal(self, node: cst.Call, negated: bool) -> cst.BaseExpression:
         one, other = self._arguments(node, 2)[:2]
-        single = self.spot.fact(one).zero_dim and self.spot.fact(other).zero_dim
+        single = self.context.fact(one).zero_dim and self.context.fact(other).zero_dim
         if not single:
             for side in (one, other):
                 if not _is_short(side):
-                    raise Declined(f"`{self.spot.code(side)}` would be computed twice, for its shape too")
+                    raise Declined(f"`{self.context.code(side)}` would be computed twice, for its shape too")
             shapes = [cst.Attribute(operand(side), cst.Name("shape")) for side in (one, other)]
             same = cst.Comparison(shapes[0], [cst.ComparisonTarget(cst.Equal(), shapes[1])])
             self.when.append(When(same, negated))
@@ -277,18 +277,18 @@ class _Reader:
         self._arguments(node, 2)
         func = cst.ensure_type(node.func, cst.Attribute) if isinstance(node.func, cst.Attribute) else None
         if func is None:
-            return node.with_deep_changes(node, func=self.spot.imported("torch.isclose")).deep_clone()
+            return node.with_deep_changes(node, func=self.context.imported("torch.isclose")).deep_clone()
         return cst.Call(
             cst.Attribute(operand(func.value), cst.Name("isclose")), [one.deep_clone() for one in node.args]
         )
 
     def _membership(self, test: cst.Comparison, negated: bool) -> cst.BaseExpression:
         target = test.comparisons[0]
-        value, holder = self.spot.fact(test.left), self.spot.fact(target.comparator)
+        value, holder = self.context.fact(test.left), self.context.fact(target.comparator)
         if not (value.is_number or value.zero_dim):
-            raise Declined(f"`{self.spot.code(test.left)}` is not known to be one number")
+            raise Declined(f"`{self.context.code(test.left)}` is not known to be one number")
         if not holder.is_tensor:
-            raise Declined(f"`{self.spot.code(target.comparator)}` is not known to be a tensor")
+            raise Declined(f"`{self.context.code(target.comparator)}` is not known to be a tensor")
         self.certain &= holder.certain
         absent = isinstance(target.operator, cst.NotIn) is not negated
         operator = cst.NotEqual() if absent else cst.Equal()
@@ -296,9 +296,9 @@ class _Reader:
         return method(compared, "all" if absent else "any")
 
 
-def _like(spot: RewriteContext, right: cst.BaseExpression, both: bool) -> cst.BaseBinaryOp:
+def _like(context: RewriteContext, right: cst.BaseExpression, both: bool) -> cst.BaseBinaryOp:
     """``&`` or ``|`` with the layout of the ``and`` or ``or`` before an operand."""
-    above = spot.parent(right)
+    above = context.parent(right)
     operator = cst.BitAnd() if both else cst.BitOr()
     if not isinstance(above, cst.BooleanOperation) or above.right is not right:
         return operator
@@ -355,12 +355,12 @@ def _is_short(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Name)
 
 
-def _asked(spot: RewriteContext, test: cst.BaseExpression) -> Sequence[cst.CSTNode]:
+def _asked(context: RewriteContext, test: cst.BaseExpression) -> Sequence[cst.CSTNode]:
     """The parts of a test that its new form computes."""
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-        return _asked(spot, test.expression)
+        return _asked(context, test.expression)
     if isinstance(test, cst.BooleanOperation):
-        return [one for part in operands(test) for one in _asked(spot, part)]
-    if isinstance(test, cst.Call) and spot.dotted(test.func) in COMPARING | REDUCING:
+        return [one for part in operands(test) for one in _asked(context, part)]
+    if isinstance(test, cst.Call) and context.dotted(test.func) in COMPARING | REDUCING:
         return [one.value for one in test.args]
     return [test]

@@ -13,29 +13,29 @@ _HELPERS = ("is_torchdynamo_compiling",)
 """Functions that packages have for it: where a file has imported one, its author wants it used."""
 
 
-def compiling(spot: RewriteContext) -> cst.BaseExpression:
+def compiling(context: RewriteContext) -> cst.BaseExpression:
     """``torch.compiler.is_compiling()``, or what the file has imported for it."""
-    for line in spot.tree.module.body:
+    for line in context.tree.module.body:
         for small in line.body if isinstance(line, cst.SimpleStatementLine) else ():
             if isinstance(small, cst.ImportFrom) and not isinstance(small.names, cst.ImportStar):
                 for alias in small.names:
                     if alias.evaluated_name in _HELPERS and alias.asname is None:
                         return cst.Call(cst.Name(alias.evaluated_name))
-    return cst.Call(spot.imported("torch.compiler.is_compiling"))
+    return cst.Call(context.imported("torch.compiler.is_compiling"))
 
 
-def not_compiling(spot: RewriteContext) -> cst.BaseExpression:
-    return cst.UnaryOperation(cst.Not(), compiling(spot))
+def not_compiling(context: RewriteContext) -> cst.BaseExpression:
+    return cst.UnaryOperation(cst.Not(), compiling(context))
 
 
-def and_not_compiling(spot: RewriteContext, test: cst.BaseExpression, first: bool = True) -> cst.BaseExpression:
+def and_not_compiling(context: RewriteContext, test: cst.BaseExpression, first: bool = True) -> cst.BaseExpression:
     """``not torch.compiler.is_compiling() and test``, or the other way round; the layout of the test is kept."""
     kept: cst.BaseExpression = test.deep_clone()
     if not isinstance(kept, cst.BooleanOperation) or not isinstance(kept.operator, cst.And):
         kept = kept if kept.lpar else operand_of_and(kept)
-    elif not kept.lpar or "\n" not in spot.code(test):
+    elif not kept.lpar or "\n" not in context.code(test):
         kept = copied(kept)
-    made = not_compiling(spot)
+    made = not_compiling(context)
     if not first:
         return cst.BooleanOperation(kept, cst.And(), made)
     # `a and (b and c)` needs no parentheses when `a` goes to the innermost left.
@@ -51,7 +51,7 @@ def _in_front(test: cst.BooleanOperation, made: cst.BaseExpression) -> cst.BaseE
     return test.with_changes(left=cst.BooleanOperation(made, cst.And(), left))
 
 
-def guarded(spot: RewriteContext, statements: Sequence[Statement]) -> cst.If:
+def guarded(context: RewriteContext, statements: Sequence[Statement]) -> cst.If:
     """``if not torch.compiler.is_compiling():`` over copies of statements; the blank lines stay above."""
     first = statements[0]
     blank = 0
@@ -62,9 +62,9 @@ def guarded(spot: RewriteContext, statements: Sequence[Statement]) -> cst.If:
     kept = [line.deep_clone() for line in first.leading_lines]
     body = [first.deep_clone().with_changes(leading_lines=kept[blank:])]
     body += [one.deep_clone() for one in statements[1:]]
-    return cst.If(not_compiling(spot), cst.IndentedBlock(body), leading_lines=kept[:blank])
+    return cst.If(not_compiling(context), cst.IndentedBlock(body), leading_lines=kept[:blank])
 
 
-def indentation(spot: RewriteContext, node: cst.CSTNode) -> int:
+def indentation(context: RewriteContext, node: cst.CSTNode) -> int:
     """How many columns the statement around a node is indented by."""
-    return spot.tree.span(spot.statement(node))[1] - 1
+    return context.tree.span(context.statement(node))[1] - 1

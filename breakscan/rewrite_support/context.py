@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ from libcst.metadata import CodeRange, MetadataWrapper, ParentNodeProvider, Posi
 
 from breakscan.facts import UNKNOWN, Fact, FileFacts, Source, Span
 from breakscan.findings import Finding, Site
-from breakscan.rewrite_support.edit import Declined
+from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
 
 Node = TypeVar("Node", bound=cst.CSTNode)
@@ -211,3 +211,7 @@ class RewriteContext:
     @cached_property
     def _local_names(self) -> frozenset[str]:
         return frozenset(name for one in self.around() if isinstance(one, cst.FunctionDef) for name in written(one))
+
+
+Rewrite = Callable[[RewriteContext], Edit]
+"""Raises :class:`Declined` where it does not apply."""

@@ -17,15 +17,15 @@ _COSTLY = frozenset(
 )
 
 
-def what_costs(spot: RewriteContext, node: cst.CSTNode) -> str | None:
+def what_costs(context: RewriteContext, node: cst.CSTNode) -> str | None:
     """The code of the first part of an expression that is costly: a product of matrices, a convolution, a module."""
     if isinstance(node, cst.Call):
-        function, method = called(spot, node)
-        if (method or function or "").rpartition(".")[2] in _COSTLY or spot.fact(node.func).kind == "module":
-            return spot.code(node.func)
+        function, method = called(context, node)
+        if (method or function or "").rpartition(".")[2] in _COSTLY or context.fact(node.func).kind == "module":
+            return context.code(node.func)
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.MatrixMultiply):
-        return spot.code(node)
+        return context.code(node)
     for child in node.children:
-        if (found := what_costs(spot, child)) is not None:
+        if (found := what_costs(context, child)) is not None:
             return found
     return None

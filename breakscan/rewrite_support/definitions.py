@@ -9,13 +9,13 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.names import written
 
 
-def is_function(spot: RewriteContext, node: cst.BaseExpression) -> bool:
+def is_function(context: RewriteContext, node: cst.BaseExpression) -> bool:
     """Whether an expression is a lambda, or the name of a function that is defined once at the top of the file."""
     if isinstance(node, cst.Lambda):
         return True
     if not isinstance(node, cst.Name):
         return False
-    binding = [one for one in spot.tree.module.body if node.value in written(_header(one))]
+    binding = [one for one in context.tree.module.body if node.value in written(_header(one))]
     return len(binding) == 1 and m.matches(binding[0], m.FunctionDef(name=m.Name(node.value)))
 
 

@@ -84,13 +84,13 @@ def is_always(version: str, dtype: Dtype, wanted: str, given: Sequence[KnownDtyp
     return True
 
 
-def of_one_dtype(spot: RewriteContext, one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
+def of_one_dtype(context: RewriteContext, one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
     """Whether two expressions have the same dtype for sure."""
-    first, second = spot.fact(one).tensor, spot.fact(other).tensor
+    first, second = context.fact(one).tensor, context.fact(other).tensor
     if first is None or second is None:
         return False
     computed = [KnownDtype(facts.dtype) for facts in (first, second)]
-    found = compare(spot.torch_version, first.dtype, second.dtype, computed)
+    found = compare(context.torch_version, first.dtype, second.dtype, computed)
     return found.same and found.source is not Source.ASSUMED
 
 

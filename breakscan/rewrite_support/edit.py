@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import libcst as cst
-
-if TYPE_CHECKING:
-    from breakscan.rewrite_support.context import RewriteContext
 
 Replacement = cst.CSTNode | Sequence[cst.BaseStatement] | None
 """What takes the place of a node: another one, several statements for one, or nothing."""
@@ -42,7 +38,3 @@ class Edit:
     @property
     def is_safe(self) -> bool:
         return self.difference is None
-
-
-Rewrite = Callable[["RewriteContext"], Edit]
-"""Raises :class:`Declined` where it does not apply."""

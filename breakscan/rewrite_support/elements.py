@@ -31,13 +31,13 @@ _KEEPING = frozenset({"builtins.max", "builtins.min", "builtins.abs"})
 _BIT_OPERATORS = cst.BitAnd | cst.BitOr | cst.BitXor | cst.MatrixMultiply
 
 
-def targets(spot: RewriteContext, function: cst.FunctionDef, parameter: str) -> list[cst.BaseExpression]:
+def targets(context: RewriteContext, function: cst.FunctionDef, parameter: str) -> list[cst.BaseExpression]:
     """What the loops over a parameter bind its elements to.  Declines where more is done with the parameter."""
     found: list[cst.BaseExpression] = []
     for one in m.findall(function.body, m.Name(parameter)):
-        if not isinstance(one, cst.Name) or not is_read(spot, one):
+        if not isinstance(one, cst.Name) or not is_read(context, one):
             continue
-        above, positions = _iterated(spot, one)
+        above, positions = _iterated(context, one)
         if above is None:
             continue
         target: cst.BaseExpression = above.target
@@ -49,17 +49,17 @@ def targets(spot: RewriteContext, function: cst.FunctionDef, parameter: str) -> 
     return found
 
 
-def _iterated(spot: RewriteContext, name: cst.Name) -> tuple[cst.For | cst.CompFor | None, list[int]]:
+def _iterated(context: RewriteContext, name: cst.Name) -> tuple[cst.For | cst.CompFor | None, list[int]]:
     """The loop that a name is iterated by, and the way to its element in the loop's target; no loop for ``len``."""
     node: cst.CSTNode = name
     positions: list[int] = []
     while True:
-        above = spot.parent(node)
+        above = context.parent(node)
         if isinstance(above, _LOOPS) and above.iter is node:
             return above, positions
-        call = spot.parent(above) if isinstance(above, cst.Arg) else None
+        call = context.parent(above) if isinstance(above, cst.Arg) else None
         if isinstance(above, cst.Arg) and isinstance(call, cst.Call) and not above.star:
-            function, at = spot.code(call.func), call.args.index(above)
+            function, at = context.code(call.func), call.args.index(above)
             if function == "len" and node is name:
                 return None, []
             if (function == "enumerate" and at == 0) or (function == "zip" and above.keyword is None):
@@ -76,8 +76,8 @@ class Numbers:
     are used by their parts only.
     """
 
-    def __init__(self, spot: RewriteContext, function: cst.FunctionDef, elements: list[cst.BaseExpression]) -> None:
-        self.spot = spot
+    def __init__(self, context: RewriteContext, function: cst.FunctionDef, elements: list[cst.BaseExpression]) -> None:
+        self.context = context
         self.function = function
         self.names: set[str] = set()
         self.rows: set[str] = set()
@@ -97,11 +97,11 @@ class Numbers:
 
     def _reads(self, name: str) -> list[cst.Name]:
         found = [cst.ensure_type(one, cst.Name) for one in m.findall(self.function.body, m.Name(name))]
-        return [one for one in found if is_read(self.spot, one) and not self._is_target(one)]
+        return [one for one in found if is_read(self.context, one) and not self._is_target(one)]
 
     def _is_target(self, name: cst.Name) -> bool:
         node: cst.CSTNode = name
-        while isinstance(above := self.spot.parent(node), cst.Element | cst.Tuple | cst.List):
+        while isinstance(above := self.context.parent(node), cst.Element | cst.Tuple | cst.List):
             node = above
         return isinstance(above, cst.AssignTarget) or (isinstance(above, _LOOPS) and above.target is node)
 
@@ -132,7 +132,7 @@ class Numbers:
 
     def _part_of(self, row: cst.Name) -> cst.Subscript | cst.Tuple | None:
         """``row[0]``, or the targets of ``height, width = row``."""
-        above = self.spot.parent(row)
+        above = self.context.parent(row)
         one = m.Subscript(slice=[m.SubscriptElement(m.Index(m.Integer()))])
         if isinstance(above, cst.Subscript) and above.value is row and m.matches(above, one):
             return above
@@ -144,9 +144,9 @@ class Numbers:
     # -- what becomes of a number -------------------------------------------------------------------------------
 
     def _follow(self, node: cst.BaseExpression) -> None:
-        above = self.spot.parent(node)
+        above = self.context.parent(node)
         if isinstance(above, cst.ComparisonTarget):
-            above = self.spot.parent(above)
+            above = self.context.parent(above)
         if isinstance(above, cst.BinaryOperation) and not isinstance(above.operator, _BIT_OPERATORS):
             if not self._stays_tensor(above.right if above.left is node else above.left):
                 self._follow(above)
@@ -168,7 +168,7 @@ class Numbers:
         elif isinstance(above, cst.Arg):
             self._in_call(above)
         elif isinstance(above, cst.Element):
-            self._in_list(self.spot.parent(above))
+            self._in_list(self.context.parent(above))
         elif isinstance(above, cst.ListComp | cst.GeneratorExp) and above.elt is node:
             self._in_list(above)
         elif isinstance(above, cst.Assign):
@@ -179,7 +179,7 @@ class Numbers:
             raise self._refused(node)
 
     def _refused(self, node: cst.CSTNode) -> Declined:
-        return Declined(f"`{self.spot.code(node)}` goes to where a tensor may be needed")
+        return Declined(f"`{self.context.code(node)}` goes to where a tensor may be needed")
 
     def _in_comparison(self, above: cst.Comparison, node: cst.BaseExpression) -> None:
         target = above.comparisons[0]
@@ -189,36 +189,36 @@ class Numbers:
             self._follow(above)
 
     def _as_index(self, index: cst.Index) -> None:
-        element = self.spot.parent(index)
-        owner = self.spot.parent(element) if element is not None else None
-        if not isinstance(owner, cst.Subscript) or not self.spot.fact(owner.value).is_tensor:
+        element = self.context.parent(index)
+        owner = self.context.parent(element) if element is not None else None
+        if not isinstance(owner, cst.Subscript) or not self.context.fact(owner.value).is_tensor:
             raise self._refused(owner or index)
 
     def _in_call(self, arg: cst.Arg) -> None:
-        call = self.spot.parent(arg)
+        call = self.context.parent(arg)
         if not isinstance(call, cst.Call) or arg.star:
             raise self._refused(arg)
-        function, method = called(self.spot, call)
+        function, method = called(self.context, call)
         if self._takes_sizes(call) or function in _CONVERSIONS:
             self._is_size = True
         elif function in _KEEPING:
             self._follow(call)
         elif method not in _ARITHMETIC_METHODS and not (function or "").startswith("math."):
-            raise Declined(f"`{self.spot.code(call.func)}` may need a tensor")
+            raise Declined(f"`{self.context.code(call.func)}` may need a tensor")
 
     def _takes_sizes(self, call: cst.Call) -> bool:
-        function, _ = called(self.spot, call)
+        function, _ = called(self.context, call)
         name = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
         return function in _SIZE_FUNCTIONS if (function or "").startswith("torch.") else name in _SIZE_METHODS
 
     def _in_list(self, node: cst.CSTNode | None) -> None:
-        above = self.spot.parent(node) if node is not None else None
-        call = self.spot.parent(above) if isinstance(above, cst.Arg) else None
+        above = self.context.parent(node) if node is not None else None
+        call = self.context.parent(above) if isinstance(above, cst.Arg) else None
         if isinstance(call, cst.Call) and self._takes_sizes(call):
             self._is_size = True
         elif isinstance(above, cst.Element):
-            self._in_list(self.spot.parent(above))
-        elif isinstance(call, cst.Call) and called(self.spot, call)[0] == "builtins.sum":
+            self._in_list(self.context.parent(above))
+        elif isinstance(call, cst.Call) and called(self.context, call)[0] == "builtins.sum":
             self._follow(call)
         elif node is not None:
             raise self._refused(node)
@@ -235,7 +235,7 @@ class Numbers:
     def _in_augmented(self, above: cst.AugAssign, node: cst.BaseExpression) -> None:
         if above.target is node:
             if isinstance(node, cst.Name) and node.value in self._own:
-                raise Declined(f"`{self.spot.code(above)}` changes the tensor that the loop goes over")
+                raise Declined(f"`{self.context.code(above)}` changes the tensor that the loop goes over")
         elif isinstance(above.target, cst.Name):
             if not self._holds_tensors(above.target.value):
                 self.names.add(above.target.value)
@@ -259,10 +259,10 @@ class Numbers:
             return self._stays_tensor(node.expression)
         if isinstance(node, cst.Subscript):
             return self._stays_tensor(node.value)
-        if not self.spot.fact(node).is_tensor:
+        if not self.context.fact(node).is_tensor:
             return False
         if isinstance(node, cst.Call):
-            function, _ = called(self.spot, node)
+            function, _ = called(self.context, node)
             if (function or "").startswith("torch."):
                 return True
             return isinstance(node.func, cst.Attribute) and self._stays_tensor(node.func.value)

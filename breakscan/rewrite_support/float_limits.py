@@ -11,38 +11,38 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.dtypes import KnownDtype, is_always
 
 
-def dtype_tested(spot: RewriteContext, test: cst.BaseExpression) -> KnownDtype | None:
+def dtype_tested(context: RewriteContext, test: cst.BaseExpression) -> KnownDtype | None:
     """What ``x.dtype == torch.float16`` says about ``x``."""
     if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
         return None
     left, target = test.left, test.comparisons[0]
     if not isinstance(left, cst.Attribute) or left.attr.value != "dtype" or not isinstance(target.operator, cst.Equal):
         return None
-    facts, asked = spot.fact(left.value).tensor, spot.fact(target.comparator).tensor
+    facts, asked = context.fact(left.value).tensor, context.fact(target.comparator).tensor
     if facts is None or asked is None or not isinstance(asked.dtype, Exactly):
         return None
     return KnownDtype(facts.dtype, asked.dtype.dtype)
 
 
-def asked_limits(spot: RewriteContext, node: cst.CSTNode, given: Sequence[KnownDtype]) -> list[str]:
+def asked_limits(context: RewriteContext, node: cst.CSTNode, given: Sequence[KnownDtype]) -> list[str]:
     """The tensors whose dtype ``torch.finfo`` is asked about, unless they are known to be floats."""
-    found = _Limits(spot, given)
+    found = _Limits(context, given)
     node.visit(found)
     return found.tensors
 
 
 class _Limits(cst.CSTVisitor):
-    def __init__(self, spot: RewriteContext, given: Sequence[KnownDtype]) -> None:
-        self.spot = spot
+    def __init__(self, context: RewriteContext, given: Sequence[KnownDtype]) -> None:
+        self.context = context
         self.given = given
         self.tensors: list[str] = []
 
     def visit_Call(self, node: cst.Call) -> None:
-        if self.spot.dotted(node.func) not in ("torch.finfo", "torch.iinfo") or not node.args:
+        if self.context.dotted(node.func) not in ("torch.finfo", "torch.iinfo") or not node.args:
             return
         asked = node.args[0].value
         if not isinstance(asked, cst.Attribute):
             return
-        facts = self.spot.fact(asked.value).tensor
-        if facts is None or not is_always(self.spot.torch_version, facts.dtype, "float", self.given):
-            self.tensors.append(self.spot.code(asked.value))
+        facts = self.context.fact(asked.value).tensor
+        if facts is None or not is_always(self.context.torch_version, facts.dtype, "float", self.given):
+            self.tensors.append(self.context.code(asked.value))

@@ -15,33 +15,33 @@ from breakscan.rewrite_support.operators import operator_of
 from breakscan.torch_facts.operators import Gradient
 
 
-def why_gradient_differs(spot: RewriteContext, node: cst.BaseExpression, *, finite: bool) -> str | None:
+def why_gradient_differs(context: RewriteContext, node: cst.BaseExpression, *, finite: bool) -> str | None:
     """What of an expression may turn a gradient of zero into NaN, in words; None where nothing does.
 
     ``finite`` tells that values may be taken to be finite, because the test does not look for those that are not.
     """
-    if spot.fact(node).dtype in ("int", "bool") or _without_gradients(spot, node):
+    if context.fact(node).dtype in ("int", "bool") or _without_gradients(context, node):
         return None
-    found = _Steep(spot, finite)
+    found = _Steep(context, finite)
     node.visit(found)
     return f"`{found.culprit}` may give a NaN gradient when it is not chosen" if found.culprit else None
 
 
-def why_origin_differs(spot: RewriteContext, names: Iterable[str], *, finite: bool) -> str | None:
+def why_origin_differs(context: RewriteContext, names: Iterable[str], *, finite: bool) -> str | None:
     """The same for what the names of a side were made of, where the other side reads none of them."""
     queue, seen = list(names), set(names)
     for name in queue:
-        for value in _Values(name).of(spot.function):
-            if (reason := why_gradient_differs(spot, value, finite=finite)) is not None:
+        for value in _Values(name).of(context.function):
+            if (reason := why_gradient_differs(context, value, finite=finite)) is not None:
                 return reason
-            if spot.fact(value).dtype not in ("int", "bool"):
+            if context.fact(value).dtype not in ("int", "bool"):
                 queue += [one for one in read(value) if one not in seen]
                 seen.update(queue)
     return None
 
 
-def _without_gradients(spot: RewriteContext, node: cst.CSTNode) -> bool:
-    for one in spot.around(node):
+def _without_gradients(context: RewriteContext, node: cst.CSTNode) -> bool:
+    for one in context.around(node):
         if isinstance(one, cst.With):
             heads = [item.item for item in one.items]
         elif isinstance(one, cst.FunctionDef):
@@ -50,7 +50,7 @@ def _without_gradients(spot: RewriteContext, node: cst.CSTNode) -> bool:
             continue
         for head in heads:
             function = head.func if isinstance(head, cst.Call) else head
-            if spot.dotted(function) in ("torch.no_grad", "torch.inference_mode"):
+            if context.dotted(function) in ("torch.no_grad", "torch.inference_mode"):
                 return True
         if isinstance(one, cst.FunctionDef):
             return False
@@ -82,21 +82,21 @@ class _Values(cst.CSTVisitor):
 
 
 class _Steep(cst.CSTVisitor):
-    def __init__(self, spot: RewriteContext, finite: bool) -> None:
-        self.spot = spot
+    def __init__(self, context: RewriteContext, finite: bool) -> None:
+        self.context = context
         self.finite = finite
         self.culprit: str | None = None
 
     def _found(self, node: cst.BaseExpression) -> None:
-        self.culprit = self.culprit or self.spot.code(node)
+        self.culprit = self.culprit or self.context.code(node)
 
     def visit_Call(self, node: cst.Call) -> bool:
-        if self.spot.fact(node.func).kind == "module":
+        if self.context.fact(node.func).kind == "module":
             return self.finite
-        fact = self.spot.fact(node)
+        fact = self.context.fact(node)
         if fact.dtype in ("int", "bool") or fact.kind in ("constant", "shape", "number", "container"):
             return False
-        known = operator_of(self.spot, node)
+        known = operator_of(self.context, node)
         gradient = known.gradient if known is not None else None
         harmless = {Gradient.NONE, Gradient.ZERO} | ({Gradient.ZERO_IF_FINITE} if self.finite else set())
         if gradient not in harmless:
@@ -109,7 +109,7 @@ class _Steep(cst.CSTVisitor):
     def visit_BinaryOperation(self, node: cst.BinaryOperation) -> bool:
         if not self._has_tensor(node):
             return False
-        literal = self.spot.fact(node.right).literal
+        literal = self.context.fact(node.right).literal
         number = isinstance(node.right, cst.BaseNumber) or isinstance(literal, int | float)
         if isinstance(node.operator, cst.Multiply):
             if not self.finite and not (number or isinstance(node.left, cst.BaseNumber)):
@@ -129,4 +129,4 @@ class _Steep(cst.CSTVisitor):
         return True
 
     def _has_tensor(self, node: cst.BinaryOperation) -> bool:
-        return self.spot.fact(node).kind in ("tensor", "unknown")
+        return self.context.fact(node).kind in ("tensor", "unknown")

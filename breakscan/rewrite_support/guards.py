@@ -8,16 +8,16 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined
 
 
-def guard_of(spot: RewriteContext) -> cst.If:
+def guard_of(context: RewriteContext) -> cst.If:
     """The ``if`` that tests what stands at the site and then raises.  Declines where there is none."""
-    child = spot.node
-    for above in spot.around():
+    child = context.node
+    for above in context.around():
         if isinstance(above, cst.If):
             if child is not above.test:
                 break
             if not _raises(above.body):
                 raise Declined("the branch does not only raise")
-            if _is_caught(spot, above):
+            if _is_caught(context, above):
                 raise Declined("the exception may be caught in this function")
             return above
         if isinstance(above, cst.BaseSmallStatement | cst.BaseCompoundStatement | cst.Lambda):
@@ -35,9 +35,9 @@ def _raises(body: cst.BaseSuite) -> bool:
     )
 
 
-def _is_caught(spot: RewriteContext, guard: cst.If) -> bool:
+def _is_caught(context: RewriteContext, guard: cst.If) -> bool:
     child: cst.CSTNode = guard
-    for above in spot.around(guard):
+    for above in context.around(guard):
         if isinstance(above, cst.FunctionDef):
             return False
         if isinstance(above, cst.Try | cst.TryStar) and above.handlers and child is above.body:

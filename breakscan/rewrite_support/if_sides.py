@@ -59,13 +59,13 @@ class Side:
         return None
 
 
-def branch_of(spot: RewriteContext) -> cst.If | cst.IfExp:
+def branch_of(context: RewriteContext) -> cst.If | cst.IfExp:
     """The branch whose test stands at the site.  Declines where there is none."""
-    child = spot.node
+    child = context.node
     if isinstance(child, cst.If | cst.IfExp):
         # A test in parentheses of its own has no node that spans them.
         return child
-    for above in spot.around():
+    for above in context.around():
         if isinstance(above, cst.If | cst.IfExp) and above.test is child:
             return above
         if isinstance(above, cst.BaseStatement | cst.BaseSmallStatement):
@@ -74,7 +74,7 @@ def branch_of(spot: RewriteContext) -> cst.If | cst.IfExp:
     raise OtherForm("it is no test of an `if` or a conditional expression")
 
 
-def read_side(body: Sequence[cst.BaseStatement], spot: RewriteContext, where: str = "one side") -> Side:
+def read_side(body: Sequence[cst.BaseStatement], context: RewriteContext, where: str = "one side") -> Side:
     """The side of a block.  Declines where it holds more than assignments to names and a return of a value."""
     assigned: dict[str, Assigned] = {}
     comments: list[cst.EmptyLine] = []
@@ -91,22 +91,22 @@ def read_side(body: Sequence[cst.BaseStatement], spot: RewriteContext, where: st
         small = statement.body[0]
         if isinstance(small, cst.Pass):
             continue
-        if isinstance(small, cst.Expr) and tells(spot, small.value):
+        if isinstance(small, cst.Expr) and tells(context, small.value):
             messages.append(statement)
             continue
         if isinstance(small, cst.Return):
             returned = _returned(small, where)
             break
-        one = _assignment(spot, small, statement, where)
+        one = _assignment(context, small, statement, where)
         if one.name in assigned:
             raise Declined(f"`{one.name}` is assigned twice on one side")
         assigned[one.name] = one
     return Side(tuple(assigned.values()), returned, tuple(comments), tuple(messages))
 
 
-def tells(spot: RewriteContext, node: cst.BaseExpression) -> bool:
+def tells(context: RewriteContext, node: cst.BaseExpression) -> bool:
     """Whether an expression is a call that tells the user something, by what it is or by its name."""
-    if is_reporting(spot, node):
+    if is_reporting(context, node):
         return True
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name | cst.Attribute):
         return False
@@ -123,7 +123,7 @@ def _returned(small: cst.Return, where: str) -> cst.BaseExpression:
 
 
 def _assignment(
-    spot: RewriteContext, small: cst.BaseSmallStatement, line: cst.SimpleStatementLine, where: str
+    context: RewriteContext, small: cst.BaseSmallStatement, line: cst.SimpleStatementLine, where: str
 ) -> Assigned:
     operator = None
     if isinstance(small, cst.Assign) and len(small.targets) == 1:
@@ -134,24 +134,24 @@ def _assignment(
         target, value = small.target, small.value
         operator = _OPERATORS.get(type(small.operator))
         if operator is None:
-            raise Declined(f"`{spot.code(small)}` has no operator for tensors")
+            raise Declined(f"`{context.code(small)}` has no operator for tensors")
     else:
-        raise Declined(_why_no_assignment(spot, small, where))
+        raise Declined(_why_no_assignment(context, small, where))
     if isinstance(target, cst.Name):
         return Assigned(target.value, value, line, operator)
     if isinstance(target, cst.Subscript):
-        raise Declined(f"`{spot.code(target)}` is written in place")
+        raise Declined(f"`{context.code(target)}` is written in place")
     if isinstance(target, cst.Attribute):
-        raise Declined(f"`{spot.code(target)}` is stored on one side")
-    raise Declined(f"`{spot.code(target)}` takes several values at once")
+        raise Declined(f"`{context.code(target)}` is stored on one side")
+    raise Declined(f"`{context.code(target)}` takes several values at once")
 
 
-def _why_no_assignment(spot: RewriteContext, small: cst.BaseSmallStatement, where: str) -> str:
+def _why_no_assignment(context: RewriteContext, small: cst.BaseSmallStatement, where: str) -> str:
     if isinstance(small, cst.Raise | cst.Assert):
         return f"{where} raises"
     if isinstance(small, cst.Continue | cst.Break):
         return f"{where} leaves the round of a loop"
     if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
-        return f"`{spot.code(small.value.func)}(...)` does more than assign a name"
-    text = spot.code(small)
+        return f"`{context.code(small.value.func)}(...)` does more than assign a name"
+    text = context.code(small)
     return f"`{text if len(text) <= 40 else text[:37] + '...'}` does more than assign a name"

@@ -10,17 +10,17 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.names import read
 
 
-def is_read_outside(spot: RewriteContext, name: str, statement: cst.CSTNode) -> bool:
+def is_read_outside(context: RewriteContext, name: str, statement: cst.CSTNode) -> bool:
     """Whether a name is read by other statements of the function."""
     reads = _Reads(name, statement)
-    spot.function.body.visit(reads)
+    context.function.body.visit(reads)
     return reads.found
 
 
-def changed_in_place(spot: RewriteContext, names: Iterable[str], statement: cst.CSTNode) -> str | None:
+def changed_in_place(context: RewriteContext, names: Iterable[str], statement: cst.CSTNode) -> str | None:
     """Which of some names is changed in place behind a statement, or anywhere in a loop around it."""
-    found = _InPlace(spot, set(names), statement)
-    spot.function.body.visit(found)
+    found = _InPlace(context, set(names), statement)
+    context.function.body.visit(found)
     return found.name
 
 
@@ -43,11 +43,13 @@ class _Reads(cst.CSTVisitor):
 class _InPlace(cst.CSTVisitor):
     """Which of some names is changed in place behind a statement, or anywhere in a loop around it."""
 
-    def __init__(self, spot: RewriteContext, names: set[str], node: cst.CSTNode) -> None:
-        self.spot = spot
+    def __init__(self, context: RewriteContext, names: set[str], node: cst.CSTNode) -> None:
+        self.context = context
         self.names = names
         self.node = node
-        self.line = 0 if spot.enclosing(cst.For, node) or spot.enclosing(cst.While, node) else spot.tree.span(node)[2]
+        self.line = (
+            0 if context.enclosing(cst.For, node) or context.enclosing(cst.While, node) else context.tree.span(node)[2]
+        )
         self.name: str | None = None
 
     def on_visit(self, node: cst.CSTNode) -> bool:
@@ -62,6 +64,10 @@ class _InPlace(cst.CSTVisitor):
                 target = node.func.value
         while isinstance(target, cst.Subscript | cst.Attribute):
             target = target.value
-        if isinstance(target, cst.Name) and target.value in self.names and self.spot.tree.span(target)[0] > self.line:
+        if (
+            isinstance(target, cst.Name)
+            and target.value in self.names
+            and self.context.tree.span(target)[0] > self.line
+        ):
             self.name = target.value
         return True

@@ -9,27 +9,27 @@ from breakscan.rewrite_support.context import RewriteContext
 SHORTEST, LONGEST = 88, 120
 
 
-def fitted(line: cst.SimpleStatementLine, spot: RewriteContext, indent: int) -> cst.SimpleStatementLine:
+def fitted(line: cst.SimpleStatementLine, context: RewriteContext, indent: int) -> cst.SimpleStatementLine:
     """A statement, with the arguments of the call that it is, assigns or returns below one another where needed.
 
     ``indent`` are the columns in front of it.
     """
-    text = spot.code(line.with_changes(leading_lines=())).rstrip("\n")
-    most = min(max(SHORTEST, *(len(one) for one in spot.tree.module.code.splitlines())), LONGEST)
+    text = context.code(line.with_changes(leading_lines=())).rstrip("\n")
+    most = min(max(SHORTEST, *(len(one) for one in context.tree.module.code.splitlines())), LONGEST)
     small = line.body[0]
     if indent + max(map(len, text.splitlines())) <= most or not isinstance(small, cst.Assign | cst.Expr | cst.Return):
         return line
     if not isinstance(small.value, cst.Call):
         return line
-    return line.with_changes(body=[small.with_changes(value=_spread(small.value, spot))])
+    return line.with_changes(body=[small.with_changes(value=_spread(small.value, context))])
 
 
-def _spread(call: cst.Call, spot: RewriteContext) -> cst.Call:
+def _spread(call: cst.Call, context: RewriteContext) -> cst.Call:
     """A call with one argument a line; of an only argument, which is a call as well, those of that one."""
     only = call.args[0] if len(call.args) == 1 else None
     if only is not None and isinstance(only.value, cst.Call):
-        return call.with_changes(args=[only.with_changes(value=_spread(only.value, spot))])
-    inside, behind = _newline(spot.tree.module.default_indent), _newline("")
+        return call.with_changes(args=[only.with_changes(value=_spread(only.value, context))])
+    inside, behind = _newline(context.tree.module.default_indent), _newline("")
     last = len(call.args) - 1
     arguments = [
         arg.with_changes(comma=cst.Comma(whitespace_after=behind if place == last else inside))

@@ -47,11 +47,11 @@ class Masked:
     bends: bool = False
 
 
-def leaf_at(spot: RewriteContext, node: cst.CSTNode) -> Leaf | None:
+def leaf_at(context: RewriteContext, node: cst.CSTNode) -> Leaf | None:
     """``owner[mask]``, ``owner[torch.where(mask)]`` or ``owner.masked_select(mask)``, whatever the index is."""
     if isinstance(node, cst.Subscript) and len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index):
         index = node.slice[0].slice.value
-        mask = hits_of(spot, index)
+        mask = hits_of(context, index)
         return Leaf(node, node.value, mask, "indices") if mask is not None else Leaf(node, node.value, index)
     if m.matches(node, m.Call(func=m.Attribute(attr=m.Name("masked_select")))):
         call = cst.ensure_type(node, cst.Call)
@@ -64,11 +64,11 @@ def leaf_at(spot: RewriteContext, node: cst.CSTNode) -> Leaf | None:
     return None
 
 
-def hits_of(spot: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression | None:
+def hits_of(context: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression | None:
     """The mask whose hits a call finds, as a tuple with the indices of each dimension."""
     if not isinstance(node, cst.Call):
         return None
-    function, method = called(spot, node)
+    function, method = called(context, node)
     positional = [arg.value for arg in node.args if arg.keyword is None]
     as_tuple = [arg for arg in node.args if m.matches(arg, m.Arg(m.Name("True"), keyword=m.Name("as_tuple")))]
     if method == "nonzero" and isinstance(node.func, cst.Attribute) and len(node.args) == len(as_tuple) == 1:
@@ -78,102 +78,106 @@ def hits_of(spot: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpressio
     return positional[0] if function == "torch.where" and len(positional) == len(node.args) == 1 else None
 
 
-def leaf_of(spot: RewriteContext) -> Leaf:
+def leaf_of(context: RewriteContext) -> Leaf:
     """The one that the finding is about.  Declines where an index is not a mask alone."""
-    node: cst.CSTNode | None = spot.node
-    if isinstance(node, cst.Call) and hits_of(spot, node) is not None:
-        node = next((one for one in spot.around() if isinstance(one, cst.Subscript)), None)
-        if node is None or not any(one is spot.node for one in m.findall(node.slice[0], m.Call())):
+    node: cst.CSTNode | None = context.node
+    if isinstance(node, cst.Call) and hits_of(context, node) is not None:
+        node = next((one for one in context.around() if isinstance(one, cst.Subscript)), None)
+        if node is None or not any(one is context.node for one in m.findall(node.slice[0], m.Call())):
             raise Declined("its indices are not used as an index at once")
-    leaf = leaf_at(spot, node) if node is not None else None
+    leaf = leaf_at(context, node) if node is not None else None
     if leaf is None:
         raise Declined("the mask is one index of several" if isinstance(node, cst.Subscript) else "it is no index")
     if leaf.loose == "indices" and leaf.node is not node:
         raise Declined("its indices are not used as an index at once")
-    if not spot.fact(leaf.owner).is_tensor:
-        raise Declined(f"`{plain(spot, leaf.owner)}` is not known to be a tensor")
-    if spot.fact(leaf.mask).dtype not in (None, "bool"):
-        raise Declined(f"`{plain(spot, leaf.mask)}` is no mask of booleans")
+    if not context.fact(leaf.owner).is_tensor:
+        raise Declined(f"`{plain(context, leaf.owner)}` is not known to be a tensor")
+    if context.fact(leaf.mask).dtype not in (None, "bool"):
+        raise Declined(f"`{plain(context, leaf.mask)}` is no mask of booleans")
     for part in (leaf.owner, leaf.mask):
-        if (reason := why_not_pure(spot, part)) is not None:
+        if (reason := why_not_pure(context, part)) is not None:
             raise Declined(reason)
     return leaf
 
 
-def is_scalar(spot: RewriteContext, node: cst.BaseExpression) -> bool:
+def is_scalar(context: RewriteContext, node: cst.BaseExpression) -> bool:
     """Whether a value is a single number, as a Python number or as a tensor."""
-    fact = spot.fact(node)
+    fact = context.fact(node)
     if isinstance(node, cst.UnaryOperation):
-        return is_scalar(spot, node.expression)
+        return is_scalar(context, node.expression)
     return isinstance(node, cst.BaseNumber) or fact.kind in _SCALARS or (fact.is_tensor and fact.zero_dim is True)
 
 
-def masked(spot: RewriteContext, node: cst.BaseExpression, mask: cst.BaseExpression) -> Masked:
+def masked(context: RewriteContext, node: cst.BaseExpression, mask: cst.BaseExpression) -> Masked:
     """An expression of elements that a mask picks.  Declines where it is not computed element by element."""
     found = Masked(mask)
-    _collect(spot, node, found, plain(spot, mask))
+    _collect(context, node, found, plain(context, mask))
     return found
 
 
-def _collect(spot: RewriteContext, node: cst.BaseExpression, found: Masked, mask: str) -> None:
-    leaf = leaf_at(spot, node)
-    if leaf is not None and plain(spot, leaf.mask) == mask:
+def _collect(context: RewriteContext, node: cst.BaseExpression, found: Masked, mask: str) -> None:
+    leaf = leaf_at(context, node)
+    if leaf is not None and plain(context, leaf.mask) == mask:
         found.leaves.append(leaf)
-    elif is_scalar(spot, node):
+    elif is_scalar(context, node):
         pass
     elif isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus | cst.BitInvert):
-        _collect(spot, node.expression, found, mask)
+        _collect(context, node.expression, found, mask)
     elif isinstance(node, cst.BinaryOperation) and not isinstance(node.operator, cst.MatrixMultiply):
-        _refuse_division(spot, node)
-        found.bends |= not _is_linear(spot, node)
-        _collect(spot, node.left, found, mask)
-        _collect(spot, node.right, found, mask)
+        _refuse_division(context, node)
+        found.bends |= not _is_linear(context, node)
+        _collect(context, node.left, found, mask)
+        _collect(context, node.right, found, mask)
     elif isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
-        _collect(spot, node.left, found, mask)
-        _collect(spot, node.comparisons[0].comparator, found, mask)
+        _collect(context, node.left, found, mask)
+        _collect(context, node.comparisons[0].comparator, found, mask)
     elif isinstance(node, cst.Call):
-        _collect_call(spot, node, found, mask)
+        _collect_call(context, node, found, mask)
     else:
-        raise Declined(f"`{plain(spot, node)}` may have as many elements as the mask has hits")
+        raise Declined(f"`{plain(context, node)}` may have as many elements as the mask has hits")
 
 
-def _is_linear(spot: RewriteContext, node: cst.BinaryOperation) -> bool:
+def _is_linear(context: RewriteContext, node: cst.BinaryOperation) -> bool:
     if isinstance(node.operator, cst.Multiply):
-        return _is_number(spot, node.left) or _is_number(spot, node.right)
+        return _is_number(context, node.left) or _is_number(context, node.right)
     return isinstance(node.operator, _LINEAR) or (
-        isinstance(node.operator, cst.Divide) and _is_number(spot, node.right)
+        isinstance(node.operator, cst.Divide) and _is_number(context, node.right)
     )
 
 
-def _is_number(spot: RewriteContext, node: cst.BaseExpression) -> bool:
-    return spot.fact(node).kind in _SCALARS and spot.fact(node).literal != 0
+def _is_number(context: RewriteContext, node: cst.BaseExpression) -> bool:
+    return context.fact(node).kind in _SCALARS and context.fact(node).literal != 0
 
 
-def _refuse_division(spot: RewriteContext, node: cst.BinaryOperation) -> None:
-    if isinstance(node.operator, cst.FloorDivide | cst.Modulo) and spot.fact(node).dtype != "float":
-        raise Declined(f"`{plain(spot, node)}` may divide by zero where the mask is off")
+def _refuse_division(context: RewriteContext, node: cst.BinaryOperation) -> None:
+    if isinstance(node.operator, cst.FloorDivide | cst.Modulo) and context.fact(node).dtype != "float":
+        raise Declined(f"`{plain(context, node)}` may divide by zero where the mask is off")
 
 
-def _collect_call(spot: RewriteContext, node: cst.Call, found: Masked, mask: str) -> None:
-    function, method = called(spot, node)
+def _collect_call(context: RewriteContext, node: cst.Call, found: Masked, mask: str) -> None:
+    function, method = called(context, node)
     if method is not None and isinstance(node.func, cst.Attribute):
         receiver = node.func.value
-        if method in CONVERTS and why_not_pure(spot, node) is None:
-            _collect(spot, receiver, found, mask)
+        if method in CONVERTS and why_not_pure(context, node) is None:
+            _collect(context, receiver, found, mask)
             return
         if _is_flattening(node, method):
-            _collect(spot, receiver, found, mask)
+            _collect(context, receiver, found, mask)
             return
         operands = [receiver, *(arg.value for arg in node.args)]
     elif (function or "").startswith("torch."):
         operands = [arg.value for arg in node.args]
     else:
-        raise Declined(f"`{plain(spot, node.func)}` is called with the picked elements")
-    if not is_elementwise(spot, node) or any(arg.star for arg in node.args) or why_not_pure(spot, node) is not None:
-        raise Declined(f"`{plain(spot, node.func)}` does not compute element by element")
-    found.bends |= not keeps_zero_gradients(spot, node)
+        raise Declined(f"`{plain(context, node.func)}` is called with the picked elements")
+    if (
+        not is_elementwise(context, node)
+        or any(arg.star for arg in node.args)
+        or why_not_pure(context, node) is not None
+    ):
+        raise Declined(f"`{plain(context, node.func)}` does not compute element by element")
+    found.bends |= not keeps_zero_gradients(context, node)
     for operand in operands:
-        _collect(spot, operand, found, mask)
+        _collect(context, operand, found, mask)
 
 
 def _is_flattening(node: cst.Call, method: str) -> bool:
@@ -208,29 +212,29 @@ def whole(node: cst.BaseExpression, leaves: Iterable[Leaf]) -> cst.BaseExpressio
     return build.copied(made)
 
 
-def conditions(spot: RewriteContext, found: Masked, *others: Leaf, counts: bool = False) -> list[str]:
+def conditions(context: RewriteContext, found: Masked, *others: Leaf, counts: bool = False) -> list[str]:
     """What must hold that the code does not show.  Declines where the mask is known to pick rows.
 
     ``others`` are indexed by the mask as well; ``counts`` tells that the hits of the mask itself are counted.
     """
     needs: list[str] = []
-    mask = plain(spot, found.mask)
+    mask = plain(context, found.mask)
     loose: dict[str, None] = {}
     shaped: dict[str, None] = {}
     placed: dict[str, None] = {}
     leaves = [*others, *found.leaves]
     for leaf in leaves:
-        text = plain(spot, leaf.owner)
-        if not spot.fact(leaf.owner).certain:
+        text = plain(context, leaf.owner)
+        if not context.fact(leaf.owner).certain:
             needs.append(f"`{text}` must be a tensor")
         if leaf.loose == "select":
-            if (counts or len(leaves) > 1) and not have_one_shape(spot, found.mask, leaf.owner):
+            if (counts or len(leaves) > 1) and not have_one_shape(context, found.mask, leaf.owner):
                 shaped[f"`{text}`"] = None
             continue
-        kind = fit(spot, found.mask, leaf.owner)
+        kind = fit(context, found.mask, leaf.owner)
         if kind is Fit.ROWS:
             raise Declined(f"`{mask}` has fewer dimensions than `{text}`, so that whole rows are picked")
-        if leaf.loose == "indices" and not have_one_shape(spot, found.mask, leaf.owner):
+        if leaf.loose == "indices" and not have_one_shape(context, found.mask, leaf.owner):
             shaped[f"`{text}`"] = None
         elif kind is Fit.OPEN:
             loose[f"`{text}`"] = None
@@ -243,20 +247,20 @@ def conditions(spot: RewriteContext, found: Masked, *others: Leaf, counts: bool 
         needs.append(f"`{mask}` must be on the device of {' and '.join(placed)}")
     if shaped:
         needs.append(f"`{mask}` must have the shape of {' and '.join(shaped)}")
-    if not is_bool(spot, found.mask):
+    if not is_bool(context, found.mask):
         needs.append(f"`{mask}` must be a bool tensor")
     return list(dict.fromkeys(needs))
 
 
-def is_bool(spot: RewriteContext, mask: cst.BaseExpression) -> bool:
+def is_bool(context: RewriteContext, mask: cst.BaseExpression) -> bool:
     """Whether a value is a bool tensor for sure."""
-    fact = spot.fact(mask)
+    fact = context.fact(mask)
     return fact.is_tensor and fact.certain and fact.dtype == "bool"
 
 
-def bends_gradients(spot: RewriteContext, node: cst.BaseExpression, found: Masked) -> bool:
+def bends_gradients(context: RewriteContext, node: cst.BaseExpression, found: Masked) -> bool:
     """Whether a NaN or infinity outside of the mask comes into the gradients: ``0 * nan`` is NaN."""
-    fact = spot.fact(node)
+    fact = context.fact(node)
     return found.bends and not (fact.certain and fact.dtype in ("bool", "int"))
 
 
@@ -271,9 +275,9 @@ def beside(left: cst.BaseExpression, operator: cst.BaseBinaryOp, right: cst.Base
     return cst.BinaryOperation(build.operand(left), operator, made)
 
 
-def in_place_of(spot: RewriteContext, node: cst.BaseExpression, made: cst.BaseExpression) -> cst.BaseExpression:
+def in_place_of(context: RewriteContext, node: cst.BaseExpression, made: cst.BaseExpression) -> cst.BaseExpression:
     """An expression as it can stand where a node stood: a quotient in parentheses where it needs them."""
-    above = spot.parent(node)
+    above = context.parent(node)
     if not isinstance(made, cst.BinaryOperation):
         return made
     if isinstance(above, cst.BinaryOperation):
@@ -285,13 +289,13 @@ def in_place_of(spot: RewriteContext, node: cst.BaseExpression, made: cst.BaseEx
 
 
 def filled(
-    spot: RewriteContext, mask: cst.BaseExpression, node: cst.BaseExpression, off: cst.BaseExpression
+    context: RewriteContext, mask: cst.BaseExpression, node: cst.BaseExpression, off: cst.BaseExpression
 ) -> cst.Call:
     """``torch.where(mask, node, off)``."""
-    return build.call(spot.imported("torch.where"), mask, node, off)
+    return build.call(context.imported("torch.where"), mask, node, off)
 
 
-def zero(spot: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression:
+def zero(context: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression:
     """A zero that leaves the dtype of an expression as it is."""
-    fact = spot.fact(node)
+    fact = context.fact(node)
     return build.expression("0.0" if fact.dtype == "float" and fact.certain else "0")

@@ -17,40 +17,40 @@ UNKNOWN = "..."
 """What stands for a value whose code is too long to be read in a message."""
 
 
-def constant_text(spot: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression | None:
+def constant_text(context: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression | None:
     """A constant text for a message: its literal parts, and for each value its code.  None for what is no text."""
     if isinstance(node, cst.SimpleString):
         return None if "b" in node.prefix.lower() else copied(node)
     if isinstance(node, cst.FormattedString):
-        return _formatted(spot, node)
+        return _formatted(context, node)
     if isinstance(node, cst.ConcatenatedString):
-        left, right = constant_text(spot, node.left), constant_text(spot, node.right)
+        left, right = constant_text(context, node.left), constant_text(context, node.right)
         if not isinstance(left, cst.SimpleString) or not isinstance(right, cst.SimpleString | cst.ConcatenatedString):
             return None
         return cst.ConcatenatedString(left, right, whitespace_between=node.whitespace_between.deep_clone())
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
-        return _joined(constant_text(spot, node.left), constant_text(spot, node.right))
+        return _joined(constant_text(context, node.left), constant_text(context, node.right))
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo):
         given = node.right
         values = [one.value for one in given.elements] if isinstance(given, cst.Tuple) else [given]
-        return _filled(spot, node.left, _PERCENT, values)
+        return _filled(context, node.left, _PERCENT, values)
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "format":
         named = {one.keyword.value: one.value for one in node.args if one.keyword is not None}
         values = [one.value for one in node.args if one.keyword is None]
-        return _filled(spot, node.func.value, _FIELD, values, named)
-    if isinstance(node, cst.Name) and (known := _of_the_file(spot, node.value)) is not None:
+        return _filled(context, node.func.value, _FIELD, values, named)
+    if isinstance(node, cst.Name) and (known := _of_the_file(context, node.value)) is not None:
         return known
-    literal = spot.fact(node).literal
-    return cst.SimpleString(_quoted(literal)) if isinstance(literal, str) and spot.fact(node).certain else None
+    literal = context.fact(node).literal
+    return cst.SimpleString(_quoted(literal)) if isinstance(literal, str) and context.fact(node).certain else None
 
 
-def _of_the_file(spot: RewriteContext, name: str) -> cst.BaseExpression | None:
+def _of_the_file(context: RewriteContext, name: str) -> cst.BaseExpression | None:
     """The text that the file gives a name, once and for all."""
-    if name in written(spot.function) or list(written(spot.tree.module)).count(name) != 1:
+    if name in written(context.function) or list(written(context.tree.module)).count(name) != 1:
         return None
     found = [
         small.value
-        for line in spot.tree.module.body
+        for line in context.tree.module.body
         for small in (line.body if isinstance(line, cst.SimpleStatementLine) else ())
         if isinstance(small, cst.Assign) and name in written(small)
     ]
@@ -70,37 +70,37 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r") + '"'
 
 
-def _shown(spot: RewriteContext, node: cst.BaseExpression, quote: str) -> str:
+def _shown(context: RewriteContext, node: cst.BaseExpression, quote: str) -> str:
     """What stands for a value: its code where that is short and fits between the quotes."""
-    fact = spot.fact(node)
+    fact = context.fact(node)
     if isinstance(fact.literal, str | int | float) and fact.certain and isinstance(node, cst.Name | cst.Attribute):
         shown = str(fact.literal)
     else:
-        shown = spot.code(node)
+        shown = context.code(node)
     fits = len(shown) <= _LONGEST and not any(one in shown for one in ("\n", "\\", '"', "'", "{", "}", quote[0]))
     return shown if fits else UNKNOWN
 
 
-def _formatted(spot: RewriteContext, node: cst.FormattedString) -> cst.BaseExpression:
+def _formatted(context: RewriteContext, node: cst.FormattedString) -> cst.BaseExpression:
     text = ""
     for part in node.parts:
         if isinstance(part, cst.FormattedStringText):
             text += part.value.replace("{{", "{").replace("}}", "}")
         elif isinstance(part, cst.FormattedStringExpression):
-            text += _shown(spot, part.expression, node.end)
+            text += _shown(context, part.expression, node.end)
     prefix = node.start.removesuffix(node.end).replace("f", "").replace("F", "")
     return cst.SimpleString(prefix + node.end + text + node.end)
 
 
 def _filled(
-    spot: RewriteContext,
+    context: RewriteContext,
     template: cst.BaseExpression,
     field: re.Pattern[str],
     values: list[cst.BaseExpression],
     named: dict[str, cst.BaseExpression] | None = None,
 ) -> cst.BaseExpression | None:
     """A template with the code of its values filled in."""
-    text = constant_text(spot, template)
+    text = constant_text(context, template)
     if text is None:
         return None
     rest = iter(values)
@@ -115,7 +115,7 @@ def _filled(
             value = (named or {}).get(key)
         else:
             value = next(rest, None)
-        return UNKNOWN if value is None else _shown(spot, value, quote)
+        return UNKNOWN if value is None else _shown(context, value, quote)
 
     class Filler(cst.CSTTransformer):
         def leave_SimpleString(self, _: cst.SimpleString, new: cst.SimpleString) -> cst.SimpleString:

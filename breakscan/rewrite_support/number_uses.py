@@ -41,8 +41,8 @@ class Uses:
     Declines where something takes a Python number only.  ``indices`` are the subscripts that it is an index of.
     """
 
-    def __init__(self, spot: RewriteContext, tensor: cst.BaseExpression, dtype: str | None, text: str) -> None:
-        self.spot = spot
+    def __init__(self, context: RewriteContext, tensor: cst.BaseExpression, dtype: str | None, text: str) -> None:
+        self.context = context
         self.tensor = tensor
         self.dtype = dtype
         """Of the 0-d tensor that takes the number's place."""
@@ -60,7 +60,7 @@ class Uses:
         if node in self._followed:
             return
         self._followed.add(node)
-        above = self.spot.parent(node)
+        above = self.context.parent(node)
         if isinstance(above, cst.BinaryOperation):
             self._in_arithmetic(above, node)
         elif isinstance(above, cst.UnaryOperation) and isinstance(above.operator, cst.Minus | cst.Plus):
@@ -83,8 +83,8 @@ class Uses:
 
     def _fact(self, node: cst.BaseExpression) -> Fact:
         """What is known of an expression; of the target of an augmented assignment, what its name was bound to."""
-        fact = self.spot.fact(node)
-        return fact if fact.kind != "unknown" else self.spot.fact(defined(self.spot, node))
+        fact = self.context.fact(node)
+        return fact if fact.kind != "unknown" else self.context.fact(defined(self.context, node))
 
     # -- what takes both ----------------------------------------------------------------------------------------
 
@@ -92,46 +92,46 @@ class Uses:
         """Notes what differs beside another tensor."""
         fact = self._fact(other)
         if not fact.certain:
-            self.note(f"`{self.spot.code(other)}` is taken to be a tensor")
-        text, of = self.spot.code(other), self.text
-        if not on_one_device(self.spot.fact(self.tensor), fact):
+            self.note(f"`{self.context.code(other)}` is taken to be a tensor")
+        text, of = self.context.code(other), self.text
+        if not on_one_device(self.context.fact(self.tensor), fact):
             self.note(f"`{of}` must be on the device of `{text}`")
         if not in_place and (fact.dtype != "float" or self.dtype not in ("int", "bool")):
             self._beside_dtype(other, fact)
 
     def _beside_dtype(self, other: cst.BaseExpression, fact: Fact) -> None:
         """Notes that the dtype of the 0-d tensor may count, where that of a number does not."""
-        if of_one_dtype(self.spot, self.tensor, other):
+        if of_one_dtype(self.context, self.tensor, other):
             return
         if fact.dtype in ("int", "bool") and self.dtype not in ("int", "bool"):
             self.note(f"the result has the dtype of `{self.text}`, not the default one")
         elif fact.zero_dim is not False or fact.dtype is None:
-            self.note(f"the dtype of `{self.text}` counts where `{self.spot.code(other)}` has no dimension")
+            self.note(f"the dtype of `{self.text}` counts where `{self.context.code(other)}` has no dimension")
 
     def _must_be_no_bool(self, node: cst.BaseExpression) -> None:
         """What Python computes of a bool, torch refuses to compute of a bool tensor."""
         if self.dtype == "bool":
-            raise Declined(f"`{self.spot.code(node)}` would be an error with a bool tensor")
+            raise Declined(f"`{self.context.code(node)}` would be an error with a bool tensor")
         if self.dtype is None:
             self.note(f"`{self.text}` is taken not to be a bool tensor")
 
     def _in_arithmetic(self, above: cst.BinaryOperation, node: cst.BaseExpression) -> None:
         other = above.right if above.left is node else above.left
-        text = self.spot.code(other)
-        if isinstance(above.operator, cst.Subtract) and not of_one_dtype(self.spot, self.tensor, other):
+        text = self.context.code(other)
+        if isinstance(above.operator, cst.Subtract) and not of_one_dtype(self.context, self.tensor, other):
             self._must_be_no_bool(above)
-        if self.spot.fact(other).is_tensor:
+        if self.context.fact(other).is_tensor:
             if not isinstance(above.operator, _ARITHMETIC) and not self._is_power_of_float(above, other):
-                raise Declined(f"`{self.spot.code(above)}` may come out otherwise with two tensors")
+                raise Declined(f"`{self.context.code(above)}` may come out otherwise with two tensors")
             if isinstance(above.operator, cst.Power):
                 self.note("the last digit of the power may be another one")
             self._beside(other)
             return
         if not isinstance(above.operator, _ARITHMETIC):
-            raise Declined(f"`{self.spot.code(above)}` may come out otherwise with a tensor")
-        if not is_number(self.spot, other) and self.spot.fact(other).kind not in ("constant", "shape"):
+            raise Declined(f"`{self.context.code(above)}` may come out otherwise with a tensor")
+        if not is_number(self.context, other) and self.context.fact(other).kind not in ("constant", "shape"):
             raise Declined(f"`{text}`, which it meets, is not known to be a tensor or a number")
-        if not is_number(self.spot, other):
+        if not is_number(self.context, other):
             if self.dtype in ("int", "bool"):
                 raise Declined(f"`{text}`, which it meets, may be a list")
             self.note(f"`{text}` is taken to be a number")
@@ -140,29 +140,29 @@ class Uses:
         self.follow(above)
 
     def _is_power_of_float(self, above: cst.BinaryOperation, other: cst.BaseExpression) -> bool:
-        both = self.dtype == "float" and self.spot.fact(other).dtype == "float"
+        both = self.dtype == "float" and self.context.fact(other).dtype == "float"
         return isinstance(above.operator, cst.Power) and both
 
     def _in_comparison(self, above: cst.Comparison | cst.ComparisonTarget, node: cst.BaseExpression) -> None:
-        comparison = above if isinstance(above, cst.Comparison) else self.spot.parent(above)
+        comparison = above if isinstance(above, cst.Comparison) else self.context.parent(above)
         if not isinstance(comparison, cst.Comparison) or len(comparison.comparisons) != 1:
             raise Declined("it stands in a chain of comparisons")
         target = comparison.comparisons[0]
         other = target.comparator if comparison.left is node else comparison.left
         if not isinstance(target.operator, _ORDERS):
-            raise Declined(f"`{self.spot.code(comparison)}` is another thing with a tensor")
-        if self.spot.fact(other).is_tensor:
+            raise Declined(f"`{self.context.code(comparison)}` is another thing with a tensor")
+        if self.context.fact(other).is_tensor:
             self._beside(other)
             return
-        parent = self.spot.parent(comparison)
+        parent = self.context.parent(comparison)
         if not isinstance(parent, cst.Assert) or parent.test is not comparison:
-            raise Declined(f"a branch on `{self.spot.code(comparison)}` would be one on a tensor")
+            raise Declined(f"a branch on `{self.context.code(comparison)}` would be one on a tensor")
         if self.dtype != "int" or isinstance(other, cst.Float):
             self.note("it is compared in the tensor's precision, not in double")
         self._in_assert(parent)
 
     def _is_number_or_size(self, node: cst.BaseExpression) -> bool:
-        return is_number(self.spot, node) or self.spot.fact(node).kind in ("constant", "shape")
+        return is_number(self.context, node) or self.context.fact(node).kind in ("constant", "shape")
 
     def _in_assert(self, above: cst.Assert) -> None:
         if above.msg is not None and not isinstance(above.msg, cst.SimpleString | cst.ConcatenatedString):
@@ -172,12 +172,12 @@ class Uses:
         self.note(ASSERT)
 
     def _in_call(self, arg: cst.Arg) -> None:
-        call = self.spot.parent(arg)
+        call = self.context.parent(arg)
         if not isinstance(call, cst.Call) or arg.star:
             raise Declined("what takes the number is not known")
-        function, method = called(self.spot, call)
+        function, method = called(self.context, call)
         name = (method or function or "").rpartition(".")[2]
-        text = self.spot.code(call.func)
+        text = self.context.code(call.func)
         keyword = arg.keyword.value if arg.keyword is not None else None
         if function in ("builtins.max", "builtins.min") and len(call.args) > 1 and keyword is None:
             self._beside_in_max(call, arg)
@@ -196,20 +196,20 @@ class Uses:
     def _beside_in_max(self, call: cst.Call, arg: cst.Arg) -> None:
         for one in call.args:
             if one is not arg and not self._is_number_or_size(one.value):
-                raise Declined(f"`{self.spot.code(one.value)}`, which it meets, is not known to be a number")
+                raise Declined(f"`{self.context.code(one.value)}`, which it meets, is not known to be a number")
         if self.dtype != "float":
-            raise Declined(f"`{self.spot.code(call)}` may give a number as well as a tensor")
+            raise Declined(f"`{self.context.code(call)}` may give a number as well as a tensor")
         self.follow(call)
 
     def _in_where(self, call: cst.Call, arg: cst.Arg) -> None:
         other = next((one.value for one in call.args[1:] if one is not arg), None)
-        if other is not None and self.spot.fact(other).is_tensor:
+        if other is not None and self.context.fact(other).is_tensor:
             self._beside(other)
         else:
             self.note(f"the result has the dtype of `{self.text}`, not the default one")
 
     def _in_operation(self, call: cst.Call, arg: cst.Arg, name: str, is_method: bool) -> None:
-        text = self.spot.code(call.func)
+        text = self.context.code(call.func)
         if name.endswith("_"):
             self._must_not_overlap(text)
         owner = call.func.value if is_method and isinstance(call.func, cst.Attribute) else call.args[0].value
@@ -226,28 +226,28 @@ class Uses:
             raise Declined(f"`{text}` takes a mask there")
         if name not in _BOUNDS and not name.startswith("masked_fill") and len(call.args) - first != 1:
             raise Declined(f"`{text}` has further arguments")
-        if not self.spot.fact(owner).is_tensor:
-            raise Declined(f"`{self.spot.code(owner)}` is not known to be a tensor")
+        if not self.context.fact(owner).is_tensor:
+            raise Declined(f"`{self.context.code(owner)}` is not known to be a tensor")
         self._beside(owner, in_place=name.endswith("_"))
 
     # -- what keeps it ------------------------------------------------------------------------------------------
 
     def _in_assignment(self, above: cst.Assign) -> None:
-        line = self.spot.parent(above)
+        line = self.context.parent(above)
         target = above.targets[0].target
         if len(above.targets) != 1 or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
             raise Declined("it is assigned to several names")
         if not isinstance(target, cst.Name):
-            raise Declined(f"`{self.spot.code(target)}` keeps it, which others may read as a number")
+            raise Declined(f"`{self.context.code(target)}` keeps it, which others may read as a number")
         assert plain_value(line, target.value) is not None
         name = target.value
         if self._is_bound_elsewhere(name, target):
             raise Declined(f"`{name}` holds other values too")
-        found = reads(self.spot, line, target)
+        found = reads(self.context, line, target)
         if not found:
             raise Declined(f"`{name}` is not read in this function")
         for one in found:
-            if self.spot.enclosing(cst.FunctionDef, one) is not self.spot.function:
+            if self.context.enclosing(cst.FunctionDef, one) is not self.context.function:
                 raise Declined(f"an inner function reads `{name}`")
         if not self.is_new(self.tensor):
             self._must_not_change(above)
@@ -255,12 +255,12 @@ class Uses:
             self.follow(one)
 
     def _is_bound_elsewhere(self, name: str, target: cst.Name) -> bool:
-        if any(param.name.value == name for param in _parameters(self.spot.function)):
+        if any(param.name.value == name for param in _parameters(self.context.function)):
             return True
-        if m.findall(self.spot.function, m.Global() | m.Nonlocal()):
+        if m.findall(self.context.function, m.Global() | m.Nonlocal()):
             return True
-        lines = m.findall(self.spot.function.body, m.SimpleStatementLine() | m.For() | m.With() | m.CompFor())
-        own = self.spot.line(target)
+        lines = m.findall(self.context.function.body, m.SimpleStatementLine() | m.For() | m.With() | m.CompFor())
+        own = self.context.line(target)
         for line in lines:
             part: cst.CSTNode | Iterable[cst.CSTNode] = line
             if isinstance(line, cst.For | cst.CompFor):
@@ -273,34 +273,34 @@ class Uses:
 
     def is_new(self, node: cst.BaseExpression) -> bool:
         """Whether an expression makes a tensor of its own, which nothing else changes."""
-        facts = self.spot.fact(node).tensor
+        facts = self.context.fact(node).tensor
         return not isinstance(node, cst.Name) and facts is not None and facts.is_new
 
     def _must_not_change(self, above: cst.CSTNode) -> None:
-        change = change_behind(self.spot, set(read(self.tensor)), above)
+        change = change_behind(self.context, set(read(self.tensor)), above)
         if change is None:
-            start = self.spot.tree.span(above)[2:]
-            for call in m.findall(self.spot.function, m.Call()):
-                if call not in self.spot.tree.parents or self.spot.tree.span(call)[:2] < start:
+            start = self.context.tree.span(above)[2:]
+            for call in m.findall(self.context.function, m.Call()):
+                if call not in self.context.tree.parents or self.context.tree.span(call)[:2] < start:
                     continue
-                function, method = called(self.spot, cst.ensure_type(call, cst.Call))
+                function, method = called(self.context, cst.ensure_type(call, cst.Call))
                 if method is None and not (function or "").startswith(("torch.", "builtins.")):
-                    change = self.spot.code(call)
+                    change = self.context.code(call)
                     break
         if change is not None:
-            raise Declined(f"`{change}` may change `{self.spot.code(self.tensor)}` before the number is used")
+            raise Declined(f"`{change}` may change `{self.context.code(self.tensor)}` before the number is used")
 
     def _in_augmented(self, above: cst.AugAssign) -> None:
         if not self._fact(above.target).is_tensor:
-            raise Declined(f"`{self.spot.code(above.target)}` is a Python number")
+            raise Declined(f"`{self.context.code(above.target)}` is a Python number")
         if not isinstance(above.operator, cst.AddAssign | cst.SubtractAssign | cst.MultiplyAssign | cst.DivideAssign):
-            raise Declined(f"`{self.spot.code(above)}` may come out otherwise with two tensors")
-        self._must_not_overlap(self.spot.code(above.target))
+            raise Declined(f"`{self.context.code(above)}` may come out otherwise with two tensors")
+        self._must_not_overlap(self.context.code(above.target))
         self._beside(above.target, in_place=True)
 
     def _must_not_overlap(self, text: str) -> None:
         """An operation in place raises where what it reads is a part of what it writes."""
-        if not self.is_new(defined(self.spot, self.tensor)):
+        if not self.is_new(defined(self.context, self.tensor)):
             raise Declined(f"`{self.text}` may be a part of what `{text}` changes in place")
 
     def _in_return(self, above: cst.CSTNode, node: cst.CSTNode) -> None:
@@ -308,7 +308,7 @@ class Uses:
             raise Declined("it is a key of a dictionary")
         up: cst.CSTNode | None = above
         while isinstance(up, cst.Element | cst.DictElement | cst.Tuple | cst.List | cst.Dict):
-            up = self.spot.parent(up)
+            up = self.context.parent(up)
         if not isinstance(up, cst.Return):
             raise Declined("what reads the container may need a Python number")
         if self.dtype != "float" or up is above:

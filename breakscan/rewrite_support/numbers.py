@@ -20,11 +20,11 @@ _LIMIT = m.Attribute(
 )
 
 
-def is_number(spot: RewriteContext, node: cst.BaseExpression) -> bool:
+def is_number(context: RewriteContext, node: cst.BaseExpression) -> bool:
     """Whether an expression is a Python number for sure: written as one, read out of a tensor, or a limit of a type."""
     while isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus | cst.Plus):
         node = node.expression
-    return spot.fact(node).is_number or m.matches(node, _WRITTEN | _LIMIT)
+    return context.fact(node).is_number or m.matches(node, _WRITTEN | _LIMIT)
 
 
 def written_number(node: cst.BaseExpression) -> int | float | complex | None:

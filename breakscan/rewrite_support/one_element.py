@@ -20,7 +20,7 @@ OUT_OF_RANGE = "an index out of range stops the kernel on a GPU, where it was an
 
 
 def element_edit(
-    spot: RewriteContext,
+    context: RewriteContext,
     node: cst.Subscript,
     index: cst.BaseExpression,
     made: cst.BaseExpression,
@@ -31,20 +31,20 @@ def element_edit(
 
     ``source`` is the expression of the file that holds the same number.
     """
-    found, dimension = looked_up(spot, node, index, made)
+    found, dimension = looked_up(context, node, index, made)
     differs = [*differences]
-    if not spot.fact(node.value).certain:
-        differs.insert(0, f"`{spot.code(node.value)}` is taken to be a tensor")
-    if len(node.slice) > 1 or not always_in_range(spot, node.value, source):
+    if not context.fact(node.value).certain:
+        differs.insert(0, f"`{context.code(node.value)}` is taken to be a tensor")
+    if len(node.slice) > 1 or not always_in_range(context, node.value, source):
         differs.append(OUT_OF_RANGE)
-    above = spot.parent(node)
-    if isinstance(above, cst.Element) and spot.enclosing(cst.AssignTarget) is not None:
+    above = context.parent(node)
+    if isinstance(above, cst.Element) and context.enclosing(cst.AssignTarget) is not None:
         raise Declined("it is stored to together with others")
     replacement: cst.BaseExpression = found
     if isinstance(above, cst.AssignTarget) or (isinstance(above, cst.AugAssign) and above.target is node):
-        differs += _of_store(spot, above, dimension)
+        differs += _of_store(context, above, dimension)
     else:
-        differs += _of_load(spot, node)
+        differs += _of_load(context, node)
         replacement = squeezed(found, dimension)
     return Edit({node: replacement}, ", and ".join(dict.fromkeys(differs)) or None)
 
@@ -56,20 +56,20 @@ def with_dimension(index: cst.BaseExpression) -> cst.BaseExpression:
 
 
 def looked_up(
-    spot: RewriteContext, node: cst.Subscript, index: cst.BaseExpression, made: cst.BaseExpression
+    context: RewriteContext, node: cst.Subscript, index: cst.BaseExpression, made: cst.BaseExpression
 ) -> tuple[cst.Subscript, int]:
     """``x[…, made[None], …]`` for ``x[…, index, …]``, and the dimension that the result has too much.
 
     ``made`` is the 0-d tensor that takes the place of ``index``.  Declines where the other indices do not tell which
     dimension that is.
     """
-    position = place(spot, node, index)
+    position = place(context, node, index)
     elements = [element.deep_clone() for element in node.slice]
     elements[position] = elements[position].with_changes(slice=cst.Index(with_dimension(made)))
-    return cst.Subscript(operand(node.value), elements), _dimension(spot, node.slice, position)
+    return cst.Subscript(operand(node.value), elements), _dimension(context, node.slice, position)
 
 
-def place(spot: RewriteContext, node: cst.Subscript, index: cst.BaseExpression) -> int:
+def place(context: RewriteContext, node: cst.Subscript, index: cst.BaseExpression) -> int:
     """Which of the indices of a subscript an expression is."""
     for position, element in enumerate(node.slice):
         if isinstance(element.slice, cst.Index) and element.slice.value is index:
@@ -77,9 +77,9 @@ def place(spot: RewriteContext, node: cst.Subscript, index: cst.BaseExpression) 
     raise Declined("the tensor is not an index itself")
 
 
-def _dimension(spot: RewriteContext, elements: Sequence[cst.SubscriptElement], position: int) -> int:
+def _dimension(context: RewriteContext, elements: Sequence[cst.SubscriptElement], position: int) -> int:
     """The dimension of the result that an index with one element leaves."""
-    kinds = [_kind(spot, element.slice) for element in elements]
+    kinds = [_kind(context, element.slice) for element in elements]
     others = kinds[:position] + kinds[position + 1 :]
     if "other" in others:
         raise Declined("what the other indices are is not known")
@@ -88,7 +88,7 @@ def _dimension(spot: RewriteContext, elements: Sequence[cst.SubscriptElement], p
     return sum(kind in ("slice", "new") for kind in kinds[:position])
 
 
-def _kind(spot: RewriteContext, index: cst.BaseSlice) -> str:
+def _kind(context: RewriteContext, index: cst.BaseSlice) -> str:
     if isinstance(index, cst.Slice):
         return "slice"
     if not isinstance(index, cst.Index) or index.star:
@@ -100,7 +100,7 @@ def _kind(spot: RewriteContext, index: cst.BaseSlice) -> str:
         return "new"
     if m.matches(value, m.Integer() | m.UnaryOperation(operator=m.Minus(), expression=m.Integer())):
         return "number"
-    fact = spot.fact(value)
+    fact = context.fact(value)
     return "number" if fact.is_number and fact.dtype != "bool" else "other"
 
 
@@ -109,12 +109,12 @@ def squeezed(made: cst.Subscript, dimension: int) -> cst.BaseExpression:
     return cst.Call(cst.Attribute(made, cst.Name("squeeze")), [cst.Arg(cst.parse_expression(str(dimension)))])
 
 
-def always_in_range(spot: RewriteContext, owner: cst.BaseExpression, index: cst.BaseExpression) -> bool:
+def always_in_range(context: RewriteContext, owner: cst.BaseExpression, index: cst.BaseExpression) -> bool:
     """Whether an index is where a tensor that is indexed has its largest or smallest element."""
-    made = defined(spot, index)
+    made = defined(context, index)
     if not isinstance(made, cst.Call):
         return False
-    function, method = called(spot, made)
+    function, method = called(context, made)
     if method in ("argmax", "argmin") and not made.args and isinstance(made.func, cst.Attribute):
         of: cst.BaseExpression = made.func.value
     elif function in ("torch.argmax", "torch.argmin") and len(made.args) == 1:
@@ -123,29 +123,29 @@ def always_in_range(spot: RewriteContext, owner: cst.BaseExpression, index: cst.
         return False
     if not isinstance(of, cst.Name) or not isinstance(owner, cst.Name) or of.value != owner.value:
         return False
-    return origin(spot, of).anchor is origin(spot, owner).anchor
+    return origin(context, of).anchor is origin(context, owner).anchor
 
 
-def _of_store(spot: RewriteContext, above: cst.AssignTarget | cst.AugAssign, dimension: int) -> list[str]:
-    assign = spot.parent(above) if isinstance(above, cst.AssignTarget) else above
+def _of_store(context: RewriteContext, above: cst.AssignTarget | cst.AugAssign, dimension: int) -> list[str]:
+    assign = context.parent(above) if isinstance(above, cst.AssignTarget) else above
     if not isinstance(assign, cst.Assign | cst.AugAssign):
         raise Declined("it is stored to together with others")
     value = assign.value
-    if is_number(spot, value):
+    if is_number(context, value):
         return []
-    text = spot.code(value)
-    if dimension and not spot.fact(value).zero_dim:
+    text = context.code(value)
+    if dimension and not context.fact(value).zero_dim:
         raise Declined(f"`{text}` would have to get the dimension that the index gets")
     return [f"`{text}` must have the dtype of what it is stored to"] if isinstance(above, cst.AssignTarget) else []
 
 
-def _of_load(spot: RewriteContext, node: cst.Subscript) -> list[str]:
-    becomes = fate(spot, node)
+def _of_load(context: RewriteContext, node: cst.Subscript) -> list[str]:
+    becomes = fate(context, node)
     if becomes is Fate.CHANGED:
-        raise Declined(f"`{spot.code(node)}` is a view here, through which `{spot.code(node.value)}` is changed")
+        raise Declined(f"`{context.code(node)}` is a view here, through which `{context.code(node.value)}` is changed")
     if becomes is Fate.USED:
         return []
-    change = change_behind(spot, set(read(node.value)), node)
+    change = change_behind(context, set(read(node.value)), node)
     if change is not None:
-        raise Declined(f"`{spot.code(node)}` is a view, and `{change}` changes what it shows")
+        raise Declined(f"`{context.code(node)}` is a view, and `{change}` changes what it shows")
     return [] if becomes is Fate.HELD else ["a copy is handed on, not a view"]

@@ -15,25 +15,25 @@ _CUT_OFF = frozenset({"all", "any", "argmax", "argmin", "count_nonzero", "detach
 """Methods through which no gradient flows."""
 
 
-def must_be_tensor(spot: RewriteContext, tensor: cst.BaseExpression) -> None:
+def must_be_tensor(context: RewriteContext, tensor: cst.BaseExpression) -> None:
     """Declines what is not known to be a tensor."""
-    text = spot.code(tensor)
+    text = context.code(tensor)
     if m.findall(tensor, m.Name("np") | m.Name("numpy") | m.Attribute(attr=m.Name("numpy"))):
         raise Declined(f"`{text}` is an array of NumPy, not a tensor")
-    if not spot.fact(tensor).is_tensor:
+    if not context.fact(tensor).is_tensor:
         raise Declined(f"`{text}` is not known to be a tensor")
 
 
-def must_have_no_dimension(spot: RewriteContext, tensor: cst.BaseExpression) -> None:
+def must_have_no_dimension(context: RewriteContext, tensor: cst.BaseExpression) -> None:
     """Declines a tensor that may have dimensions, which show where the number had none."""
-    if not spot.fact(tensor).zero_dim:
-        raise Declined(f"`{spot.code(tensor)}` may have dimensions, each of size one, which the number has not")
+    if not context.fact(tensor).zero_dim:
+        raise Declined(f"`{context.code(tensor)}` may have dimensions, each of size one, which the number has not")
 
 
-def without_gradient(spot: RewriteContext, tensor: cst.BaseExpression) -> cst.BaseExpression:
+def without_gradient(context: RewriteContext, tensor: cst.BaseExpression) -> cst.BaseExpression:
     """A copy of a tensor, detached where a gradient may flow through it: none flows through a number."""
-    if spot.fact(tensor).dtype in ("int", "bool") or spot.method(tensor) in _CUT_OFF:
+    if context.fact(tensor).dtype in ("int", "bool") or context.method(tensor) in _CUT_OFF:
         return copied(tensor)
-    if any(m.matches(decorator, _DECORATED) for decorator in spot.function.decorators):
+    if any(m.matches(decorator, _DECORATED) for decorator in context.function.decorators):
         return copied(tensor)
     return method(tensor, "detach")

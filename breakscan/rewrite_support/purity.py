@@ -36,29 +36,29 @@ MAY_RAISE = frozenset(
 """Functions of torch that raise, or read beyond the end, for some values of a tensor."""
 
 
-def why_not_pure(spot: RewriteContext, node: cst.CSTNode, *, modules: bool = False) -> str | None:
+def why_not_pure(context: RewriteContext, node: cst.CSTNode, *, modules: bool = False) -> str | None:
     """Why running an expression changes more than what it returns, as a sentence's end; None where it does not.
 
     Only what is known to be pure counts as pure: functions of torch and math that change nothing, methods of tensors
     without a trailing underscore, operators, and attributes.  With ``modules``, calls of modules are let through.
     """
-    found = _Impurities(spot, modules)
+    found = _Impurities(context, modules)
     node.visit(found)
     return found.reasons[0] if found.reasons else None
 
 
-def why_may_raise(spot: RewriteContext, node: cst.CSTNode) -> str | None:
+def why_may_raise(context: RewriteContext, node: cst.CSTNode) -> str | None:
     """Why running an expression may raise for some values of its tensors, as a sentence's end; None where not."""
-    found = _Raises(spot)
+    found = _Raises(context)
     node.visit(found)
     return found.reasons[0] if found.reasons else None
 
 
-def called(spot: RewriteContext, node: cst.Call) -> tuple[str | None, str | None]:
+def called(context: RewriteContext, node: cst.Call) -> tuple[str | None, str | None]:
     """The dotted name of a function, and the name of a method of a tensor, that a call calls; None where unknown."""
-    if (method := spot.method(node)) is not None:
+    if (method := context.method(node)) is not None:
         return None, method
-    name = spot.dotted(node.func)
+    name = context.dotted(node.func)
     if isinstance(node.func, cst.Name) and (name is None or name == node.func.value):
         name = f"builtins.{node.func.value}"
     return name, None
@@ -67,12 +67,12 @@ def called(spot: RewriteContext, node: cst.Call) -> tuple[str | None, str | None
 class Effects(cst.CSTVisitor):
     """Gathers why code does more than return a value; what calls do is left to subclasses."""
 
-    def __init__(self, spot: RewriteContext) -> None:
-        self.spot = spot
+    def __init__(self, context: RewriteContext) -> None:
+        self.context = context
         self.reasons: list[str] = []
 
     def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
-        self.reasons.append(f"`{self.spot.code(node)}` assigns a name")
+        self.reasons.append(f"`{self.context.code(node)}` assigns a name")
 
     def visit_Await(self, node: cst.Await) -> None:
         self.reasons.append("it awaits")
@@ -85,15 +85,15 @@ class Effects(cst.CSTVisitor):
 
 
 class _Impurities(Effects):
-    def __init__(self, spot: RewriteContext, modules: bool) -> None:
-        super().__init__(spot)
+    def __init__(self, context: RewriteContext, modules: bool) -> None:
+        super().__init__(context)
         self.modules = modules
 
     def visit_Call(self, node: cst.Call) -> None:
-        text = self.spot.code(node.func)
-        if self.modules and self.spot.fact(node.func).kind == "module":
+        text = self.context.code(node.func)
+        if self.modules and self.context.fact(node.func).kind == "module":
             return
-        function, method = called(self.spot, node)
+        function, method = called(self.context, node)
         name = (method or function or "").rpartition(".")[2]
         if method is None and not self._is_pure(function):
             self.reasons.append(f"`{text}` may do more than return a value")
@@ -114,22 +114,22 @@ class _Impurities(Effects):
 
 
 class _Raises(cst.CSTVisitor):
-    def __init__(self, spot: RewriteContext) -> None:
-        self.spot = spot
+    def __init__(self, context: RewriteContext) -> None:
+        self.context = context
         self.reasons: list[str] = []
 
     def visit_Call(self, node: cst.Call) -> None:
-        function, method = called(self.spot, node)
+        function, method = called(self.context, node)
         if (method or function or "").rpartition(".")[2] in MAY_RAISE:
-            self.reasons.append(f"`{self.spot.code(node.func)}` raises for some values")
+            self.reasons.append(f"`{self.context.code(node.func)}` raises for some values")
 
     def visit_Subscript(self, node: cst.Subscript) -> None:
         for element in node.slice:
             index = element.slice.value if isinstance(element.slice, cst.Index) else None
             if index is None or self._is_in_range(index):
                 continue
-            if self.spot.fact(index).is_tensor and self.spot.fact(index).dtype != "bool":
-                self.reasons.append(f"`{self.spot.code(node)}` raises for indices out of range")
+            if self.context.fact(index).is_tensor and self.context.fact(index).dtype != "bool":
+                self.reasons.append(f"`{self.context.code(node)}` raises for indices out of range")
 
     def _is_in_range(self, index: cst.BaseExpression) -> bool:
         """Whether an index is one of places in a tensor, so that shapes decide, not values: ``torch.argsort(x)``."""
@@ -137,13 +137,14 @@ class _Raises(cst.CSTVisitor):
             index = index.value
         if not isinstance(index, cst.Call):
             return False
-        function, method = called(self.spot, index)
+        function, method = called(self.context, index)
         return (method or function or "").rpartition(".")[2] in ("argmax", "argmin", "argsort", "sort", "topk")
 
     def visit_BinaryOperation(self, node: cst.BinaryOperation) -> None:
         if isinstance(node.operator, cst.FloorDivide | cst.Modulo) or (
-            isinstance(node.operator, cst.Divide) and self.spot.fact(node.right).kind in ("number", "shape", "unknown")
+            isinstance(node.operator, cst.Divide)
+            and self.context.fact(node.right).kind in ("number", "shape", "unknown")
         ):
-            divisor = self.spot.fact(node.right)
+            divisor = self.context.fact(node.right)
             if divisor.dtype != "float" and not divisor.literal:
-                self.reasons.append(f"`{self.spot.code(node)}` may divide by zero")
+                self.reasons.append(f"`{self.context.code(node)}` may divide by zero")

@@ -42,21 +42,21 @@ _ASKING = ("is_", "has_", "_is_", "_has_")
 _CHANGES = frozenset({"backward", "load_state_dict", "set_", "manual_seed", "save", "load", "compile", "register_hook"})
 
 
-def why_missed(spot: RewriteContext, node: cst.CSTNode) -> str | None:
+def why_missed(context: RewriteContext, node: cst.CSTNode) -> str | None:
     """Why code must not be left out, as a sentence's end; None where it only makes values and texts.
 
     Only calls that are known to change nothing may go, and functions whose name says that they only ask.
     """
-    found = _Missed(spot)
+    found = _Missed(context)
     node.visit(found)
     return found.reasons[0] if found.reasons else None
 
 
-def is_reporting(spot: RewriteContext, node: cst.CSTNode) -> bool:
+def is_reporting(context: RewriteContext, node: cst.CSTNode) -> bool:
     """Whether an expression is a call that only tells something: a print, a log call, a warning."""
     if not isinstance(node, cst.Call):
         return False
-    name = spot.dotted(node.func) or ""
+    name = context.dotted(node.func) or ""
     if name in ("print", "tqdm.tqdm.write") or name.startswith(("sys.stdout.", "sys.stderr.", "logging.Logger.")):
         return not name.endswith(("etLevel", "Handler", "Filter", "EnabledFor", "EffectiveLevel", "getChild"))
     module, _, function = name.rpartition(".")
@@ -68,8 +68,8 @@ def is_reporting(spot: RewriteContext, node: cst.CSTNode) -> bool:
 
 class _Missed(Effects):
     def visit_Call(self, node: cst.Call) -> None:
-        text = self.spot.code(node.func)
-        function, method = called(self.spot, node)
+        text = self.context.code(node.func)
+        function, method = called(self.context, node)
         full = (function or "").removeprefix("builtins.")
         name = (method or full).rpartition(".")[2] or _last(node.func)
         if name in RANDOM:
@@ -80,7 +80,7 @@ class _Missed(Effects):
             self.reasons.append(f"`{text}` may do more than return a value")
 
     def _is_harmless(self, node: cst.Call, function: str, name: str) -> bool:
-        if is_reporting(self.spot, node) or name.startswith(_ASKING):
+        if is_reporting(self.context, node) or name.startswith(_ASKING):
             return True
         if isinstance(node.func, cst.Name) and function in _BUILTINS:
             return True

@@ -19,12 +19,12 @@ class Fit(Enum):
     ROWS = "rows"
 
 
-def fit(spot: RewriteContext, mask: cst.BaseExpression, owner: cst.BaseExpression) -> Fit:
+def fit(context: RewriteContext, mask: cst.BaseExpression, owner: cst.BaseExpression) -> Fit:
     """What ``owner[mask]`` takes.
 
     That it raises no error shows that the mask has no more dimensions than the owner, so a lower bound is enough.
     """
-    of_mask, of_owner = rank_of(spot, mask), rank_of(spot, owner)
+    of_mask, of_owner = rank_of(context, mask), rank_of(context, owner)
     if of_mask.over & of_owner.under:
         return Fit.ELEMENTS
     if of_owner.most is not None and of_mask.least >= of_owner.most:
@@ -34,15 +34,15 @@ def fit(spot: RewriteContext, mask: cst.BaseExpression, owner: cst.BaseExpressio
     return Fit.OPEN
 
 
-def rank_of(spot: RewriteContext, node: cst.BaseExpression) -> RankBounds:
+def rank_of(context: RewriteContext, node: cst.BaseExpression) -> RankBounds:
     """What is known about the number of dimensions of an expression's value."""
-    facts = spot.fact(node).tensor
+    facts = context.fact(node).tensor
     return facts.rank if facts is not None else RankBounds()
 
 
-def have_one_shape(spot: RewriteContext, one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
+def have_one_shape(context: RewriteContext, one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
     """Whether two expressions have the same shape for sure."""
-    first, second = spot.fact(one).tensor, spot.fact(other).tensor
+    first, second = context.fact(one).tensor, context.fact(other).tensor
     return first is not None and second is not None and are_equal(first, second)
 
 

@@ -12,51 +12,56 @@ from breakscan.rewrite_support.operators import makes_new, operator_of
 _ONLY_LOOKED_AT = frozenset({"shape", "dtype", "device", "ndim"})
 
 
-def is_unshared(spot: RewriteContext, name: cst.Name) -> bool:
+def is_unshared(context: RewriteContext, name: cst.Name) -> bool:
     """Whether a name holds, at its place, a tensor that was made for it and that no other name can reach."""
-    found = origin(spot, name)
-    if found.value is None or found.anchor is None or not _makes_new(spot, found.value):
+    found = origin(context, name)
+    if found.value is None or found.anchor is None or not _makes_new(context, found.value):
         return False
-    start, stop = spot.tree.span(found.anchor)[2:], spot.tree.span(spot.statement(name))[:2]
-    for loop in spot.around(name):
+    start, stop = context.tree.span(found.anchor)[2:], context.tree.span(context.statement(name))[:2]
+    for loop in context.around(name):
         if isinstance(loop, cst.FunctionDef):
             break
-        if isinstance(loop, cst.For | cst.While) and spot.tree.span(loop)[:2] >= start:
-            stop = max(stop, spot.tree.span(loop)[2:])
-    reads = [one for one in m.findall(spot.function, m.Name(name.value)) if one in spot.tree.parents]
-    between = [one for one in reads if one is not name and start <= spot.tree.span(one)[:2] < stop]
-    return all(_is_harmless(spot, one) for one in between)
+        if isinstance(loop, cst.For | cst.While) and context.tree.span(loop)[:2] >= start:
+            stop = max(stop, context.tree.span(loop)[2:])
+    reads = [one for one in m.findall(context.function, m.Name(name.value)) if one in context.tree.parents]
+    between = [one for one in reads if one is not name and start <= context.tree.span(one)[:2] < stop]
+    return all(_is_harmless(context, one) for one in between)
 
 
-def _makes_new(spot: RewriteContext, value: cst.BaseExpression) -> bool:
-    facts = spot.fact(value).tensor
-    return not isinstance(value, cst.Name) and spot.fact(value).is_tensor and facts is not None and facts.is_new
+def _makes_new(context: RewriteContext, value: cst.BaseExpression) -> bool:
+    facts = context.fact(value).tensor
+    return not isinstance(value, cst.Name) and context.fact(value).is_tensor and facts is not None and facts.is_new
 
 
-def _is_harmless(spot: RewriteContext, read: cst.CSTNode) -> bool:
+def _is_harmless(context: RewriteContext, read: cst.CSTNode) -> bool:
     """Whether a use of a tensor makes no second way to it."""
-    if isinstance(spot.parent(read), cst.Attribute) and spot.parent(read).attr is read:  # type: ignore[union-attr]
+    if isinstance(context.parent(read), cst.Attribute) and context.parent(read).attr is read:  # type: ignore[union-attr]
         return True
-    above = spot.parent(read)
-    if spot.enclosing(cst.FunctionDef, read) is not spot.function or spot.enclosing(cst.Lambda, read) is not None:
+    above = context.parent(read)
+    if (
+        context.enclosing(cst.FunctionDef, read) is not context.function
+        or context.enclosing(cst.Lambda, read) is not None
+    ):
         return False
     if isinstance(above, cst.BinaryOperation | cst.Comparison | cst.ComparisonTarget | cst.UnaryOperation):
         return True
     if isinstance(above, cst.Attribute):
-        call = spot.parent(above)
+        call = context.parent(above)
         if isinstance(call, cst.Call) and call.func is above:
-            return makes_new(spot, call) or isinstance(spot.parent(call), cst.Expr)
+            return makes_new(context, call) or isinstance(context.parent(call), cst.Expr)
         return above.attr.value in _ONLY_LOOKED_AT
     if isinstance(above, cst.Subscript) and above.value is read:
-        stored = isinstance(spot.parent(above), cst.AssignTarget | cst.AugAssign)
-        return stored or all(isinstance(one.slice, cst.Index) and _copies(spot, one.slice.value) for one in above.slice)
+        stored = isinstance(context.parent(above), cst.AssignTarget | cst.AugAssign)
+        return stored or all(
+            isinstance(one.slice, cst.Index) and _copies(context, one.slice.value) for one in above.slice
+        )
     if isinstance(above, cst.Arg):
-        call = spot.parent(above)
-        return isinstance(call, cst.Call) and operator_of(spot, call) is not None and makes_new(spot, call)
+        call = context.parent(above)
+        return isinstance(call, cst.Call) and operator_of(context, call) is not None and makes_new(context, call)
     return False
 
 
-def _copies(spot: RewriteContext, index: cst.BaseExpression) -> bool:
+def _copies(context: RewriteContext, index: cst.BaseExpression) -> bool:
     """Whether an index picks elements into a new tensor, where a number or slice gives a view."""
-    fact = spot.fact(index)
+    fact = context.fact(index)
     return fact.is_tensor and (fact.zero_dim is False or fact.dtype == "bool")

@@ -39,14 +39,14 @@ class Chooser:
     ``doubts`` are what has to hold for each.  ``given`` are conditions that are known to hold where it chooses.
     """
 
-    spot: RewriteContext
+    context: RewriteContext
     given: list[KnownDtype] = field(default_factory=list)
     doubts: dict[str, None] = field(default_factory=dict)
 
     def value(self, source: cst.BaseExpression, made: cst.BaseExpression | None = None) -> SideValue:
         """The value of an expression.  Declines where it is no tensor."""
-        fact = self.spot.fact(source)
-        self._check_tensor(fact, self.spot.code(source), source)
+        fact = self.context.fact(source)
+        self._check_tensor(fact, self.context.code(source), source)
         return SideValue(made or source, fact.tensor or _ANY, frozenset(read(made or source)), source)
 
     def old(self, name: str, fact: Fact | None) -> SideValue:
@@ -63,7 +63,7 @@ class Chooser:
     def knows(self, test: cst.CSTNode) -> None:
         """Takes in a test that has been computed before the choice, so that it has raised no error."""
         for node in (test, *_expressions(test)):
-            fact = self.spot.fact(node) if self.spot.tree.holds(node) else None
+            fact = self.context.fact(node) if self.context.tree.holds(node) else None
             if fact is not None and fact.tensor is not None and isinstance(fact.tensor.dtype, ResultOf):
                 self.given.append(KnownDtype(fact.tensor.dtype))
 
@@ -92,12 +92,12 @@ class Chooser:
         self._check_alike(yes, no)
         for value, other in ((yes, no), (no, yes)):
             # Where both are linear in a name, its gradient is that of the chosen side, plus zero.
-            linear = value.source is None or why_gradient_differs(self.spot, value.source, finite=False) is None
+            linear = value.source is None or why_gradient_differs(self.context, value.source, finite=False) is None
             names = value.names - other.names if linear else value.names
-            origin = why_origin_differs(self.spot, names, finite=not truth.not_finite)
+            origin = why_origin_differs(self.context, names, finite=not truth.not_finite)
             if origin is not None:
                 self.doubts[origin] = None
-        made = call(self.spot.imported("torch.where"), test, yes.made, no.made)
+        made = call(self.context.imported("torch.where"), test, yes.made, no.made)
         return SideValue(made, facts, yes.names | no.names)
 
     def _check_alike(self, yes: SideValue, no: SideValue) -> None:
@@ -107,7 +107,7 @@ class Chooser:
         if not are_equal(yes.facts, no.facts):
             self.doubts["sides of different shapes would be broadcast"] = None
         read_before = [KnownDtype(value.facts.dtype) for value in (yes, no) if value.source is None]
-        found = compare(self.spot.torch_version, yes.facts.dtype, no.facts.dtype, [*self.given, *read_before])
+        found = compare(self.context.torch_version, yes.facts.dtype, no.facts.dtype, [*self.given, *read_before])
         if found.same:
             if found.source is Source.ASSUMED:
                 self.doubts["the dtypes of the sides are known only by convention"] = None
@@ -121,15 +121,15 @@ class Chooser:
         """Declines, or doubts, where a side may not run although it is not chosen."""
         if source is None:
             return
-        spot = self.spot
-        if (reason := why_not_pure(spot, source) or why_may_raise(spot, source)) is not None:
+        context = self.context
+        if (reason := why_not_pure(context, source) or why_may_raise(context, source)) is not None:
             raise Declined(f"both sides would run, and {reason}")
-        if (costly := what_costs(spot, source)) is not None:
+        if (costly := what_costs(context, source)) is not None:
             raise Declined(f"both sides would run, and `{costly}` is costly")
-        if (steep := why_gradient_differs(spot, source, finite=not truth.not_finite)) is not None:
+        if (steep := why_gradient_differs(context, source, finite=not truth.not_finite)) is not None:
             self.doubts[steep] = None
-        elsewhere = spot.code(other) if other is not None else ""
-        for name in _attributes(spot, source):
+        elsewhere = context.code(other) if other is not None else ""
+        for name in _attributes(context, source):
             if name not in elsewhere:
                 self.doubts[f"if `{name}` is a parameter, its gradient is zero instead of none"] = None
 
@@ -138,22 +138,22 @@ class Chooser:
         one, other = yes.source, no.source
         if not isinstance(one, cst.Call) or not isinstance(other, cst.Call):
             return None
-        spot = self.spot
-        if spot.code(one.func) != spot.code(other.func) or len(one.args) != len(other.args):
+        context = self.context
+        if context.code(one.func) != context.code(other.func) or len(one.args) != len(other.args):
             return None
-        if why_not_pure(spot, one) is None and what_costs(spot, one) is None:
+        if why_not_pure(context, one) is None and what_costs(context, one) is None:
             return None
         differing = [
             place
             for place, (left, right) in enumerate(zip(one.args, other.args, strict=True))
-            if spot.code(left.value) != spot.code(right.value)
+            if context.code(left.value) != context.code(right.value)
         ]
         keywords = [[arg.keyword and arg.keyword.value for arg in side.args] for side in (one, other)]
         if len(differing) != 1 or keywords[0] != keywords[1] or any(arg.star for arg in (*one.args, *other.args)):
             return None
         left, right = one.args[differing[0]].value, other.args[differing[0]].value
         try:
-            inner = Chooser(spot, self.given)
+            inner = Chooser(context, self.given)
             given = inner.value(left), inner.value(right)
             plain = Truth((), test, False, False, ())
             made = inner.choose(plain, test, *given).made
@@ -167,15 +167,15 @@ class Chooser:
         return cst.Call(cst.ensure_type(one.deep_clone(), cst.Call).func, arguments)
 
 
-def _attributes(spot: RewriteContext, node: cst.CSTNode) -> list[str]:
+def _attributes(context: RewriteContext, node: cst.CSTNode) -> list[str]:
     """The tensors of an object that an expression reads: ``self.weight``."""
     found = []
     if isinstance(node, cst.Attribute):
-        fact = spot.fact(node)
+        fact = context.fact(node)
         if fact.kind == "tensor" and fact.dtype not in ("int", "bool") and isinstance(node.value, cst.Name):
-            return [spot.code(node)] if spot.fact(node.value).kind in ("module", "instance") else []
+            return [context.code(node)] if context.fact(node.value).kind in ("module", "instance") else []
     for child in node.children:
-        found += _attributes(spot, child)
+        found += _attributes(context, child)
     return found
 
 

@@ -8,7 +8,7 @@ from breakscan.rewrite_support.build import copied
 from breakscan.rewrite_support.context import RewriteContext
 
 
-def plain(spot: RewriteContext, node: cst.CSTNode) -> str:
+def plain(context: RewriteContext, node: cst.CSTNode) -> str:
     """The text of a node on one line, without parentheses around it: what is equal here means the same."""
-    text = spot.code(copied(node) if isinstance(node, cst.BaseExpression) else node)
+    text = context.code(copied(node) if isinstance(node, cst.BaseExpression) else node)
     return " ".join(text.split())

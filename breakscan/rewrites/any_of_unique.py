@@ -22,22 +22,22 @@ _INDIFFERENT = frozenset({"all", "amax", "amin", "any", "max", "min"})
 _INDIFFERENT_FUNCTIONS = frozenset(f"torch.{name}" for name in _INDIFFERENT)
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The test of all values."""
-    node = spot.node
+    node = context.node
     if not isinstance(node, cst.Call):
         raise OtherForm("it is no call")
-    tensor = _tensor(spot, node)
-    if _is_indifferent(spot, node):
+    tensor = _tensor(context, node)
+    if _is_indifferent(context, node):
         return Edit({node: build.operand(tensor)})
-    assignment = spot.parent(node) or node
+    assignment = context.parent(node) or node
     if not m.matches(assignment, m.Assign([m.AssignTarget(m.Name())])):
-        raise Declined(f"`{spot.code(_above(spot, node))}` needs the different values as such")
-    return _named(spot, cst.ensure_type(assignment, cst.Assign), tensor)
+        raise Declined(f"`{context.code(_above(context, node))}` needs the different values as such")
+    return _named(context, cst.ensure_type(assignment, cst.Assign), tensor)
 
 
-def _tensor(spot: RewriteContext, node: cst.Call) -> cst.BaseExpression:
-    function, method = called(spot, node)
+def _tensor(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
+    function, method = called(context, node)
     harmless = m.Arg(keyword=m.Name("dim"), value=m.Name("None")) | m.Arg(keyword=m.Name("sorted"))
     given = [arg for arg in node.args if not m.matches(arg, harmless)]
     if method == "unique" and isinstance(node.func, cst.Attribute) and not given:
@@ -47,34 +47,34 @@ def _tensor(spot: RewriteContext, node: cst.Call) -> cst.BaseExpression:
     raise Declined("it is asked for more than the different values")
 
 
-def _above(spot: RewriteContext, node: cst.CSTNode) -> cst.CSTNode:
-    above = spot.parent(node)
+def _above(context: RewriteContext, node: cst.CSTNode) -> cst.CSTNode:
+    above = context.parent(node)
     while above is not None and not isinstance(above, cst.BaseExpression | cst.BaseSmallStatement):
-        above = spot.parent(above)
+        above = context.parent(above)
     return above or node
 
 
-def _is_indifferent(spot: RewriteContext, node: cst.BaseExpression) -> bool:
+def _is_indifferent(context: RewriteContext, node: cst.BaseExpression) -> bool:
     """Whether the expression around a value gives the same for repeated elements in any order."""
-    values, text = node, spot.code(node)
+    values, text = node, context.code(node)
     while True:
-        above = _above(spot, values)
-        if isinstance(above, cst.Attribute) and isinstance(call := spot.parent(above), cst.Call):
+        above = _above(context, values)
+        if isinstance(above, cst.Attribute) and isinstance(call := context.parent(above), cst.Call):
             if above.attr.value in _INDIFFERENT and call.func is above:
-                return not call.args and _is_each(spot, values, text)
+                return not call.args and _is_each(context, values, text)
             above = call
         if isinstance(above, cst.Call):
-            function, _ = called(spot, above)
+            function, _ = called(context, above)
             if function in _INDIFFERENT_FUNCTIONS:
-                return len(above.args) == 1 and _is_each(spot, values, text)
+                return len(above.args) == 1 and _is_each(context, values, text)
         elif not isinstance(above, cst.Comparison | cst.BinaryOperation | cst.UnaryOperation):
             return False
         values = above
 
 
-def _is_each(spot: RewriteContext, node: cst.BaseExpression, text: str) -> bool:
+def _is_each(context: RewriteContext, node: cst.BaseExpression, text: str) -> bool:
     """Whether an expression is computed from each element of a value alone."""
-    if spot.code(node) == text or is_scalar(spot, node):
+    if context.code(node) == text or is_scalar(context, node):
         return True
     if isinstance(node, cst.UnaryOperation):
         operands = [node.expression]
@@ -83,44 +83,44 @@ def _is_each(spot: RewriteContext, node: cst.BaseExpression, text: str) -> bool:
     elif isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
         operands = [node.left, node.comparisons[0].comparator]
     elif isinstance(node, cst.Call):
-        _, method = called(spot, node)
-        if not is_elementwise(spot, node):
+        _, method = called(context, node)
+        if not is_elementwise(context, node):
             return False
         operands = [arg.value for arg in node.args]
         operands += [node.func.value] if method is not None and isinstance(node.func, cst.Attribute) else []
     else:
         return False
-    return all(_is_each(spot, one, text) for one in operands)
+    return all(_is_each(context, one, text) for one in operands)
 
 
-def _named(spot: RewriteContext, assignment: cst.Assign, tensor: cst.BaseExpression) -> Edit:
+def _named(context: RewriteContext, assignment: cst.Assign, tensor: cst.BaseExpression) -> Edit:
     """The tests of a name that holds the values; the assignment goes to where an error is raised, or goes."""
     name = cst.ensure_type(assignment.targets[0].target, cst.Name)
-    line = spot.line(assignment)
+    line = context.line(assignment)
     if not isinstance(tensor, cst.Name):
         raise Declined("the tensor has no name, and would be computed several times")
-    if not is_bound_once(spot, name.value):
+    if not is_bound_once(context, name.value):
         raise Declined(f"`{name.value}` may hold another value where it is used")
     changes: dict[cst.CSTNode, Replacement] = {}
-    for one in m.findall(spot.function, m.Name(name.value)):
-        if not isinstance(one, cst.Name) or one is name or not is_read(spot, one):
+    for one in m.findall(context.function, m.Name(name.value)):
+        if not isinstance(one, cst.Name) or one is name or not is_read(context, one):
             continue
-        error = spot.enclosing(cst.Raise, one)
+        error = context.enclosing(cst.Raise, one)
         if error is not None:
-            raised = spot.line(error)
+            raised = context.line(error)
             changes[raised] = [cst.SimpleStatementLine([assignment.deep_clone()]), raised]
-        elif _is_indifferent(spot, one):
+        elif _is_indifferent(context, one):
             changes[one] = build.copied(tensor)
         else:
-            raise Declined(f"`{spot.code(_above(spot, one))}` needs the different values as such")
-    if _may_change(spot, tensor, line):
+            raise Declined(f"`{context.code(_above(context, one))}` needs the different values as such")
+    if _may_change(context, tensor, line):
         raise Declined(f"`{tensor.value}` may be another tensor where it is tested")
-    behind = spot.behind(line)
+    behind = context.behind(line)
     if not changes or not behind:
         raise Declined(f"`{name.value}` is not used")
     # The comment above the assignment is about the test, and stays there.
     following = behind[0]
-    inner = {node: new for node, new in changes.items() if _is_within(spot, node, following)}
+    inner = {node: new for node, new in changes.items() if _is_within(context, node, following)}
     moved = following.visit(_Changes(inner))
     assert isinstance(moved, cst.BaseStatement)
     rest = {node: new for node, new in changes.items() if node not in inner}
@@ -139,16 +139,16 @@ class _Changes(cst.CSTTransformer):
         return cst.FlattenSentinel(new)  # type: ignore[return-value]
 
 
-def _is_within(spot: RewriteContext, node: cst.CSTNode, statement: cst.CSTNode) -> bool:
-    return node is statement or any(one is statement for one in spot.around(node))
+def _is_within(context: RewriteContext, node: cst.CSTNode, statement: cst.CSTNode) -> bool:
+    return node is statement or any(one is statement for one in context.around(node))
 
 
-def _may_change(spot: RewriteContext, tensor: cst.Name, line: cst.SimpleStatementLine) -> bool:
+def _may_change(context: RewriteContext, tensor: cst.Name, line: cst.SimpleStatementLine) -> bool:
     """Whether a tensor is bound anew, or written to in place, behind a line."""
     this = m.Name(tensor.value)
     stores = m.AssignTarget(m.Subscript(value=this)) | m.AugAssign(m.Subscript(value=this) | this)
     methods = m.Call(func=m.Attribute(value=this, attr=m.Name(m.MatchRegex(r".*[^_]_$"))))
-    if m.findall(spot.function, stores | methods):
+    if m.findall(context.function, stores | methods):
         return True
-    rebound = any(tensor.value in written(one) for one in spot.behind(line))
-    return rebound or origin(spot, tensor).anchor is tensor
+    rebound = any(tensor.value in written(one) for one in context.behind(line))
+    return rebound or origin(context, tensor).anchor is tensor

@@ -25,27 +25,30 @@ from breakscan.rewrite_support.reporting_calls import why_missed
 _WIDTH = 120
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The check as an assertion in the graph, in front of the old one."""
-    guard = guard_of(spot)
+    guard = guard_of(context)
     if guard.orelse is not None:
         raise Declined("the check has an `else` branch")
     *before, last = guard.body.body
     raised = _raised(last)
     if raised is None or not all(_is_assignment(one) for one in before):
         raise Declined("more happens behind the test than that an exception is raised")
-    if (reason := why_missed(spot, guard.test)) is not None:
+    if (reason := why_missed(context, guard.test)) is not None:
         raise Declined(f"compiled code would not run the test as it stands, and {reason}")
-    block: Sequence[cst.CSTNode] = [guard] if _is_elif(spot, guard) else block_of(spot, guard)
-    if (culprit := breaking(spot, block[:-1])) is not None:
+    block: Sequence[cst.CSTNode] = [guard] if _is_elif(context, guard) else block_of(context, guard)
+    if (culprit := breaking(context, block[:-1])) is not None:
         raise Declined(f"what the check needs comes from `{culprit}`, which breaks the graph itself")
-    check = check_of(spot, guard.test, negated=True)
-    text = _message(spot, raised, before)
-    asserted = call(spot.imported("torch._assert_async"), check.tensor, *([] if text is None else [text]))
-    body = _conditional(spot, check.when, asserted, text, indentation(spot, guard) + 4)
+    check = check_of(context, guard.test, negated=True)
+    text = _message(context, raised, before)
+    asserted = call(context.imported("torch._assert_async"), check.tensor, *([] if text is None else [text]))
+    body = _conditional(context, check.when, asserted, text, indentation(context, guard) + 4)
     old = guard.deep_clone().with_changes(leading_lines=())
     made = cst.If(
-        compiling(spot), cst.IndentedBlock(body), old, leading_lines=[one.deep_clone() for one in guard.leading_lines]
+        compiling(context),
+        cst.IndentedBlock(body),
+        old,
+        leading_lines=[one.deep_clone() for one in guard.leading_lines],
     )
     return Edit(
         {guard: made},
@@ -54,23 +57,27 @@ def rewrite(spot: RewriteContext) -> Edit:
 
 
 def _conditional(
-    spot: RewriteContext, conditions: Sequence[When], asserted: cst.Call, text: cst.BaseExpression | None, indent: int
+    context: RewriteContext,
+    conditions: Sequence[When],
+    asserted: cst.Call,
+    text: cst.BaseExpression | None,
+    indent: int,
 ) -> list[cst.BaseStatement]:
     """The assertion under what Python decides: an ``if`` where nothing is wrong without it, else a check of its own."""
     if not conditions:
-        return [cst.SimpleStatementLine([cst.Expr(_folded(spot, asserted, indent))])]
+        return [cst.SimpleStatementLine([cst.Expr(_folded(context, asserted, indent))])]
     first, *others = conditions
     if first.otherwise:
-        inner = _conditional(spot, others, asserted, text, indent + 4)
+        inner = _conditional(context, others, asserted, text, indent + 4)
         return [cst.If(copied(first.test), cst.IndentedBlock(inner))]
     said = [] if text is None else [cst.Lambda(cst.Parameters(), text.deep_clone(), lpar=(), rpar=())]
-    checked = call(spot.imported("torch._check"), first.test, *said)
-    line = cst.SimpleStatementLine([cst.Expr(_folded(spot, checked, indent))])
-    return [line, *_conditional(spot, others, asserted, text, indent)]
+    checked = call(context.imported("torch._check"), first.test, *said)
+    line = cst.SimpleStatementLine([cst.Expr(_folded(context, checked, indent))])
+    return [line, *_conditional(context, others, asserted, text, indent)]
 
 
-def _is_elif(spot: RewriteContext, guard: cst.If) -> bool:
-    return isinstance(spot.parent(guard), cst.If)
+def _is_elif(context: RewriteContext, guard: cst.If) -> bool:
+    return isinstance(context.parent(guard), cst.If)
 
 
 def _raised(statement: cst.CSTNode) -> cst.Raise | None:
@@ -85,7 +92,7 @@ def _is_assignment(statement: cst.CSTNode) -> bool:
     return m.matches(statement, assigned)
 
 
-def _message(spot: RewriteContext, raised: cst.Raise, before: Sequence[cst.CSTNode]) -> cst.BaseExpression | None:
+def _message(context: RewriteContext, raised: cst.Raise, before: Sequence[cst.CSTNode]) -> cst.BaseExpression | None:
     """The constant text of what is raised, also where a line before it gave it a name."""
     made = raised.exc
     if not isinstance(made, cst.Call) or not made.args or made.args[0].keyword is not None or made.args[0].star:
@@ -95,12 +102,12 @@ def _message(spot: RewriteContext, raised: cst.Raise, before: Sequence[cst.CSTNo
         assigned = cst.ensure_type(cst.ensure_type(one, cst.SimpleStatementLine).body[0], cst.Assign)
         if isinstance(message, cst.Name) and m.matches(assigned.targets[0].target, m.Name(message.value)):
             message = assigned.value
-    return constant_text(spot, message)
+    return constant_text(context, message)
 
 
-def _folded(spot: RewriteContext, asserted: cst.Call, indent: int) -> cst.Call:
+def _folded(context: RewriteContext, asserted: cst.Call, indent: int) -> cst.Call:
     """The call on one line where it fits, else an argument a line."""
-    code = spot.tree.module.code_for_node(asserted)
+    code = context.tree.module.code_for_node(asserted)
     if "\n" not in code and indent + len(code) <= _WIDTH:
         return asserted
 
@@ -112,17 +119,17 @@ def _folded(spot: RewriteContext, asserted: cst.Call, indent: int) -> cst.Call:
     args = []
     for position, one in enumerate(asserted.args):
         is_last = position == len(asserted.args) - 1
-        value = _piecewise(spot, one.value, newline) if is_last and len(asserted.args) > 1 else copied(one.value)
+        value = _piecewise(context, one.value, newline) if is_last and len(asserted.args) > 1 else copied(one.value)
         args.append(cst.Arg(value, comma=cst.Comma(whitespace_after=newline(not is_last))))
     return asserted.with_changes(whitespace_before_args=newline(True), args=args)
 
 
 def _piecewise(
-    spot: RewriteContext, text: cst.BaseExpression, newline: Callable[[bool], cst.ParenthesizedWhitespace]
+    context: RewriteContext, text: cst.BaseExpression, newline: Callable[[bool], cst.ParenthesizedWhitespace]
 ) -> cst.BaseExpression:
     """The pieces of a text, one a line."""
     if isinstance(text, cst.Lambda):
-        return text.with_changes(body=_piecewise(spot, text.body, newline))
+        return text.with_changes(body=_piecewise(context, text.body, newline))
     if isinstance(text, cst.ConcatenatedString):
-        return text.with_changes(whitespace_between=newline(True), right=_piecewise(spot, text.right, newline))
+        return text.with_changes(whitespace_between=newline(True), right=_piecewise(context, text.right, newline))
     return text

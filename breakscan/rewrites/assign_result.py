@@ -15,31 +15,31 @@ from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import read, written
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The result, bound to the name of what is compiled."""
-    line = spot.line()
+    line = context.line()
     statement = line.body[0]
     if not isinstance(statement, cst.Expr) or not isinstance(statement.value, cst.Call) or not statement.value.args:
         raise Declined("the result has a name, which is not used")
     target = statement.value.args[0].value
     if not isinstance(target, cst.Name | cst.Attribute):
-        raise Declined(f"`{spot.code(target)}` cannot be assigned to")
+        raise Declined(f"`{context.code(target)}` cannot be assigned to")
     if isinstance(target, cst.Name):
-        _bound_here(spot, target.value)
-        if any(isinstance(one, cst.For | cst.While) for one in spot.around()):
+        _bound_here(context, target.value)
+        if any(isinstance(one, cst.For | cst.While) for one in context.around()):
             raise Declined("in a loop the name is bound anew in each round")
     made = assignment(target, statement.value.deep_clone()).body[0]
-    plain = is_function(spot, target)
+    plain = is_function(context, target)
     return Edit({statement: made}, None if plain else "the keys of the state dict of a module begin with `_orig_mod.`")
 
 
-def _bound_here(spot: RewriteContext, name: str) -> None:
+def _bound_here(context: RewriteContext, name: str) -> None:
     """Declines where the name belongs to another scope, or is not used behind the line."""
-    for one in spot.around():
+    for one in context.around():
         if isinstance(one, cst.FunctionDef):
             if name not in written(one):
                 raise Declined(f"`{name}` is no variable of this function")
-            if name not in read(spot.behind(spot.statement())) or m.findall(one, m.Global() | m.Nonlocal()):
+            if name not in read(context.behind(context.statement())) or m.findall(one, m.Global() | m.Nonlocal()):
                 raise Declined(f"`{name}` is not used behind the line in this function")
             return
         if isinstance(one, cst.ClassDef):

@@ -21,34 +21,34 @@ _REPORTS = re.compile(r"(self\.)?(print|(_?log(ger|ging)?|writer)\.\w+)", re.IGN
 _CLOCK = re.compile(r"\b(time|time_ns|perf_counter|perf_counter_ns|monotonic|process_time|now|default_timer)\(\)")
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """Every statement that takes, computes with or reports the time, under a test."""
-    first = spot.line()
+    first = context.line()
     lines = [first]
     queue = [first]
     while queue:
         line = queue.pop()
         new: list[cst.SimpleStatementLine] = []
         if m.matches(line.body[0], m.Assign([m.AssignTarget(m.Name())])):
-            new = _uses(spot, written(line)[0])
-        elif not _reports(spot, line):
-            raise Declined(_why_not(spot, line))
-        new = [one for one in (*new, *_taken(spot, line)) if one not in lines]
+            new = _uses(context, written(line)[0])
+        elif not _reports(context, line):
+            raise Declined(_why_not(context, line))
+        new = [one for one in (*new, *_taken(context, line)) if one not in lines]
         lines += new
         queue += new
-    if not any(_reports(spot, line) for line in lines):
+    if not any(_reports(context, line) for line in lines):
         raise Declined("the time is not reported: take it around the compiled call")
     for name in {name for line in lines for name in written(line)}:
-        if any(line not in lines for line in _uses(spot, name, bindings=True)):
+        if any(line not in lines for line in _uses(context, name, bindings=True)):
             raise Declined(f"`{name}` is bound to something else too")
-    return Edit({line: guarded(spot, [line]) for line in lines}, DIFFERENCE)
+    return Edit({line: guarded(context, [line]) for line in lines}, DIFFERENCE)
 
 
-def _uses(spot: RewriteContext, name: str, bindings: bool = False) -> list[cst.SimpleStatementLine]:
+def _uses(context: RewriteContext, name: str, bindings: bool = False) -> list[cst.SimpleStatementLine]:
     """The lines of the function that read a name, or that bind it."""
     found: list[cst.SimpleStatementLine] = []
-    for one in m.findall(spot.function.body, m.Name(name)):
-        statement = spot.statement(one)
+    for one in m.findall(context.function.body, m.Name(name)):
+        statement = context.statement(one)
         if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
             raise Declined(f"`{name}` decides which code runs")
         if statement not in found and (bindings or name in read(statement)):
@@ -56,27 +56,27 @@ def _uses(spot: RewriteContext, name: str, bindings: bool = False) -> list[cst.S
     return found
 
 
-def _taken(spot: RewriteContext, line: cst.SimpleStatementLine) -> list[cst.SimpleStatementLine]:
+def _taken(context: RewriteContext, line: cst.SimpleStatementLine) -> list[cst.SimpleStatementLine]:
     """The lines of the function in which a line's times were taken."""
     names = set(read(line))
     return [
         statement
-        for one in m.findall(spot.function.body, m.SimpleStatementLine([m.Assign([m.AssignTarget(m.Name())])]))
+        for one in m.findall(context.function.body, m.SimpleStatementLine([m.Assign([m.AssignTarget(m.Name())])]))
         for statement in [cst.ensure_type(one, cst.SimpleStatementLine)]
-        if names & set(written(statement)) and _CLOCK.search(spot.code(statement))
+        if names & set(written(statement)) and _CLOCK.search(context.code(statement))
     ]
 
 
-def _reports(spot: RewriteContext, line: cst.SimpleStatementLine) -> bool:
+def _reports(context: RewriteContext, line: cst.SimpleStatementLine) -> bool:
     statement = line.body[0]
     return (
         isinstance(statement, cst.Expr)
         and isinstance(statement.value, cst.Call)
-        and _REPORTS.fullmatch(spot.code(statement.value.func)) is not None
+        and _REPORTS.fullmatch(context.code(statement.value.func)) is not None
     )
 
 
-def _why_not(spot: RewriteContext, line: cst.SimpleStatementLine) -> str:
-    if "sleep" in spot.code(line):
+def _why_not(context: RewriteContext, line: cst.SimpleStatementLine) -> str:
+    if "sleep" in context.code(line):
         return "a pause belongs around the compiled call"
     return "the time is computed with or given back: take it around the compiled call and pass it in"

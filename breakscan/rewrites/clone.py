@@ -14,18 +14,18 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The copy of a tensor by the tensor's own method."""
-    node = spot.node
+    node = context.node
     if not isinstance(node, cst.Call) or len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
         raise Declined("the copy is not made of one argument")
     copied = node.args[0].value
-    fact = spot.fact(copied)
+    fact = context.fact(copied)
     if fact.kind == "module":
         raise Declined("a module is copied: copy it once, before the compiled call")
     if not fact.is_tensor or not fact.certain:
         # What is copied deeply is as often a list of tensors, which has no `clone`.
-        raise Declined(f"`{spot.code(copied)}` is not known to be a tensor")
+        raise Declined(f"`{context.code(copied)}` is not known to be a tensor")
     if fact.dtype in ("int", "bool") and fact.certain:
         return Edit({node: method(copied, "clone")})
     difference = "the copy of a tensor that requires a gradient does not require one"

@@ -15,14 +15,14 @@ from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 _SINCE = (2, 11)
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The operator that prints, with a text whose fields the values fill."""
-    node = spot.node
-    if not isinstance(node, cst.Call) or spot.dotted(node.func) != "print":
+    node = context.node
+    if not isinstance(node, cst.Call) or context.dotted(node.func) != "print":
         raise OtherForm("the site is no call of `print`")
-    if tuple(int(one) for one in spot.torch_version.split(".")[:2]) < _SINCE:
-        raise Declined(f"torch {spot.torch_version} has no operator that prints")
-    if not isinstance(spot.parent(node), cst.Expr):
+    if tuple(int(one) for one in context.torch_version.split(".")[:2]) < _SINCE:
+        raise Declined(f"torch {context.torch_version} has no operator that prints")
+    if not isinstance(context.parent(node), cst.Expr):
         raise Declined("the result of `print` is used")
     if not node.args:
         raise Declined("an empty line is printed")
@@ -30,21 +30,21 @@ def rewrite(spot: RewriteContext) -> Edit:
     values: list[cst.BaseExpression] = []
     for arg in node.args:
         if arg.keyword is not None or arg.star:
-            raise Declined(f"`{spot.code(arg).rstrip(', ')}` is no value to print")
+            raise Declined(f"`{context.code(arg).rstrip(', ')}` is no value to print")
         value = arg.value
         template += " " if template else ""
         if isinstance(value, cst.SimpleString) and not value.prefix and '"' not in value.raw_value:
             template += value.raw_value.replace("{", "{{").replace("}", "}}")
         elif isinstance(value, cst.FormattedString):
-            template += _fields(spot, value, values)
+            template += _fields(context, value, values)
         else:
-            template += _field(spot, value, values)
+            template += _field(context, value, values)
     args = [cst.Arg(cst.SimpleString(f'"{template}"')), *(cst.Arg(copied(one)) for one in values)]
-    made = cst.Call(spot.imported("torch._higher_order_ops.print"), args)
+    made = cst.Call(context.imported("torch._higher_order_ops.print"), args)
     return Edit({node: made}, "a tensor of no dimension is shown as its number, and none with its `grad_fn`")
 
 
-def _fields(spot: RewriteContext, text: cst.FormattedString, values: list[cst.BaseExpression]) -> str:
+def _fields(context: RewriteContext, text: cst.FormattedString, values: list[cst.BaseExpression]) -> str:
     made = ""
     for part in text.parts:
         if isinstance(part, cst.FormattedStringText):
@@ -53,14 +53,14 @@ def _fields(spot: RewriteContext, text: cst.FormattedString, values: list[cst.Ba
             made += part.value
         elif isinstance(part, cst.FormattedStringExpression):
             if part.format_spec is not None or part.conversion is not None or part.equal is not None:
-                raise Declined(f"`{spot.code(part.expression)}` is shown in a format of its own")
-            made += _field(spot, part.expression, values)
+                raise Declined(f"`{context.code(part.expression)}` is shown in a format of its own")
+            made += _field(context, part.expression, values)
     return made
 
 
-def _field(spot: RewriteContext, value: cst.BaseExpression, values: list[cst.BaseExpression]) -> str:
-    fact = spot.fact(value)
+def _field(context: RewriteContext, value: cst.BaseExpression, values: list[cst.BaseExpression]) -> str:
+    fact = context.fact(value)
     if not fact.is_tensor and fact.literal is None:
-        raise Declined(f"`{spot.code(value)}` is not known to be a tensor or a constant")
+        raise Declined(f"`{context.code(value)}` is not known to be a tensor or a constant")
     values.append(value)
     return "{}"

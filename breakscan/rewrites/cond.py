@@ -35,51 +35,51 @@ _STRIDED = frozenset(
 """Those that give a view of other strides than a fresh tensor has."""
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The branch whose test stands at the site, as an operation of the graph."""
-    node = branch_of(spot)
-    return _of_statement(spot, node) if isinstance(node, cst.If) else _of_expression(spot, node)
+    node = branch_of(context)
+    return _of_statement(context, node) if isinstance(node, cst.If) else _of_expression(context, node)
 
 
-def _of_expression(spot: RewriteContext, node: cst.IfExp) -> Edit:
-    tested = truth(spot, node.test)
+def _of_expression(context: RewriteContext, node: cst.IfExp) -> Edit:
+    tested = truth(context, node.test)
     if tested.static:
-        raise Declined(f"`{spot.code(tested.static[0])}` is no tensor")
-    chooser = Chooser(spot)
-    made = _conditional(spot, tested, chooser.value(node.body), chooser.value(node.orelse))
+        raise Declined(f"`{context.code(tested.static[0])}` is no tensor")
+    chooser = Chooser(context)
+    made = _conditional(context, tested, chooser.value(node.body), chooser.value(node.orelse))
     return Edit({node: made}, _difference(tested, chooser))
 
 
-def _of_statement(spot: RewriteContext, node: cst.If) -> Edit:
-    tested = truth(spot, node.test)
-    if isinstance(spot.parent(node), cst.If) or isinstance(node.orelse, cst.If):
+def _of_statement(context: RewriteContext, node: cst.If) -> Edit:
+    tested = truth(context, node.test)
+    if isinstance(context.parent(node), cst.If) or isinstance(node.orelse, cst.If):
         raise Declined("it is one of more than two branches")
     if not isinstance(node.body, cst.IndentedBlock):
         raise Declined("a side stands on the line of its test")
-    chooser = Chooser(spot)
-    yes = read_side(node.body.body, spot)
+    chooser = Chooser(context)
+    yes = read_side(node.body.body, context)
     no = None
     if node.orelse is not None:
         if not isinstance(node.orelse.body, cst.IndentedBlock):
             raise Declined("a side stands on the line of its test")
         if tested.static:
-            raise Declined(f"`{spot.code(tested.static[0])}` is no tensor, and there is another side")
-        no = read_side(node.orelse.body.body, spot)
+            raise Declined(f"`{context.code(tested.static[0])}` is no tensor, and there is another side")
+        no = read_side(node.orelse.body.body, context)
     small: cst.BaseSmallStatement
     if any(side is not None and side.messages for side in (yes, no)):
         raise Declined("a side of `torch.cond` may do nothing but compute, and one gives a message")
     if yes.returned is not None and not yes.assigned and no is not None and no.returned is not None and not no.assigned:
-        made = _conditional(spot, tested, chooser.value(yes.returned), chooser.value(no.returned))
+        made = _conditional(context, tested, chooser.value(yes.returned), chooser.value(no.returned))
         small = cst.Return(made)
     else:
         name = _only_name(yes)
         if no is not None and _only_name(no) != name:
             raise Declined("the sides assign different names")
-        old = chooser.old(name, spot.names_before(node).get(name)) if no is None else _assigned(chooser, no)
-        made = _conditional(spot, tested, _assigned(chooser, yes), old)
+        old = chooser.old(name, context.names_before(node).get(name)) if no is None else _assigned(chooser, no)
+        made = _conditional(context, tested, _assigned(chooser, yes), old)
         small = cst.Assign([cst.AssignTarget(cst.Name(name))], made)
-    indent = spot.tree.span(node)[1] - 1 + (len(spot.tree.module.default_indent) if tested.static else 0)
-    line = fitted(cst.SimpleStatementLine([small]), spot, indent)
+    indent = context.tree.span(node)[1] - 1 + (len(context.tree.module.default_indent) if tested.static else 0)
+    line = fitted(cst.SimpleStatementLine([small]), context, indent)
     comments = [*yes.comments, *(no.comments if no is not None else ())]
     if (header := node.body.header.comment) is not None:
         comments.insert(0, cst.EmptyLine(comment=header))
@@ -105,27 +105,27 @@ def _assigned(chooser: Chooser, side: Side) -> SideValue:
     return chooser.value(one.value)
 
 
-def _conditional(spot: RewriteContext, tested: Truth, yes: SideValue, no: SideValue) -> cst.BaseExpression:
+def _conditional(context: RewriteContext, tested: Truth, yes: SideValue, no: SideValue) -> cst.BaseExpression:
     sources = [value.source for value in (yes, no) if value.source is not None]
-    if not any(what_costs(spot, source) for source in sources):
+    if not any(what_costs(context, source) for source in sources):
         raise Declined("no side is costly, so there is nothing to gain from `torch.cond`")
     for source in sources:
-        if (reason := why_not_pure(spot, source, modules=True)) is not None:
+        if (reason := why_not_pure(context, source, modules=True)) is not None:
             raise Declined(f"a side of `torch.cond` may do nothing but compute, and {reason}")
     sides = (no, yes) if tested.opposite else (yes, no)
-    functions = [cst.Lambda(cst.Parameters(), _own(spot, side)) for side in sides]
-    return call(spot.imported("torch.cond"), tested.tensor, *functions)
+    functions = [cst.Lambda(cst.Parameters(), _own(context, side)) for side in sides]
+    return call(context.imported("torch.cond"), tested.tensor, *functions)
 
 
-def _own(spot: RewriteContext, value: SideValue) -> cst.BaseExpression:
+def _own(context: RewriteContext, value: SideValue) -> cst.BaseExpression:
     """Code for a value that shares no memory with what it is made of."""
     made = value.made
     if isinstance(made, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison):
         return copied(made)
     if isinstance(made, cst.Call):
-        name = (spot.dotted(made.func) or spot.method(made) or "").rpartition(".")[2]
+        name = (context.dotted(made.func) or context.method(made) or "").rpartition(".")[2]
         if name in _STRIDED:
-            raise Declined(f"`{spot.code(made)}` may have other strides than the other side")
+            raise Declined(f"`{context.code(made)}` may have other strides than the other side")
         if name not in _VIEWS:
             return copied(made)
     return method(made, "clone")

@@ -18,34 +18,34 @@ _DIFFERENCE = (
 )
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The message as a literal, and the test as one tensor where it is none yet."""
-    if isinstance(spot.node, cst.Call) and spot.finding.rule == "BRK430":
-        return _of_check(spot, spot.node)
-    node = spot.enclosing(cst.Assert)
+    if isinstance(context.node, cst.Call) and context.finding.rule == "BRK430":
+        return _of_check(context, context.node)
+    node = context.enclosing(cst.Assert)
     if node is None or node.msg is None:
         raise Declined("the site is not in an assert with a message")
-    text = constant_text(spot, node.msg)
+    text = constant_text(context, node.msg)
     if text is None:
-        raise Declined(f"`{spot.code(node.msg)}` is no text whose literal parts are known")
+        raise Declined(f"`{context.code(node.msg)}` is no text whose literal parts are known")
     replace: dict[cst.CSTNode, Replacement] = {node.msg: _laid_out(text, node.msg)}
-    test = asserted_test(spot, node.test)
+    test = asserted_test(context, node.test)
     if test is not None:
         replace[node.test] = test
     return Edit(replace, _DIFFERENCE)
 
 
-def _of_check(spot: RewriteContext, node: cst.Call) -> Edit:
-    if (spot.dotted(node.func) or "").endswith("_check_is_size"):
+def _of_check(context: RewriteContext, node: cst.Call) -> Edit:
+    if (context.dotted(node.func) or "").endswith("_check_is_size"):
         raise Declined("the second argument of `torch._check_is_size` is no message")
     given = next((one for at, one in enumerate(node.args) if _is_message(at, one)), None)
     if given is None:
         raise Declined("the message is not among the arguments")
     said = given.value
     made = said.body if isinstance(said, cst.Lambda) else said
-    text = constant_text(spot, made)
+    text = constant_text(context, made)
     if text is None:
-        raise Declined(f"`{spot.code(said)}` is no text whose literal parts are known")
+        raise Declined(f"`{context.code(said)}` is no text whose literal parts are known")
     new = cst.Lambda(cst.Parameters(), _laid_out(text, made), whitespace_after_lambda=cst.SimpleWhitespace(""))
     changed = isinstance(made, cst.SimpleString | cst.ConcatenatedString) and not _has_fields(made)
     # A text in the function's place raises a TypeError as soon as the check fails.

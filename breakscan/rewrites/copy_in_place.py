@@ -13,17 +13,17 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The new values, copied into the tensor."""
-    statement = spot.line().body[0]
+    statement = context.line().body[0]
     if not m.matches(statement, m.Assign([m.AssignTarget(m.Attribute(attr=m.Name("data")))])):
         raise Declined("the assignment binds more than `.data`")
     assign = cst.ensure_type(statement, cst.Assign)
     data = assign.targets[0].target
     tensor = cst.ensure_type(data, cst.Attribute).value
-    if not spot.fact(assign.value).is_tensor:
-        raise Declined(f"`{spot.code(assign.value)}` is not known to be a tensor")
-    old, new = spot.fact(tensor).dtype, spot.fact(assign.value).dtype
+    if not context.fact(assign.value).is_tensor:
+        raise Declined(f"`{context.code(assign.value)}` is not known to be a tensor")
+    old, new = context.fact(tensor).dtype, context.fact(assign.value).dtype
     if old is not None and new is not None and old != new:
         raise Declined("the new values have another dtype")
     made = cst.Expr(method(data, "copy_", assign.value))

@@ -11,13 +11,13 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The statement that asks for a break, deleted; ``pass`` where it stands alone in a block."""
-    line = spot.line()
+    line = context.line()
     statement = line.body[0]
-    if not isinstance(statement, cst.Expr) or statement.value is not spot.node:
+    if not isinstance(statement, cst.Expr) or statement.value is not context.node:
         raise Declined("the call is not a statement of its own")
-    body, _ = spot.siblings(line)
+    body, _ = context.siblings(line)
     if len(body) > 1:
         return Edit({line: None})
     return Edit({statement: cst.Pass()})

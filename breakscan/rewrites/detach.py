@@ -14,17 +14,17 @@ from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The name, bound to a tensor that shares the memory and requires no gradient."""
-    line = spot.line()
+    line = context.line()
     statement = line.body[0]
     target = m.AssignTarget(m.Attribute(attr=m.Name("requires_grad")))
     if not m.matches(statement, m.Assign([target], m.Name("False"))):
         raise Declined("only `requires_grad = False` has a counterpart in the graph, `detach()`")
     tensor = cst.ensure_type(cst.ensure_type(statement, cst.Assign).targets[0].target, cst.Attribute).value
-    if not isinstance(tensor, cst.Name) or tensor.value not in written(spot.function.body):
-        raise Declined(f"`{spot.code(tensor)}` is known outside of the function: set it before the compiled call")
-    if any(isinstance(one, cst.For | cst.While) for one in spot.around(line)):
+    if not isinstance(tensor, cst.Name) or tensor.value not in written(context.function.body):
+        raise Declined(f"`{context.code(tensor)}` is known outside of the function: set it before the compiled call")
+    if any(isinstance(one, cst.For | cst.While) for one in context.around(line)):
         raise Declined("in a loop it is mostly parameters that are frozen: set it before the compiled call")
     made = assignment(tensor, method(tensor, "detach")).with_changes(trailing_whitespace=line.trailing_whitespace)
     return Edit({line: with_leading_lines(made, line)}, "other names of the same tensor keep requiring a gradient")

@@ -20,33 +20,33 @@ ENTRIES = frozenset({"forward", "__call__"})
 _OWN = m.FunctionDef() | m.Lambda() | m.ClassDef()
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The decorator, nearest to the function."""
-    if spot.fullgraph:
+    if context.fullgraph:
         raise Declined("with fullgraph=True nothing may be left to Python")
     breaks = {
         finding.site.line
-        for finding in spot.others
+        for finding in context.others
         if finding.kind is Kind.GRAPH_BREAK and finding.confidence not in (Confidence.CONDITIONAL, Confidence.POSSIBLE)
     }
-    if spot.finding.site.line not in breaks or len(breaks) < FEWEST_BREAKS:
+    if context.finding.site.line not in breaks or len(breaks) < FEWEST_BREAKS:
         raise Declined("the function has no second break, and would split the graph as well if it were disabled")
-    function = spot.function
+    function = context.function
     name = function.name.value
-    region = spot.finding.region
-    starts = region is not None and region.entry == spot.finding.function
-    if name in ENTRIES or (starts and not m.findall(spot.tree.module, _call_of(name))):
+    region = context.finding.region
+    starts = region is not None and region.entry == context.finding.function
+    if name in ENTRIES or (starts and not m.findall(context.tree.module, _call_of(name))):
         raise Declined(f"`{name}` is where the compiler starts")
-    if any(isinstance(one, cst.FunctionDef | cst.Lambda) for one in spot.around(function)):
+    if any(isinstance(one, cst.FunctionDef | cst.Lambda) for one in context.around(function)):
         raise Declined("the function lies in another function")
     if function.asynchronous is not None or any(_yields(part) for part in function.body.body):
         raise Declined("the function yields or awaits")
     for decorator in function.decorators:
-        if "torch" in (spot.dotted(_called(decorator)) or spot.code(decorator.decorator)):
-            raise Declined(f"the function stands under `@{spot.code(decorator.decorator)}`")
-    if (costly := what_costs(spot, function.body)) is not None:
+        if "torch" in (context.dotted(_called(decorator)) or context.code(decorator.decorator)):
+            raise Declined(f"the function stands under `@{context.code(decorator.decorator)}`")
+    if (costly := what_costs(context, function.body)) is not None:
         raise Declined(f"`{costly}` would not be compiled any more")
-    disable = cst.Decorator(spot.imported("torch.compiler.disable"))
+    disable = cst.Decorator(context.imported("torch.compiler.disable"))
     return Edit({function: function.with_changes(decorators=[*function.decorators, disable])})
 
 

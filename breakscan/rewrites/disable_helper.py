@@ -53,36 +53,36 @@ WORDS: tuple[tuple[type[cst.CSTNode] | tuple[type[cst.CSTNode], ...], str], ...]
 )
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The outermost statement that keeps Dynamo from resuming, as a call of a helper that holds it."""
-    _worth_it(spot)
-    function = spot.function
-    classes = _classes_around(spot, function)
-    part = _part(spot, function)
+    _worth_it(context)
+    function = context.function
+    classes = _classes_around(context, function)
+    part = _part(context, function)
     what = next(word for kind, word in WORDS if isinstance(part, kind))
-    _movable(spot, function, part, bool(classes), what)
-    parsed, path = _parsed(spot, function, part)
+    _movable(context, function, part, bool(classes), what)
+    parsed, path = _parsed(context, function, part)
     moved = flow(parsed, path)
     if moved.unbound:
         raise Declined(f"`{moved.unbound[0]}` may have no value before or behind the {what}")
     _closures(parsed, path[-1][0][path[-1][1]], moved.bound_behind, what)
-    if not _computes_outside(spot, function, part):
+    if not _computes_outside(context, function, part):
         raise Declined(f"nothing is computed with tensors outside of the {what}: there is nothing to compile around it")
     if len(moved.needs) > MOST_NAMES:
         raise Declined(f"the {what} needs {len(moved.needs)} names from around it")
-    name = _name(spot, function, part, classes, what)
+    name = _name(context, function, part, classes, what)
     given = ", ".join(moved.needs)
     results = ", ".join(moved.gives)
     body: list[cst.BaseStatement] = [part.deep_clone().with_changes(leading_lines=())]
     if results:
         body += statements(f"return {results}")
-    decorator = spot.code(spot.imported("torch.compiler.disable"))
-    if _calls_python(spot, part):
+    decorator = context.code(context.imported("torch.compiler.disable"))
+    if _calls_python(context, part):
         decorator += "(recursive=False)"
     (header,) = statements(f"@{decorator}\n{_wrapped(f'def {name}', given, 4)}: ...\n")
     helper = cst.ensure_type(header, cst.FunctionDef).with_changes(body=cst.IndentedBlock(body))
     target = f"{results} = " if results else ""
-    (made,) = statements(_wrapped(target + name, given, spot.tree.span(part)[1] - 1))
+    (made,) = statements(_wrapped(target + name, given, context.tree.span(part)[1] - 1))
     lines = [line.deep_clone() for line in part.leading_lines]
     return Edit({part: made.with_changes(leading_lines=lines)}, above=[_with_blank_lines(helper)])
 
@@ -98,9 +98,9 @@ def _with_blank_lines(helper: cst.FunctionDef) -> cst.FunctionDef:
     return helper.with_changes(leading_lines=[cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)])
 
 
-def _worth_it(spot: RewriteContext) -> None:
-    finding = spot.finding
-    if spot.fullgraph:
+def _worth_it(context: RewriteContext) -> None:
+    finding = context.finding
+    if context.fullgraph:
         raise Declined("with fullgraph=True nothing may be left to Python")
     if finding.verdict is not Verdict.EAGER:
         raise Declined("the break does not keep the rest of the function from being compiled")
@@ -110,9 +110,9 @@ def _worth_it(spot: RewriteContext) -> None:
         raise Declined("it breaks in some calls only, and a helper would split the graph in all of them")
 
 
-def _classes_around(spot: RewriteContext, function: cst.FunctionDef) -> list[str]:
+def _classes_around(context: RewriteContext, function: cst.FunctionDef) -> list[str]:
     names: list[str] = []
-    for one in spot.around(function):
+    for one in context.around(function):
         if isinstance(one, cst.FunctionDef | cst.Lambda):
             raise Declined("the function lies in another function")
         if isinstance(one, cst.ClassDef):
@@ -120,32 +120,32 @@ def _classes_around(spot: RewriteContext, function: cst.FunctionDef) -> list[str
     return names
 
 
-def _part(spot: RewriteContext, function: cst.FunctionDef) -> Statement:
+def _part(context: RewriteContext, function: cst.FunctionDef) -> Statement:
     found: Statement | None = None
-    for one in (spot.node, *spot.around()):
+    for one in (context.node, *context.around()):
         if one is function:
             break
         if isinstance(one, cst.For | cst.While | cst.Try | cst.TryStar) or (
-            isinstance(one, cst.With) and not all(_resumes(spot, item.item) for item in one.items)
+            isinstance(one, cst.With) and not all(_resumes(context, item.item) for item in one.items)
         ):
             found = one
     if found is None:
-        found = spot.line()
-        if spot.finding.place is not Place.PLAIN or m.matches(found, m.SimpleStatementLine([m.Return()])):
+        found = context.line()
+        if context.finding.place is not Place.PLAIN or m.matches(found, m.SimpleStatementLine([m.Return()])):
             raise Declined("no statement around the site can be moved")
     return found
 
 
-def _resumes(spot: RewriteContext, context: cst.BaseExpression) -> bool:
-    return isinstance(context, cst.Call) and spot.dotted(context.func) in RESUMABLE
+def _resumes(context: RewriteContext, manager: cst.BaseExpression) -> bool:
+    return isinstance(manager, cst.Call) and context.dotted(manager.func) in RESUMABLE
 
 
-def _movable(spot: RewriteContext, function: cst.FunctionDef, part: Statement, in_class: bool, what: str) -> None:
+def _movable(context: RewriteContext, function: cst.FunctionDef, part: Statement, in_class: bool, what: str) -> None:
     if function.asynchronous is not None or m.findall(function, m.Yield() | m.Await()):
         raise Declined("the function is a generator or asynchronous")
     if m.findall(function, m.Global() | m.Nonlocal() | m.Del(target=m.Name() | m.Tuple())):
         raise Declined("the function uses `global`, `nonlocal` or `del`")
-    if any(_own_return(spot, part, one) for one in m.findall(part, m.Return())):
+    if any(_own_return(context, part, one) for one in m.findall(part, m.Return())):
         raise Declined(f"a `return` stands in the {what}")
     for one in m.findall(part, m.Name()):
         name = cst.ensure_type(one, cst.Name).value
@@ -157,7 +157,7 @@ def _movable(spot: RewriteContext, function: cst.FunctionDef, part: Statement, i
             raise Declined(f"`{name}` means another name outside of its class")
     if not any(
         name.evaluated_name.split(".")[0] == "torch" if isinstance(small, cst.Import) else _from_torch(small)
-        for line in spot.tree.module.body
+        for line in context.tree.module.body
         if isinstance(line, cst.SimpleStatementLine)
         for small in line.body
         if isinstance(small, cst.Import | cst.ImportFrom)
@@ -172,8 +172,8 @@ def _from_torch(node: cst.Import | cst.ImportFrom) -> bool:
     )
 
 
-def _own_return(spot: RewriteContext, part: Statement, node: cst.CSTNode) -> bool:
-    for one in spot.around(node):
+def _own_return(context: RewriteContext, part: Statement, node: cst.CSTNode) -> bool:
+    for one in context.around(node):
         if isinstance(one, cst.FunctionDef):
             return False
         if one is part:
@@ -182,13 +182,13 @@ def _own_return(spot: RewriteContext, part: Statement, node: cst.CSTNode) -> boo
 
 
 def _parsed(
-    spot: RewriteContext, function: cst.FunctionDef, part: Statement
+    context: RewriteContext, function: cst.FunctionDef, part: Statement
 ) -> tuple[ast.FunctionDef, list[tuple[Sequence[ast.stmt], int]]]:
     """The function as `ast` has it, and the blocks on the way to the part."""
-    line = spot.tree.span(function)[0]
-    module = ast.parse(spot.tree.module.code)
+    line = context.tree.span(function)[0]
+    module = ast.parse(context.tree.module.code)
     found = next(one for one in ast.walk(module) if isinstance(one, ast.FunctionDef) and one.lineno == line)
-    path = _path(found.body, spot.tree.span(part)[0])
+    path = _path(found.body, context.tree.span(part)[0])
     if path is None:
         raise Declined("the statement lies in a `match`")
     return found, path
@@ -216,9 +216,9 @@ def _closures(function: ast.FunctionDef, part: ast.stmt, bound_behind: frozenset
                 raise Declined(f"a function shares the variable `{shared[0]}` with the {what}")
 
 
-def _computes_outside(spot: RewriteContext, function: cst.FunctionDef, part: Statement) -> bool:
+def _computes_outside(context: RewriteContext, function: cst.FunctionDef, part: Statement) -> bool:
     return any(
-        spot.fact(node).is_tensor or (isinstance(node, cst.Call) and spot.fact(node.func).kind == "module")
+        context.fact(node).is_tensor or (isinstance(node, cst.Call) and context.fact(node.func).kind == "module")
         for node in _expressions(function.body, part)
     )
 
@@ -231,24 +231,24 @@ def _expressions(node: cst.CSTNode, part: Statement) -> Iterator[cst.CSTNode]:
             yield from _expressions(child, part)
 
 
-def _calls_python(spot: RewriteContext, part: Statement) -> bool:
+def _calls_python(context: RewriteContext, part: Statement) -> bool:
     """Whether code outside of torch may run in a part, which Dynamo would compile by itself."""
-    return any(not _is_plain(spot, cst.ensure_type(one, cst.Call)) for one in m.findall(part, m.Call()))
+    return any(not _is_plain(context, cst.ensure_type(one, cst.Call)) for one in m.findall(part, m.Call()))
 
 
-def _is_plain(spot: RewriteContext, node: cst.Call) -> bool:
-    name = spot.dotted(node.func) or ""
+def _is_plain(context: RewriteContext, node: cst.Call) -> bool:
+    name = context.dotted(node.func) or ""
     if name.startswith("torch."):
         return name.startswith("torch.nn.functional.") or not name.startswith(OTHER_PYTHON)
     builtin = isinstance(node.func, cst.Name) and node.func.value in TRACES_NOTHING
-    return builtin or spot.method(node) is not None
+    return builtin or context.method(node) is not None
 
 
-def _name(spot: RewriteContext, function: cst.FunctionDef, part: Statement, classes: list[str], what: str) -> str:
+def _name(context: RewriteContext, function: cst.FunctionDef, part: Statement, classes: list[str], what: str) -> str:
     """``_forward_loop``, with its class where another function has that name, and a number where it has several."""
     own = function.name.value
-    alike = [one for one in m.findall(spot.tree.module, m.FunctionDef()) if _named(one, own)]
-    if len([one for one in alike if _class_of(spot, one) == classes]) > 1:
+    alike = [one for one in m.findall(context.tree.module, m.FunctionDef()) if _named(one, own)]
+    if len([one for one in alike if _class_of(context, one) == classes]) > 1:
         raise Declined(f"several functions are named `{own}`")
     kinds = next(kind for kind, word in WORDS if word == what)
     several = list(_compound(function.body, kinds))
@@ -258,7 +258,7 @@ def _name(spot: RewriteContext, function: cst.FunctionDef, part: Statement, clas
     words.append((_called(part) or what) if what == "step" else what)
     if len(several) > 1 and part in several:
         words.append(str(several.index(part) + 1))
-    taken = {cst.ensure_type(one, cst.Name).value for one in m.findall(spot.tree.module, m.Name())}
+    taken = {cst.ensure_type(one, cst.Name).value for one in m.findall(context.tree.module, m.Name())}
     name = "_" + "_".join(words)
     if name in taken:
         raise Declined(f"the name `{name}` is taken")
@@ -278,8 +278,8 @@ def _named(node: cst.CSTNode, name: str) -> bool:
     return isinstance(node, cst.FunctionDef) and node.name.value == name
 
 
-def _class_of(spot: RewriteContext, function: cst.CSTNode) -> list[str]:
-    return [one.name.value for one in spot.around(function) if isinstance(one, cst.ClassDef)][::-1]
+def _class_of(context: RewriteContext, function: cst.CSTNode) -> list[str]:
+    return [one.name.value for one in context.around(function) if isinstance(one, cst.ClassDef)][::-1]
 
 
 def _snake(name: str) -> str:

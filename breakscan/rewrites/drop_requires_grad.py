@@ -14,23 +14,23 @@ from breakscan.rewrite_support.edit import Declined, Edit
 _ASKS = frozenset({"backward", "grad", "register_hook", "retain_grad", "requires_grad", "is_leaf"})
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The call without the flag."""
-    node = spot.node
+    node = context.node
     if not isinstance(node, cst.Call):
         raise Declined("the tensor is not created by a call")
     kept = [arg for arg in node.args if arg.keyword is None or arg.keyword.value != "requires_grad"]
     if len(kept) == len(node.args) or any(arg.star for arg in node.args):
         raise Declined("`requires_grad` is not among the arguments by its name")
-    for one in m.findall(spot.function.body, m.Attribute()):
+    for one in m.findall(context.function.body, m.Attribute()):
         if cst.ensure_type(one, cst.Attribute).attr.value in _ASKS:
             raise Declined("the function asks for a gradient itself: torch.func.grad computes it in the graph")
-    statement = spot.line().body[0]
+    statement = context.line().body[0]
     if isinstance(statement, cst.Assign) and statement.value is node:
         target = statement.targets[0].target
         if not isinstance(target, cst.Name) or len(statement.targets) > 1:
-            raise Declined(f"`{spot.code(target)}` outlives the call: make it a parameter, in `__init__`")
-        if m.findall(spot.function.body, m.Return(value=m.Name(target.value))):
+            raise Declined(f"`{context.code(target)}` outlives the call: make it a parameter, in `__init__`")
+        if m.findall(context.function.body, m.Return(value=m.Name(target.value))):
             raise Declined("the tensor is returned: create it before the compiled call")
     elif isinstance(statement, cst.Return) and statement.value is node:
         raise Declined("the tensor is returned: create it before the compiled call")

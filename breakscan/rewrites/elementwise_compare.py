@@ -17,25 +17,25 @@ from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 _DIFFERENCE = "the outcome is a tensor, not a Python bool"
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The comparison, element by element and reduced."""
-    assertion = spot.enclosing(cst.Assert)
+    assertion = context.enclosing(cst.Assert)
     if assertion is not None:
-        return edit_of_assert(spot, assertion)
-    node = spot.node
+        return edit_of_assert(context, assertion)
+    node = context.node
     if not isinstance(node, cst.Call | cst.Comparison):
         raise OtherForm("no comparison stands at the site")
     value: cst.BaseExpression = node
-    if _is_not(spot.parent(node)):
-        value = cst.ensure_type(spot.parent(node), cst.UnaryOperation)
-    above = spot.parent(value)
+    if _is_not(context.parent(node)):
+        value = cst.ensure_type(context.parent(node), cst.UnaryOperation)
+    above = context.parent(value)
     if isinstance(above, cst.If | cst.While | cst.IfExp | cst.CompIf | cst.BooleanOperation) or _is_not(above):
         raise Declined("Python asks for the truth of the outcome, which breaks the graph as well")
-    if isinstance(above, cst.Arg) and _is_python(spot, spot.parent(above)):
+    if isinstance(above, cst.Arg) and _is_python(context, context.parent(above)):
         raise Declined("the outcome is used as a Python value")
     if isinstance(above, cst.Expr):
         raise Declined("the outcome is not used")
-    check = check_of(spot, value)
+    check = check_of(context, value)
     made = check.tensor
     for when in reversed(check.when):
         if when.otherwise:
@@ -56,5 +56,5 @@ def _is_not(node: cst.CSTNode | None) -> bool:
     return isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not)
 
 
-def _is_python(spot: RewriteContext, node: cst.CSTNode | None) -> bool:
-    return isinstance(node, cst.Call) and spot.dotted(node.func) in ("bool", "int", "float", "any", "all")
+def _is_python(context: RewriteContext, node: cst.CSTNode | None) -> bool:
+    return isinstance(node, cst.Call) and context.dotted(node.func) in ("bool", "int", "float", "any", "all")

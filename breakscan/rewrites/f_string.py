@@ -16,32 +16,32 @@ from breakscan.rewrite_support.edit import Declined, Edit
 _FIELD = re.compile(r"%(%|(?P<spec>\d*(?:\.\d+)?[feEgG])|.)")
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The text as an f-string."""
-    node = spot.node
+    node = context.node
     if isinstance(node, cst.Call):
-        return _of_format(spot, node)
+        return _of_format(context, node)
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo):
-        return _of_percent(spot, node)
+        return _of_percent(context, node)
     raise Declined("no formatting stands at the site")
 
 
-def _of_format(spot: RewriteContext, node: cst.Call) -> Edit:
+def _of_format(context: RewriteContext, node: cst.Call) -> Edit:
     if any(one.keyword is not None or one.star for one in node.args) or not 1 <= len(node.args) <= 2:
         raise Declined("`format` is not called with a value and a spec")
     spec = ""
     if len(node.args) == 2:
         given = node.args[1].value
         if not isinstance(given, cst.SimpleString) or set(given.raw_value) & set("{}\\'\"") or given.prefix:
-            raise Declined(f"`{spot.code(given)}` is no plain literal")
+            raise Declined(f"`{context.code(given)}` is no plain literal")
         spec = given.raw_value
-    return Edit({node: _text(spot, [(node.args[0].value, spec)], ["", ""])})
+    return Edit({node: _text(context, [(node.args[0].value, spec)], ["", ""])})
 
 
-def _of_percent(spot: RewriteContext, node: cst.BinaryOperation) -> Edit:
+def _of_percent(context: RewriteContext, node: cst.BinaryOperation) -> Edit:
     template = node.left
     if not isinstance(template, cst.SimpleString) or template.prefix or set(template.raw_value) & set("{}\\'\""):
-        raise Declined(f"`{spot.code(template)}` is no plain literal")
+        raise Declined(f"`{context.code(template)}` is no plain literal")
     given = node.right
     values = [one.value for one in given.elements] if isinstance(given, cst.Tuple) else [given]
     rest, fields, texts = iter(values), [], [""]
@@ -55,23 +55,25 @@ def _of_percent(spot: RewriteContext, node: cst.BinaryOperation) -> Edit:
         value = next(rest, None)
         if value is None or match["spec"] is None or isinstance(value, cst.StarredElement):
             raise Declined(f"`{match[0]}` shows a value in a way that an f-string does not")
-        fact = spot.fact(value)
+        fact = context.fact(value)
         if fact.kind == "tensor" and not fact.zero_dim:
-            raise Declined(f"`{spot.code(value)}` is not known to have a single element")
+            raise Declined(f"`{context.code(value)}` is not known to have a single element")
         if fact.kind != "tensor" and not fact.is_number:
-            raise Declined(f"`{spot.code(value)}` is not known to be a number")
+            raise Declined(f"`{context.code(value)}` is not known to be a number")
         fields.append((value, match["spec"]))
         texts.append("")
     texts[-1] += template.raw_value[end:]
     if next(rest, None) is not None:
         raise Declined("there are more values than fields")
-    return Edit({node: _text(spot, fields, texts)})
+    return Edit({node: _text(context, fields, texts)})
 
 
-def _text(spot: RewriteContext, fields: list[tuple[cst.BaseExpression, str]], texts: list[str]) -> cst.BaseExpression:
+def _text(
+    context: RewriteContext, fields: list[tuple[cst.BaseExpression, str]], texts: list[str]
+) -> cst.BaseExpression:
     made = 'f"' + texts[0]
     for (value, spec), text in zip(fields, texts[1:], strict=True):
-        code = spot.code(value)
+        code = context.code(value)
         if set(code) & set("\n\\\"'{}!:=") or isinstance(value, cst.Lambda | cst.NamedExpr):
             raise Declined(f"`{code}` does not fit into an f-string")
         made += "{" + code + (f":{spec}" if spec else "") + "}" + text

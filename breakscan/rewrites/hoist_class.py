@@ -35,29 +35,29 @@ _FIXED = m.SimpleStatementLine(
 )
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The class in front of the function."""
-    node = spot.node
+    node = context.node
     if not isinstance(node, cst.ClassDef):
         raise Declined("the class is not defined by a `class` statement")
     name = node.name.value
-    functions = [one for one in spot.around() if isinstance(one, cst.FunctionDef)]
+    functions = [one for one in context.around() if isinstance(one, cst.FunctionDef)]
     local = {bound for one in functions for bound in _bound(one, node)} - {name}
     used = [one for one in read(node) if one in local]
     if used:
         raise Declined(f"its body uses `{used[0]}`, a variable of the function")
-    inside = set(spot.around())
-    if any(name in written(one) for one in spot.tree.module.body if one not in inside) or name in _bound(
+    inside = set(context.around())
+    if any(name in written(one) for one in context.tree.module.body if one not in inside) or name in _bound(
         functions[0], node
     ):
         raise Declined(f"the name `{name}` is bound elsewhere too")
-    _defined_above(spot, node)
-    body, _ = spot.siblings(node)
+    _defined_above(context, node)
+    body, _ = context.siblings(node)
     leading = [cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)]
     leading += [line.deep_clone() for line in node.leading_lines if line.comment is not None]
     moved = node.deep_clone().with_changes(leading_lines=leading)
     replace: dict[cst.CSTNode, cst.CSTNode | None] = {node: None if len(body) > 1 else _pass()}
-    return Edit(replace, None if _fixed(spot, node) else ONCE, above=[moved])
+    return Edit(replace, None if _fixed(context, node) else ONCE, above=[moved])
 
 
 def _pass() -> cst.SimpleStatementLine:
@@ -70,11 +70,11 @@ def _bound(function: cst.FunctionDef, without: cst.ClassDef) -> list[str]:
     return written(emptied if isinstance(emptied, cst.CSTNode) else function)
 
 
-def _defined_above(spot: RewriteContext, node: cst.ClassDef) -> None:
+def _defined_above(context: RewriteContext, node: cst.ClassDef) -> None:
     """Declines where the class, when it is made, uses a name that the file binds only behind it."""
     above: set[str] = set(dir(builtins))
-    for one in spot.tree.module.body:
-        if one in list(spot.around(node)):
+    for one in context.tree.module.body:
+        if one in list(context.around(node)):
             break
         above |= set(written(one))
     heads = [*node.decorators, *node.bases, *node.keywords]
@@ -89,11 +89,11 @@ def _defined_above(spot: RewriteContext, node: cst.ClassDef) -> None:
             raise Declined(f"`{name}` is not defined above the function")
 
 
-def _fixed(spot: RewriteContext, node: cst.ClassDef) -> bool:
+def _fixed(context: RewriteContext, node: cst.ClassDef) -> bool:
     """Whether the class is the same at each call, with nothing in it that could be changed."""
-    if node.keywords or any(_name(spot, base.value) not in _BASES for base in node.bases):
+    if node.keywords or any(_name(context, base.value) not in _BASES for base in node.bases):
         return False
-    if any(_name(spot, one.decorator) not in _DECORATORS for one in node.decorators):
+    if any(_name(context, one.decorator) not in _DECORATORS for one in node.decorators):
         return False
     for statement in node.body.body:
         if isinstance(statement, cst.FunctionDef):
@@ -104,5 +104,5 @@ def _fixed(spot: RewriteContext, node: cst.ClassDef) -> bool:
     return True
 
 
-def _name(spot: RewriteContext, node: cst.BaseExpression) -> str:
-    return spot.dotted(node) or spot.code(node.func if isinstance(node, cst.Call) else node)
+def _name(context: RewriteContext, node: cst.BaseExpression) -> str:
+    return context.dotted(node) or context.code(node.func if isinstance(node, cst.Call) else node)

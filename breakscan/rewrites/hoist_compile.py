@@ -15,16 +15,16 @@ from breakscan.rewrite_support.names import read, written
 NAME = "compiled"
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The wrapper, made before the outermost loop that does not change it."""
-    node = spot.node
-    if not isinstance(node, cst.Call) or not spot.code(node.func).endswith("compile") or not node.args:
+    node = context.node
+    if not isinstance(node, cst.Call) or not context.code(node.func).endswith("compile") or not node.args:
         raise Declined("torch.compile is not called with what it compiles")
-    if any(isinstance(one, cst.Lambda | cst.BaseComp) for one in spot.around()):
+    if any(isinstance(one, cst.Lambda | cst.BaseComp) for one in context.around()):
         raise Declined("it stands in a lambda or comprehension")
     compiled = node.args[0].value
     loop: cst.For | cst.While | None = None
-    for one in spot.around():
+    for one in context.around():
         if isinstance(one, cst.FunctionDef | cst.ClassDef):
             break
         if isinstance(one, cst.For | cst.While):
@@ -35,7 +35,7 @@ def rewrite(spot: RewriteContext) -> Edit:
             loop = one
     if loop is None:
         if isinstance(compiled, cst.Attribute):
-            raise Declined(f"compile it once, in `__init__`: `{spot.code(compiled)}.compile()`")
+            raise Declined(f"compile it once, in `__init__`: `{context.code(compiled)}.compile()`")
         raise Declined("compile it once, where the model is built, and pass the result in")
     if any(
         not isinstance(arg.value, cst.Name | cst.Attribute | cst.BaseNumber | cst.SimpleString) for arg in node.args
@@ -43,18 +43,18 @@ def rewrite(spot: RewriteContext) -> Edit:
         raise Declined("an argument of torch.compile is made anew in each round")
     lines = [one.deep_clone() for one in loop.leading_lines]
     rest = loop.with_changes(leading_lines=())
-    statement = spot.line().body[0]
+    statement = context.line().body[0]
     if isinstance(statement, cst.Assign) and statement.value is node and len(statement.targets) == 1:
         target = statement.targets[0].target
         if (
             not isinstance(target, cst.Name)
             or written(loop).count(target.value) > 1
-            or len(spot.siblings(spot.line())[0]) < 2
+            or len(context.siblings(context.line())[0]) < 2
         ):
             raise Declined("the result is bound to more than a name of the loop")
-        inner = cst.ensure_type(rest.deep_remove(spot.line()), type(loop))
+        inner = cst.ensure_type(rest.deep_remove(context.line()), type(loop))
         return Edit({loop: [assignment(target, node.deep_clone()).with_changes(leading_lines=lines), inner]})
-    if NAME in written(spot.tree.module):
+    if NAME in written(context.tree.module):
         raise Declined(f"the name `{NAME}` is taken")
     inner = cst.ensure_type(rest.deep_replace(node, cst.Name(NAME)), type(loop))
     return Edit({loop: [assignment(cst.Name(NAME), node.deep_clone()).with_changes(leading_lines=lines), inner]})

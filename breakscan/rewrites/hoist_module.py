@@ -16,29 +16,29 @@ from breakscan.rewrite_support.edit import Declined, Edit
 ONCE = "the weights are made once, in `__init__`, and are parameters of the module"
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The construction at the end of ``__init__``, and an attribute in its place."""
-    node = spot.node
+    node = context.node
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute | cst.Name):
         raise Declined("the module is not made by a call of its class")
-    owner = spot.parent(spot.function)
-    owner = spot.parent(owner) if owner is not None else None
+    owner = context.parent(context.function)
+    owner = context.parent(owner) if owner is not None else None
     if not isinstance(owner, cst.ClassDef):
         raise Declined("the function is no method: make it outside and pass it in")
     init = next((one for one in owner.body.body if m.matches(one, m.FunctionDef(name=m.Name("__init__")))), None)
     if not isinstance(init, cst.FunctionDef) or not isinstance(init.body, cst.IndentedBlock):
         raise Declined(f"`{owner.name.value}` has no `__init__`")
-    if init is spot.function:
+    if init is context.function:
         raise Declined("it is made in `__init__` already")
-    own = _own_name(spot.function)
+    own = _own_name(context.function)
     if own is None or own != _own_name(init):
         raise Declined("the method has no `self`")
-    _known_early(spot, node, init, own)
-    if any(isinstance(one, cst.For | cst.While | cst.Lambda | cst.BaseComp) for one in spot.around()):
+    _known_early(context, node, init, own)
+    if any(isinstance(one, cst.For | cst.While | cst.Lambda | cst.BaseComp) for one in context.around()):
         raise Declined("several are made in a loop: make them in `__init__`, in an `nn.ModuleList`")
     if any(isinstance(one, cst.Return) for one in m.findall(init, m.Return())):
         raise Declined("`__init__` may return before its end")
-    name = _attribute(spot, node, owner)
+    name = _attribute(context, node, owner)
     last = init.body.body[-1]
     (made,) = statements(f"{own}.{name} = 0\n")
     made = made.with_deep_changes(made.body[0], value=copied(node))  # type: ignore[attr-defined]
@@ -50,7 +50,7 @@ def _own_name(function: cst.FunctionDef) -> str | None:
     return function.params.params[0].name.value if function.params.params else None
 
 
-def _known_early(spot: RewriteContext, node: cst.Call, init: cst.FunctionDef, own: str) -> None:
+def _known_early(context: RewriteContext, node: cst.Call, init: cst.FunctionDef, own: str) -> None:
     """Declines where an argument is not known in ``__init__``."""
     set_there = {
         cst.ensure_type(one, cst.Attribute).attr.value
@@ -72,24 +72,24 @@ def _known_early(spot: RewriteContext, node: cst.Call, init: cst.FunctionDef, ow
         if isinstance(value, cst.BinaryOperation):
             return known(value.left) and known(value.right)
         if isinstance(value, cst.Attribute):
-            dotted = spot.dotted(value) or ""
+            dotted = context.dotted(value) or ""
             mine = m.matches(value.value, m.Name(own)) and value.attr.value in set_there
             return mine or dotted.startswith("torch.")
         if isinstance(value, cst.Call):
-            return (spot.dotted(value.func) or "").startswith("torch.") and all(
+            return (context.dotted(value.func) or "").startswith("torch.") and all(
                 known(arg.value) and not arg.star for arg in value.args
             )
         return False
 
     for arg in node.args:
         if arg.star or not known(arg.value):
-            raise Declined(f"`{spot.code(arg.value)}` is not known in `__init__`")
+            raise Declined(f"`{context.code(arg.value)}` is not known in `__init__`")
 
 
-def _attribute(spot: RewriteContext, node: cst.Call, owner: cst.ClassDef) -> str:
+def _attribute(context: RewriteContext, node: cst.Call, owner: cst.ClassDef) -> str:
     """A name for the attribute: the one that it is bound to, else that of its class."""
-    statement = spot.line().body[0]
-    name = (spot.dotted(node.func) or spot.code(node.func)).rpartition(".")[2].lower()
+    statement = context.line().body[0]
+    name = (context.dotted(node.func) or context.code(node.func)).rpartition(".")[2].lower()
     if isinstance(statement, cst.Assign) and statement.value is node and len(statement.targets) == 1:
         target = statement.targets[0].target
         if not isinstance(target, cst.Name):

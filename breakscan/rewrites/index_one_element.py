@@ -22,25 +22,25 @@ _MOST_OF_HALF = 65504
 _COUNTS = frozenset({"argmax", "argmin", "count_nonzero", "int", "long", "sum"})
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The index with a dimension, or the masked fill."""
-    node, index = _index(spot)
-    if not spot.fact(node.value).is_tensor:
-        raise Declined(f"`{spot.code(node.value)}` is not known to be a tensor")
-    if spot.fact(index).dtype == "bool":
-        return _by_mask(spot, node, index)
-    if spot.fact(index).dtype != "int" and not _is_no_mask(spot, index):
-        raise Declined(f"`{spot.code(index)}` may be a mask")
-    return element_edit(spot, node, index, index, index)
+    node, index = _index(context)
+    if not context.fact(node.value).is_tensor:
+        raise Declined(f"`{context.code(node.value)}` is not known to be a tensor")
+    if context.fact(index).dtype == "bool":
+        return _by_mask(context, node, index)
+    if context.fact(index).dtype != "int" and not _is_no_mask(context, index):
+        raise Declined(f"`{context.code(index)}` may be a mask")
+    return element_edit(context, node, index, index, index)
 
 
-def _index(spot: RewriteContext) -> tuple[cst.Subscript, cst.BaseExpression]:
+def _index(context: RewriteContext) -> tuple[cst.Subscript, cst.BaseExpression]:
     """The subscript and the 0-d tensor in it that the site speaks of."""
-    node = spot.node if isinstance(spot.node, cst.Subscript) else spot.enclosing(cst.Subscript)
+    node = context.node if isinstance(context.node, cst.Subscript) else context.enclosing(cst.Subscript)
     if node is None:
         raise OtherForm("there is no index at the site")
     indices = [element.slice.value for element in node.slice if isinstance(element.slice, cst.Index)]
-    tensors = [one for one in indices if spot.fact(one).is_tensor and spot.fact(one).zero_dim]
+    tensors = [one for one in indices if context.fact(one).is_tensor and context.fact(one).zero_dim]
     if len(tensors) != 1:
         raise Declined(
             "which of the indices is a 0-d tensor is not known" if not tensors else "two indices are tensors"
@@ -48,27 +48,27 @@ def _index(spot: RewriteContext) -> tuple[cst.Subscript, cst.BaseExpression]:
     return node, tensors[0]
 
 
-def _by_mask(spot: RewriteContext, node: cst.Subscript, index: cst.BaseExpression) -> Edit:
-    above = spot.parent(node)
-    assign = spot.parent(above) if isinstance(above, cst.AssignTarget) else None
+def _by_mask(context: RewriteContext, node: cst.Subscript, index: cst.BaseExpression) -> Edit:
+    above = context.parent(node)
+    assign = context.parent(above) if isinstance(above, cst.AssignTarget) else None
     if not isinstance(assign, cst.Assign):
-        raise Declined(f"a 0-d mask like `{spot.code(index)}` takes all or nothing, and how much is a shape")
+        raise Declined(f"a 0-d mask like `{context.code(index)}` takes all or nothing, and how much is a shape")
     if len(assign.targets) != 1 or len(node.slice) != 1:
         raise Declined("it is stored to more than one place, or with more than the mask")
-    if not is_number(spot, assign.value):
-        raise Declined(f"`{spot.code(assign.value)}` is not known to be a number, which `masked_fill_` takes")
+    if not is_number(context, assign.value):
+        raise Declined(f"`{context.code(assign.value)}` is not known to be a number, which `masked_fill_` takes")
     if abs(written_number(assign.value) or 0) > _MOST_OF_HALF:
         raise Declined(
-            f"`masked_fill_` raises for `{spot.code(assign.value)}` in half precision, where it was infinite"
+            f"`masked_fill_` raises for `{context.code(assign.value)}` in half precision, where it was infinite"
         )
-    differences = [] if spot.fact(node.value).certain else [f"`{spot.code(node.value)}` is taken to be a tensor"]
+    differences = [] if context.fact(node.value).certain else [f"`{context.code(node.value)}` is taken to be a tensor"]
     filled = cst.Expr(method(node.value, "masked_fill_", index, assign.value))
     return Edit({assign: filled}, ", and ".join(differences) or None)
 
 
-def _is_no_mask(spot: RewriteContext, index: cst.BaseExpression) -> bool:
+def _is_no_mask(context: RewriteContext, index: cst.BaseExpression) -> bool:
     """Whether an index cannot be a bool tensor: it is a sum, or arithmetic with a number."""
-    made = defined(spot, index)
+    made = defined(context, index)
     if isinstance(made, cst.BinaryOperation) and isinstance(made.operator, _ARITHMETIC):
-        return is_number(spot, made.left) or is_number(spot, made.right)
-    return spot.method(made) in _COUNTS
+        return is_number(context, made.left) or is_number(context, made.right)
+    return context.method(made) in _COUNTS

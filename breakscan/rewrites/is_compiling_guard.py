@@ -23,54 +23,54 @@ _UNCHECKED = "nothing is checked in compiled code"
 _SILENT = "nothing is printed, logged or warned of in compiled code"
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The statement under a guard, or a guard in front of a test that is there already."""
-    if isinstance(spot.node, cst.Call) and is_reporting(spot, spot.node):
-        return _report(spot)
-    if isinstance(spot.node, cst.Call) and spot.finding.rule in ("BRK401", "BRK402", "BRK403"):
-        return _asking_logger(spot)
-    assertion = spot.enclosing(cst.Assert)
-    return _assertion(spot, assertion) if assertion is not None else _check(spot, guard_of(spot))
+    if isinstance(context.node, cst.Call) and is_reporting(context, context.node):
+        return _report(context)
+    if isinstance(context.node, cst.Call) and context.finding.rule in ("BRK401", "BRK402", "BRK403"):
+        return _asking_logger(context)
+    assertion = context.enclosing(cst.Assert)
+    return _assertion(context, assertion) if assertion is not None else _check(context, guard_of(context))
 
 
 # -- what tells something --------------------------------------------------------------------------------------------
 
 
-def _report(spot: RewriteContext) -> Edit:
-    line = spot.statement()
-    if not isinstance(line, cst.SimpleStatementLine) or not _reports(spot, line):
-        call = spot.code(cst.ensure_type(spot.node, cst.Call).func)
+def _report(context: RewriteContext) -> Edit:
+    line = context.statement()
+    if not isinstance(line, cst.SimpleStatementLine) or not _reports(context, line):
+        call = context.code(cst.ensure_type(context.node, cst.Call).func)
         raise Declined(f"the result of `{call}` is used, or it shares its line")
-    run = _neighbours(spot, line)
+    run = _neighbours(context, line)
     for one in run:
-        if (reason := _why_missed_in(spot, one)) is not None:
+        if (reason := _why_missed_in(context, one)) is not None:
             raise Declined(f"compiled code would leave it out, and {reason}")
     if len(run) == 1:
-        run = _with_preparation(spot, line)
-    return Edit(_under_guard(spot, run), _SILENT)
+        run = _with_preparation(context, line)
+    return Edit(_under_guard(context, run), _SILENT)
 
 
-def _reports(spot: RewriteContext, statement: cst.CSTNode) -> bool:
+def _reports(context: RewriteContext, statement: cst.CSTNode) -> bool:
     return isinstance(statement, cst.SimpleStatementLine) and all(
-        isinstance(one, cst.Expr) and is_reporting(spot, one.value) for one in statement.body
+        isinstance(one, cst.Expr) and is_reporting(context, one.value) for one in statement.body
     )
 
 
-def _why_missed_in(spot: RewriteContext, line: cst.CSTNode) -> str | None:
+def _why_missed_in(context: RewriteContext, line: cst.CSTNode) -> str | None:
     for small in cst.ensure_type(line, cst.SimpleStatementLine).body:
         for arg in cst.ensure_type(cst.ensure_type(small, cst.Expr).value, cst.Call).args:
-            if (reason := why_missed(spot, arg)) is not None:
+            if (reason := why_missed(context, arg)) is not None:
                 return reason
     return None
 
 
-def _neighbours(spot: RewriteContext, line: cst.SimpleStatementLine) -> list[Statement]:
+def _neighbours(context: RewriteContext, line: cst.SimpleStatementLine) -> list[Statement]:
     """The reporting statements right before and behind one, itself among them."""
-    body, position = spot.siblings(line)
+    body, position = context.siblings(line)
     first = last = position
 
     def joins(one: cst.BaseStatement) -> bool:
-        return _reports(spot, one) and _why_missed_in(spot, one) is None
+        return _reports(context, one) and _why_missed_in(context, one) is None
 
     while first > 0 and joins(body[first - 1]):
         first -= 1
@@ -79,22 +79,22 @@ def _neighbours(spot: RewriteContext, line: cst.SimpleStatementLine) -> list[Sta
     return [one for one in body[first : last + 1] if isinstance(one, cst.SimpleStatementLine)]
 
 
-def _with_preparation(spot: RewriteContext, line: Statement) -> list[Statement]:
-    block = block_of(spot, line)
-    return block if breaking(spot, block[:-1]) is not None else [line]
+def _with_preparation(context: RewriteContext, line: Statement) -> list[Statement]:
+    block = block_of(context, line)
+    return block if breaking(context, block[:-1]) is not None else [line]
 
 
-def _asking_logger(spot: RewriteContext) -> Edit:
+def _asking_logger(context: RewriteContext) -> Edit:
     """``if logger.isEnabledFor(level):`` over nothing but log calls."""
-    for above in spot.around():
-        if isinstance(above, cst.If) and spot.node in (above.test, *operands(above.test)):
-            if above.orelse is not None or not all(_reports(spot, one) for one in above.body.body):
+    for above in context.around():
+        if isinstance(above, cst.If) and context.node in (above.test, *operands(above.test)):
+            if above.orelse is not None or not all(_reports(context, one) for one in above.body.body):
                 break
-            if (reason := why_missed(spot, above)) is not None:
+            if (reason := why_missed(context, above)) is not None:
                 raise Declined(f"compiled code would leave it out, and {reason}")
-            return Edit({above.test: and_not_compiling(spot, above.test)}, _SILENT)
-    name = spot.code(cst.ensure_type(spot.node, cst.Call).func)
-    if isinstance(spot.parent(spot.node), cst.Expr):
+            return Edit({above.test: and_not_compiling(context, above.test)}, _SILENT)
+    name = context.code(cst.ensure_type(context.node, cst.Call).func)
+    if isinstance(context.parent(context.node), cst.Expr):
         raise Declined(f"`{name}` does more than tell something")
     raise Declined(f"the result of `{name}` is used")
 
@@ -102,48 +102,48 @@ def _asking_logger(spot: RewriteContext) -> Edit:
 # -- what checks something -------------------------------------------------------------------------------------------
 
 
-def _assertion(spot: RewriteContext, node: cst.Assert) -> Edit:
-    if (reason := why_missed(spot, node.test)) is not None:
+def _assertion(context: RewriteContext, node: cst.Assert) -> Edit:
+    if (reason := why_missed(context, node.test)) is not None:
         raise Declined(f"compiled code would leave the check out, and {reason}")
     kept = node.test.deep_clone() if isinstance(node.test, cst.BooleanOperation) else operand_of_and(node.test)
-    return Edit({node.test: cst.BooleanOperation(compiling(spot), cst.Or(), kept)}, _UNCHECKED)
+    return Edit({node.test: cst.BooleanOperation(compiling(context), cst.Or(), kept)}, _UNCHECKED)
 
 
-def _check(spot: RewriteContext, guard: cst.If) -> Edit:
+def _check(context: RewriteContext, guard: cst.If) -> Edit:
     for part in (guard.test, *guard.body.body[:-1]):
-        if (reason := _why_kept(spot, part)) is not None:
+        if (reason := _why_kept(context, part)) is not None:
             raise Declined(f"compiled code would leave the check out, and {reason}")
-    block = [guard] if isinstance(spot.parent(guard), cst.If) else block_of(spot, guard)
-    if breaking(spot, block[:-1]) is not None:
-        return Edit(_under_guard(spot, block), _UNCHECKED)
-    return Edit({guard.test: _unless_compiling(spot, guard.test)}, _UNCHECKED)
+    block = [guard] if isinstance(context.parent(guard), cst.If) else block_of(context, guard)
+    if breaking(context, block[:-1]) is not None:
+        return Edit(_under_guard(context, block), _UNCHECKED)
+    return Edit({guard.test: _unless_compiling(context, guard.test)}, _UNCHECKED)
 
 
-def _why_kept(spot: RewriteContext, part: cst.CSTNode) -> str | None:
-    if isinstance(part, cst.SimpleStatementLine) and _reports(spot, part):
-        return _why_missed_in(spot, part)
-    return why_missed(spot, part)
+def _why_kept(context: RewriteContext, part: cst.CSTNode) -> str | None:
+    if isinstance(part, cst.SimpleStatementLine) and _reports(context, part):
+        return _why_missed_in(context, part)
+    return why_missed(context, part)
 
 
-def _unless_compiling(spot: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression:
+def _unless_compiling(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression:
     """A test that asks no tensor while it is compiled; what Python decides of an ``or`` is still asked."""
     if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.Or):
         right = test.right
-        if asks_tensor(spot, right) and not asks_tensor(spot, test.left):
-            inner = and_not_compiling(spot, right)
+        if asks_tensor(context, right) and not asks_tensor(context, test.left):
+            inner = and_not_compiling(context, right)
             made = inner.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
             return test.deep_clone().with_changes(right=made)
-    return and_not_compiling(spot, test)
+    return and_not_compiling(context, test)
 
 
 # -- where the guard goes --------------------------------------------------------------------------------------------
 
 
-def _under_guard(spot: RewriteContext, statements: Sequence[Statement]) -> dict[cst.CSTNode, Replacement]:
+def _under_guard(context: RewriteContext, statements: Sequence[Statement]) -> dict[cst.CSTNode, Replacement]:
     """The statements under a guard; where they are all that an ``if`` holds, its test takes the guard in."""
     first, *others = statements
-    block = spot.parent(first)
-    owner = spot.parent(block) if block is not None else None
+    block = context.parent(first)
+    owner = context.parent(block) if block is not None else None
     if (
         isinstance(owner, cst.If)
         and owner.orelse is None
@@ -151,5 +151,5 @@ def _under_guard(spot: RewriteContext, statements: Sequence[Statement]) -> dict[
         and block is owner.body
         and len(block.body) == len(statements)
     ):
-        return {owner.test: and_not_compiling(spot, owner.test, first=why_missed(spot, owner.test) is None)}
-    return {first: guarded(spot, statements), **dict.fromkeys(others)}
+        return {owner.test: and_not_compiling(context, owner.test, first=why_missed(context, owner.test) is None)}
+    return {first: guarded(context, statements), **dict.fromkeys(others)}

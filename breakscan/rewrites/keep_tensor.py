@@ -22,25 +22,27 @@ _MOVED = frozenset({"cpu", "detach"})
 _CONVERSIONS = frozenset({"bool", "float", "int"})
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The 0-d tensor in the place of the number."""
-    node, tensor, conversions = _read(spot)
-    must_be_tensor(spot, tensor)
-    made, dtype, differences = _converted(spot, tensor, conversions)
-    above = spot.parent(node)
-    if isinstance(above, cst.Index) and isinstance(element := spot.parent(above), cst.SubscriptElement):
-        subscript = spot.parent(element)
+    node, tensor, conversions = _read(context)
+    must_be_tensor(context, tensor)
+    made, dtype, differences = _converted(context, tensor, conversions)
+    above = context.parent(node)
+    if isinstance(above, cst.Index) and isinstance(element := context.parent(above), cst.SubscriptElement):
+        subscript = context.parent(element)
         if isinstance(subscript, cst.Subscript):
             if dtype != "int":
-                raise Declined(f"`{spot.code(node)}` is not known to be an integer")
-            if not spot.fact(subscript.value).is_tensor:
-                raise Declined(f"`{spot.code(subscript.value)}` is not known to be a tensor, and takes a Python number")
-            must_have_no_dimension(spot, tensor)
-            return element_edit(spot, subscript, node, made, tensor, differences)
-    uses = Uses(spot, tensor, dtype, spot.code(tensor))
+                raise Declined(f"`{context.code(node)}` is not known to be an integer")
+            if not context.fact(subscript.value).is_tensor:
+                raise Declined(
+                    f"`{context.code(subscript.value)}` is not known to be a tensor, and takes a Python number"
+                )
+            must_have_no_dimension(context, tensor)
+            return element_edit(context, subscript, node, made, tensor, differences)
+    uses = Uses(context, tensor, dtype, context.code(tensor))
     uses.note(*differences)
     uses.follow(node)
-    must_have_no_dimension(spot, tensor)
+    must_have_no_dimension(context, tensor)
     if uses.is_kept and not uses.is_new(tensor):
         made = method(made, "clone")
     if isinstance(above, cst.Comparison | cst.ComparisonTarget) and not conversions:
@@ -50,9 +52,9 @@ def rewrite(spot: RewriteContext) -> Edit:
     return Edit({node: made}, ", and ".join(uses.differences) or None)
 
 
-def _read(spot: RewriteContext) -> tuple[cst.Call, cst.BaseExpression, list[str]]:
+def _read(context: RewriteContext) -> tuple[cst.Call, cst.BaseExpression, list[str]]:
     """The outermost conversion around the site, the tensor, and the conversions from the inside out."""
-    node = spot.node
+    node = context.node
     if not isinstance(node, cst.Call):
         raise Declined("no conversion stands at the site")
     if isinstance(node.func, cst.Attribute) and node.func.attr.value == "item" and not node.args:
@@ -61,39 +63,39 @@ def _read(spot: RewriteContext) -> tuple[cst.Call, cst.BaseExpression, list[str]
     elif isinstance(node.func, cst.Name) and node.func.value in _CONVERSIONS and len(node.args) == 1:
         tensor, conversions = node.args[0].value, [node.func.value]
     else:
-        raise Declined(f"`{spot.code(node.func)}` is not given one tensor")
+        raise Declined(f"`{context.code(node.func)}` is not given one tensor")
     outer = node
-    while (call := _conversion_around(spot, outer)) is not None:
+    while (call := _conversion_around(context, outer)) is not None:
         outer = call
         conversions.append(cst.ensure_type(call.func, cst.Name).value)
     while isinstance(tensor, cst.Call) and isinstance(tensor.func, cst.Attribute) and not tensor.args:
-        if tensor.func.attr.value not in _MOVED or spot.method(tensor) is None:
+        if tensor.func.attr.value not in _MOVED or context.method(tensor) is None:
             break
         tensor = tensor.func.value
     return outer, tensor, conversions
 
 
-def _conversion_around(spot: RewriteContext, node: cst.Call) -> cst.Call | None:
-    arg = spot.parent(node)
-    call = spot.parent(arg) if isinstance(arg, cst.Arg) else None
+def _conversion_around(context: RewriteContext, node: cst.Call) -> cst.Call | None:
+    arg = context.parent(node)
+    call = context.parent(arg) if isinstance(arg, cst.Arg) else None
     if isinstance(call, cst.Call) and isinstance(call.func, cst.Name) and len(call.args) == 1:
         return call if call.func.value in _CONVERSIONS else None
     return None
 
 
 def _converted(
-    spot: RewriteContext, tensor: cst.BaseExpression, conversions: list[str]
+    context: RewriteContext, tensor: cst.BaseExpression, conversions: list[str]
 ) -> tuple[cst.BaseExpression, str | None, list[str]]:
     """The tensor that stands for the number, its dtype, and what differs."""
-    fact = spot.fact(tensor)
-    differences = [] if fact.certain else [f"`{spot.code(tensor)}` is taken to be a tensor"]
+    fact = context.fact(tensor)
+    differences = [] if fact.certain else [f"`{context.code(tensor)}` is taken to be a tensor"]
     dtype = fact.dtype
-    made = without_gradient(spot, tensor)
+    made = without_gradient(context, tensor)
     for one in conversions:
         if one == dtype:
             continue
         if dtype is None:
-            raise Declined(f"the dtype of `{spot.code(tensor)}` is not known, which `{one}()` would change")
+            raise Declined(f"the dtype of `{context.code(tensor)}` is not known, which `{one}()` would change")
         if one == "bool":
             made = cst.Comparison(operand(made), [cst.ComparisonTarget(cst.NotEqual(), cst.Integer("0"))])
         else:

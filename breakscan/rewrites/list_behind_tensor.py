@@ -28,15 +28,15 @@ _LIST_TYPES = ("list", "tuple", "sequence")
 _CHANGES = frozenset({"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"})
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The lists in the calls."""
-    function = spot.function
-    parameter = _looped_over(spot, function)
+    function = context.function
+    parameter = _looped_over(context, function)
     replaced: dict[cst.CSTNode, cst.Name] = {}
     differences: dict[str, None] = {}
-    for call, bound in _calls(spot, function):
-        given = _given(spot, function, parameter, call, bound)
-        name, difference = _list_of(spot, given)
+    for call, bound in _calls(context, function):
+        given = _given(context, function, parameter, call, bound)
+        name, difference = _list_of(context, given)
         replaced[given] = cst.Name(name)
         differences[difference] = None
     return Edit(
@@ -48,24 +48,24 @@ def rewrite(spot: RewriteContext) -> Edit:
 # -- the loop ----------------------------------------------------------------------------------------------------
 
 
-def _looped_over(spot: RewriteContext, function: cst.FunctionDef) -> cst.Param:
+def _looped_over(context: RewriteContext, function: cst.FunctionDef) -> cst.Param:
     """The parameter whose elements the site is made of."""
     declined: Declined | None = None
     for parameter in _parameters(function):
         name = parameter.name.value
         loops = [one for one in m.findall(function.body, m.For() | m.CompFor()) if _iterates(one, name)]
-        if not any(_is_about(spot, one) for one in loops):
+        if not any(_is_about(context, one) for one in loops):
             continue
         try:
             if name in written(function.body):
                 raise Declined(f"`{name}` is bound anew in the function")
-            if parameter.annotation is not None and spot.code(parameter.annotation.annotation).endswith("Tensor"):
+            if parameter.annotation is not None and context.code(parameter.annotation.annotation).endswith("Tensor"):
                 raise Declined(f"`{name}` is annotated as a tensor")
-            numbers = Numbers(spot, function, targets(spot, function, name))
+            numbers = Numbers(context, function, targets(context, function, name))
         except Declined as reason:
             declined = declined or reason
             continue
-        if (numbers.names | numbers.rows).intersection(read(spot.node)):
+        if (numbers.names | numbers.rows).intersection(read(context.node)):
             return parameter
     raise declined or OtherForm("no size that breaks here comes from a loop over a parameter")
 
@@ -74,10 +74,10 @@ def _iterates(node: cst.CSTNode, name: str) -> bool:
     return isinstance(node, cst.For | cst.CompFor) and name in read(node.iter)
 
 
-def _is_about(spot: RewriteContext, loop: cst.CSTNode) -> bool:
+def _is_about(context: RewriteContext, loop: cst.CSTNode) -> bool:
     """Whether the site lies in a loop, or a comprehension in the site."""
-    holder = spot.parent(loop) if isinstance(loop, cst.CompFor) else loop
-    return any(one is holder for one in spot.around()) or any(one is spot.node for one in spot.around(loop))
+    holder = context.parent(loop) if isinstance(loop, cst.CompFor) else loop
+    return any(one is holder for one in context.around()) or any(one is context.node for one in context.around(loop))
 
 
 def _parameters(function: cst.FunctionDef) -> list[cst.Param]:
@@ -88,17 +88,17 @@ def _parameters(function: cst.FunctionDef) -> list[cst.Param]:
 # -- the calls ---------------------------------------------------------------------------------------------------
 
 
-def _calls(spot: RewriteContext, function: cst.FunctionDef) -> Iterator[tuple[cst.Call, bool]]:
+def _calls(context: RewriteContext, function: cst.FunctionDef) -> Iterator[tuple[cst.Call, bool]]:
     """All calls of a function in its file, and whether the first parameter is bound by the dot."""
     name = function.name.value
-    module = spot.tree.module
+    module = context.tree.module
     if len(m.findall(module, m.FunctionDef(name=m.Name(name)))) > 1:
         raise Declined(f"the file has several functions of the name `{name}`")
-    block = spot.parent(function)
-    owner = spot.parent(block) if block is not None else None
+    block = context.parent(function)
+    owner = context.parent(block) if block is not None else None
     binds = True
     for decorator in function.decorators:
-        code = spot.code(decorator.decorator)
+        code = context.code(decorator.decorator)
         binds = binds and code != "staticmethod"
         if code not in ("staticmethod", "classmethod") and not code.startswith("torch."):
             raise Declined(f"`{name}` stands under `@{code}`")
@@ -106,15 +106,15 @@ def _calls(spot: RewriteContext, function: cst.FunctionDef) -> Iterator[tuple[cs
     pattern = m.Attribute(attr=m.Name(name)) if in_class else m.Name(name)
     found = 0
     for one in m.findall(module, pattern):
-        above = spot.parent(one)
+        above = context.parent(one)
         if above is function or (isinstance(above, cst.Attribute) and above.attr is one):
             continue
         if not isinstance(above, cst.Call) or above.func is not one:
             raise Declined(f"`{name}` is handed on, and may be called from elsewhere")
         if isinstance(one, cst.Attribute) and isinstance(owner, cst.ClassDef):
-            on = spot.code(one.value)
+            on = context.code(one.value)
             if on not in ("self", "cls") and (on != owner.name.value or binds):
-                raise Declined(f"`{spot.code(one)}` may be another function")
+                raise Declined(f"`{context.code(one)}` may be another function")
         found += 1
         yield above, in_class and binds
     if not found:
@@ -122,7 +122,7 @@ def _calls(spot: RewriteContext, function: cst.FunctionDef) -> Iterator[tuple[cs
 
 
 def _given(
-    spot: RewriteContext, function: cst.FunctionDef, parameter: cst.Param, call: cst.Call, bound: bool
+    context: RewriteContext, function: cst.FunctionDef, parameter: cst.Param, call: cst.Call, bound: bool
 ) -> cst.BaseExpression:
     """What a call gives for a parameter."""
     name = parameter.name.value
@@ -141,22 +141,22 @@ def _given(
 # -- the list ----------------------------------------------------------------------------------------------------
 
 
-def _list_of(spot: RewriteContext, given: cst.BaseExpression) -> tuple[str, str]:
+def _list_of(context: RewriteContext, given: cst.BaseExpression) -> tuple[str, str]:
     """The name of the list behind what a call gives, and what must hold."""
-    text = spot.code(given)
+    text = context.code(given)
     none = Declined(f"a call gives `{text}`, and no list behind it is at hand")
     if not isinstance(given, cst.Name):
         raise none
-    there = RewriteContext(spot.tree, spot.finding, given, spot.torch_version, spot.fullgraph)
+    there = RewriteContext(context.tree, context.finding, given, context.torch_version, context.fullgraph)
     found = origin(there, given)
     if isinstance(found.anchor, cst.FunctionDef):
         sibling = text + SUFFIX
         parameters = [one.name.value for one in _parameters(found.anchor)]
-        if sibling not in parameters or not _is_made_elsewhere(spot, text, sibling):
+        if sibling not in parameters or not _is_made_elsewhere(context, text, sibling):
             raise none
         _unchanged(there, found.anchor.body, {text, sibling}, sibling)
         return sibling, f"`{sibling}` must hold what `{text}` holds"
-    made = _made_of(spot, found.value)
+    made = _made_of(context, found.value)
     if made is None or found.anchor is None:
         raise none
     if made.value == text:
@@ -167,25 +167,25 @@ def _list_of(spot: RewriteContext, given: cst.BaseExpression) -> tuple[str, str]
     return made.value, ""
 
 
-def _made_of(spot: RewriteContext, value: cst.BaseExpression | None) -> cst.Name | None:
+def _made_of(context: RewriteContext, value: cst.BaseExpression | None) -> cst.Name | None:
     """``sizes`` of ``torch.as_tensor(sizes, ...)``, which may be moved on; None for one of another dtype."""
     while isinstance(value, cst.Call):
-        if any(word in spot.code(arg.value) for arg in value.args[1:] for word in _NO_INTEGER):
+        if any(word in context.code(arg.value) for arg in value.args[1:] for word in _NO_INTEGER):
             return None
-        if (spot.dotted(value.func) or spot.code(value.func)) in _MAKES:
+        if (context.dotted(value.func) or context.code(value.func)) in _MAKES:
             first = value.args[0] if value.args else None
             return first.value if first is not None and isinstance(first.value, cst.Name) else None
         if not isinstance(value.func, cst.Attribute) or value.func.attr.value not in _MOVES:
             return None
-        if any(word in spot.code(arg.value) for arg in value.args for word in _NO_INTEGER):
+        if any(word in context.code(arg.value) for arg in value.args for word in _NO_INTEGER):
             return None
         value = value.func.value
     return None
 
 
-def _is_made_elsewhere(spot: RewriteContext, tensor: str, numbers: str) -> bool:
-    for one in m.findall(spot.tree.module, m.Assign([m.AssignTarget(m.Name(tensor))])):
-        made = _made_of(spot, cst.ensure_type(one, cst.Assign).value)
+def _is_made_elsewhere(context: RewriteContext, tensor: str, numbers: str) -> bool:
+    for one in m.findall(context.tree.module, m.Assign([m.AssignTarget(m.Name(tensor))])):
+        made = _made_of(context, cst.ensure_type(one, cst.Assign).value)
         if made is not None and made.value == numbers:
             return True
     return False

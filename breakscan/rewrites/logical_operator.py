@@ -17,23 +17,23 @@ from breakscan.rewrite_support.edit import Declined, Edit
 _OWN_TENSOR = (cst.Call, cst.Comparison, cst.BinaryOperation, cst.UnaryOperation, cst.BooleanOperation)
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The operator that works on tensors, in the place of Python's."""
-    assertion = spot.enclosing(cst.Assert)
+    assertion = context.enclosing(cst.Assert)
     if assertion is not None:
-        return edit_of_assert(spot, assertion)
-    whole = _whole(spot)
-    if _is_asked(spot, whole):
+        return edit_of_assert(context, assertion)
+    whole = _whole(context)
+    if _is_asked(context, whole):
         raise Declined("Python asks for the truth of the outcome, which breaks the graph as well")
     for one in _leaves(whole):
-        fact = spot.fact(one)
-        if not asks_tensor(spot, one):
-            raise Declined(f"`{spot.code(one)}` is not known to be a tensor")
+        fact = context.fact(one)
+        if not asks_tensor(context, one):
+            raise Declined(f"`{context.code(one)}` is not known to be a tensor")
         if not isinstance(whole, cst.UnaryOperation) and fact.kind == "tensor" and fact.dtype != "bool":
-            raise Declined(f"`{spot.code(one)}` is not known to be a bool tensor, and would be given back itself")
+            raise Declined(f"`{context.code(one)}` is not known to be a bool tensor, and would be given back itself")
         if fact.kind == "tensor" and not fact.zero_dim:
-            raise Declined(f"`{spot.code(one)}` is not known to have a single element")
-    check = check_of(spot, whole)
+            raise Declined(f"`{context.code(one)}` is not known to have a single element")
+    check = check_of(context, whole)
     if check.when:
         raise Declined("Python alone decides where the shapes differ")
     node = check.tensor
@@ -44,19 +44,19 @@ def rewrite(spot: RewriteContext) -> Edit:
         return Edit({whole: made}, "the outcome is a tensor, not a Python bool")
     if not check.certain:
         return Edit({whole: made}, "the operands must be tensors")
-    if not all(_cannot_fail(spot, one) for one in _leaves(whole)[1:]):
+    if not all(_cannot_fail(context, one) for one in _leaves(whole)[1:]):
         return Edit({whole: made}, "both sides are computed")
     if not all(isinstance(one, _OWN_TENSOR) for one in _leaves(whole)):
         return Edit({whole: made}, "the outcome is a new tensor, not one of the operands")
     return Edit({whole: made})
 
 
-def _whole(spot: RewriteContext) -> cst.BaseExpression:
+def _whole(context: RewriteContext) -> cst.BaseExpression:
     """The outermost expression of ``and``, ``or``, ``not`` and chains that the site is part of."""
-    whole = spot.node
+    whole = context.node
     if not isinstance(whole, cst.BaseExpression):
         raise Declined("no expression stands at the site")
-    for above in spot.around():
+    for above in context.around():
         is_not = isinstance(above, cst.UnaryOperation) and isinstance(above.operator, cst.Not)
         if not isinstance(above, cst.BaseExpression) or not (isinstance(above, cst.BooleanOperation) or is_not):
             break
@@ -64,12 +64,12 @@ def _whole(spot: RewriteContext) -> cst.BaseExpression:
     return whole
 
 
-def _is_asked(spot: RewriteContext, node: cst.BaseExpression) -> bool:
-    above = spot.parent(node)
+def _is_asked(context: RewriteContext, node: cst.BaseExpression) -> bool:
+    above = context.parent(node)
     return (
         (isinstance(above, cst.If | cst.While | cst.IfExp) and above.test is node)
         or isinstance(above, cst.CompIf)
-        or (isinstance(above, cst.Arg) and _is_bool(spot.parent(above)))
+        or (isinstance(above, cst.Arg) and _is_bool(context.parent(above)))
     )
 
 
@@ -91,27 +91,27 @@ def _has_not(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not)
 
 
-def _cannot_fail(spot: RewriteContext, node: cst.BaseExpression) -> bool:
+def _cannot_fail(context: RewriteContext, node: cst.BaseExpression) -> bool:
     """Whether it works for any shape: operations of one tensor with itself and with numbers, and whole reductions."""
-    finder = _Tensors(spot)
+    finder = _Tensors(context)
     node.visit(finder)
     return not finder.may_fail and len(finder.tensors) <= 1
 
 
 class _Tensors(cst.CSTVisitor):
-    def __init__(self, spot: RewriteContext) -> None:
-        self.spot = spot
+    def __init__(self, context: RewriteContext) -> None:
+        self.context = context
         self.tensors: set[str] = set()
         self.may_fail = False
 
     def visit_Name(self, node: cst.Name) -> None:
-        if self.spot.fact(node).kind not in ("constant", "namespace", "number", "shape"):
+        if self.context.fact(node).kind not in ("constant", "namespace", "number", "shape"):
             self.tensors.add(node.value)
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
-        if self.spot.fact(node).kind != "namespace":
-            self.tensors.add(self.spot.code(node))
-        elif isinstance(node.value, cst.Name) and self.spot.fact(node.value).kind == "namespace":
+        if self.context.fact(node).kind != "namespace":
+            self.tensors.add(self.context.code(node))
+        elif isinstance(node.value, cst.Name) and self.context.fact(node.value).kind == "namespace":
             return False
         else:
             node.value.visit(self)
@@ -122,6 +122,6 @@ class _Tensors(cst.CSTVisitor):
 
     def visit_Arg(self, node: cst.Arg) -> bool:
         # A number may be a dimension that the tensor does not have.
-        self.may_fail |= self.spot.fact(node.value).kind != "tensor"
+        self.may_fail |= self.context.fact(node.value).kind != "tensor"
         node.value.visit(self)
         return False

@@ -17,23 +17,23 @@ from breakscan.rewrite_support.names import written
 PART = "part"
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The mark, in front of the statement with the call."""
-    value = spot.node
-    if not isinstance(value, cst.BaseExpression) or not isinstance(spot.parent(value), cst.Arg):
+    value = context.node
+    if not isinstance(value, cst.BaseExpression) or not isinstance(context.parent(value), cst.Arg):
         raise Declined("the tensor is no argument of a call")
-    line = spot.line()
-    if any(isinstance(one, cst.Lambda | cst.BaseComp | cst.IfExp | cst.BooleanOperation) for one in spot.around()):
+    line = context.line()
+    if any(isinstance(one, cst.Lambda | cst.BaseComp | cst.IfExp | cst.BooleanOperation) for one in context.around()):
         raise Declined("the call stands in an expression that may not run it")
-    size = _size(value if not isinstance(value, cst.Name) else _made(spot, value.value))
+    size = _size(value if not isinstance(value, cst.Name) else _made(context, value.value))
     if size is None:
         raise Declined("which of its sizes changes cannot be told")
-    marker = spot.code(spot.imported("torch._dynamo.maybe_mark_dynamic"))
+    marker = context.code(context.imported("torch._dynamo.maybe_mark_dynamic"))
     lines = [one.deep_clone() for one in line.leading_lines]
     if isinstance(value, cst.Name):
         (mark,) = statements(f"{marker}({value.value}, {size})")
         return Edit({line: [mark.with_changes(leading_lines=lines), line.deep_clone().with_changes(leading_lines=())]})
-    if PART in written(spot.tree.module):
+    if PART in written(context.tree.module):
         raise Declined(f"the name `{PART}` is taken")
     (mark,) = statements(f"{marker}({PART}, {size})")
     first = assignment(cst.Name(PART), copied(value)).with_changes(leading_lines=lines)
@@ -41,9 +41,9 @@ def rewrite(spot: RewriteContext) -> Edit:
     return Edit({line: [first, mark, call.with_changes(leading_lines=())]})
 
 
-def _made(spot: RewriteContext, name: str) -> cst.BaseExpression | None:
+def _made(context: RewriteContext, name: str) -> cst.BaseExpression | None:
     """What the loop around the call binds a name to."""
-    loop = next((one for one in spot.around() if isinstance(one, cst.For | cst.While)), None)
+    loop = next((one for one in context.around() if isinstance(one, cst.For | cst.While)), None)
     found = m.findall(loop, m.Assign([m.AssignTarget(m.Name(name))])) if loop is not None else []
     return cst.ensure_type(found[0], cst.Assign).value if len(found) == 1 else None
 

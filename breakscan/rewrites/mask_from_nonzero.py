@@ -21,31 +21,31 @@ _ZERO = m.Index(m.Integer("0"))
 _FIRST = "where nothing is hit, the result is 0 instead of an IndexError"
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """What the indices are for, by the mask."""
-    if not isinstance(spot.node, cst.Call):
+    if not isinstance(context.node, cst.Call):
         raise OtherForm("it is no call")
-    mask = hits_of(spot, spot.node)
+    mask = hits_of(context, context.node)
     rows = mask is None
     if mask is None:
-        mask = _matrix_of(spot, spot.node)
-    if (reason := why_not_pure(spot, mask)) is not None:
+        mask = _matrix_of(context, context.node)
+    if (reason := why_not_pure(context, mask)) is not None:
         raise Declined(reason)
-    if not spot.fact(mask).is_tensor:
-        raise Declined(f"`{plain(spot, mask)}` is not known to be a tensor")
-    above = _above(spot, spot.node)
-    if not rows and isinstance(above, cst.Subscript) and above.value is not spot.node:
-        return _store(spot, above, mask)
-    vector, one_dim = _vector(spot, spot.node, rows)
-    statement = spot.parent(vector)
+    if not context.fact(mask).is_tensor:
+        raise Declined(f"`{plain(context, mask)}` is not known to be a tensor")
+    above = _above(context, context.node)
+    if not rows and isinstance(above, cst.Subscript) and above.value is not context.node:
+        return _store(context, above, mask)
+    vector, one_dim = _vector(context, context.node, rows)
+    statement = context.parent(vector)
     if isinstance(statement, cst.Assign):
-        return _named(spot, statement, vector, mask, one_dim)
-    return _used(spot, vector, mask, rows and vector is spot.node)
+        return _named(context, statement, vector, mask, one_dim)
+    return _used(context, vector, mask, rows and vector is context.node)
 
 
-def _matrix_of(spot: RewriteContext, node: cst.Call) -> cst.BaseExpression:
+def _matrix_of(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
     """The mask of a ``nonzero`` that gives one row for each hit."""
-    function, method = called(spot, node)
+    function, method = called(context, node)
     given = [arg for arg in node.args if not m.matches(arg, m.Arg(m.Name("False"), keyword=m.Name("as_tuple")))]
     if method in ("nonzero", "argwhere") and isinstance(node.func, cst.Attribute) and not given:
         return node.func.value
@@ -54,39 +54,39 @@ def _matrix_of(spot: RewriteContext, node: cst.Call) -> cst.BaseExpression:
     raise Declined("its arguments are not those of one mask")
 
 
-def _above(spot: RewriteContext, node: cst.CSTNode) -> cst.CSTNode | None:
+def _above(context: RewriteContext, node: cst.CSTNode) -> cst.CSTNode | None:
     """What a node is an operand, index or receiver of."""
-    above = spot.parent(node)
+    above = context.parent(node)
     while isinstance(above, cst.Index | cst.SubscriptElement | cst.Arg):
-        above = spot.parent(above)
+        above = context.parent(above)
     return above
 
 
-def _store(spot: RewriteContext, subscript: cst.Subscript, mask: cst.BaseExpression) -> Edit:
+def _store(context: RewriteContext, subscript: cst.Subscript, mask: cst.BaseExpression) -> Edit:
     """``x[torch.where(mask)] = 0``: a bool mask stores one value, and compiles."""
     if len(subscript.slice) != 1:
         raise Declined("the indices are one index of several")
-    assignment = spot.parent(spot.parent(subscript) or subscript)
-    if not isinstance(assignment, cst.Assign) or not isinstance(spot.parent(subscript), cst.AssignTarget):
+    assignment = context.parent(context.parent(subscript) or subscript)
+    if not isinstance(assignment, cst.Assign) or not isinstance(context.parent(subscript), cst.AssignTarget):
         raise Declined("the elements that are hit are needed as such")
-    if not is_scalar(spot, assignment.value):
-        raise Declined(f"`{plain(spot, assignment.value)}` may be another value for each hit")
-    needs = _index_needs(spot, subscript.value, mask)
-    return Edit({spot.node: build.copied(mask)}, "; ".join(needs) or None)
+    if not is_scalar(context, assignment.value):
+        raise Declined(f"`{plain(context, assignment.value)}` may be another value for each hit")
+    needs = _index_needs(context, subscript.value, mask)
+    return Edit({context.node: build.copied(mask)}, "; ".join(needs) or None)
 
 
-def _index_needs(spot: RewriteContext, owner: cst.BaseExpression, mask: cst.BaseExpression) -> list[str]:
+def _index_needs(context: RewriteContext, owner: cst.BaseExpression, mask: cst.BaseExpression) -> list[str]:
     needs = []
-    if not have_one_shape(spot, mask, owner):
-        needs.append(f"`{plain(spot, mask)}` must have the sizes of `{plain(spot, owner)}`")
-    if not is_bool(spot, mask):
-        needs.append(f"`{plain(spot, mask)}` must be a bool tensor")
+    if not have_one_shape(context, mask, owner):
+        needs.append(f"`{plain(context, mask)}` must have the sizes of `{plain(context, owner)}`")
+    if not is_bool(context, mask):
+        needs.append(f"`{plain(context, mask)}` must be a bool tensor")
     return needs
 
 
-def _vector(spot: RewriteContext, node: cst.Call, rows: bool) -> tuple[cst.BaseExpression, bool]:
+def _vector(context: RewriteContext, node: cst.Call, rows: bool) -> tuple[cst.BaseExpression, bool]:
     """The expression of the hits of a mask with one dimension, and whether the code shows that there is one."""
-    above = spot.parent(node)
+    above = context.parent(node)
     if not rows:
         if isinstance(above, cst.Subscript) and m.matches(above.slice[0].slice, _ZERO) and len(above.slice) == 1:
             return above, False
@@ -95,7 +95,7 @@ def _vector(spot: RewriteContext, node: cst.Call, rows: bool) -> tuple[cst.BaseE
         ):
             return node, True
         raise Declined("the indices of every dimension are needed as such")
-    call = spot.parent(above) if isinstance(above, cst.Attribute) else None
+    call = context.parent(above) if isinstance(above, cst.Attribute) else None
     if isinstance(call, cst.Call) and isinstance(above, cst.Attribute):
         minus_one = m.UnaryOperation(operator=m.Minus(), expression=m.Integer("1"))
         if above.attr.value in ("flatten", "ravel", "squeeze") and (
@@ -110,49 +110,49 @@ def _vector(spot: RewriteContext, node: cst.Call, rows: bool) -> tuple[cst.BaseE
     return node, False
 
 
-def _used(spot: RewriteContext, vector: cst.BaseExpression, mask: cst.BaseExpression, rows: bool) -> Edit:
+def _used(context: RewriteContext, vector: cst.BaseExpression, mask: cst.BaseExpression, rows: bool) -> Edit:
     """Hits that are used where they are found."""
-    above = _above(spot, vector)
-    counted = _count_at(spot, vector)
+    above = _above(context, vector)
+    counted = _count_at(context, vector)
     if counted is not None:
         if rows and m.matches(counted, m.Call(func=m.Attribute(attr=m.Name("numel")))):
             raise Declined("all numbers of all rows of indices are counted")
-        made = build.call(spot.imported("torch.count_nonzero"), mask)
-        return Edit({_as_tensor(spot, counted): made}, COUNT_IN_FLOAT16)
+        made = build.call(context.imported("torch.count_nonzero"), mask)
+        return Edit({_as_tensor(context, counted): made}, COUNT_IN_FLOAT16)
     if isinstance(above, cst.Subscript) and above.value is vector:
-        first = _first_at(spot, above, rows)
-        needs = [_FIRST, *_one_dimension(spot, mask)]
-        return Edit({first: _argmax(spot, mask)}, "; ".join(needs))
+        first = _first_at(context, above, rows)
+        needs = [_FIRST, *_one_dimension(context, mask)]
+        return Edit({first: _argmax(context, mask)}, "; ".join(needs))
     if isinstance(above, cst.For | cst.CompFor):
         raise Declined("a loop runs once for each hit")
     if isinstance(above, cst.Return):
         raise Declined("the indices are returned")
     where = above if isinstance(above, cst.BaseExpression) else vector
-    raise Declined(f"`{plain(spot, where)}` needs the indices as such")
+    raise Declined(f"`{plain(context, where)}` needs the indices as such")
 
 
-def _one_dimension(spot: RewriteContext, mask: cst.BaseExpression) -> list[str]:
-    known = rank_of(spot, mask)
+def _one_dimension(context: RewriteContext, mask: cst.BaseExpression) -> list[str]:
+    known = rank_of(context, mask)
     if known.least > 1:
-        raise Declined(f"`{plain(spot, mask)}` has more than one dimension")
-    return [] if known.most == 1 else [f"`{plain(spot, mask)}` must have one dimension"]
+        raise Declined(f"`{plain(context, mask)}` has more than one dimension")
+    return [] if known.most == 1 else [f"`{plain(context, mask)}` must have one dimension"]
 
 
-def _argmax(spot: RewriteContext, mask: cst.BaseExpression) -> cst.BaseExpression:
+def _argmax(context: RewriteContext, mask: cst.BaseExpression) -> cst.BaseExpression:
     """The place of the first hit: ``argmax`` gives the first of several, and knows no booleans."""
-    truth = mask if is_bool(spot, mask) else build.binary(mask, cst.NotEqual(), build.expression("0"))  # type: ignore[arg-type]
+    truth = mask if is_bool(context, mask) else build.binary(mask, cst.NotEqual(), build.expression("0"))  # type: ignore[arg-type]
     return build.method(build.method(truth, "int"), "argmax")
 
 
-def _count_at(spot: RewriteContext, vector: cst.BaseExpression) -> cst.BaseExpression | None:
+def _count_at(context: RewriteContext, vector: cst.BaseExpression) -> cst.BaseExpression | None:
     """The expression that gives the number of hits."""
-    parent = spot.parent(vector)
+    parent = context.parent(vector)
     if isinstance(parent, cst.Arg):
-        call = spot.parent(parent)
+        call = context.parent(parent)
         return call if isinstance(call, cst.Call) and m.matches(call, m.Call(m.Name("len"), [m.Arg()])) else None
     if not isinstance(parent, cst.Attribute):
         return None
-    above = spot.parent(parent)
+    above = context.parent(parent)
     counts = m.Subscript(m.Attribute(attr=m.Name("shape")), [m.SubscriptElement(_ZERO)]) | m.Call(
         m.Attribute(attr=m.Name("size")), [m.Arg(m.Integer("0"))]
     )
@@ -160,34 +160,34 @@ def _count_at(spot: RewriteContext, vector: cst.BaseExpression) -> cst.BaseExpre
     return above if isinstance(above, cst.BaseExpression) and m.matches(above, counts) else None
 
 
-def _as_tensor(spot: RewriteContext, count: cst.BaseExpression) -> cst.BaseExpression:
+def _as_tensor(context: RewriteContext, count: cst.BaseExpression) -> cst.BaseExpression:
     """A count that may be a tensor as well as a Python number.  Declines elsewhere."""
-    above = spot.parent(count)
+    above = context.parent(count)
     if isinstance(above, cst.BinaryOperation):
-        fact = spot.fact(above.right if above.left is count else above.left)
+        fact = context.fact(above.right if above.left is count else above.left)
         if fact.is_tensor and fact.certain and fact.dtype == "float":
             return count
     raise Declined("their number is needed as a Python number")
 
 
-def _first_at(spot: RewriteContext, subscript: cst.Subscript, rows: bool) -> cst.BaseExpression:
+def _first_at(context: RewriteContext, subscript: cst.Subscript, rows: bool) -> cst.BaseExpression:
     """The expression of the first hit's index."""
     if m.matches(subscript, m.Subscript(slice=[m.SubscriptElement(_ZERO)])):
         if not rows:
             return subscript
-        outer = spot.parent(subscript)
+        outer = context.parent(subscript)
         if isinstance(outer, cst.Subscript) and m.matches(outer, m.Subscript(slice=[m.SubscriptElement(_ZERO)])):
             return outer
     if rows and m.matches(subscript, m.Subscript(slice=[m.SubscriptElement(_ZERO), m.SubscriptElement(_ZERO)])):
         return subscript
-    raise Declined(f"`{plain(spot, subscript)}` needs the indices as such")
+    raise Declined(f"`{plain(context, subscript)}` needs the indices as such")
 
 
 # -- hits under a name ----------------------------------------------------------------------------------------------
 
 
 def _named(
-    spot: RewriteContext, assignment: cst.Assign, vector: cst.BaseExpression, mask: cst.BaseExpression, one_dim: bool
+    context: RewriteContext, assignment: cst.Assign, vector: cst.BaseExpression, mask: cst.BaseExpression, one_dim: bool
 ) -> Edit:
     """The name holds the mask instead, or the first hit where that is all that is asked for."""
     target: cst.BaseExpression = assignment.targets[0].target
@@ -195,17 +195,17 @@ def _named(
         target = target.elements[0].value
     if not isinstance(target, cst.Name) or len(assignment.targets) != 1:
         raise Declined("the indices are kept where other code can see them")
-    line = spot.line(assignment)
-    uses = reads_of(spot, target, line)
-    shown = [] if one_dim else _one_dimension(spot, mask)
-    counts = {one: _count_at(spot, one) for one in uses}
-    firsts = [spot.parent(one) for one in uses]
+    line = context.line(assignment)
+    uses = reads_of(context, target, line)
+    shown = [] if one_dim else _one_dimension(context, mask)
+    counts = {one: _count_at(context, one) for one in uses}
+    firsts = [context.parent(one) for one in uses]
     if all(
         isinstance(one, cst.Subscript)
         and m.matches(one, m.Subscript(m.Name(target.value), [m.SubscriptElement(_ZERO)]))
         for one in firsts
     ):
-        made = build.assignment(target, _argmax(spot, mask)).body[0]
+        made = build.assignment(target, _argmax(context, mask)).body[0]
         changes: dict[cst.CSTNode, cst.CSTNode] = {assignment: made}
         changes.update({one: build.copied(target) for one in firsts if isinstance(one, cst.Subscript)})
         return Edit(changes, "; ".join([_FIRST, *shown]))
@@ -214,23 +214,23 @@ def _named(
     for one in uses:
         count = counts[one]
         if count is not None:
-            changes[_as_tensor(spot, count)] = build.method(target, "sum")
+            changes[_as_tensor(context, count)] = build.method(target, "sum")
             needs.insert(0, COUNT_IN_FLOAT16)
         else:
-            needs += _index_needs(spot, _stored_into(spot, one), mask)
-    if not is_bool(spot, mask):
-        needs.append(f"`{plain(spot, mask)}` must be a bool tensor")
+            needs += _index_needs(context, _stored_into(context, one), mask)
+    if not is_bool(context, mask):
+        needs.append(f"`{plain(context, mask)}` must be a bool tensor")
     return Edit(changes, "; ".join(dict.fromkeys(needs)) or None)
 
 
-def _stored_into(spot: RewriteContext, name: cst.Name) -> cst.BaseExpression:
+def _stored_into(context: RewriteContext, name: cst.Name) -> cst.BaseExpression:
     """The tensor that a name indexes for a store of one value.  Declines for any other use."""
-    subscript = _above(spot, name)
-    target = spot.parent(subscript) if subscript is not None else None
-    assignment = spot.parent(target) if isinstance(target, cst.AssignTarget) else None
+    subscript = _above(context, name)
+    target = context.parent(subscript) if subscript is not None else None
+    assignment = context.parent(target) if isinstance(target, cst.AssignTarget) else None
     if isinstance(subscript, cst.Subscript) and len(subscript.slice) == 1 and isinstance(assignment, cst.Assign):
-        if is_scalar(spot, assignment.value):
+        if is_scalar(context, assignment.value):
             return subscript.value
-        raise Declined(f"`{plain(spot, assignment.value)}` may be another value for each hit")
+        raise Declined(f"`{plain(context, assignment.value)}` may be another value for each hit")
     where = subscript if isinstance(subscript, cst.BaseExpression) else name
-    raise Declined(f"`{plain(spot, where)}` needs the indices as such")
+    raise Declined(f"`{plain(context, where)}` needs the indices as such")

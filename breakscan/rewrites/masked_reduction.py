@@ -53,69 +53,69 @@ class _Use:
     args: tuple[cst.Arg, ...] = ()
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The reduction over all elements."""
-    leaf = leaf_of(spot)
-    use = _use(spot, leaf.node)
+    leaf = leaf_of(context)
+    use = _use(context, leaf.node)
     if use.what in _LOSSES:
-        return _loss(spot, use, leaf)
+        return _loss(context, use, leaf)
     if use.what == "count":
-        return _count(spot, use, leaf)
-    found = masked(spot, use.value, leaf.mask)
-    needs = conditions(spot, found, counts=use.what == "mean")
-    hazards = [NAN_GRADIENTS] if bends_gradients(spot, use.value, found) else []
+        return _count(context, use, leaf)
+    found = masked(context, use.value, leaf.mask)
+    needs = conditions(context, found, counts=use.what == "mean")
+    hazards = [NAN_GRADIENTS] if bends_gradients(context, use.value, found) else []
     value = whole(use.value, found.leaves)
     if use.what in ("any", "all", "count_nonzero"):
-        _refuse_arguments(spot, use)
+        _refuse_arguments(context, use)
         hazards.clear()
-        made: cst.BaseExpression = _logical(spot, use, leaf.mask, value)
+        made: cst.BaseExpression = _logical(context, use, leaf.mask, value)
     elif use.what in ("sum", "mean"):
-        arguments = _without_only_dimension(spot, use)
+        arguments = _without_only_dimension(context, use)
         if use.what == "mean" and arguments:
             raise Declined("the mean is made in another dtype, or kept as a dimension")
-        summed = build.method(filled(spot, leaf.mask, value, zero(spot, use.value)), "sum")
+        summed = build.method(filled(context, leaf.mask, value, zero(context, use.value)), "sum")
         made = summed.with_changes(args=[arg.deep_clone() for arg in arguments])
         if use.what == "mean":
             made = build.binary(made, cst.Divide(), build.method(leaf.mask, "sum"))
             hazards.append(MEAN_IN_FLOAT16)
     else:
-        _refuse_arguments(spot, use)
-        made, hazard = _extreme(spot, use, leaf.mask, value)
+        _refuse_arguments(context, use)
+        made, hazard = _extreme(context, use, leaf.mask, value)
         hazards.append(hazard)
-    return _edit(spot, use, made, [*hazards, *needs])
+    return _edit(context, use, made, [*hazards, *needs])
 
 
-def _edit(spot: RewriteContext, use: _Use, made: cst.BaseExpression, words: list[str]) -> Edit:
-    return Edit({use.node: in_place_of(spot, use.node, made)}, "; ".join(words) or None)
+def _edit(context: RewriteContext, use: _Use, made: cst.BaseExpression, words: list[str]) -> Edit:
+    return Edit({use.node: in_place_of(context, use.node, made)}, "; ".join(words) or None)
 
 
 # -- what becomes of the elements -----------------------------------------------------------------------------------
 
 
-def _use(spot: RewriteContext, leaf: cst.BaseExpression) -> _Use:
+def _use(context: RewriteContext, leaf: cst.BaseExpression) -> _Use:
     """The reduction around picked elements.  Declines, with the use that needs them as they are."""
     node: cst.BaseExpression = leaf
     while True:
-        above = spot.parent(node)
+        above = context.parent(node)
         if isinstance(above, cst.ComparisonTarget):
-            above = spot.parent(above)
+            above = context.parent(above)
         if isinstance(above, cst.Attribute) and above.value is node:
-            found = _attribute_use(spot, node, above)
+            found = _attribute_use(context, node, above)
         elif isinstance(above, cst.Arg):
-            found = _argument_use(spot, node, above)
+            found = _argument_use(context, node, above)
         elif isinstance(above, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison):
             found = above
         else:
-            raise Declined(_why_needed(spot, node, above))
+            raise Declined(_why_needed(context, node, above))
         if isinstance(found, _Use):
             return found
         node = found
 
 
 def _attribute_use(
-    spot: RewriteContext, node: cst.BaseExpression, attribute: cst.Attribute
+    context: RewriteContext, node: cst.BaseExpression, attribute: cst.Attribute
 ) -> _Use | cst.BaseExpression:
-    name, above = attribute.attr.value, spot.parent(attribute)
+    name, above = attribute.attr.value, context.parent(attribute)
     if (
         name == "shape"
         and isinstance(above, cst.Subscript)
@@ -128,19 +128,19 @@ def _attribute_use(
         if name == "numel" or (name == "size" and m.matches(above, m.Call(args=[m.Arg(m.Integer("0"))]))):
             return _Use(above, node, "count")
         if (
-            is_elementwise(spot, above)
+            is_elementwise(context, above)
             or name in CONVERTS
             or name in ("flatten", "ravel", "squeeze", "view", "reshape")
         ):
             return above
-    raise Declined(f"`{plain(spot, attribute)}` needs the picked elements as such")
+    raise Declined(f"`{plain(context, attribute)}` needs the picked elements as such")
 
 
-def _argument_use(spot: RewriteContext, node: cst.BaseExpression, arg: cst.Arg) -> _Use | cst.BaseExpression:
-    call = spot.parent(arg)
+def _argument_use(context: RewriteContext, node: cst.BaseExpression, arg: cst.Arg) -> _Use | cst.BaseExpression:
+    call = context.parent(arg)
     if not isinstance(call, cst.Call):
         raise Declined("the picked elements are the argument of a class")
-    function, method = called(spot, call)
+    function, method = called(context, call)
     package, _, name = (method or function or "").rpartition(".")
     if function == "builtins.len":
         return _Use(call, node, "count")
@@ -148,30 +148,30 @@ def _argument_use(spot: RewriteContext, node: cst.BaseExpression, arg: cst.Arg) 
         return _Use(call, node, name, tuple(call.args[1:]))
     if package == "torch.nn.functional" and name in _LOSSES:
         return _Use(call, call, name, tuple(call.args))
-    if is_elementwise(spot, call):
+    if is_elementwise(context, call):
         return call
-    raise Declined(f"`{plain(spot, call.func)}` is called with the picked elements")
+    raise Declined(f"`{plain(context, call.func)}` is called with the picked elements")
 
 
-def _why_needed(spot: RewriteContext, node: cst.CSTNode, above: cst.CSTNode | None) -> str:
+def _why_needed(context: RewriteContext, node: cst.CSTNode, above: cst.CSTNode | None) -> str:
     if isinstance(above, cst.Return):
         return "the picked elements are returned"
     if isinstance(above, cst.Assign | cst.AnnAssign):
         return "the picked elements are kept under a name"
     if isinstance(above, cst.Subscript):
-        return f"`{plain(spot, above)}` needs the picked elements as such"
-    return f"`{plain(spot, node)}` is used as it is"
+        return f"`{plain(context, above)}` needs the picked elements as such"
+    return f"`{plain(context, node)}` is used as it is"
 
 
 # -- what takes their place -----------------------------------------------------------------------------------------
 
 
-def _refuse_arguments(spot: RewriteContext, use: _Use) -> None:
-    if _without_only_dimension(spot, use):
+def _refuse_arguments(context: RewriteContext, use: _Use) -> None:
+    if _without_only_dimension(context, use):
         raise Declined(f"`{use.what}` has further arguments")
 
 
-def _without_only_dimension(spot: RewriteContext, use: _Use) -> list[cst.Arg]:
+def _without_only_dimension(context: RewriteContext, use: _Use) -> list[cst.Arg]:
     """The arguments of a reduction over a vector, without the dimension, of which there is one."""
     if any(arg.keyword is not None and arg.keyword.value in ("keepdim", "out") for arg in use.args):
         raise Declined(f"`{use.what}` keeps a dimension, or writes into a tensor")
@@ -186,31 +186,31 @@ def _without_only_dimension(spot: RewriteContext, use: _Use) -> list[cst.Arg]:
 
 
 def _logical(
-    spot: RewriteContext, use: _Use, mask: cst.BaseExpression, value: cst.BaseExpression
+    context: RewriteContext, use: _Use, mask: cst.BaseExpression, value: cst.BaseExpression
 ) -> cst.BaseExpression:
-    if spot.fact(use.value).dtype == "bool" and spot.fact(use.value).certain:
+    if context.fact(use.value).dtype == "bool" and context.fact(use.value).certain:
         if use.what == "all":
             both = beside(value, cst.BitOr(), build.inverted(mask))
         else:
             both = beside(value, cst.BitAnd(), mask)
         return build.method(both, "sum" if use.what == "count_nonzero" else use.what)
     off = build.expression("1" if use.what == "all" else "0")
-    return build.method(filled(spot, mask, value, off), use.what)
+    return build.method(filled(context, mask, value, off), use.what)
 
 
 def _extreme(
-    spot: RewriteContext, use: _Use, mask: cst.BaseExpression, value: cst.BaseExpression
+    context: RewriteContext, use: _Use, mask: cst.BaseExpression, value: cst.BaseExpression
 ) -> tuple[cst.BaseExpression, str]:
-    fact = spot.fact(use.value)
+    fact = context.fact(use.value)
     if not (fact.certain and fact.dtype == "float"):
-        raise Declined(f"whether `{plain(spot, use.value)}` is of floating point, and has an infinity, is not known")
+        raise Declined(f"whether `{plain(context, use.value)}` is of floating point, and has an infinity, is not known")
     infinity = '"-inf"' if use.what in ("max", "amax") else '"inf"'
     off = build.expression(f"float({infinity})")
     made = build.method(build.method(value, "masked_fill", build.inverted(mask), off), use.what)
     return made, _NO_HIT.format(infinity.strip('"'))
 
 
-def _loss(spot: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
+def _loss(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
     """``F.mse_loss(x[mask], y[mask])``: both sides are zero where the mask is off, where the loss has no slope."""
     call = cst.ensure_type(use.node, cst.Call)
     leaves: list[Leaf] = []
@@ -221,62 +221,62 @@ def _loss(spot: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
         if keyword == "reduction" and isinstance(arg.value, cst.SimpleString):
             reduction = str(arg.value.evaluated_value)
         elif (position < 2 and keyword is None) or keyword in ("input", "target"):
-            found = masked(spot, arg.value, leaf.mask)
+            found = masked(context, arg.value, leaf.mask)
             leaves += found.leaves
             if not found.leaves:
-                raise Declined(f"`{spot.code(arg.value)}` is not picked by the mask")
-            value = filled(spot, leaf.mask, whole(arg.value, found.leaves), zero(spot, arg.value))
+                raise Declined(f"`{context.code(arg.value)}` is not picked by the mask")
+            value = filled(context, leaf.mask, whole(arg.value, found.leaves), zero(context, arg.value))
             arguments.append(build.argument(value, keyword))
         elif keyword in ("beta", "delta"):
             arguments.append(arg.deep_clone())
         else:
-            raise Declined(f"`{plain(spot, call.func)}` has further arguments")
+            raise Declined(f"`{plain(context, call.func)}` has further arguments")
     if reduction not in ("mean", "sum"):
         raise Declined("the loss of each picked element is asked for")
-    needs = conditions(spot, Masked(leaf.mask, leaves), counts=True)
+    needs = conditions(context, Masked(leaf.mask, leaves), counts=True)
     arguments.append(build.argument(build.expression('"sum"'), "reduction"))
     made: cst.BaseExpression = cst.Call(build.operand(call.func), arguments)
     if reduction == "mean":
         made = build.binary(made, cst.Divide(), build.method(leaf.mask, "sum"))
         needs.insert(0, MEAN_IN_FLOAT16)
-    return _edit(spot, use, made, needs)
+    return _edit(context, use, made, needs)
 
 
-def _count(spot: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
+def _count(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
     """The number of hits, where a tensor does as well as a Python number."""
-    found = masked(spot, use.value, leaf.mask)
+    found = masked(context, use.value, leaf.mask)
     elements = m.matches(use.node, m.Call(func=m.Attribute(attr=m.Name("numel"))))
-    needs = conditions(spot, found, counts=True) if elements or leaf.loose else _only_mask(spot, found)
+    needs = conditions(context, found, counts=True) if elements or leaf.loose else _only_mask(context, found)
     node: cst.BaseExpression = use.node
     made: cst.BaseExpression = build.method(leaf.mask, "sum")
-    above = spot.parent(node)
-    limit = _at_least(spot, node)
+    above = context.parent(node)
+    limit = _at_least(context, node)
     if limit is not None:
         node, number = limit
         made = cst.Call(build.operand(cst.Attribute(made, cst.Name("clamp"))), [build.argument(number, "min")])
-        above = spot.parent(node)
+        above = context.parent(node)
     if isinstance(above, cst.BinaryOperation):
         other = above.right if above.left is node else above.left
-        fact = spot.fact(other)
+        fact = context.fact(other)
         if fact.is_tensor and fact.certain and fact.dtype == "float":
             return Edit({node: made}, "; ".join([COUNT_IN_FLOAT16, *needs]))
-    asked = spot.parent(above) if isinstance(above, cst.ComparisonTarget) else above
-    arg = spot.parent(asked) if isinstance(asked, cst.Comparison) else None
-    call = spot.parent(arg) if isinstance(arg, cst.Arg) else None
-    if isinstance(call, cst.Call) and not (called(spot, call)[0] or "").startswith(("torch.", "builtins.")):
-        hazard = f"`{plain(spot, call.func)}` gets a tensor instead of a Python bool"
+    asked = context.parent(above) if isinstance(above, cst.ComparisonTarget) else above
+    arg = context.parent(asked) if isinstance(asked, cst.Comparison) else None
+    call = context.parent(arg) if isinstance(arg, cst.Arg) else None
+    if isinstance(call, cst.Call) and not (called(context, call)[0] or "").startswith(("torch.", "builtins.")):
+        hazard = f"`{plain(context, call.func)}` gets a tensor instead of a Python bool"
         return Edit({node: made}, "; ".join([hazard, *needs]))
     raise Declined("their number is needed as a Python number")
 
 
-def _only_mask(spot: RewriteContext, found: Masked) -> list[str]:
+def _only_mask(context: RewriteContext, found: Masked) -> list[str]:
     """What must hold for the number of rows to be that of the mask's hits."""
-    return [] if is_bool(spot, found.mask) else [f"`{plain(spot, found.mask)}` must be a bool tensor"]
+    return [] if is_bool(context, found.mask) else [f"`{plain(context, found.mask)}` must be a bool tensor"]
 
 
-def _at_least(spot: RewriteContext, node: cst.BaseExpression) -> tuple[cst.Call, cst.BaseExpression] | None:
+def _at_least(context: RewriteContext, node: cst.BaseExpression) -> tuple[cst.Call, cst.BaseExpression] | None:
     """``max(count, 1)`` around a count, and the 1."""
-    call = spot.parent(spot.parent(node) or node)
+    call = context.parent(context.parent(node) or node)
     if not isinstance(call, cst.Call) or not m.matches(call.func, m.Name("max")) or len(call.args) != 2:
         return None
     (other,) = [arg.value for arg in call.args if arg.value is not node]

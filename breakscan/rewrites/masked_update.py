@@ -33,56 +33,56 @@ from breakscan.rewrite_support.wording import plain
 _OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {**AUGMENTED, cst.BitXorAssign: cst.BitXor()}
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The assignment under the mask, made for all elements."""
-    leaf = leaf_of(spot)
-    augmented = spot.enclosing(cst.AugAssign)
-    if augmented is not None and augmented.target is spot.node:
-        return _of_augmented(spot, augmented, leaf)
-    assignment = spot.enclosing(cst.Assign)
+    leaf = leaf_of(context)
+    augmented = context.enclosing(cst.AugAssign)
+    if augmented is not None and augmented.target is context.node:
+        return _of_augmented(context, augmented, leaf)
+    assignment = context.enclosing(cst.Assign)
     if assignment is None:
         raise OtherForm("it is no assignment to elements that a mask picks")
-    return _of_assignment(spot, assignment, leaf)
+    return _of_assignment(context, assignment, leaf)
 
 
-def _of_assignment(spot: RewriteContext, small: cst.Assign, leaf: Leaf) -> Edit:
-    target = leaf_at(spot, small.targets[0].target)
-    if target is None or plain(spot, target.mask) != plain(spot, leaf.mask):
+def _of_assignment(context: RewriteContext, small: cst.Assign, leaf: Leaf) -> Edit:
+    target = leaf_at(context, small.targets[0].target)
+    if target is None or plain(context, target.mask) != plain(context, leaf.mask):
         raise Declined("they are not assigned under the same mask")
     if len(small.targets) > 1:
         raise Declined("several targets are assigned at once")
-    if not spot.fact(target.owner).is_tensor:
-        raise Declined(f"`{plain(spot, target.owner)}` is not known to be a tensor")
-    found = masked(spot, small.value, leaf.mask)
+    if not context.fact(target.owner).is_tensor:
+        raise Declined(f"`{plain(context, target.owner)}` is not known to be a tensor")
+    found = masked(context, small.value, leaf.mask)
     if not any(one.node is leaf.node for one in found.leaves):
         raise Declined("the picked elements come to a single value that is assigned")
-    made = filled(spot, leaf.mask, whole(small.value, found.leaves), target.owner)
-    return _edit(spot, small, target, found, made, bends_gradients(spot, small.value, found))
+    made = filled(context, leaf.mask, whole(small.value, found.leaves), target.owner)
+    return _edit(context, small, target, found, made, bends_gradients(context, small.value, found))
 
 
-def _of_augmented(spot: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> Edit:
+def _of_augmented(context: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> Edit:
     operator = _OPERATORS.get(type(small.operator))
     if operator is None:
         raise Declined("the operator may raise where the mask is off")
-    if spot.fact(small.value).is_tensor and not is_scalar(spot, small.value):
-        found = masked(spot, small.value, leaf.mask)
-    elif is_scalar(spot, small.value):
+    if context.fact(small.value).is_tensor and not is_scalar(context, small.value):
+        found = masked(context, small.value, leaf.mask)
+    elif is_scalar(context, small.value):
         found = Masked(leaf.mask)
     else:
-        raise Declined(f"`{plain(spot, small.value)}` may have as many elements as the mask has hits")
+        raise Declined(f"`{plain(context, small.value)}` may have as many elements as the mask has hits")
     value = beside(leaf.owner, operator, whole(small.value, found.leaves))
-    made = filled(spot, leaf.mask, value, leaf.owner)
-    number = is_scalar(spot, small.value) and not spot.fact(small.value).is_tensor
+    made = filled(context, leaf.mask, value, leaf.owner)
+    number = is_scalar(context, small.value) and not context.fact(small.value).is_tensor
     linear = isinstance(small.operator, cst.AddAssign | cst.SubtractAssign) or (
         isinstance(small.operator, cst.MultiplyAssign | cst.DivideAssign) and number
     )
     found.bends |= not linear
     # An operand of a wider dtype would widen the result, which an assignment in place does not.
-    return _edit(spot, small, leaf, found, made, bends_gradients(spot, leaf.owner, found), rebinds=number)
+    return _edit(context, small, leaf, found, made, bends_gradients(context, leaf.owner, found), rebinds=number)
 
 
 def _edit(
-    spot: RewriteContext,
+    context: RewriteContext,
     small: cst.Assign | cst.AugAssign,
     target: Leaf,
     found: Masked,
@@ -90,13 +90,13 @@ def _edit(
     bends: bool,
     rebinds: bool = True,
 ) -> Edit:
-    needs = conditions(spot, found, target)
+    needs = conditions(context, found, target)
     difference = [NAN_GRADIENTS] if bends else []
-    if rebinds and isinstance(target.owner, cst.Name) and is_unshared(spot, target.owner):
+    if rebinds and isinstance(target.owner, cst.Name) and is_unshared(context, target.owner):
         new: cst.BaseSmallStatement = cst.Assign([cst.AssignTarget(build.copied(target.owner))], made)  # type: ignore[arg-type]
     else:
         new = cst.Expr(build.method(target.owner, "copy_", made))
         if bends:
             # An index makes a copy, which autograd may keep; here it keeps the tensor that is then written to.
-            difference.append(f"autograd raises where it needs the old `{plain(spot, target.owner)}`")
+            difference.append(f"autograd raises where it needs the old `{plain(context, target.owner)}`")
     return Edit({small: new}, "; ".join([*difference, *needs]) or None)

@@ -54,29 +54,29 @@ class _Group:
     compares: bool = False
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The vector with zeros in it, and its mean over the hits."""
-    leaf = leaf_of(spot)
-    line = spot.line()
-    if _leaf_on(spot, line) is None:
+    leaf = leaf_of(context)
+    line = context.line()
+    if _leaf_on(context, line) is None:
         raise OtherForm("the picked elements are not kept under a name")
-    named = isinstance(leaf.mask, cst.Name) and is_settled(spot, leaf.mask.value)
+    named = isinstance(leaf.mask, cst.Name) and is_settled(context, leaf.mask.value)
     if isinstance(leaf.mask, cst.Name) and not named:
         raise Declined(f"`{leaf.mask.value}` may be another mask where the elements are used")
     group = _Group(leaf.mask, build.copied(leaf.mask) if named else cst.Name("mask"))
     group.lines[line] = leaf
     group.waiting.append(line)
     while group.waiting:
-        _follow(spot, group, group.waiting.pop())
-    needs = conditions(spot, Masked(leaf.mask, list(group.lines.values())), counts=True)
+        _follow(context, group, group.waiting.pop())
+    needs = conditions(context, Masked(leaf.mask, list(group.lines.values())), counts=True)
     above: list[cst.BaseStatement] = []
     if group.counts and not named:
-        if len(group.lines) > 1 or "mask" in {*read(spot.function), *written(spot.function)}:
+        if len(group.lines) > 1 or "mask" in {*read(context.function), *written(context.function)}:
             raise Declined("the mask has no name")
         above.append(build.with_leading_lines(build.assignment(cst.Name("mask"), build.copied(leaf.mask)), line))
     for one, picked in group.lines.items():
         mask = cst.Name("mask") if above else leaf.mask
-        made = filled(spot, mask, picked.owner, zero(spot, picked.owner))
+        made = filled(context, mask, picked.owner, zero(context, picked.owner))
         if above:
             assignment = cst.ensure_type(one.body[0], cst.Assign)
             new = one.with_changes(body=[assignment.with_changes(value=made)], leading_lines=[])
@@ -87,82 +87,82 @@ def rewrite(spot: RewriteContext) -> Edit:
     return Edit(group.changes, "; ".join(words) or None)
 
 
-def _leaf_on(spot: RewriteContext, line: cst.SimpleStatementLine) -> Leaf | None:
+def _leaf_on(context: RewriteContext, line: cst.SimpleStatementLine) -> Leaf | None:
     """What a line that is ``name = x[mask]`` picks."""
     if len(line.body) != 1 or not m.matches(line.body[0], m.Assign([m.AssignTarget(m.Name())])):
         return None
-    return leaf_at(spot, cst.ensure_type(line.body[0], cst.Assign).value)
+    return leaf_at(context, cst.ensure_type(line.body[0], cst.Assign).value)
 
 
-def _follow(spot: RewriteContext, group: _Group, line: cst.SimpleStatementLine) -> None:
+def _follow(context: RewriteContext, group: _Group, line: cst.SimpleStatementLine) -> None:
     """Works out what becomes of the uses of the name that a line assigns."""
     target = cst.ensure_type(cst.ensure_type(line.body[0], cst.Assign).targets[0].target, cst.Name)
-    for use in reads_of(spot, target, line):
-        _one(spot, group, use)
+    for use in reads_of(context, target, line):
+        _one(context, group, use)
 
 
-def _one(spot: RewriteContext, group: _Group, use: cst.Name) -> None:
+def _one(context: RewriteContext, group: _Group, use: cst.Name) -> None:
     value: cst.BaseExpression = use
     while True:
-        above = spot.parent(value)
-        if isinstance(above, cst.Attribute) and isinstance(call := spot.parent(above), cst.Call):
+        above = context.parent(value)
+        if isinstance(above, cst.Attribute) and isinstance(call := context.parent(above), cst.Call):
             if above.attr.value in ("sum", "mean") and call.func is above:
-                _reduced(spot, group, call, value, call.args)
+                _reduced(context, group, call, value, call.args)
                 return
-        elif isinstance(above, cst.Arg) and isinstance(call := spot.parent(above), cst.Call):
-            function, _ = called(spot, call)
+        elif isinstance(above, cst.Arg) and isinstance(call := context.parent(above), cst.Call):
+            function, _ = called(context, call)
             if function in ("torch.sum", "torch.mean"):
-                _reduced(spot, group, call, value, call.args[1:])
+                _reduced(context, group, call, value, call.args[1:])
                 return
             if (function or "").startswith("torch.nn.functional.") and (function or "").rpartition(".")[2] in LOSSES:
-                _lost(spot, group, call)
+                _lost(context, group, call)
                 return
         else:
             call = None
-        counted = call if call is not None and m.matches(call, _LENGTH | _SIZE) else _size_at(spot, above)
+        counted = call if call is not None and m.matches(call, _LENGTH | _SIZE) else _size_at(context, above)
         if counted is not None and value is use:
-            _counted(spot, group, counted)
+            _counted(context, group, counted)
             return
-        value = _computed(spot, value, above, call)
+        value = _computed(context, value, above, call)
 
 
 def _computed(
-    spot: RewriteContext, value: cst.BaseExpression, above: cst.CSTNode | None, call: cst.Call | None
+    context: RewriteContext, value: cst.BaseExpression, above: cst.CSTNode | None, call: cst.Call | None
 ) -> cst.BaseExpression:
     """The operation that a value goes into."""
     if isinstance(above, cst.BinaryOperation | cst.UnaryOperation):
         return above
     if call is not None:
-        function, method = called(spot, call)
+        function, method = called(context, call)
         if (method or function or "").rpartition(".")[2] in _ZERO_AT_ZERO:
             return call
-        raise Declined(f"`{spot.code(call.func)}` needs the picked elements as such")
+        raise Declined(f"`{context.code(call.func)}` needs the picked elements as such")
     where = above if isinstance(above, cst.BaseExpression) else value
-    raise Declined(f"`{spot.code(where)}` needs the picked elements as such")
+    raise Declined(f"`{context.code(where)}` needs the picked elements as such")
 
 
-def _size_at(spot: RewriteContext, above: cst.CSTNode | None) -> cst.BaseExpression | None:
-    outer = spot.parent(above) if above is not None else None
+def _size_at(context: RewriteContext, above: cst.CSTNode | None) -> cst.BaseExpression | None:
+    outer = context.parent(above) if above is not None else None
     return outer if isinstance(outer, cst.BaseExpression) and m.matches(outer, _SIZE) else None
 
 
 def _reduced(
-    spot: RewriteContext, group: _Group, call: cst.Call, value: cst.BaseExpression, args: Sequence[cst.Arg]
+    context: RewriteContext, group: _Group, call: cst.Call, value: cst.BaseExpression, args: Sequence[cst.Arg]
 ) -> None:
     if args:
-        raise Declined(f"`{spot.code(call.func)}` has further arguments")
-    _zero_at_zero(spot, group, value)
+        raise Declined(f"`{context.code(call.func)}` has further arguments")
+    _zero_at_zero(context, group, value)
     if m.matches(call.func, m.Attribute(attr=m.Name("mean"))):
-        _divided(spot, group, call, build.method(value, "sum"))
+        _divided(context, group, call, build.method(value, "sum"))
 
 
-def _divided(spot: RewriteContext, group: _Group, node: cst.Call, summed: cst.Call) -> None:
+def _divided(context: RewriteContext, group: _Group, node: cst.Call, summed: cst.Call) -> None:
     made: cst.BaseExpression = build.binary(summed, cst.Divide(), build.method(group.counter, "sum"))
-    group.changes[node] = in_place_of(spot, node, made)
+    group.changes[node] = in_place_of(context, node, made)
     group.divides = group.counts = True
 
 
-def _lost(spot: RewriteContext, group: _Group, call: cst.Call) -> None:
+def _lost(context: RewriteContext, group: _Group, call: cst.Call) -> None:
     sides: list[cst.Arg] = []
     others: list[cst.Arg] = []
     reduction = "mean"
@@ -175,11 +175,11 @@ def _lost(spot: RewriteContext, group: _Group, call: cst.Call) -> None:
         elif keyword in ("beta", "delta"):
             others.append(arg)
         else:
-            raise Declined(f"`{spot.code(call.func)}` has further arguments")
+            raise Declined(f"`{context.code(call.func)}` has further arguments")
     if len(sides) != 2 or reduction not in ("mean", "sum"):
         raise Declined("the loss of each picked element is asked for")
     for side in sides:
-        _zero_at_zero(spot, group, side.value)
+        _zero_at_zero(context, group, side.value)
     if reduction == "mean":
         total = build.argument(build.expression('"sum"'), "reduction")
         summed = cst.Call(
@@ -189,13 +189,13 @@ def _lost(spot: RewriteContext, group: _Group, call: cst.Call) -> None:
                 total,
             ],
         )
-        _divided(spot, group, call, summed)
+        _divided(context, group, call, summed)
 
 
-def _counted(spot: RewriteContext, group: _Group, node: cst.BaseExpression) -> None:
-    above = spot.parent(node)
+def _counted(context: RewriteContext, group: _Group, node: cst.BaseExpression) -> None:
+    above = context.parent(node)
     if isinstance(above, cst.BinaryOperation):
-        fact = spot.fact(above.right if above.left is node else above.left)
+        fact = context.fact(above.right if above.left is node else above.left)
         if fact.is_tensor and fact.certain and fact.dtype == "float":
             group.changes[node] = build.method(group.counter, "sum")
             group.counts = group.compares = True
@@ -203,41 +203,41 @@ def _counted(spot: RewriteContext, group: _Group, node: cst.BaseExpression) -> N
     raise Declined("their number is needed as a Python number")
 
 
-def _zero_at_zero(spot: RewriteContext, group: _Group, node: cst.BaseExpression) -> None:
+def _zero_at_zero(context: RewriteContext, group: _Group, node: cst.BaseExpression) -> None:
     """Takes in the names of an expression that is zero where they are.  Declines for any other expression."""
     if isinstance(node, cst.Name):
-        line = origin(spot, node).anchor
-        leaf = _leaf_on(spot, line) if isinstance(line, cst.SimpleStatementLine) else None
-        if leaf is None or spot.code(leaf.mask) != spot.code(group.mask):
+        line = origin(context, node).anchor
+        leaf = _leaf_on(context, line) if isinstance(line, cst.SimpleStatementLine) else None
+        if leaf is None or context.code(leaf.mask) != context.code(group.mask):
             raise Declined(f"`{node.value}` is not picked by the same mask")
         if line not in group.lines:
             assert isinstance(line, cst.SimpleStatementLine)
             group.lines[line] = leaf
             group.waiting.append(line)
     elif isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-        _zero_at_zero(spot, group, node.expression)
+        _zero_at_zero(context, group, node.expression)
     elif isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add | cst.Subtract):
-        _zero_at_zero(spot, group, node.left)
-        _zero_at_zero(spot, group, node.right)
+        _zero_at_zero(context, group, node.left)
+        _zero_at_zero(context, group, node.right)
     elif isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply | cst.Divide):
-        _zero_at_zero(spot, group, node.left)
-        if not is_scalar(spot, node.right):
+        _zero_at_zero(context, group, node.left)
+        if not is_scalar(context, node.right):
             if isinstance(node.operator, cst.Divide):
-                raise Declined(f"`{spot.code(node)}` may divide by zero where the mask is off")
-            _zero_at_zero(spot, group, node.right)
+                raise Declined(f"`{context.code(node)}` may divide by zero where the mask is off")
+            _zero_at_zero(context, group, node.right)
     elif isinstance(node, cst.BinaryOperation) and m.matches(
         node, m.BinaryOperation(operator=m.Power(), right=m.Integer())
     ):
         if cst.ensure_type(node.right, cst.Integer).evaluated_value < 1:
-            raise Declined(f"`{spot.code(node)}` is not zero where the elements are")
-        _zero_at_zero(spot, group, node.left)
+            raise Declined(f"`{context.code(node)}` is not zero where the elements are")
+        _zero_at_zero(context, group, node.left)
     elif isinstance(node, cst.Call):
-        function, method = called(spot, node)
+        function, method = called(context, node)
         if (method or function or "").rpartition(".")[2] not in _ZERO_AT_ZERO:
-            raise Declined(f"`{spot.code(node)}` is not zero where the elements are")
+            raise Declined(f"`{context.code(node)}` is not zero where the elements are")
         receiver = (
             node.func.value if method is not None and isinstance(node.func, cst.Attribute) else node.args[0].value
         )
-        _zero_at_zero(spot, group, receiver)
+        _zero_at_zero(context, group, receiver)
     else:
-        raise Declined(f"`{spot.code(node)}` is not zero where the elements are")
+        raise Declined(f"`{context.code(node)}` is not zero where the elements are")

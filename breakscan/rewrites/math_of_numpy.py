@@ -27,9 +27,9 @@ _SHAPE = m.Attribute(attr=m.Name("shape")) | m.Call(func=m.Attribute(attr=m.Name
 _SIZE = _LENGTH | m.Call(func=m.Attribute(attr=m.Name("size")), args=[m.Arg()]) | m.Subscript(value=_SHAPE)
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The number by functions of ``math``."""
-    node = spot.node
+    node = context.node
     if not isinstance(node, cst.Call):
         raise Declined("no conversion stands at the site")
     if not m.matches(node, m.Call(func=m.Attribute(attr=m.Name("item")), args=[])):
@@ -39,59 +39,59 @@ def rewrite(spot: RewriteContext) -> Edit:
     if is_int:
         value = cst.ensure_type(cst.ensure_type(value, cst.Call).func, cst.Attribute).value
     differences: list[str] = []
-    name = _numpy_name(spot, value)
+    name = _numpy_name(context, value)
     if name is None:
-        raise OtherForm(f"`{spot.code(value)}` is no function of NumPy")
+        raise OtherForm(f"`{context.code(value)}` is no function of NumPy")
     if name in _ROUNDING and not is_int:
         raise Declined(f"`np.{name}` gives a float here, and `math.{name}` an int")
     if name not in _ROUNDING and name != "prod":
         raise Declined(f"`np.{name}` is not rounded to a whole number")
-    return Edit({node: _made(spot, value, differences)}, ", and ".join(dict.fromkeys(differences)) or None)
+    return Edit({node: _made(context, value, differences)}, ", and ".join(dict.fromkeys(differences)) or None)
 
 
-def _numpy_name(spot: RewriteContext, node: cst.CSTNode) -> str | None:
+def _numpy_name(context: RewriteContext, node: cst.CSTNode) -> str | None:
     """The name of the function of NumPy that a call calls with one argument."""
     if not isinstance(node, cst.Call) or len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
         return None
-    dotted = spot.dotted(node.func) or ""
+    dotted = context.dotted(node.func) or ""
     return dotted.removeprefix("numpy.") if dotted.startswith("numpy.") else None
 
 
-def _made(spot: RewriteContext, node: cst.BaseExpression, differences: list[str]) -> cst.BaseExpression:
+def _made(context: RewriteContext, node: cst.BaseExpression, differences: list[str]) -> cst.BaseExpression:
     """The same computed by ``math``.  Declines what is no number."""
-    name = _numpy_name(spot, node)
+    name = _numpy_name(context, node)
     if name is None:
-        return _number(spot, node)
+        return _number(context, node)
     inner = cst.ensure_type(node, cst.Call).args[0].value
     if name == "prod":
-        if not m.matches(defined(spot, inner), _SHAPE) or not _is_of_tensor(spot, defined(spot, inner)):
-            raise Declined(f"`{spot.code(inner)}` is not known to be a shape")
-        return call(spot.imported("math.prod"), copied(inner))
+        if not m.matches(defined(context, inner), _SHAPE) or not _is_of_tensor(context, defined(context, inner)):
+            raise Declined(f"`{context.code(inner)}` is not known to be a shape")
+        return call(context.imported("math.prod"), copied(inner))
     if name in _NOT_OF_NOTHING:
         differences.append(_DOMAIN)
     elif name not in _ANY_SIZE and name not in _ROUNDING:
         raise Declined(f"`math` is not known to do what `np.{name}` does")
-    return call(spot.imported(f"math.{name}"), _made(spot, inner, differences))
+    return call(context.imported(f"math.{name}"), _made(context, inner, differences))
 
 
-def _number(spot: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression:
+def _number(context: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression:
     """A number that NumPy is given: a size, a literal, or arithmetic with them that cannot be negative."""
-    if not _is_not_negative(spot, node):
-        raise Declined(f"`{spot.code(node)}` is not known to be a size or a number")
+    if not _is_not_negative(context, node):
+        raise Declined(f"`{context.code(node)}` is not known to be a size or a number")
     return copied(node)
 
 
-def _is_not_negative(spot: RewriteContext, node: cst.BaseExpression) -> bool:
+def _is_not_negative(context: RewriteContext, node: cst.BaseExpression) -> bool:
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _ARITHMETIC):
-        return _is_not_negative(spot, node.left) and _is_not_negative(spot, node.right)
-    made = defined(spot, node)
-    return isinstance(made, cst.Integer | cst.Float) or (m.matches(made, _SIZE) and _is_of_tensor(spot, made))
+        return _is_not_negative(context, node.left) and _is_not_negative(context, node.right)
+    made = defined(context, node)
+    return isinstance(made, cst.Integer | cst.Float) or (m.matches(made, _SIZE) and _is_of_tensor(context, made))
 
 
-def _is_of_tensor(spot: RewriteContext, node: cst.BaseExpression) -> bool:
+def _is_of_tensor(context: RewriteContext, node: cst.BaseExpression) -> bool:
     """Whether ``x`` of ``x.size(0)``, ``x.shape[0]``, ``x.shape`` or ``len(x)`` is a tensor."""
     if m.matches(node, _LENGTH):
-        return spot.fact(cst.ensure_type(node, cst.Call).args[0].value).is_tensor
+        return context.fact(cst.ensure_type(node, cst.Call).args[0].value).is_tensor
     while isinstance(node, cst.Call | cst.Subscript):
         node = node.func if isinstance(node, cst.Call) else node.value
-    return isinstance(node, cst.Attribute) and spot.fact(node.value).is_tensor
+    return isinstance(node, cst.Attribute) and context.fact(node.value).is_tensor

@@ -16,18 +16,18 @@ from breakscan.rewrite_support.edit import Declined, Edit
 UNKNOWN = "it must be a module, and of no class of torch.nn, which would not be compiled in place"
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The statement as a call of the module's method."""
-    statement = spot.line().body[0]
-    call, name = _compiled(spot, statement)
+    statement = context.line().body[0]
+    call, name = _compiled(context, statement)
     model, *options = call.args
     if model.keyword is not None or model.star or any(arg.keyword is None for arg in options):
         raise Declined("the module is not the first argument")
     if name is not None and not m.matches(model.value, m.Name(name)):
         raise Declined("the result is bound to another name")
-    known = spot.fact(model.value)
+    known = context.fact(model.value)
     own = name == "self" or known.kind == "module"
-    if known.kind == "function" or is_function(spot, model.value):
+    if known.kind == "function" or is_function(context, model.value):
         raise Declined("a function is compiled, and only modules can be compiled in place")
     if known.name is not None and known.name.startswith("torch.nn."):
         raise Declined("a class of torch.nn cannot be compiled in place")
@@ -35,7 +35,7 @@ def rewrite(spot: RewriteContext) -> Edit:
     return Edit({statement: cst.Expr(made)}, None if own else UNKNOWN)
 
 
-def _compiled(spot: RewriteContext, statement: cst.BaseSmallStatement) -> tuple[cst.Call, str | None]:
+def _compiled(context: RewriteContext, statement: cst.BaseSmallStatement) -> tuple[cst.Call, str | None]:
     """The call of ``torch.compile``, and the name that is bound to it."""
     value: cst.BaseExpression | None = None
     name: str | None = None
@@ -44,6 +44,6 @@ def _compiled(spot: RewriteContext, statement: cst.BaseSmallStatement) -> tuple[
     elif m.matches(statement, m.Assign([m.AssignTarget(m.Name())])):
         assign = cst.ensure_type(statement, cst.Assign)
         value, name = assign.value, cst.ensure_type(assign.targets[0].target, cst.Name).value
-    if not isinstance(value, cst.Call) or not spot.code(value.func).endswith("compile") or not value.args:
+    if not isinstance(value, cst.Call) or not context.code(value.func).endswith("compile") or not value.args:
         raise Declined("the statement does more than compile a module")
     return value, name

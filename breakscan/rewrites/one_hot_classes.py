@@ -20,70 +20,70 @@ _NAMES = ("num_classes", "n_classes", "num_labels", "n_labels", "num_categories"
 _PLACES = frozenset({"argmax", "argmin", "argsort"})
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The call, with the number of classes."""
-    node = spot.node
+    node = context.node
     if not isinstance(node, cst.Call) or not node.args or any(arg.star for arg in node.args):
         raise Declined("its arguments are not written out")
     if len(node.args) > 1:
         raise Declined("the number of classes is read out of a tensor")
     labels = node.args[0].value
-    classes = _shown(spot, defined(spot, labels)) or _named(spot)
+    classes = _shown(context, defined(context, labels)) or _named(context)
     if classes is None:
         raise Declined("the code does not say how many classes there are")
     first = node.args[0].deep_clone().with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
     made = node.deep_clone().with_changes(args=[first, build.argument(classes, "num_classes")])
-    columns = spot.code(classes)
+    columns = context.code(classes)
     return Edit({node: made}, f"it always has `{columns}` columns, where it had one more than the largest label")
 
 
-def _shown(spot: RewriteContext, labels: cst.BaseExpression) -> cst.BaseExpression | None:
+def _shown(context: RewriteContext, labels: cst.BaseExpression) -> cst.BaseExpression | None:
     """The number that all labels are below, from how they are made."""
     if isinstance(labels, cst.BinaryOperation) and isinstance(labels.operator, cst.Modulo):
-        return _lasting(spot, labels.right)
+        return _lasting(context, labels.right)
     if not isinstance(labels, cst.Call):
         return None
-    function, method = called(spot, labels)
+    function, method = called(context, labels)
     given = [arg.value for arg in labels.args if arg.keyword is None]
     if method in ("long", "int") and not given and isinstance(labels.func, cst.Attribute):
-        receiver = defined(spot, labels.func.value)
-        return build.expression("2") if spot.fact(receiver).dtype == "bool" else _shown(spot, receiver)
+        receiver = defined(context, labels.func.value)
+        return build.expression("2") if context.fact(receiver).dtype == "bool" else _shown(context, receiver)
     if function == "torch.randint" and given:
-        return _lasting(spot, given[1] if len(given) > 1 and not isinstance(given[1], cst.Tuple) else given[0])
+        return _lasting(context, given[1] if len(given) > 1 and not isinstance(given[1], cst.Tuple) else given[0])
     if method in _PLACES and isinstance(labels.func, cst.Attribute):
         given = [labels.func.value, *given]
     elif function not in {f"torch.{name}" for name in _PLACES}:
         return None
-    return _size(spot, labels, given)
+    return _size(context, labels, given)
 
 
-def _size(spot: RewriteContext, call: cst.Call, given: list[cst.BaseExpression]) -> cst.BaseExpression | None:
+def _size(context: RewriteContext, call: cst.Call, given: list[cst.BaseExpression]) -> cst.BaseExpression | None:
     """The size of the dimension that places are found in."""
     dimension = next((arg.value for arg in call.args if m.matches(arg.keyword or call, m.Name("dim"))), None)
     dimension = dimension or (given[1] if len(given) > 1 else None)
     plain = m.Integer() | m.UnaryOperation(operator=m.Minus(), expression=m.Integer())
     if dimension is None or not m.matches(dimension, plain) or not isinstance(given[0], cst.Name):
         return None
-    if not is_bound_once(spot, given[0].value):
+    if not is_bound_once(context, given[0].value):
         return None
-    return build.expression(f"{given[0].value}.shape[{spot.code(dimension)}]")
+    return build.expression(f"{given[0].value}.shape[{context.code(dimension)}]")
 
 
-def _lasting(spot: RewriteContext, number: cst.BaseExpression) -> cst.BaseExpression | None:
+def _lasting(context: RewriteContext, number: cst.BaseExpression) -> cst.BaseExpression | None:
     """A number that is the same where the labels are made and where they are used."""
     if isinstance(number, cst.Integer) or m.matches(number, m.Attribute(value=m.Name("self"))):
         return number
-    lasting = isinstance(number, cst.Name) and is_bound_once(spot, number.value)
-    return number if lasting and not spot.fact(number).is_tensor else None
+    lasting = isinstance(number, cst.Name) and is_bound_once(context, number.value)
+    return number if lasting and not context.fact(number).is_tensor else None
 
 
-def _named(spot: RewriteContext) -> cst.BaseExpression | None:
+def _named(context: RewriteContext) -> cst.BaseExpression | None:
     """A parameter, or an attribute that the class sets, that is called what is asked for."""
-    parameters = written(spot.function.params)
+    parameters = written(context.function.params)
     for name in _NAMES:
-        if name in parameters and is_bound_once(spot, name):
+        if name in parameters and is_bound_once(context, name):
             return cst.Name(name)
-    holder = next((one for one in spot.around() if isinstance(one, cst.ClassDef)), None)
+    holder = next((one for one in context.around() if isinstance(one, cst.ClassDef)), None)
     for name in _NAMES if holder is not None and "self" in parameters else ():
         target = m.AssignTarget(m.Attribute(m.Name("self"), m.Name(name)))
         if holder is not None and m.findall(holder, target):

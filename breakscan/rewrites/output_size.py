@@ -15,12 +15,12 @@ from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.purity import called
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The call, with the length of its result."""
-    node = spot.node
+    node = context.node
     if not isinstance(node, cst.Call) or any(arg.star for arg in node.args):
         raise Declined("its arguments are not written out")
-    _, method = called(spot, node)
+    _, method = called(context, node)
     named = {arg.keyword.value: arg.value for arg in node.args if arg.keyword is not None}
     positional = [arg.value for arg in node.args if arg.keyword is None]
     place = 0 if method is not None else 1
@@ -29,7 +29,7 @@ def rewrite(spot: RewriteContext) -> Edit:
         repeats = positional[0]
     if repeats is None:
         raise Declined("the repeats are not written out")
-    size = build.argument(_sum(spot, repeats), "output_size")
+    size = build.argument(_sum(context, repeats), "output_size")
     return Edit({node: node.deep_clone().with_changes(args=[*_open_ended(node), size])})
 
 
@@ -43,27 +43,27 @@ def _comma(arg: cst.Arg) -> cst.Comma:
     return given.deep_clone() if isinstance(given, cst.Comma) else cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
 
 
-def _sum(spot: RewriteContext, repeats: cst.BaseExpression) -> cst.BaseExpression:
+def _sum(context: RewriteContext, repeats: cst.BaseExpression) -> cst.BaseExpression:
     """What the repeats add up to.  Declines where the code does not show it."""
-    value = defined(spot, repeats)
-    counted = _unpacked(spot, repeats) if isinstance(repeats, cst.Name) else None
-    counted = counted or _counted(spot, value)
+    value = defined(context, repeats)
+    counted = _unpacked(context, repeats) if isinstance(repeats, cst.Name) else None
+    counted = counted or _counted(context, value)
     if counted is not None:
-        if not isinstance(counted, cst.Name) or not is_bound_once(spot, counted.value):
-            raise Declined(f"`{spot.code(counted)}` may be another tensor here than where it is counted")
+        if not isinstance(counted, cst.Name) or not is_bound_once(context, counted.value):
+            raise Declined(f"`{context.code(counted)}` may be another tensor here than where it is counted")
         return build.method(counted, "numel")
-    if m.matches(value, m.Call(args=[m.Arg(m.List() | m.Tuple())])) and spot.dotted(value.func) == "torch.tensor":  # type: ignore[attr-defined]
+    if m.matches(value, m.Call(args=[m.Arg(m.List() | m.Tuple())])) and context.dotted(value.func) == "torch.tensor":  # type: ignore[attr-defined]
         elements = [element.value for element in value.args[0].value.elements]  # type: ignore[attr-defined]
         if all(isinstance(one, cst.Integer) for one in elements):
             return build.expression(str(sum(one.evaluated_value for one in elements)))
-    raise Declined(f"what `{spot.code(repeats)}` adds up to is not known from shapes")
+    raise Declined(f"what `{context.code(repeats)}` adds up to is not known from shapes")
 
 
-def _counted(spot: RewriteContext, value: cst.BaseExpression) -> cst.BaseExpression | None:
+def _counted(context: RewriteContext, value: cst.BaseExpression) -> cst.BaseExpression | None:
     """The tensor whose values a ``bincount`` counts."""
     if not isinstance(value, cst.Call):
         return None
-    function, method = called(spot, value)
+    function, method = called(context, value)
     if any(arg.keyword is None or arg.keyword.value != "minlength" for arg in value.args[method is None :]):
         return None
     if method == "bincount" and isinstance(value.func, cst.Attribute):
@@ -71,9 +71,9 @@ def _counted(spot: RewriteContext, value: cst.BaseExpression) -> cst.BaseExpress
     return value.args[0].value if function == "torch.bincount" and value.args else None
 
 
-def _unpacked(spot: RewriteContext, name: cst.Name) -> cst.BaseExpression | None:
+def _unpacked(context: RewriteContext, name: cst.Name) -> cst.BaseExpression | None:
     """The tensor of which a name holds the counts: ``values, name = torch.unique(tensor, return_counts=True)``."""
-    anchor = origin(spot, name).anchor
+    anchor = origin(context, name).anchor
     small = anchor.body[0] if isinstance(anchor, cst.SimpleStatementLine) else None
     if not isinstance(small, cst.Assign) or not isinstance(small.targets[0].target, cst.Tuple | cst.List):
         return None
@@ -81,7 +81,7 @@ def _unpacked(spot: RewriteContext, name: cst.Name) -> cst.BaseExpression | None
     call = small.value
     if not isinstance(call, cst.Call) or not m.matches(names[-1], m.Name(name.value)):
         return None
-    function, method = called(spot, call)
+    function, method = called(context, call)
     unique = ("unique", "unique_consecutive")
     if method not in unique and function not in ("torch.unique", "torch.unique_consecutive"):
         return None

@@ -16,21 +16,21 @@ from breakscan.rewrite_support.edit import Declined, Edit
 _SOLUTION = m.Attribute(attr=m.Name("solution")) | m.Subscript(slice=[m.SubscriptElement(m.Index(m.Integer("0")))])
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The solution by the pseudo-inverse."""
-    node = spot.node
-    if not isinstance(node, cst.Call) or spot.dotted(node.func) != "torch.linalg.lstsq":
+    node = context.node
+    if not isinstance(node, cst.Call) or context.dotted(node.func) != "torch.linalg.lstsq":
         raise Declined("it is not PyTorch's function")
     if len(node.args) != 2 or any(arg.keyword is not None or arg.star for arg in node.args):
         raise Declined("it says how it is to be solved")
-    taken = spot.parent(node)
+    taken = context.parent(node)
     if not isinstance(taken, cst.Attribute | cst.Subscript) or not m.matches(taken, _SOLUTION):
         raise Declined("more than the solution is taken")
     matrix, right = (arg.value for arg in node.args)
-    inverse = build.call(spot.imported("torch.linalg.pinv"), matrix)
+    inverse = build.call(context.imported("torch.linalg.pinv"), matrix)
     made: cst.BaseExpression = build.binary(inverse, cst.MatrixMultiply(), right)
-    above = spot.parent(taken)
+    above = context.parent(taken)
     if isinstance(above, cst.Attribute | cst.Subscript | cst.UnaryOperation | cst.BinaryOperation):
         made = build.operand(made)
     words = "it is computed by singular values, which rounds differently and takes longer; `{}` must be a matrix"
-    return Edit({taken: made}, words.format(spot.code(right)))
+    return Edit({taken: made}, words.format(context.code(right)))

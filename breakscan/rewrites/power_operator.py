@@ -15,9 +15,9 @@ from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 _SHORT = cst.Name | cst.Attribute | cst.BaseNumber
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The power by the operator, spaced as formatters do it: none around ``**`` between names and numbers."""
-    node = spot.node
+    node = context.node
     if not isinstance(node, cst.Call):
         raise OtherForm("this is no call of `pow`")
     given = dict(zip(("base", "exp", "mod"), (arg for arg in node.args if arg.keyword is None), strict=False))
@@ -34,7 +34,7 @@ def rewrite(spot: RewriteContext) -> Edit:
     if isinstance(base, _SHORT) and isinstance(bare, _SHORT):
         power = cst.Power(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
     made: cst.BaseExpression = cst.BinaryOperation(operand(base), power, right)
-    above = spot.parent(node)
+    above = context.parent(node)
     binds_closer = isinstance(above, cst.BinaryOperation) and isinstance(above.operator, cst.Power)
     if binds_closer or isinstance(above, cst.Attribute | cst.Subscript | cst.Await) or node.lpar:
         made = made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])

@@ -17,12 +17,12 @@ FROM_NUMPY = "the number comes from Python's generator, not from NumPy's"
 _UNIT = frozenset({"numpy.random.rand", "numpy.random.random", "numpy.random.random_sample", "numpy.random.sample"})
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The same draw by a function that Dynamo traces."""
-    node = spot.node
+    node = context.node
     if not isinstance(node, cst.Call):
         raise Declined("the draw is no call")
-    name = spot.dotted(node.func)
+    name = context.dotted(node.func)
     plain = all(arg.keyword is None and not arg.star for arg in node.args)
     if name == "random.random":
         if not isinstance(node.func, cst.Attribute):
@@ -30,21 +30,21 @@ def rewrite(spot: RewriteContext) -> Edit:
         function = node.func.with_deep_changes(node.func.attr, value="uniform")
         return Edit({node: _draw(function.deep_clone(), "0.0, 1.0")})
     if name in _UNIT and not node.args:
-        return Edit({node: _draw(_python(spot, "random.uniform"), "0.0, 1.0")}, FROM_NUMPY)
-    if name == "numpy.random.uniform" and plain and len(node.args) in (0, 2) and _are_numbers(spot, node):
-        given = ", ".join(spot.code(arg.value) for arg in node.args) or "0.0, 1.0"
-        return Edit({node: _draw(_python(spot, "random.uniform"), given)}, FROM_NUMPY)
-    if name == "numpy.random.randint" and plain and len(node.args) in (1, 2) and _are_numbers(spot, node):
-        given = ", ".join(spot.code(arg.value) for arg in node.args)
-        return Edit({node: _draw(_python(spot, "random.randrange"), given)}, FROM_NUMPY)
+        return Edit({node: _draw(_python(context, "random.uniform"), "0.0, 1.0")}, FROM_NUMPY)
+    if name == "numpy.random.uniform" and plain and len(node.args) in (0, 2) and _are_numbers(context, node):
+        given = ", ".join(context.code(arg.value) for arg in node.args) or "0.0, 1.0"
+        return Edit({node: _draw(_python(context, "random.uniform"), given)}, FROM_NUMPY)
+    if name == "numpy.random.randint" and plain and len(node.args) in (1, 2) and _are_numbers(context, node):
+        given = ", ".join(context.code(arg.value) for arg in node.args)
+        return Edit({node: _draw(_python(context, "random.randrange"), given)}, FROM_NUMPY)
     if name is not None and name.startswith("numpy."):
         raise Declined("only one number of a uniform distribution can be drawn in the graph: draw before the call")
     raise Declined("Dynamo traces no function that draws the same: draw before the compiled call and pass it in")
 
 
-def _are_numbers(spot: RewriteContext, node: cst.Call) -> bool:
+def _are_numbers(context: RewriteContext, node: cst.Call) -> bool:
     """Whether the bounds are Python numbers for sure: arrays would make an array."""
-    return all(spot.fact(arg.value).is_number or isinstance(arg.value, cst.BaseNumber) for arg in node.args)
+    return all(context.fact(arg.value).is_number or isinstance(arg.value, cst.BaseNumber) for arg in node.args)
 
 
 def _draw(function: cst.BaseExpression, arguments: str) -> cst.BaseExpression:
@@ -52,9 +52,9 @@ def _draw(function: cst.BaseExpression, arguments: str) -> cst.BaseExpression:
     return call.with_changes(func=function)
 
 
-def _python(spot: RewriteContext, dotted: str) -> cst.BaseExpression:
-    module = spot.tree.module
+def _python(context: RewriteContext, dotted: str) -> cst.BaseExpression:
+    module = context.tree.module
     imports = [one for line in module.body if isinstance(line, cst.SimpleStatementLine) for one in line.body]
     if "random" in written([one for one in imports if not isinstance(one, cst.Import)]):
         raise Declined("`random` is not Python's module in this file")
-    return spot.imported(dotted)
+    return context.imported(dotted)

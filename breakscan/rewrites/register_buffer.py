@@ -14,48 +14,48 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The number in ``__init__`` as a buffer."""
-    counted = next((one for one in (spot.node, *spot.around()) if isinstance(one, cst.AugAssign)), None)
+    counted = next((one for one in (context.node, *context.around()) if isinstance(one, cst.AugAssign)), None)
     if counted is None or not m.matches(counted.target, m.Attribute(value=m.Name())):
         raise Declined("it is set from outside: pass it in as a tensor")
     target = cst.ensure_type(counted.target, cst.Attribute)
-    name, own = target.attr.value, spot.code(target.value)
+    name, own = target.attr.value, context.code(target.value)
     if not isinstance(counted.operator, cst.AddAssign | cst.SubtractAssign) or not isinstance(
         counted.value, cst.Integer
     ):
         raise Declined("it is not counted in whole steps")
-    owner = next((one for one in spot.around() if isinstance(one, cst.ClassDef)), None)
+    owner = next((one for one in context.around() if isinstance(one, cst.ClassDef)), None)
     if owner is None:
         raise Declined("the function is no method")
     init = next((one for one in owner.body.body if m.matches(one, m.FunctionDef(name=m.Name("__init__")))), None)
     if not isinstance(init, cst.FunctionDef) or not isinstance(init.body, cst.IndentedBlock):
         raise Declined(f"`{owner.name.value}` has no `__init__`")
-    line = _start(spot, init, own, name)
-    for one in m.findall(spot.tree.module, m.Attribute(attr=m.Name(name))):
-        above = spot.parent(one)
+    line = _start(context, init, own, name)
+    for one in m.findall(context.tree.module, m.Attribute(attr=m.Name(name))):
+        above = context.parent(one)
         if isinstance(above, cst.AugAssign) and isinstance(above.value, cst.Integer):
             continue
-        if isinstance(above, cst.AssignTarget) and spot.statement(one) is line:
+        if isinstance(above, cst.AssignTarget) and context.statement(one) is line:
             continue
         if isinstance(above, cst.BinaryOperation):
             other = above.right if above.left is one else above.left
-            if spot.fact(other).is_tensor:
+            if context.fact(other).is_tensor:
                 continue
-        raise Declined(f"`{spot.code(one)}` is used as a Python number elsewhere")
+        raise Declined(f"`{context.code(one)}` is used as a Python number elsewhere")
     value = cst.ensure_type(line.body[0], cst.Assign).value
-    tensor = spot.code(spot.imported("torch.tensor"))
-    (made,) = statements(f'{own}.register_buffer("{name}", {tensor}({spot.code(value)}), persistent=False)')
+    tensor = context.code(context.imported("torch.tensor"))
+    (made,) = statements(f'{own}.register_buffer("{name}", {tensor}({context.code(value)}), persistent=False)')
     made = with_leading_lines(made, line).with_changes(trailing_whitespace=line.trailing_whitespace)
     return Edit({line: made}, "the number is a tensor")
 
 
-def _start(spot: RewriteContext, init: cst.FunctionDef, own: str, name: str) -> cst.SimpleStatementLine:
+def _start(context: RewriteContext, init: cst.FunctionDef, own: str, name: str) -> cst.SimpleStatementLine:
     """The line of ``__init__`` that sets the number."""
     ready = False
     assigned = m.Assign([m.AssignTarget(m.Attribute(m.Name(own), m.Name(name)))], m.Integer())
     for line in init.body.body:
-        ready = ready or "__init__" in spot.code(line)
+        ready = ready or "__init__" in context.code(line)
         if m.matches(line, m.SimpleStatementLine([assigned])):
             if not ready:
                 raise Declined("it is set before `super().__init__()`")

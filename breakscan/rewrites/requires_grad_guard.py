@@ -17,20 +17,25 @@ from breakscan.rewrite_support.names import written
 DIFFERENCE = "in compiled code the tensor does not require a gradient by itself"
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The statement under a test, which joins the one that it stands under alone."""
-    line = spot.line()
+    line = context.line()
     target = _target(line.body[0])
-    if not isinstance(target, cst.Name) or target.value not in written(spot.function.body):
-        raise Declined(f"`{spot.code(target)}` is known outside of the function: set it before the compiled call")
-    for one in m.findall(spot.function, m.Attribute()):
+    if not isinstance(target, cst.Name) or target.value not in written(context.function.body):
+        raise Declined(f"`{context.code(target)}` is known outside of the function: set it before the compiled call")
+    for one in m.findall(context.function, m.Attribute()):
         if cst.ensure_type(one, cst.Attribute).attr.value in ("grad", "backward", "retain_grad", "register_hook"):
             raise Declined("the function asks for gradients itself: torch.func.grad computes them in the graph")
-    block = spot.parent(line)
-    above = spot.parent(block) if block is not None else None
-    if isinstance(above, cst.If) and above.orelse is None and block is above.body and len(spot.siblings(line)[0]) == 1:
-        return Edit({above.test: and_not_compiling(spot, above.test, first=False)}, DIFFERENCE)
-    return Edit({line: guarded(spot, [line])}, DIFFERENCE)
+    block = context.parent(line)
+    above = context.parent(block) if block is not None else None
+    if (
+        isinstance(above, cst.If)
+        and above.orelse is None
+        and block is above.body
+        and len(context.siblings(line)[0]) == 1
+    ):
+        return Edit({above.test: and_not_compiling(context, above.test, first=False)}, DIFFERENCE)
+    return Edit({line: guarded(context, [line])}, DIFFERENCE)
 
 
 def _target(statement: cst.BaseSmallStatement) -> cst.BaseExpression:

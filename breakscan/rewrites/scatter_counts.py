@@ -14,12 +14,12 @@ from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.purity import called
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The counts of a fixed number of values."""
-    node = spot.node
+    node = context.node
     if not isinstance(node, cst.Call):
         raise OtherForm("it is no call")
-    function, method = called(spot, node)
+    function, method = called(context, node)
     names = ["input", "weights", "minlength"]
     given: dict[str, cst.BaseExpression] = {}
     if method is not None and isinstance(node.func, cst.Attribute):
@@ -34,9 +34,11 @@ def rewrite(spot: RewriteContext) -> Edit:
         raise Declined("without `minlength`, the code does not say how many values there are")
     for one in (counted, weights):
         if one is not None and not isinstance(one, cst.Name | cst.Attribute):
-            raise Declined(f"`{spot.code(one)}` would be computed several times")
-    difference = f"a value that is not below `{spot.code(length)}` raises an error, and so does one that is not int64"
-    ones = build.call(spot.imported("torch.ones_like"), counted)
+            raise Declined(f"`{context.code(one)}` would be computed several times")
+    difference = (
+        f"a value that is not below `{context.code(length)}` raises an error, and so does one that is not int64"
+    )
+    ones = build.call(context.imported("torch.ones_like"), counted)
     if weights is not None:
         difference += "; weights are summed in their own dtype, not in float64 where they are not float32"
     zeros = build.method(weights if weights is not None else counted, "new_zeros", length)

@@ -15,21 +15,21 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The reduction in the graph."""
-    node = spot.node
+    node = context.node
     if not isinstance(node, cst.Call):
         raise OtherForm("no call stands at the site")
-    assertion = spot.enclosing(cst.Assert)
+    assertion = context.enclosing(cst.Assert)
     if assertion is not None:
-        return edit_of_assert(spot, assertion)
-    above = spot.parent(node)
+        return edit_of_assert(context, assertion)
+    above = context.parent(node)
     whole: cst.BaseExpression = node
     if isinstance(above, cst.UnaryOperation) and isinstance(above.operator, cst.Not):
-        whole, above = above, spot.parent(above)
+        whole, above = above, context.parent(above)
     if isinstance(above, cst.If | cst.While | cst.IfExp | cst.CompIf | cst.BooleanOperation | cst.UnaryOperation):
         raise Declined("Python asks for the truth of the outcome, which breaks the graph as well")
-    made = reduced(spot, node)
+    made = reduced(context, node)
     if whole is not node:
         made = inverted(made)
     return Edit({whole: made}, "all elements are computed, and the outcome is a tensor, not a Python bool")

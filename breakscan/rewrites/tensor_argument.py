@@ -17,16 +17,16 @@ from breakscan.rewrite_support.names import written
 DIFFERENCE = "the number is a tensor, and a float is rounded to the default dtype first"
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The number as a tensor without dimensions."""
-    value = spot.node
-    arg = spot.parent(value)
-    above = spot.parent(arg) if arg is not None else None
+    value = context.node
+    arg = context.parent(value)
+    above = context.parent(arg) if arg is not None else None
     if not isinstance(value, cst.BaseExpression) or not isinstance(arg, cst.Arg) or not isinstance(above, cst.Call):
         raise Declined("the number is no argument of a call")
     if arg.star:
         raise Declined("the number is no argument of a call")
-    function = _compiled(spot, above.func)
+    function = _compiled(context, above.func)
     names = [one.name.value for one in (*function.params.posonly_params, *function.params.params)]
     if arg.keyword is not None:
         name = arg.keyword.value
@@ -37,26 +37,26 @@ def rewrite(spot: RewriteContext) -> Edit:
     if name in written(function.body):
         raise Declined(f"`{name}` is bound anew in the compiled function")
     for one in m.findall(function.body, m.Name(name)):
-        inside = spot.parent(one)
+        inside = context.parent(one)
         operator = isinstance(inside, cst.BinaryOperation) and isinstance(
             inside.operator, cst.Add | cst.Subtract | cst.Multiply | cst.Divide
         )
         if not operator or not isinstance(inside, cst.BinaryOperation):
             raise Declined(f"the compiled function needs `{name}` as a Python number")
         other = inside.right if inside.left is one else inside.left
-        if not spot.fact(other).is_tensor:
+        if not context.fact(other).is_tensor:
             raise Declined(f"the compiled function computes with `{name}` and what may be no tensor")
-    return Edit({value: call(spot.imported("torch.tensor"), value)}, DIFFERENCE)
+    return Edit({value: call(context.imported("torch.tensor"), value)}, DIFFERENCE)
 
 
-def _compiled(spot: RewriteContext, func: cst.BaseExpression) -> cst.FunctionDef:
+def _compiled(context: RewriteContext, func: cst.BaseExpression) -> cst.FunctionDef:
     """The function of this file that a name was compiled from."""
     if isinstance(func, cst.Name):
-        for one in m.findall(spot.tree.module, m.Assign([m.AssignTarget(m.Name(func.value))], m.Call())):
+        for one in m.findall(context.tree.module, m.Assign([m.AssignTarget(m.Name(func.value))], m.Call())):
             made = cst.ensure_type(cst.ensure_type(one, cst.Assign).value, cst.Call)
-            if spot.code(made.func).endswith("compile") and made.args:
+            if context.code(made.func).endswith("compile") and made.args:
                 named = made.args[0].value
-                for found in m.findall(spot.tree.module, m.FunctionDef()):
+                for found in m.findall(context.tree.module, m.FunctionDef()):
                     if (
                         isinstance(named, cst.Name)
                         and cst.ensure_type(found, cst.FunctionDef).name.value == named.value

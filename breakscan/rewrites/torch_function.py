@@ -29,47 +29,49 @@ _TWO = {"fmod": "fmod", "pow": "pow"}
 _DOMAIN = "a number outside of the domain gives NaN or infinity, where it was an error"
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The function of torch on the 0-d tensor."""
-    node = spot.node
-    name = spot.dotted(node.func) if isinstance(node, cst.Call) else None
+    node = context.node
+    name = context.dotted(node.func) if isinstance(node, cst.Call) else None
     if not isinstance(node, cst.Call) or name is None or not name.startswith("math."):
         raise OtherForm("no function of `math` is called at the site")
     if not node.args or any(arg.keyword is not None or arg.star for arg in node.args):
         raise Declined("its arguments are not given one by one")
     tensor = node.args[0].value
-    must_be_tensor(spot, tensor)
-    made, dtype, differences = _made(spot, node, name.rpartition(".")[2], tensor)
-    uses = Uses(spot, tensor, dtype, spot.code(node))
+    must_be_tensor(context, tensor)
+    made, dtype, differences = _made(context, node, name.rpartition(".")[2], tensor)
+    uses = Uses(context, tensor, dtype, context.code(node))
     uses.note(*differences)
     uses.follow(node)
-    must_have_no_dimension(spot, tensor)
-    if isinstance(spot.parent(node), cst.BinaryOperation | cst.UnaryOperation | cst.Comparison | cst.ComparisonTarget):
+    must_have_no_dimension(context, tensor)
+    if isinstance(
+        context.parent(node), cst.BinaryOperation | cst.UnaryOperation | cst.Comparison | cst.ComparisonTarget
+    ):
         made = operand(made)
     return Edit({node: made}, ", and ".join(uses.differences) or None)
 
 
 def _made(
-    spot: RewriteContext, node: cst.Call, name: str, tensor: cst.BaseExpression
+    context: RewriteContext, node: cst.Call, name: str, tensor: cst.BaseExpression
 ) -> tuple[cst.BaseExpression, str, list[str]]:
     """The new expression, its dtype, and what differs."""
-    given = without_gradient(spot, tensor)
-    differences = [] if spot.fact(tensor).certain else [f"`{spot.code(tensor)}` is taken to be a tensor"]
-    if name == "pow" and len(node.args) == 2 and is_number(spot, node.args[1].value):
-        if spot.fact(tensor).dtype != "float":
+    given = without_gradient(context, tensor)
+    differences = [] if context.fact(tensor).certain else [f"`{context.code(tensor)}` is taken to be a tensor"]
+    if name == "pow" and len(node.args) == 2 and is_number(context, node.args[1].value):
+        if context.fact(tensor).dtype != "float":
             raise Declined("a power of integers is an integer, where `math.pow` gives a float")
         exponent = operand(node.args[1].value)
         return cst.BinaryOperation(operand(given), cst.Power(), exponent), "float", [*differences, DOUBLE]
     if len(node.args) != 1:
         raise Declined(f"`math.{name}` is given several arguments")
     if name in _TESTS:
-        return call(spot.imported(f"torch.{name}"), copied(tensor)), "bool", differences
+        return call(context.imported(f"torch.{name}"), copied(tensor)), "bool", differences
     if name in _TO_INT:
-        if spot.fact(tensor).dtype != "float":
-            raise Declined(f"`{spot.code(tensor)}` may be an integer already")
+        if context.fact(tensor).dtype != "float":
+            raise Declined(f"`{context.code(tensor)}` may be an integer already")
         differences.append(f"`math.{name}` of a NaN or of infinity no longer raises")
-        return method(call(spot.imported(f"torch.{name}"), copied(tensor)), "long"), "int", differences
+        return method(call(context.imported(f"torch.{name}"), copied(tensor)), "long"), "int", differences
     if name not in _SAME and name not in _OTHER_NAMES:
         raise Declined(f"torch has no function for `math.{name}`")
-    function = spot.imported(f"torch.{_OTHER_NAMES.get(name, name)}")
+    function = context.imported(f"torch.{_OTHER_NAMES.get(name, name)}")
     return call(function, given), "float", [*differences, DOUBLE, _DOMAIN]

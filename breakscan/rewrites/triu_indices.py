@@ -14,9 +14,9 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The pairs by their indices."""
-    node = spot.node
+    node = context.node
     if not isinstance(node, cst.Call) or any(arg.star for arg in node.args):
         raise Declined("its arguments are not written out")
     names = ["input", "r", "with_replacement"]
@@ -28,10 +28,10 @@ def rewrite(spot: RewriteContext) -> Edit:
         raise Declined("whether an element may be paired with itself is not written out")
     if not isinstance(vector, cst.Name | cst.Attribute):
         raise Declined("the tensor has no name, and would be computed several times")
-    text = spot.code(vector)
+    text = context.code(vector)
     offset = build.expression("0" if again is not None and m.matches(again, m.Name("True")) else "1")
     length = build.expression(f"{text}.shape[0]")
     device = build.expression(f"{text}.device")
-    pairs = build.call(spot.imported("torch.triu_indices"), length, length, offset, device=device)
+    pairs = build.call(context.imported("torch.triu_indices"), length, length, offset, device=device)
     index = cst.Attribute(pairs, cst.Name("T"))
     return Edit({node: cst.Subscript(build.operand(vector), [cst.SubscriptElement(cst.Index(index))])})

@@ -16,33 +16,33 @@ BUILTIN = frozenset({"list", "dict", "set", "List", "Dict", "Set"})
 _MADE = (cst.List, cst.ListComp, cst.Dict, cst.DictComp, cst.Set, cst.SetComp)
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The copy by the method of the type, which compiles."""
-    node = spot.node
+    node = context.node
     if not isinstance(node, cst.Call) or len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
         raise Declined("the copy is not made of one argument")
     copied = node.args[0].value
-    kind = spot.fact(copied).kind
+    kind = context.fact(copied).kind
     if kind == "tensor":
-        raise Declined(f"`{spot.code(copied)}` is a tensor: use `view_as` to share its memory, or `clone`")
+        raise Declined(f"`{context.code(copied)}` is a tensor: use `view_as` to share its memory, or `clone`")
     if kind == "module":
         raise Declined("a module is copied: copy it once, before the compiled call")
-    if not _is_builtin(spot, copied):
-        raise Declined(f"`{spot.code(copied)}` is not known to be a list, dict or set")
+    if not _is_builtin(context, copied):
+        raise Declined(f"`{context.code(copied)}` is not known to be a list, dict or set")
     return Edit({node: method(copied, "copy")})
 
 
-def _is_builtin(spot: RewriteContext, node: cst.BaseExpression) -> bool:
+def _is_builtin(context: RewriteContext, node: cst.BaseExpression) -> bool:
     if isinstance(node, _MADE):
         return True
     if isinstance(node, cst.Call):
         return isinstance(node.func, cst.Name) and node.func.value in ("list", "dict", "set", "sorted")
-    return isinstance(node, cst.Name) and _is_builtin_name(spot, node.value)
+    return isinstance(node, cst.Name) and _is_builtin_name(context, node.value)
 
 
-def _is_builtin_name(spot: RewriteContext, name: str) -> bool:
+def _is_builtin_name(context: RewriteContext, name: str) -> bool:
     """Whether every binding of a name in the function binds a list, dict or set."""
-    function = spot.function
+    function = context.function
     params = function.params
     if isinstance(params.star_kwarg, cst.Param) and params.star_kwarg.name.value == name:
         return True
@@ -54,8 +54,8 @@ def _is_builtin_name(spot: RewriteContext, name: str) -> bool:
     bound = m.findall(function.body, m.Name(value=name))
     values: list[cst.BaseExpression] = []
     for one in bound:
-        above = spot.parent(one)
-        if isinstance(above, cst.AssignTarget) and isinstance(assign := spot.parent(above), cst.Assign):
+        above = context.parent(one)
+        if isinstance(above, cst.AssignTarget) and isinstance(assign := context.parent(above), cst.Assign):
             values.append(assign.value)
         elif isinstance(above, cst.AnnAssign) and above.target is one and above.value is not None:
             values.append(above.value)

@@ -27,32 +27,32 @@ from breakscan.rewrite_support.reporting_calls import why_missed
 from breakscan.rewrite_support.where_builder import Chooser, SideValue
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The branch whose test stands at the site, as a choice between two tensors."""
-    node = branch_of(spot)
-    return _Branch(spot, node).edit() if isinstance(node, cst.If) else _Ternary(spot).edit(node)
+    node = branch_of(context)
+    return _Branch(context, node).edit() if isinstance(node, cst.If) else _Ternary(context).edit(node)
 
 
 class _Ternary:
-    def __init__(self, spot: RewriteContext) -> None:
-        self.spot = spot
-        self.chooser = Chooser(spot)
+    def __init__(self, context: RewriteContext) -> None:
+        self.context = context
+        self.chooser = Chooser(context)
 
     def edit(self, node: cst.IfExp) -> Edit:
-        tested = truth(self.spot, node.test)
+        tested = truth(self.context, node.test)
         if tested.static:
-            raise Declined(f"`{self.spot.code(tested.static[0])}` is no tensor")
+            raise Declined(f"`{self.context.code(tested.static[0])}` is no tensor")
         self.chooser.doubts.update(dict.fromkeys(tested.doubts))
         self.chooser.knows(node.test)
         sides = self.chooser.value(node.body), self.chooser.value(node.orelse)
         made = self.chooser.choose(tested, tested.tensor, *sides).made
         difference = _difference(self.chooser)
-        parent = self.spot.parent(node)
-        line = self.spot.parent(parent) if parent is not None else None
+        parent = self.context.parent(node)
+        line = self.context.parent(parent) if parent is not None else None
         if isinstance(parent, cst.Assign | cst.Return) and isinstance(line, cst.SimpleStatementLine):
-            indent = self.spot.tree.span(line)[1] - 1
+            indent = self.context.tree.span(line)[1] - 1
             new = line.with_changes(body=[parent.with_changes(value=made)])
-            small = fitted(new, self.spot, indent).body[0]
+            small = fitted(new, self.context, indent).body[0]
             made = cst.ensure_type(small, type(parent)).value or made
         return Edit({node: made}, difference)
 
@@ -66,17 +66,17 @@ class _Arm:
 
 
 class _Branch:
-    def __init__(self, spot: RewriteContext, node: cst.If) -> None:
-        self.spot = spot
+    def __init__(self, context: RewriteContext, node: cst.If) -> None:
+        self.context = context
         self.node = node
-        self.chooser = Chooser(spot)
-        self.function = spot.function
-        self.before = spot.names_before(node)
+        self.chooser = Chooser(context)
+        self.function = context.function
+        self.before = context.names_before(node)
         self.arms = self._arms()
         self.static = self.arms[0].truth.static if self.arms[0].truth is not None else ()
-        self.indent = spot.tree.span(node)[1] - 1
+        self.indent = context.tree.span(node)[1] - 1
         self.chooser.knows(node.test)
-        self.chooser.given += [found for test in self.static if (found := dtype_tested(spot, test)) is not None]
+        self.chooser.given += [found for test in self.static if (found := dtype_tested(context, test)) is not None]
 
     def _arms(self) -> list[_Arm]:
         arms: list[_Arm] = []
@@ -85,16 +85,18 @@ class _Branch:
             if not isinstance(one.body, cst.IndentedBlock):
                 raise Declined("a side stands on the line of its test")
             if isinstance(one, cst.Else):
-                arms.append(_Arm(None, read_side(one.body.body, self.spot)))
+                arms.append(_Arm(None, read_side(one.body.body, self.context)))
                 break
-            found = truth(self.spot, one.test)
+            found = truth(self.context, one.test)
             if arms:
                 if found.static:
-                    raise Declined(f"`{self.spot.code(found.static[0])}` is no tensor")
-                if (reason := why_not_pure(self.spot, one.test) or why_may_raise(self.spot, one.test)) is not None:
+                    raise Declined(f"`{self.context.code(found.static[0])}` is no tensor")
+                if (
+                    reason := why_not_pure(self.context, one.test) or why_may_raise(self.context, one.test)
+                ) is not None:
                     raise Declined(f"every test would be computed, and {reason}")
             self.chooser.doubts.update(dict.fromkeys(found.doubts))
-            arms.append(_Arm(found, read_side(one.body.body, self.spot)))
+            arms.append(_Arm(found, read_side(one.body.body, self.context)))
             one = one.orelse
         return arms
 
@@ -104,7 +106,7 @@ class _Branch:
         self._check_messages()
         first = self.arms[0].side
         if first.messages and not first.assigned and first.returned is None and len(self.arms) == 1:
-            return Edit({self.node.test: and_not_compiling(self.spot, self.node.test)}, _difference(self.chooser))
+            return Edit({self.node.test: and_not_compiling(self.context, self.node.test)}, _difference(self.chooser))
         returning = [arm.side.returned is not None for arm in self.arms]
         if not any(returning):
             made = self._assignments()
@@ -124,10 +126,10 @@ class _Branch:
 
     def _early_return(self) -> Mapping[cst.CSTNode, Replacement]:
         self._no_static()
-        if not isinstance(self.spot.parent(self.node), cst.IndentedBlock):
+        if not isinstance(self.context.parent(self.node), cst.IndentedBlock):
             raise Declined("it is the `elif` of a test that stays")
-        following = self.spot.behind(self.node)
-        rest = read_side(following, self.spot, "what follows")
+        following = self.context.behind(self.node)
+        rest = read_side(following, self.context, "what follows")
         if rest.returned is None:
             raise Declined("what follows does not end in a return")
         behind = [statement for statement in following if isinstance(statement, cst.SimpleStatementLine)]
@@ -135,7 +137,7 @@ class _Branch:
         for one in rest.assigned:
             if one.operator is not None:
                 raise Declined(f"what follows changes `{one.name}` in place")
-            if (reason := why_not_pure(self.spot, one.value) or why_may_raise(self.spot, one.value)) is not None:
+            if (reason := why_not_pure(self.context, one.value) or why_may_raise(self.context, one.value)) is not None:
                 raise Declined(f"what follows would always run, and {reason}")
             for arm in self.arms:
                 assert arm.truth is not None
@@ -160,7 +162,7 @@ class _Branch:
 
     def _assignments(self) -> Mapping[cst.CSTNode, Replacement]:
         names = list(dict.fromkeys(one.name for arm in self.arms for one in arm.side.assigned))
-        merged = [name for name in names if is_read_outside(self.spot, name, self.node)]
+        merged = [name for name in names if is_read_outside(self.context, name, self.node)]
         if not merged:
             raise Declined("nothing that it assigns is read later")
         if len(self.arms) > 1 or self.arms[-1].truth is None:
@@ -194,7 +196,7 @@ class _Branch:
         for arm, test in zip(reversed(arms[:-1]), reversed(tests), strict=True):
             assert arm.truth is not None
             value = self._value(name, arm.side)
-            if self.spot.code(value.made) != self.spot.code(made.made):
+            if self.context.code(value.made) != self.context.code(made.made):
                 made = self.chooser.choose(arm.truth, test, value, made)
         return made
 
@@ -215,18 +217,18 @@ class _Branch:
 
     def _no_static(self) -> None:
         if self.static:
-            raise Declined(f"`{self.spot.code(self.static[0])}` is no tensor, and there is another side")
+            raise Declined(f"`{self.context.code(self.static[0])}` is no tensor, and there is another side")
 
     def _check_messages(self) -> None:
         """Declines where a message could not be kept for plain Python."""
         for arm in self.arms:
             for line in arm.side.messages:
                 called = cst.ensure_type(cst.ensure_type(line.body[0], cst.Expr).value, cst.Call)
-                code = self.spot.code(called.func)
+                code = self.context.code(called.func)
                 if arm is not self.arms[0] or self.static:
                     raise Declined(f"`{code}(...)` does more than assign a name")
                 for part in (self.node.test, *called.args):
-                    if (reason := why_missed(self.spot, part)) is not None:
+                    if (reason := why_missed(self.context, part)) is not None:
                         raise Declined(f"compiled code would leave `{code}` out, and {reason}")
                 self.chooser.doubts[f"`{code}` is not called in compiled code"] = None
 
@@ -235,7 +237,7 @@ class _Branch:
         lines = [line.deep_clone() for line in self.arms[0].side.messages]
         if not lines:
             return []
-        return [cst.If(and_not_compiling(self.spot, self.node.test), cst.IndentedBlock(lines))]
+        return [cst.If(and_not_compiling(self.context, self.node.test), cst.IndentedBlock(lines))]
 
     def _check_order(self, merged: Sequence[str], arms: Sequence[_Arm]) -> None:
         """Declines where a value would be made of a name that already has its new value, or has it not yet."""
@@ -255,7 +257,7 @@ class _Branch:
         aliases = set(merged)
         for arm in arms:
             aliases |= {one.value.value for one in arm.side.assigned if isinstance(one.value, cst.Name)}
-        changed = changed_in_place(self.spot, aliases, self.node)
+        changed = changed_in_place(self.context, aliases, self.node)
         if changed is not None:
             self.chooser.doubts[f"`{changed}` is a copy, and is changed in place later"] = None
 
@@ -296,15 +298,15 @@ class _Branch:
         return [*messages, *kept.values()]
 
     def _check_limits(self, value: cst.BaseExpression) -> None:
-        for tensor in asked_limits(self.spot, value, self.chooser.given):
+        for tensor in asked_limits(self.context, value, self.chooser.given):
             self.chooser.doubts[f"it raises if `{tensor}` holds whole numbers"] = None
 
     def _line(self, small: cst.BaseSmallStatement) -> cst.SimpleStatementLine:
-        deeper = len(self.spot.tree.module.default_indent) if self.static or self._is_elif() else 0
-        return fitted(cst.SimpleStatementLine([small]), self.spot, self.indent + deeper)
+        deeper = len(self.context.tree.module.default_indent) if self.static or self._is_elif() else 0
+        return fitted(cst.SimpleStatementLine([small]), self.context, self.indent + deeper)
 
     def _is_elif(self) -> bool:
-        return isinstance(self.spot.parent(self.node), cst.If)
+        return isinstance(self.context.parent(self.node), cst.If)
 
     def _comments(self, statement: cst.If | cst.SimpleStatementLine) -> list[cst.EmptyLine]:
         return [line for line in statement.leading_lines if line.comment is not None]

@@ -25,12 +25,12 @@ from breakscan.rewrite_support.where_builder import Chooser, SideValue
 from breakscan.rewrite_support.wording import plain
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The branch whose test stands at the site, as one choice that is stored."""
-    node = branch_of(spot)
+    node = branch_of(context)
     if not isinstance(node, cst.If) or not _ends_in_store(node):
         raise OtherForm("it is no `if` whose sides end in the same store")
-    return _Branch(spot, node).edit()
+    return _Branch(context, node).edit()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,26 +69,26 @@ def _sets_attributes(method: cst.CSTNode) -> bool:
 
 
 class _Branch:
-    def __init__(self, spot: RewriteContext, node: cst.If) -> None:
-        self.spot = spot
+    def __init__(self, context: RewriteContext, node: cst.If) -> None:
+        self.context = context
         self.node = node
-        given = [*spot.function.params.posonly_params, *spot.function.params.params]
+        given = [*context.function.params.posonly_params, *context.function.params.params]
         if not given:
             raise Declined("the function is given no object")
         self.own = given[0].name.value
-        if spot.names_before(node).get(self.own, UNKNOWN).kind == "tensor":
+        if context.names_before(node).get(self.own, UNKNOWN).kind == "tensor":
             raise Declined(f"`{self.own}` is a tensor itself")
 
     def edit(self) -> Edit:
-        spot, node = self.spot, self.node
-        if isinstance(spot.parent(node), cst.If) or isinstance(node.orelse, cst.If):
+        context, node = self.context, self.node
+        if isinstance(context.parent(node), cst.If) or isinstance(node.orelse, cst.If):
             raise Declined("it is a chain of `elif`")
         if node.orelse is None:
             raise Declined("there is no `else` that sets the attribute as well")
-        tested = truth(spot, node.test)
+        tested = truth(context, node.test)
         if tested.static:
-            raise Declined(f"`{spot.code(tested.static[0])}` is no tensor")
-        if (reason := why_not_pure(spot, node.test)) is not None:
+            raise Declined(f"`{context.code(tested.static[0])}` is no tensor")
+        if (reason := why_not_pure(context, node.test)) is not None:
             raise Declined(f"the test would run behind the preparation, and {reason}")
         yes, no = self._side(node.body), self._side(node.orelse.body)
         if yes.store.name != no.store.name:
@@ -96,7 +96,7 @@ class _Branch:
         if yes.store.way != no.store.way:
             raise Declined(f"the sides set `{self.own}.{yes.store.name}` in different ways")
         self._check_apart(yes, no)
-        chooser = Chooser(spot)
+        chooser = Chooser(context)
         values = self._value(chooser, yes.store), self._value(chooser, no.store)
         chooser.doubts.update(dict.fromkeys(tested.doubts))
         made = chooser.choose(tested, tested.tensor, *values).made
@@ -129,7 +129,7 @@ class _Branch:
                 own = m.Attribute(value=m.Name(self.own), attr=m.Name(name or ""))
                 if name is not None and m.matches(value, m.Call(m.Attribute(own, m.Name("to")))):
                     for arg in cst.ensure_type(value, cst.Call).args:
-                        if (reason := why_not_pure(self.spot, arg)) is not None:
+                        if (reason := why_not_pure(self.context, arg)) is not None:
                             raise Declined(f"it would always run, and {reason}")
                     return [name]
         raise Declined(f"`{self._short(statement)}` on one side is more than preparation")
@@ -138,7 +138,7 @@ class _Branch:
         """The attributes that ``if not hasattr(self, "y"):`` sets, ``y`` among them."""
         once = m.UnaryOperation(m.Not(), m.Call(m.Name("hasattr"), [m.Arg(m.Name(self.own)), m.Arg(m.SimpleString())]))
         if not m.matches(guard.test, once) or guard.orelse is not None:
-            raise Declined(f"`if {plain(self.spot, guard.test)}` on one side is more than preparation")
+            raise Declined(f"`if {plain(self.context, guard.test)}` on one side is more than preparation")
         asked = cst.ensure_type(cst.ensure_type(guard.test, cst.UnaryOperation).expression, cst.Call).args[1].value
         names: list[str] = []
         for statement in guard.body.body:
@@ -149,7 +149,7 @@ class _Branch:
                 names += self._targets(one.targets[0].target)
                 self._check_value(one.value)
         if cst.ensure_type(asked, cst.SimpleString).evaluated_value not in names:
-            raise Declined(f"`if {plain(self.spot, guard.test)}` does not set what it asks for")
+            raise Declined(f"`if {plain(self.context, guard.test)}` does not set what it asks for")
         return names
 
     def _targets(self, target: cst.BaseExpression) -> list[str]:
@@ -160,7 +160,7 @@ class _Branch:
             if name is not None:
                 names.append(name)
             elif not m.matches(one, m.Name("_")):
-                raise Declined(f"`{self.spot.code(one)}` is set on one side")
+                raise Declined(f"`{self.context.code(one)}` is set on one side")
         return names
 
     def _check_value(self, value: cst.BaseExpression) -> None:
@@ -182,7 +182,9 @@ class _Branch:
                     and not any(arg.star for arg in (first, second, *rest))
                     and first.keyword is None
                 ):
-                    way = ", ".join(self.spot.code(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for arg in rest)
+                    way = ", ".join(
+                        self.context.code(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for arg in rest
+                    )
                     return _Store(statement, str(first.value.evaluated_value), second.value, f"register_buffer {way}")
         raise Declined(f"one side ends in `{self._short(statement)}`, which sets no attribute of `{self.own}`")
 
@@ -220,7 +222,7 @@ class _Branch:
     def _bare(self, statement: cst.BaseStatement | cst.BaseSmallStatement) -> str:
         """The text of a statement, without the comments above it."""
         bare = isinstance(statement, cst.BaseSmallStatement)
-        return plain(self.spot, statement if bare else statement.with_changes(leading_lines=()))
+        return plain(self.context, statement if bare else statement.with_changes(leading_lines=()))
 
     def _mentions(self, node: cst.CSTNode, name: str) -> bool:
         """Whether code has to do with an attribute, itself or in a method of the class that it calls."""
@@ -233,7 +235,7 @@ class _Branch:
     def _method_that(self, node: cst.CSTNode, holds: Callable[[cst.CSTNode], bool]) -> str | None:
         """The method of the class that code calls, of which something holds."""
         called = {self._attribute(one) for one in m.findall(node, m.Attribute())}
-        owner = next((one for one in self.spot.around() if isinstance(one, cst.ClassDef)), None)
+        owner = next((one for one in self.context.around() if isinstance(one, cst.ClassDef)), None)
         for method in owner.body.body if owner is not None else ():
             if isinstance(method, cst.FunctionDef) and method.name.value in called and holds(method):
                 return method.name.value
@@ -242,9 +244,9 @@ class _Branch:
     # -- what becomes of it -----------------------------------------------------------------------------------------
 
     def _value(self, chooser: Chooser, store: _Store) -> SideValue:
-        spot, fact = self.spot, self.spot.fact(store.value)
+        context, fact = self.context, self.context.fact(store.value)
         if fact.parameter and not store.registers:
-            raise Declined(f"`{spot.code(store.value)}` is a parameter, and a choice is none")
+            raise Declined(f"`{context.code(store.value)}` is a parameter, and a choice is none")
         if not store.registers or fact.kind not in ("unknown", "namespace") or m.matches(store.value, m.Name("None")):
             return chooser.value(store.value)
         # `register_buffer` takes nothing but a tensor or None.
@@ -269,7 +271,7 @@ class _Branch:
             call = cst.ensure_type(cst.ensure_type(small, cst.Expr).value, cst.Call)
             first, second, *rest = call.args
             small = cst.Expr(call.with_changes(args=[first, second.with_changes(value=made), *rest]))
-        return fitted(cst.SimpleStatementLine([small]), self.spot, self.spot.tree.span(self.node)[1] - 1)
+        return fitted(cst.SimpleStatementLine([small]), self.context, self.context.tree.span(self.node)[1] - 1)
 
     def _difference(self, yes: _Side, no: _Side, chooser: Chooser) -> str:
         said = f"`{self.own}.{yes.store.name}` is a new tensor at each call (the second may compile again)"

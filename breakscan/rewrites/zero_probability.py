@@ -18,26 +18,26 @@ from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 _NO_PROBABILITY = ("tensor", "number", "container", "none", "module", "function", "class")
 
 
-def rewrite(spot: RewriteContext) -> Edit:
+def rewrite(context: RewriteContext) -> Edit:
     """The comparison behind a test of the probability alone."""
-    test = _comparison(spot)
+    test = _comparison(context)
     number, probability = _sides(test)
-    drawn = defined(spot, number)
-    if not isinstance(drawn, cst.Call) or spot.dotted(drawn.func) != "torch.rand":
+    drawn = defined(context, number)
+    if not isinstance(drawn, cst.Call) or context.dotted(drawn.func) != "torch.rand":
         raise OtherForm("what is compared is not drawn by `torch.rand`")
     if drawn is number:
         raise Declined("the number is drawn in the test itself, and would not be drawn any more")
-    if not isinstance(probability, cst.Attribute | cst.Name) or spot.fact(probability).kind in _NO_PROBABILITY:
-        raise Declined(f"`{spot.code(probability)}` is no plain Python number")
+    if not isinstance(probability, cst.Attribute | cst.Name) or context.fact(probability).kind in _NO_PROBABILITY:
+        raise Declined(f"`{context.code(probability)}` is no plain Python number")
     asked = cst.Comparison(operand(probability), [cst.ComparisonTarget(cst.GreaterThan(), cst.Integer("0"))])
     code = cst.Module([]).code_for_node(asked)
-    whole = _whole_test(spot, test)
+    whole = _whole_test(context, test)
     tests = and_list(whole)
-    if any(spot.code(one).strip("()") == code for one in tests):
+    if any(context.code(one).strip("()") == code for one in tests):
         raise Declined(f"it breaks only where `{code}` already")
     if whole is test:
         made: cst.BaseExpression = cst.BooleanOperation(asked, cst.And(), operand_of_and(test))
-        in_parentheses = bool(test.lpar) or isinstance(spot.parent(test), cst.BooleanOperation | cst.UnaryOperation)
+        in_parentheses = bool(test.lpar) or isinstance(context.parent(test), cst.BooleanOperation | cst.UnaryOperation)
     else:
         before = tests[: tests.index(test)]
         made = cst.BooleanOperation(joined_and([*before, asked]), cst.And(), test.deep_clone())
@@ -49,15 +49,15 @@ def rewrite(spot: RewriteContext) -> Edit:
     return Edit({whole: made}, remains=code)
 
 
-def _comparison(spot: RewriteContext) -> cst.Comparison:
+def _comparison(context: RewriteContext) -> cst.Comparison:
     """The comparison in a test, or in what a name that is tested was assigned: ``self.training and drawn < p``."""
-    test = spot.node
+    test = context.node
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         test = test.expression
     if isinstance(test, cst.Name):
-        test = defined(spot, test)
+        test = defined(context, test)
     found = [one for one in m.findall(test, m.Comparison()) if isinstance(one, cst.Comparison)]
-    tensors = [one for one in found if spot.fact(one).kind == "tensor"]
+    tensors = [one for one in found if context.fact(one).kind == "tensor"]
     if len(tensors) != 1 or len(tensors[0].comparisons) != 1:
         raise OtherForm("the test is no comparison of one random number with a probability")
     return tensors[0]
@@ -73,10 +73,10 @@ def _sides(test: cst.Comparison) -> tuple[cst.BaseExpression, cst.BaseExpression
     raise Declined("only `<` is false for every number that is drawn where the probability is 0")
 
 
-def _whole_test(spot: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression:
+def _whole_test(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression:
     """The largest ``and`` that the comparison is an operand of."""
     whole = test
-    while isinstance(above := spot.parent(whole), cst.BooleanOperation) and isinstance(above.operator, cst.And):
+    while isinstance(above := context.parent(whole), cst.BooleanOperation) and isinstance(above.operator, cst.And):
         if whole.lpar and whole is not test:
             break
         whole = above

@@ -13,8 +13,8 @@ from breakscan.repair import planner as plan
 from breakscan.repair.planner import WantedRewrites, repair_file
 from breakscan.repair.result import FileRepair
 from breakscan.rewrite_support.build import expression
-from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.edit import Declined, Edit, Rewrite
+from breakscan.rewrite_support.context import Rewrite, RewriteContext
+from breakscan.rewrite_support.edit import Declined, Edit
 
 PRINTS = """import torch
 
@@ -40,10 +40,10 @@ def repaired(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch, rewrite: 
 
 
 def test_an_edit_that_does_not_help_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def adds_an_argument(spot: RewriteContext) -> Edit:
-        if "y" not in spot.code(spot.node):
-            return Edit({spot.line(): None})
-        return Edit({spot.node: expression("print(y, y)")})
+    def adds_an_argument(context: RewriteContext) -> Edit:
+        if "y" not in context.code(context.node):
+            return Edit({context.line(): None})
+        return Edit({context.node: expression("print(y, y)")})
 
     found = repaired(tmp_path, PRINTS, monkeypatch, adds_an_argument)
     assert found.after == PRINTS.replace("    print(z)\n", "")
@@ -53,7 +53,7 @@ def test_an_edit_that_does_not_help_is_taken_back(tmp_path: Path, monkeypatch: p
 
 
 def test_an_edit_that_says_the_same_again_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = repaired(tmp_path, PRINTS, monkeypatch, lambda spot: Edit({spot.node: spot.node.deep_clone()}))
+    found = repaired(tmp_path, PRINTS, monkeypatch, lambda context: Edit({context.node: context.node.deep_clone()}))
     assert not found.changed
     assert {reason.text for refused in found.refused for reason in refused.reasons} == {
         "the site is still reported after it"
@@ -61,16 +61,16 @@ def test_an_edit_that_says_the_same_again_is_taken_back(tmp_path: Path, monkeypa
 
 
 def test_a_text_that_does_not_parse_is_never_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = repaired(tmp_path, PRINTS, monkeypatch, lambda spot: Edit({spot.node: cst.Name("class")}))
+    found = repaired(tmp_path, PRINTS, monkeypatch, lambda context: Edit({context.node: cst.Name("class")}))
     assert not found.changed
     assert "the new text cannot be parsed" in {reason.text for refused in found.refused for reason in refused.reasons}
 
 
 def test_a_rewrite_that_fails_costs_only_its_own_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails_on_y(spot: RewriteContext) -> Edit:
-        if "y" in spot.code(spot.node):
+    def fails_on_y(context: RewriteContext) -> Edit:
+        if "y" in context.code(context.node):
             raise RuntimeError("boom")
-        return Edit({spot.line(): None})
+        return Edit({context.line(): None})
 
     found = repaired(tmp_path, PRINTS, monkeypatch, fails_on_y)
     assert found.after == PRINTS.replace("    print(z)\n", "")
@@ -83,9 +83,9 @@ def test_a_rewrite_that_fails_costs_only_its_own_site(tmp_path: Path, monkeypatc
 def test_sites_in_one_another_are_mended_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nested = PRINTS.replace("    print(y)\n", "    print(print(y))\n")
 
-    def the_inner_one(spot: RewriteContext) -> Edit:
-        assert isinstance(spot.node, cst.Call)
-        return Edit({spot.node: spot.node.args[0].value.deep_clone()})
+    def the_inner_one(context: RewriteContext) -> Edit:
+        assert isinstance(context.node, cst.Call)
+        return Edit({context.node: context.node.args[0].value.deep_clone()})
 
     found = repaired(tmp_path, nested, monkeypatch, the_inner_one)
     assert found.after == PRINTS.replace("print(y)", "y").replace("print(z)", "z")
@@ -93,10 +93,10 @@ def test_sites_in_one_another_are_mended_in_turn(tmp_path: Path, monkeypatch: py
 
 
 def test_sites_are_those_of_the_old_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def widens(spot: RewriteContext) -> Edit:
-        if "z" in spot.code(spot.node):
+    def widens(context: RewriteContext) -> Edit:
+        if "z" in context.code(context.node):
             raise Declined("it is the last one")
-        line = spot.line()
+        line = context.line()
         more = [cst.parse_statement(f"w{number} = {number}") for number in range(5)]
         return Edit({line: more})
 
@@ -107,7 +107,7 @@ def test_sites_are_those_of_the_old_text(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_an_only_statement_leaves_a_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "import torch\n\n\ndef f(x: torch.Tensor):\n    if x.shape[0] > 2:\n        print(x)\n    return x\n"
-    found = repaired(tmp_path, text, monkeypatch, lambda spot: Edit({spot.line(): None}))
+    found = repaired(tmp_path, text, monkeypatch, lambda context: Edit({context.line(): None}))
     assert found.after == text.replace("print(x)", "pass")
 
 
@@ -117,10 +117,10 @@ def test_imports_and_definitions_come_once(tmp_path: Path, monkeypatch: pytest.M
     )
     helper = "def show(x):\n    pass\n"
 
-    def defines(spot: RewriteContext) -> Edit:
-        assert isinstance(spot.node, cst.Call)
-        called = cst.Call(cst.Name("show"), [cst.Arg(spot.imported("torch.sin"))])
-        return Edit({spot.node: called}, "it is something else", [cst.parse_statement(helper)])
+    def defines(context: RewriteContext) -> Edit:
+        assert isinstance(context.node, cst.Call)
+        called = cst.Call(cst.Name("show"), [cst.Arg(context.imported("torch.sin"))])
+        return Edit({context.node: called}, "it is something else", [cst.parse_statement(helper)])
 
     found = repaired(tmp_path, text, monkeypatch, defines)
     assert found.after.count("import torch\n") == 1
