@@ -157,7 +157,7 @@ def _in_foreground() -> bool:
 
 
 def _next_signal(signals: set[signal.Signals], meanwhile: Callable[[], None] | None) -> tuple[int, bool]:
-    """Waits for a signal.  Tells its number, and whether it came from the terminal rather than a process."""
+    """Waits for a signal.  Returns its number, and whether it came from the terminal rather than a process."""
     if sys.platform == "linux":
         while meanwhile is not None and (info := signal.sigtimedwait(signals, _NOW_AND_THEN)) is None:
             meanwhile()

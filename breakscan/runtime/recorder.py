@@ -182,7 +182,7 @@ class Recorder:
     def _on_frame(self, outcome: FrameOutcome) -> None:
         self._meter.compiled()
         if "frames" in self._failed:
-            # From the first failure on, the trace tells of frames.
+            # From the first failure on, the trace reports frames.
             return
         if outcome.error is None:
             self._on_skip(outcome.code, outcome.skip_reason or "")

@@ -1,6 +1,6 @@
 """Makes records of breaks, recompiles, graphs and frames from the structured trace alone.
 
-A log of TORCH_TRACE holds nothing more.  In a process that records, this stands in for hooks that the installed torch
+A log of TORCH_TRACE holds nothing more.  In a process that records, this replaces hooks that the installed torch
 lacks: :mod:`~breakscan.runtime.trace_and_hooks` decides.
 """
 

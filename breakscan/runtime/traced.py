@@ -202,6 +202,6 @@ def _timed(compile_id: str, metrics: Mapping[str, Any], at: float, *, backward: 
 
 
 def _seconds(metrics: Mapping[str, Any]) -> float:
-    """What the whole took.  Before torch 2.7, one of two older numbers tells it."""
+    """Returns the seconds of the whole.  Before torch 2.7, one of two older numbers holds them."""
     microseconds = metrics.get("duration_us") or metrics.get("dynamo_cumulative_compile_time_us") or 0
     return float(microseconds / 1e6 or metrics.get("entire_frame_compile_time_s") or 0)

@@ -42,7 +42,7 @@ def _compile_time(explanation: Explanation) -> str | None:
     phases = _longest((name, seconds) for compile_ in compiles for name, seconds in compile_.phases.items())
     functions = _longest((part_words(c), c.seconds + c.backward_seconds) for c in compiles)
     parts = [counted(len(explanation.compiles), "compilation")]
-    # A single one is the whole time, which stands above.
+    # A single phase is the whole time, which is shown above.
     parts += [f"phases, which overlap: {', '.join(phases)}"] if len(phases) > 1 else []
     parts += [f"longest: {', '.join(functions)}"] if functions else []
     return "; ".join(parts)
@@ -91,7 +91,7 @@ def _kernels(explanation: Explanation) -> str | None:
         return None
     counts = Counter(_KINDS[kernel.kind] for kernel in made)
     fallbacks = [_with_lines(kernel) for kernel in made if kernel.kind is KernelKind.FALLBACK]
-    # What is left to eager operators comes last: their names stand behind it.
+    # The part left to eager operators comes last, followed by their names.
     left = _KINDS[KernelKind.FALLBACK]
     words = [f"{n} {kind[n > 1]}" for kind, n in sorted(counts.items(), key=lambda item: item[0] == left)]
     named = f" ({listed(fallbacks, 'kernel')})" if fallbacks else ""

@@ -108,7 +108,7 @@ def _break(site: BreakSite) -> Diagnostic:
 
 
 def _hint(site: BreakSite) -> str | None:
-    """Dynamo's first useful hint, where breakscan has no advice of its own."""
+    """Returns Dynamo's first useful hint, if breakscan has no advice."""
     if site.advice or site.rule or site.origin is Origin.FRAMEWORK:
         return None
     return next((f"Hint: {hint}" for hint in useful_hints(site.hints)), None)

@@ -47,7 +47,7 @@ _AS_ABOVE = "as above"
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A table with what stands before and behind it; ``rows`` are lines of Markdown."""
+    """A table with the text before and after it; ``rows`` are lines of Markdown."""
 
     start: str
     rows: Sequence[str]
@@ -187,7 +187,7 @@ class _Said:
 def _break(site: BreakSite, said: _Said) -> str:
     word = VERDICT_WORDS[site.verdict]
     why = said.why(site.rule, site.reason)
-    # The word says so already; what it does not say is why a whole function is given up.
+    # The word says so already, except for the reason why a whole function runs eager.
     if site.verdict is Verdict.EAGER and (sentence := verdict_sentence(site)):
         why += f"<br>{prose(sentence)}"
     where = _place(site.site, site.function)

@@ -62,7 +62,7 @@ def ceiling_sentence(explanation: Explanation) -> str | None:
 def comparable_calls(explanation: Explanation) -> Sequence[Calls]:
     """The calls whose time prices may be held against; none where too few were steady.
 
-    A pass counts where nothing was compiled behind its graph, a call only where nothing was compiled in all of it.
+    A pass counts if nothing was compiled after its graph, a call only if nothing was compiled in all of it.
     """
     priced = sum(in_all(site.price) for site in explanation.breaks if site.price)
     outside = sum(call.outside_seconds for call in explanation.calls)

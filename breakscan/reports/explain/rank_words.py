@@ -13,7 +13,7 @@ from breakscan.reports.shared.wording import counted
 from breakscan.runtime.explain.explanation import RankReport
 
 _MOST_RANKS = 8
-"""Of a table's columns; what stands behind them is said by rank in JSON."""
+"""The limit of columns in a table; JSON reports the values of all ranks."""
 
 
 def rank_sentences(report: RankReport) -> Iterator[str]:

@@ -121,7 +121,7 @@ def code_text(
 
 
 def paragraph(label: str, sentence: str, width: int, *, style: str = "", indent: str = INDENT) -> Text:
-    """A label in bold and a sentence behind it, indented and wrapped."""
+    """A label in bold, followed by a sentence, indented and wrapped."""
     room = max(width - len(indent), 20)
     lines = textwrap.wrap(label + sentence, room, break_long_words=False, break_on_hyphens=False) or [""]
     text = Text(indent)

@@ -52,7 +52,7 @@ def report_console(stream: TextIO) -> Console:
     width = None if stream.isatty() else int(columns) if columns.isdigit() and int(columns) else WIDTH
     if os.environ.get("GITHUB_ACTIONS") == "true":
         stream = cast(TextIO, _WorkflowLog(stream))
-    # In a notebook's kernel, rich would show each line as an output of its own.
+    # In a notebook's kernel, rich would show each line as a separate output.
     return ReportConsole(
         file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True, force_jupyter=False
     )

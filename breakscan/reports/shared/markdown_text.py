@@ -24,7 +24,7 @@ def prose(text: str) -> str:
 
 
 def paragraph(text: str) -> str:
-    """The text as a paragraph of its own, which nothing makes a list or a heading."""
+    """Returns the text as a separate paragraph that is not read as a list or a heading."""
     escaped = prose(text)
     return _STARTS_A_LIST.sub(_entity, escaped[:1]) + escaped[1:]
 
@@ -38,7 +38,7 @@ def code(text: str) -> str:
 
 
 def clipped(text: str, most: int = LONGEST_CELL) -> str:
-    """The text, cut where it is longer than a table stands."""
+    """Returns the text, cut if it is too long for a table."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

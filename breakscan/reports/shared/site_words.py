@@ -23,5 +23,5 @@ def rule_words(rule: Rule | None) -> str:
 
 
 def short_path(path: str) -> str:
-    """An installed file from its package on: what stands before says nothing of it."""
+    """Shortens the path of an installed file to the part from its package on."""
     return _PACKAGES.sub("", path)

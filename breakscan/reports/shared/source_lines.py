@@ -1,4 +1,4 @@
-"""The source that a report shows beside what it tells."""
+"""The source lines that a report shows."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ def _inherited() -> "list[bytes]":
 
 
 def _block(env: "Any") -> "list[bytes]":
-    """An environment in the form in which a process gets it; None stands for the inherited one."""
+    """An environment in the form in which a process gets it; None means the inherited one."""
     if env is None:
         return _inherited()
     if isinstance(env, list):

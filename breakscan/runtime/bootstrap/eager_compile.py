@@ -79,7 +79,7 @@ class Compiler:
         self._record(request.text, problem, names)
 
     def can_compile(self, request: Request, namespace: "Any") -> bool:
-        """Whether the name stands for something that can be compiled."""
+        """Returns whether the name refers to something that can be compiled."""
         try:
             owner, name = _owner(namespace, request.path)
             return callable(getattr(owner, name))
@@ -135,7 +135,7 @@ class Compiler:
 
 
 class _ScriptWatch:
-    """Looks at the script's names after each of its lines, as nothing else tells that a statement has run."""
+    """Looks at the script's names after each of its lines, as nothing else shows that a statement has run."""
 
     def __init__(self, compiler: Compiler, requests: "list[Request]") -> None:
         self.compiler = compiler

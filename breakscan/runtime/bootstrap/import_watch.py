@@ -86,7 +86,7 @@ class ImportWatch:
 
 
 class _LoaderOfBuiltin:
-    """Stands in for a loader that is a class, and so the same for all modules."""
+    """Replaces a loader that is a class, and so the same for all modules."""
 
     def __init__(self, loader: "Any", watch: ImportWatch) -> None:
         self.loader = loader

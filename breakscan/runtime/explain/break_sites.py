@@ -72,7 +72,7 @@ class BreakSites:
 def break_sites(
     breaks: Sequence[BreakSeen], keys: BreakSites, started: Mapping[str, CompileStarted], lens: ExplainContext
 ) -> dict[Key, BreakSite]:
-    """The sites in the order of a report.  ``started`` tells the stack above each compile."""
+    """Returns the sites in the order of a report.  ``started`` holds the stack above each compile."""
     groups: dict[Key, list[BreakSeen]] = {}
     for seen in breaks:
         groups.setdefault(keys.key(seen), []).append(seen)

@@ -1,4 +1,4 @@
-"""What the program asked torch.compile for, and what stands for it in the recording."""
+"""The targets that the program passed to torch.compile, and their records in the recording."""
 
 from __future__ import annotations
 

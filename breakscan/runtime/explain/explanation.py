@@ -191,7 +191,7 @@ class Explanation:
 
     @property
     def device(self) -> str | None:
-        """The hardware that graphs ran on, as ``2 × NVIDIA H200``; None where no graph tells."""
+        """The hardware that graphs ran on, as ``2 × NVIDIA H200``; None if no graph reports it."""
         named = Counter(found[1] if (found := _NAMED_DEVICE.search(device)) else "" for device in self.devices)
         plain = {device.partition(":")[0] for device in self.devices if not _NAMED_DEVICE.search(device)}
         words = [f"{count} × {name}" for name, count in named.items() if name]

@@ -92,7 +92,7 @@ def with_generated(
     result = []
     for graph, source in zip(graphs, compiled, strict=True):
         split = tuple(parts.get(graph.compile_id, ()))
-        # Generated code is known by frame only: several graphs of one frame cannot be told apart.
+        # Generated code is known by frame only: several graphs of one frame cannot be distinguished.
         phases = () if graph.compile_id in done else _PHASES
         done.add(graph.compile_id)
         generated = [

@@ -19,7 +19,7 @@ def is_ours(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """Tells whose a file is, from the folders of the Python that ran the program."""
+    """Determines the owner of a file from the folders of the Python that ran the program."""
 
     torch: str
     standard: str

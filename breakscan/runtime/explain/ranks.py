@@ -118,7 +118,7 @@ def _frames(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
     fates = {rank: {_frame_key(fate): fate for fate in run.frames} for rank, run in runs.items()}
     for fate in _each([run.frames for run in runs.values()], _frame_key):
         if fate.break_site is not None:
-            # Told as that break.
+            # Reported as that break.
             continue
         said = {}
         for rank, found in fates.items():
@@ -243,7 +243,7 @@ def _function(recompile: Recompile) -> str:
 
 
 def _place(site: Site) -> str:
-    """Of an installed file, what stands before its package says nothing of it."""
+    """Returns path and line; the path of an installed file starts at its package."""
     return f"{_INSTALLED.sub('', site.path)}:{site.line}"
 
 

@@ -23,7 +23,7 @@ _REASONS = {
 def specialisations(
     records: Iterable[Record], started: Mapping[str, CompileStarted], lens: ExplainContext
 ) -> list[Specialisation]:
-    """Each once, in the order in which the compiler met them.  ``started`` tells the frame of each compile."""
+    """Each once, in the order in which the compiler met them.  ``started`` holds the frame of each compile."""
     found = {
         (record.compile_id, record.symbol): _specialisation(record, started, lens)
         for record in records

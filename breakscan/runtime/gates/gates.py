@@ -22,13 +22,13 @@ _FAMILY = re.compile(r"(BRK\d{0,2})X+")
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """A word of ``--fail-on``, and what it stands for: ids of rules, or one of PyTorch's; None for everything."""
+    """A word of ``--fail-on``, and its meaning: ids of rules, or one of PyTorch's; None for everything."""
 
     word: str
     ids: frozenset[str] | None
 
     def names(self, rule: Rule | None, gb_id: str | None) -> bool:
-        """Whether it stands for what has this rule and this id of PyTorch's."""
+        """Returns whether it matches this rule or this id of PyTorch."""
         return self.ids is None or (rule is not None and rule.id in self.ids) or gb_id in self.ids
 
 
@@ -129,6 +129,6 @@ def once(sites: Iterable[Site]) -> tuple[Site, ...]:
 
 
 def nothing_compiled(explanation: Explanation) -> bool:
-    """Whether a run tells nothing of the program, for the compiler did not look at anything."""
+    """Returns whether a run says nothing about the program, because the compiler did not look at anything."""
     tried = any(frame.status is not FrameStatus.PASSED_OVER for frame in explanation.frames)
     return not (explanation.graphs or explanation.breaks or tried)

@@ -92,7 +92,7 @@ def portable_path(path: str, folder: str | None) -> str:
 
 
 def merged(breaks: Iterable[KnownBreak]) -> list[KnownBreak]:
-    """Those that cannot be told apart as one, in order."""
+    """Merges breaks that cannot be distinguished, in order."""
     found: dict[Hashable, KnownBreak] = {}
     for one in breaks:
         known = found.setdefault(_whole(one), one)

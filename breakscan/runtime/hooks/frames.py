@@ -52,7 +52,7 @@ def frame_outcomes(sink: FrameSink) -> Iterator[bool]:
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(self: Any, frame: Any, *args: Any, skip: int = 0, **kwargs: Any) -> Any:
             try:
-                # One more Python frame now stands between Dynamo and the user's.
+                # There is now one more Python frame between Dynamo and the user's.
                 result = original(self, frame, *args, skip=skip + 1, **kwargs)
             except Exception as error:
                 sink(FrameOutcome(frame.f_code, error, None, self))

@@ -104,7 +104,7 @@ def _break_after(output: Any) -> tuple[StackFrame, ...]:
 
 
 def _devices(inputs: Any) -> set[str]:
-    """The devices that the graph's inputs lie on, with the name of the hardware where torch tells it."""
+    """The devices that the graph's inputs lie on, with the name of the hardware if torch reports it."""
     import torch
 
     return {_device_in_words(value.device) for value in inputs if isinstance(value, torch.Tensor)}

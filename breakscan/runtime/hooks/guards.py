@@ -66,7 +66,7 @@ def _lines(guards: Iterable[Any]) -> dict[tuple[str, str | None], StackFrame]:
 
 
 def _line(subject: str | None, kind: str, lines: dict[tuple[str, str | None], StackFrame]) -> StackFrame | None:
-    """Of what stands for an object's attributes, the line is the object's."""
+    """Returns the line of a guard. Guards on an object's attributes get the line of the object."""
     if subject is None:
         return None
     owner = subject.removesuffix(".__dict__")

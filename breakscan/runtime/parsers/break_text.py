@@ -84,7 +84,7 @@ def _parse_cause(part: str) -> BreakCause:
 
 
 def traceback_frames(text: str) -> list[StackFrame]:
-    """The frames above the break that an artifact's text tells of, outermost first."""
+    """Returns the frames above the break that an artifact's text lists, outermost first."""
     head = _HEAD.match(text)
     frames = frames_of(text)
     if head is None:

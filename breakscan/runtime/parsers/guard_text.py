@@ -99,7 +99,7 @@ def subject_source(text: str) -> str | None:
 
 
 def read_guard(text: str) -> GuardInWords:
-    """The guard that the text tells of."""
+    """Returns the guard that the text describes."""
     text = _first_line(text)
     if found := _TENSOR.match(text):
         return _read_tensor(found)

@@ -1,4 +1,4 @@
-"""Adds the new values to the recompiles that a log tells of: the log alone says only what had to hold."""
+"""Adds the new values to the recompiles of a log, which itself says only what had to hold."""
 
 from __future__ import annotations
 

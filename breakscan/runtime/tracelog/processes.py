@@ -40,7 +40,7 @@ _RANK = re.compile(r"trace_rank_(?P<rank>\d+)[_.]")
 
 @dataclass(slots=True)
 class TracedProcess:
-    """What a log tells of one process.  ``texts`` are the lines of source that it quotes, by file and line;
+    """The content of a log about one process.  ``texts`` are the lines of source that it quotes, by file and line;
     ``parent`` the process that it was forked off; ``failures`` all guards that failed."""
 
     pid: int

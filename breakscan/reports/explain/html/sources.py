@@ -10,7 +10,7 @@ MOST_CHARACTERS = 5_000_000
 """Of source, in all of a report."""
 LONGEST_WHOLE = 600_000
 AROUND = 4
-"""Lines kept before and behind each line that is spoken of, where a file is not kept whole."""
+"""Lines kept before and after each mentioned line, if a file is not kept whole."""
 
 Segment = tuple[int, str]
 """Consecutive lines: the number of the first, and their text."""

@@ -35,7 +35,7 @@ _SCRIPTS = (
     "ranks",
     "app",
 )
-"""In the order in which they run: names defined at the top of one are known to those behind it."""
+"""In the order in which they run: names defined at the top of one are known to those after it."""
 
 
 def write_html(report: ExplainReport, stream: TextIO) -> None:
@@ -64,6 +64,6 @@ def _part(name: str) -> str:
 
 
 def _json_for_html(data: dict[str, Any]) -> str:
-    """JSON that cannot end the script element that it stands in."""
+    """Returns JSON that cannot end the script element around it."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -21,7 +21,7 @@ function section(heading, ...content) {
   return el("section", {}, el("h2", {}, heading), content);
 }
 
-/** Where a function is, behind its name. */
+/** The place of a function, after its name. */
 function besideName([path, line]) {
   return el("span", { class: "in", title: page.paths[path] }, breakable(`${shortPath(path)}:${line}`));
 }
@@ -50,7 +50,7 @@ function verdictMark(verdict) {
   return el("span", { class: `verdict ${verdict}` }, el("i", { class: "dot" }), VERDICTS[verdict].word);
 }
 
-/** A bar of which `part` is filled; decoration of a number that stands beside it. */
+/** A bar of which `part` is filled; decoration of the number beside it. */
 function bar(part, kind = "") {
   const fill = el("i", { class: kind });
   fill.style.width = `${Math.min(Math.max(part, 0), 1) * 100}%`;

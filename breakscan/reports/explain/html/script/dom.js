@@ -47,7 +47,7 @@ function replace(node, ...children) {
   return add(node, children);
 }
 
-/** Draws a shape; SVG lives in a namespace of its own. */
+/** Draws a shape; SVG has its own namespace. */
 function svg(tag, attributes = {}, ...children) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
@@ -55,7 +55,7 @@ function svg(tag, attributes = {}, ...children) {
   return node;
 }
 
-/** A path that may be broken behind its slashes. */
+/** A path that may wrap after its slashes. */
 function breakable(path) {
   return path.split(/(?<=\/)/).flatMap((part, index) => (index ? [el("wbr"), part] : [part]));
 }

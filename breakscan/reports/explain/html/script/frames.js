@@ -1,4 +1,4 @@
-/** Functions that were to be compiled and are not, for no break that the report tells elsewhere. */
+/** Functions that were to be compiled and are not, unless a break reported elsewhere is the cause. */
 class FramesView {
   constructor() {
     this.rows = unexplained();

@@ -179,7 +179,7 @@ function mentions(text, name) {
   return at >= 0 && !/\w/.test(text[at + name.length] ?? "") && !/\w/.test(text[at - 1] ?? "");
 }
 
-/** Scrolls a box, not the page, until a row stands at a part of its height. */
+/** Scrolls a box, not the page, until a row is at a part of its height. */
 function scrollWithin(box, row, part = 0.25) {
   if (row) box.scrollTop += row.getBoundingClientRect().top - box.getBoundingClientRect().top - box.clientHeight * part;
 }

@@ -16,7 +16,7 @@ function site(packed) {
   return { path, line, column, endLine, endColumn };
 }
 
-/** An installed file from its package on: what stands before says nothing of it. */
+/** Shortens the path of an installed file to the part from its package on. */
 function shortPath(path) {
   return page.short[path];
 }
@@ -29,7 +29,7 @@ function ruleWords(id) {
   return id && page.rules[id] ? `${id} ${page.rules[id].name}` : null;
 }
 
-/** What a price comes to over the run, in seconds; null without one. */
+/** The total of a price over the run, in seconds; null without one. */
 function inAll(price) {
   return price ? price.passes * price.host_seconds : null;
 }

@@ -241,7 +241,7 @@ function padded(from, to) {
   return { from: from - room, to: to + room };
 }
 
-/** The index of the first item that ends behind a time, of items in order that do not overlap. */
+/** The index of the first item that ends after a time, of items in order that do not overlap. */
 function firstBehind(items, time) {
   let low = 0;
   let high = items.length;

@@ -53,7 +53,7 @@ function lanes(items) {
   return rows;
 }
 
-/** Runs of graphs that a break ended, each with what lies behind it up to the next run. */
+/** Runs of graphs that a break ended, each with the time after it up to the next run. */
 function withGaps(items) {
   // Without the times of compilations there is no telling what a gap holds.
   if (!report.compiles.length) return items;
