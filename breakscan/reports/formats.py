@@ -1,7 +1,7 @@
 """The formats of every command: name → writer, imported when it is used.
 
 A format that shows messages at lines (GitHub, SARIF, …) is written once for all commands that have such messages: one
-file in ``diagnostics/`` with a function ``write(report: DiagnosticReport, stream: TextIO)``, and one line in
+file in ``diagnostics/`` with a function ``write_NAME(report: DiagnosticReport, stream: TextIO)``, and one line in
 :data:`DIAGNOSTIC_FORMATS`.  A format of one command is a file in the folder of that command and a line below.
 """
 

@@ -45,10 +45,11 @@ def call(args):
     cpp_fused_sin_0(buf0)
     extern_kernels.mm(buf0, buf1)
 """
+pytestmark = pytest.mark.process
+
 PROGRAM = """\
 import torch
 
-pytestmark = pytest.mark.process
 
 @torch.compile(backend="eager")
 def scaled(x):

@@ -72,9 +72,9 @@ def outcome(function: Any, k: int) -> Any:
     x = torch.tensor([0.5, 1.0, -1.0], requires_grad=True)
     try:
         y, seen, result = function(x, k)
+        (gradient,) = torch.autograd.grad(y.sum(), x)
     except (NameError, RuntimeError, TypeError) as error:
         return type(error)
-    (gradient,) = torch.autograd.grad(y.sum(), x)
     return y, seen, result, gradient
 
 
