@@ -54,10 +54,10 @@ TAKES_FUNCTIONS_OR_FLAGS = frozenset({"_assert", "_assert_async", "_check", "con
 """Functions that call what they are given, or raise for a flag that they are given."""
 WRITING_ARGUMENTS = frozenset({"out", "inplace"})
 """Arguments by which a call writes into a tensor that it is given.  The operators are measured without them."""
-FILLED_WITH_NUMBERS = frozenset({"tensor", "as_tensor", "scalar_tensor", "full", "arange"})
+FILLED_WITH_NUMBERS = frozenset({"tensor", "as_tensor", "full", "arange"})
 """Functions whose result has the dtype class of the Python numbers that they are given.  Their samples hold no
 tensor."""
-OF_THE_DEFAULT_DTYPE = frozenset({"zeros", "ones", "empty", "rand", "randn", "eye", "linspace"})
+OF_THE_DEFAULT_DTYPE = frozenset({"zeros", "ones", "empty", "rand", "randn", "eye", "linspace", "scalar_tensor"})
 """Functions whose result has the default dtype.  Their samples hold no tensor."""
 MADE_FROM_SIZES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn"})
 """Functions whose first arguments are the sizes of the result."""
