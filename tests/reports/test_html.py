@@ -50,7 +50,6 @@ pytestmark = pytest.mark.process
 PROGRAM = """\
 import torch
 
-
 @torch.compile(backend="eager")
 def scaled(x):
     x = x.sin()
