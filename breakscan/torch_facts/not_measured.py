@@ -40,8 +40,14 @@ TAKES_TENSOR_FIRST = frozenset(
 of these names that the program defines."""
 RETURN_THE_MODULE = frozenset("to cuda cpu half float double bfloat16 eval train requires_grad_ share_memory".split())
 """Methods of ``nn.Module`` that return the module.  Modules are not operators, and are not measured."""
-WAITS_FOR_THE_DEVICE = frozenset({"cpu", "cuda", "item", "numpy", "to", "tolist", "__array__"})
+WAITS_FOR_THE_DEVICE = frozenset({"cpu", "cuda", "is_nonzero", "item", "numpy", "to", "tolist", "__array__"})
 """Methods that may copy from the device, which a CPU does not show."""
+COPIED_BETWEEN_DEVICES = frozenset({"cpu", "cuda"})
+"""Methods that change neither dtype nor shape.  Not all of them run on a CPU."""
+COMPUTED_WITH_NUMBERS = frozenset(
+    "add sub mul div floor_divide true_divide remainder fmod pow sqrt square abs neg floor ceil".split()
+)
+"""Functions that Dynamo computes at compile time where they are given Python numbers alone."""
 CHANGES_MORE_THAN_IT_RETURNS = frozenset(
     {
         *("backward", "compile", "enable_grad", "load", "manual_seed", "no_grad", "register_hook", "retain_grad"),
@@ -57,12 +63,19 @@ WRITING_ARGUMENTS = frozenset({"out", "inplace"})
 FILLED_WITH_NUMBERS = frozenset({"tensor", "as_tensor", "full", "arange"})
 """Functions whose result has the dtype class of the Python numbers that they are given.  Their samples hold no
 tensor."""
-OF_THE_DEFAULT_DTYPE = frozenset({"zeros", "ones", "empty", "rand", "randn", "eye", "linspace", "scalar_tensor"})
+OF_THE_DEFAULT_DTYPE = frozenset(
+    {"zeros", "ones", "empty", "rand", "randn", "eye", "linspace", "range", "scalar_tensor"}
+)
 """Functions whose result has the default dtype.  Their samples hold no tensor."""
 MADE_FROM_SIZES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn"})
 """Functions whose first arguments are the sizes of the result."""
-DIMENSIONS_OF_NEW = {"arange": 1, "linspace": 1, "eye": 2, "scalar_tensor": 0}
-"""How many dimensions the results of functions have that are given numbers."""
+DIMENSIONS_OF_NEW = {
+    **dict.fromkeys(("arange", "linspace", "logspace", "randperm", "range", "hann_window", "bincount"), 1),
+    "eye": 2,
+    "scalar_tensor": 0,
+}
+"""How many dimensions the results of functions have that are given numbers.  ``bincount`` refuses the floats that are
+measured."""
 SHAPED_LIKE_THE_ARGUMENT = frozenset({"expand_as", "view_as", "reshape_as"})
 """Methods whose result has the shape of their argument, not of their tensor.  No rule of the operators says that."""
 ATTRIBUTES_OF_THE_SAME_SHAPE = frozenset({"data", "real", "imag"})

@@ -48,6 +48,7 @@ class TorchApi:
     dimension, the result is 0-d.  ``broadcasts``: names whose result has the broadcast shape of the tensors given.
     """
 
+    version: str
     methods: dict[str, str]
     attributes: dict[str, str]
     functions: dict[str, str]
@@ -116,6 +117,7 @@ def load_api(version: str) -> TorchApi:
     for count, names in data["whole"].items():
         whole |= {name: whole.get(name, frozenset()) | {int(count)} for name in names}
     return TorchApi(
+        version=version,
         methods=_by_name(data["methods"]),
         attributes=_by_name(data["attributes"]),
         functions=functions,

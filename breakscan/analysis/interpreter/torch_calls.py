@@ -24,6 +24,15 @@ from breakscan.analysis.interpreter.values import (
 )
 from breakscan.rulebook.events import EventKind
 from breakscan.torch_facts import table as api
+from breakscan.torch_facts.not_measured import (
+    COMPUTED_WITH_NUMBERS,
+    COPIED_BETWEEN_DEVICES,
+    DIMENSIONS_OF_NEW,
+    FILLED_WITH_NUMBERS,
+    OF_THE_DEFAULT_DTYPE,
+    WAITS_FOR_THE_DEVICE,
+)
+from breakscan.torch_facts.operators import Often, Shape, operator
 
 
 def tensor_method(frame: Frame, node: ast.Call, owner: Value, name: str, arguments: Arguments) -> Value:
@@ -44,14 +53,14 @@ def _method_result(frame: Frame, node: ast.Call, owner: Value, name: str, argume
     if kind == "tensor":
         dtype = _dtype_of_result(frame, node, name, [owner, *arguments.positional], owner.dtype)
         given = [owner, *arguments.positional]
-        line = (owner.one_dim and (name in _SHAPE_KEEPERS or name in _LINE_KEEPERS)) or _is_line(name, node)
+        line = (owner.one_dim and _keeps_shape(frame, name, given)) or _is_line(frame, name, node)
         return tensor(owner.sure, dtype, _zero_dim(frame, name, given, arguments), line)
     if kind == "tensors":
         return _several(frame, name, owner.dtype, arguments, 0, owner.sure)
     if kind == "size":
         return SHAPE
     if kind == "python":
-        return number(owner.sure) if name in _READ_OUT else CONSTANT
+        return number(owner.sure) if _reads_values(frame, name) else CONSTANT
     return UNKNOWN
 
 
@@ -85,26 +94,30 @@ def _several(frame: Frame, name: str, given: str | None, arguments: Arguments, f
 def _zero_dim(frame: Frame, name: str, positional: list[Value], arguments: Arguments) -> bool | None:
     if frame.api.is_whole(name, len(positional)) and not api.KEEPS_DIMENSIONS & set(arguments.named):
         return True
-    if name in _SHAPE_KEEPERS or name.rstrip("_") in frame.api.broadcasts:
+    if name.rstrip("_") in frame.api.broadcasts or _keeps_shape(frame, name, positional):
         given = [*positional, *arguments.named.values()]
         flat = all(v.zero_dim if v.is_tensor else v.sort in (Sort.CONSTANT, Sort.SHAPE) for v in given)
         return True if flat and any(v.is_tensor for v in given) else None
     return None
 
 
-def _is_line(name: str, node: ast.Call) -> bool:
+def _keeps_shape(frame: Frame, name: str, given: list[Value]) -> bool:
+    """Whether the result has the shape of the first tensor."""
+    known = operator(frame.api.version, name)
+    shapes = (known.shapes if known is not None else None) or frozenset()
+    alone = Shape.BROADCAST in shapes and not any(value.is_tensor for value in given[1:])
+    return name in COPIED_BETWEEN_DEVICES or Shape.FIRST in shapes or alone
+
+
+def _is_line(frame: Frame, name: str, node: ast.Call) -> bool:
     """Whether what is made has one dimension: ``arange(n)``, ``tensor([1, 2])``, ``flatten()``."""
     if name in ("tensor", "as_tensor") and node.args and isinstance(node.args[0], ast.List | ast.Tuple):
         return not any(isinstance(element, ast.List | ast.Tuple | ast.Starred) for element in node.args[0].elts)
-    if name in ("flatten", "ravel", "bincount", "unique"):
-        return len(node.args) + len(node.keywords) == (0 if isinstance(node.func, ast.Attribute) else 1)
-    return name in _LINES
-
-
-_LINES = frozenset("arange linspace logspace randperm range hann_window".split())
-_LINE_KEEPERS = frozenset("to long int float half double bool flip clone contiguous sort abs neg round clamp".split())
-_SHAPE_KEEPERS = frozenset("cpu cuda detach type_as".split())
-"""Methods that change neither values nor shape, which no test of torch's runs as operators."""
+    if len(node.args) + len(node.keywords) == (0 if isinstance(node.func, ast.Attribute) else 1):
+        known = operator(frame.api.version, name)
+        if known is not None and Shape.ONE_DIM in (known.plain_shapes or ()):
+            return True
+    return DIMENSIONS_OF_NEW.get(name) == 1
 
 
 def _dtype_of_result(
@@ -116,22 +129,30 @@ def _dtype_of_result(
     if name in ("to", "type"):
         named = [_dtype_named(frame, argument) for argument in node.args]
         return next((dtype for dtype in named if dtype), inherit)
-    if name in _DTYPE_KEEPERS or (name.endswith("_") and not name.endswith("__")):
+    if _keeps_dtype(frame, name) or (name.endswith("_") and not name.endswith("__")):
         return inherit
     if name.rpartition(".")[2] in api.FLOAT_IN_PRACTICE:
         return "float"
     if (
         name in frame.api.broadcasts
-        and name not in _AS_THE_FIRST
+        and not _dtype_of_first(frame, name)
         and any(value.is_tensor and value.dtype == "float" for value in values)
     ):
         inherit = "float"
     return frame.api.dtype_class(name, inherit)
 
 
-_AS_THE_FIRST = frozenset("expand_as masked_fill masked_scatter reshape_as view_as".split())
-"""Functions of several tensors whose result has the dtype of the first."""
-_DTYPE_KEEPERS = frozenset("detach cpu cuda tensor as_tensor full arange range".split())
+def _dtype_of_first(frame: Frame, name: str) -> bool:
+    """Whether no tensor but the first takes part in the dtype of the result."""
+    known = operator(frame.api.version, name)
+    return known is not None and known.promotes == (0,)
+
+
+def _keeps_dtype(frame: Frame, name: str) -> bool:
+    if name in COPIED_BETWEEN_DEVICES or name in FILLED_WITH_NUMBERS:
+        return True
+    known = operator(frame.api.version, name)
+    return known is not None and known.promotes == (0,) and known.keeps_dtype() is True
 
 
 def _dtype_of(value: Value | None) -> str | None:
@@ -179,25 +200,25 @@ def _result_by_kind(frame: Frame, node: ast.Call, dotted: str, arguments: Argume
     if kind == "tensors":
         return _several(frame, name, _dtype_of(arguments.get(0, "input")), arguments, 1, Sure.CERTAIN)
     if kind == "python":
-        return number(Sure.CERTAIN) if last in _READ_OUT else CONSTANT
+        return number(Sure.CERTAIN) if _reads_values(frame, last) else CONSTANT
     return None
 
 
 def _one_tensor(frame: Frame, node: ast.Call, name: str, last: str, arguments: Arguments) -> Value:
     given = arguments.values()
-    if last in _ARITHMETIC and given and all(v.sort in _PLAIN for v in given):
+    if last in COMPUTED_WITH_NUMBERS and given and all(v.sort in _PLAIN for v in given):
         return UNKNOWN  # Dynamo computes with Python numbers at compile time
     inherit = _dtype_of(arguments.get(0, "input"))
-    if last in ("tensor", "as_tensor", "full", "arange", "range"):
+    if last in FILLED_WITH_NUMBERS:
         inherit = _literal_dtype(node, arguments)
-    elif last in ("zeros", "ones", "empty"):
+    elif last in OF_THE_DEFAULT_DTYPE:
         inherit = "float"
     elif last == "where" and len(arguments.positional) == 3:
         chosen = [v.dtype for v in arguments.positional[1:] if v.is_tensor]
         inherit = chosen[0] if chosen else None
     dtype = _dtype_of_result(frame, node, name, [], inherit)
     zero_dim = _zero_dim(frame, name, arguments.positional, arguments)
-    return tensor(Sure.CERTAIN, dtype, zero_dim, _is_line(last, node))
+    return tensor(Sure.CERTAIN, dtype, zero_dim, _is_line(frame, last, node))
 
 
 def _made_by_name(dotted: str, last: str) -> Value:
@@ -209,14 +230,13 @@ def _made_by_name(dotted: str, last: str) -> Value:
     return CONSTANT if dotted in _CONSTANT_CALLS else UNKNOWN
 
 
-_READ_OUT = frozenset({"equal", "allclose", "is_nonzero"})
-"""Functions that return a Python number which the contents of a tensor decide."""
+def _reads_values(frame: Frame, name: str) -> bool:
+    """Whether the contents of a tensor decide the Python number that a function returns."""
+    known = operator(frame.api.version, name)
+    return name in WAITS_FOR_THE_DEVICE or (known is not None and known.reads_values is Often.ALWAYS)
+
+
 _GRAD_MODES = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode", "torch.set_grad_enabled"})
-
-
-_ARITHMETIC = frozenset(
-    "add sub mul div floor_divide true_divide remainder fmod pow sqrt square abs neg floor ceil".split()
-)
 
 
 _PLAIN = frozenset({Sort.CONSTANT, Sort.SHAPE, Sort.UNKNOWN, Sort.NAMESPACE})
