@@ -96,7 +96,7 @@ def test_compiled():
         '   print("breaks")\n'
         "   Why: a graph cannot write to the console, "
     ) in output
-    assert "behind it.\n   Instead: guard it: if not torch.compiler.is_compiling(): " in output
+    assert "after it.\n   Instead: guard it: if not torch.compiler.is_compiling(): " in output
     assert "sized is not compiled as it should be:\n1 recompile:\ntest_it.py:12:11  BRK711 changing-size\n" in output
     assert "x.shape[0] was 3, then 4. Called from test_it.py:" in output
     assert "test_it.py:9:5  raises  BRK401 print  in bad" in output
