@@ -148,7 +148,7 @@ def operator(version: str, name: str) -> Operator | None:
     ``name`` is ``torch.nn.functional.softmax``, ``torch.Tensor.softmax``, the same without ``torch.`` or the bare name
     of a method.  A version that was not measured answers with what the nearest one before it says.
     """
-    table = _table(nearest(version, measured_versions()))
+    table = _table(version)
     name = name.removeprefix("torch.")
     return table.get(name) or table.get(name.removeprefix("Tensor."))
 
@@ -161,7 +161,7 @@ def measured_versions() -> frozenset[str]:
 
 def names(version: str) -> frozenset[str]:
     """Every name that :func:`operator` knows."""
-    return frozenset(_table(nearest(version, measured_versions())).rows)
+    return frozenset(_table(version).rows)
 
 
 class _Table:
@@ -217,5 +217,11 @@ def _shapes(texts: list[str] | None) -> frozenset[Shape] | None:
 
 @cache
 def _table(version: str) -> _Table:
+    """The table that answers for a version."""
+    return _measured_table(nearest(version, measured_versions()))
+
+
+@cache
+def _measured_table(version: str) -> _Table:
     data = json.loads((_DATA / "operators" / f"{version}.json").read_text(encoding="utf-8"))
     return _Table(version, data["columns"], data["operators"])
