@@ -88,6 +88,7 @@ def test_the_static_half_names_no_torch(folder: str) -> None:
             assert not [n for n in names if n.split(".")[0] in ("torch", "numpy", "jinja2")], path
 
 
+@pytest.mark.process
 def test_importing_breakscan_imports_nothing_else() -> None:
     code = "import sys; import breakscan; print([m for m in sys.modules if m.startswith('breakscan.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -113,6 +113,9 @@ class _Planner:
         try:
             seen = self._study(text)
             for _ in range(MOST_ROUNDS):
+                if not seen.findings:
+                    self.held, self.refused, self.without = [], [], []
+                    break
                 tree = FileTree(text, seen.facts)
                 chosen = self._choose(tree, seen)
                 if not chosen:

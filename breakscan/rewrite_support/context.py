@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from dataclasses import fields
+from functools import cache, cached_property
 from typing import TypeVar
 
 import libcst as cst
-from libcst.metadata import CodeRange, MetadataWrapper, ParentNodeProvider, PositionProvider
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from breakscan.facts import UNKNOWN, Fact, FileFacts, Source, Span
 from breakscan.findings import Finding, Site
@@ -32,7 +33,7 @@ class FileTree:
         self.facts = facts
         wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
         self.module = module
-        self.parents: Mapping[cst.CSTNode, cst.CSTNode] = wrapper.resolve(ParentNodeProvider)
+        self.parents: Mapping[cst.CSTNode, cst.CSTNode] = _parents(module)
         self._ranges: Mapping[cst.CSTNode, CodeRange] = wrapper.resolve(PositionProvider)
 
     @cached_property
@@ -64,6 +65,29 @@ class FileTree:
         around = [at for at in self._by_span if at[:2] <= span[:2] and at[2:] >= span[2:]]
         # Of two spans that hold the site, the inner one starts later or ends earlier.
         return self._by_span[max(around, key=lambda at: (at[:2], (-at[2], -at[3])))] if around else None
+
+
+@cache
+def _child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+def _parents(module: cst.Module) -> dict[cst.CSTNode, cst.CSTNode]:
+    """The parent of every node below a module.
+
+    As ``ParentNodeProvider`` of libcst, which copies the whole tree on the way and takes ten times as long.
+    """
+    found: dict[cst.CSTNode, cst.CSTNode] = {}
+    pending: list[cst.CSTNode] = [module]
+    while pending:
+        node = pending.pop()
+        for name in _child_fields(type(node)):
+            value = getattr(node, name)
+            for child in value if isinstance(value, tuple | list) else (value,):
+                if isinstance(child, cst.CSTNode):
+                    found[child] = node
+                    pending.append(child)
+    return found
 
 
 class RewriteContext:

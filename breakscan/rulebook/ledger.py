@@ -80,7 +80,12 @@ def ledger_folder() -> Path:
 
 def measured_versions() -> list[str]:
     """The versions that have a ledger, oldest first, as ``2.13``."""
-    return sorted((path.stem for path in ledger_folder().glob("*.json")), key=version_key)
+    return list(_versions_in(ledger_folder()))
+
+
+@cache
+def _versions_in(folder: Path) -> tuple[str, ...]:
+    return tuple(sorted((path.stem for path in folder.glob("*.json")), key=version_key))
 
 
 def ledger_version_for(target: str) -> str:

@@ -12,6 +12,7 @@ from breakscan.rulebook.errors import RuleError
 __all__ = ["FAMILIES", "Library", "load_library", "shipped_rules"]
 
 
+@cache
 def shipped_rules() -> Path:
     """The folder of the shipped documents: inside the package in a wheel, beside it in a source tree."""
     package = Path(__file__).resolve().parent.parent

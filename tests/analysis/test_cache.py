@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import breakscan
 from breakscan.analysis.pipeline import cache as cache_module
 from breakscan.analysis.pipeline.cache import DAY, MONTH, ResultCache
-from breakscan.analysis.pipeline.cache_fingerprint import WITHOUT_EFFECT, cache_fingerprint
+from breakscan.analysis.pipeline.cache_fingerprint import WITHOUT_EFFECT, cache_fingerprint, installation_digest
 from breakscan.analysis.pipeline.results import FileResult
 from breakscan.analysis.project.digests import ABSENT, UNKNOWN, Digests
 from breakscan.config import Settings, Target
@@ -332,6 +332,7 @@ def python(code: str, *arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.process
 def test_two_processes_write_the_same_entries_at_once(project: Path, folder: Path) -> None:
     for n in range(3):
         (project / f"{n}.py").touch()
@@ -362,6 +363,7 @@ assert cache.get(path) is None
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
 @pytest.mark.parametrize("most_bytes", [0, 1, 1000])
+@pytest.mark.process
 def test_a_full_disk_costs_the_entry_and_nothing_else(project: Path, folder: Path, most_bytes: int) -> None:
     process = python(FULL_DISK, project / "model.py", folder, most_bytes)
     _, errors = process.communicate(timeout=60)
@@ -564,8 +566,10 @@ class TestFingerprint:
         before = cache_fingerprint(self.BASE, TARGET, "/project")
         with open(package / changed, "a", encoding="utf-8") as stream:
             stream.write(" ")
+        installation_digest.cache_clear()
         assert (cache_fingerprint(self.BASE, TARGET, "/project") != before) is counts
 
+    @pytest.mark.process
     def test_is_the_same_in_another_process(self) -> None:
         code = (
             "import sys; from pathlib import Path; from breakscan.config import Settings, Target;"

@@ -85,6 +85,7 @@ def many(folder: Path, count: int = 60) -> list[Path]:
     return paths
 
 
+@pytest.mark.process
 def test_many_files_in_processes_give_the_same_as_one_by_one(tmp_path: Path) -> None:
     settings = Settings(root=tmp_path, target_torch="2.13")
     done: list[int] = []
@@ -94,6 +95,7 @@ def test_many_files_in_processes_give_the_same_as_one_by_one(tmp_path: Path) -> 
     assert done[-1] == 60
 
 
+@pytest.mark.process
 def test_a_process_that_dies_costs_only_the_file_it_died_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = many(tmp_path)
     whole = FileChecker.check_file
@@ -110,6 +112,7 @@ def test_a_process_that_dies_costs_only_the_file_it_died_over(tmp_path: Path, mo
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+@pytest.mark.process
 def test_an_interrupt_ends_it_at_once(tmp_path: Path) -> None:
     body = "".join(f"    y{i} = x.sin() + {i}\n" for i in range(3000))
     for i in range(60):

@@ -50,7 +50,9 @@ def scopes() -> Scopes:
 
 def step_at(scopes: Scopes, text: str) -> Step:
     steps = [step for scope in scopes.scopes for step in scope.steps]
-    return next(step for step in steps if ast.unparse(step.statement) == text)
+    # Python 3.10 unparses a tuple target with parentheses.
+    normalized = ast.unparse(ast.parse(text))
+    return next(step for step in steps if ast.unparse(step.statement) == normalized)
 
 
 def lines(scope: Scope, name: str) -> list[int]:

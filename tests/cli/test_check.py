@@ -322,6 +322,7 @@ def test_a_reader_that_leaves_early_is_no_error(folder: Path) -> None:
     assert running.returncode == 0, "the status is that of the check"
 
 
+@pytest.mark.process
 def test_a_terminal_without_unicode_gets_ascii(process: Run) -> None:
     done = process("check", "model.py", env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
     assert done.status == 1
@@ -348,6 +349,7 @@ def test_ctrl_c_is_status_130(breakscan: Run, monkeypatch: pytest.MonkeyPatch) -
     assert breakscan("check").status == 130
 
 
+@pytest.mark.process
 def test_a_file_in_the_working_directory_is_not_run_for_a_library(folder: Path) -> None:
     (folder / "click.py").write_text("raise SystemExit(77)\n", encoding="utf-8")
     command = [sys.executable, "-m", "breakscan", "check", "--no-cache", "model.py"]

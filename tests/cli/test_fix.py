@@ -42,6 +42,7 @@ def test_without_unsafe_it_is_only_named(breakscan: Callable[..., Any], copies: 
     assert copies.read_text() == COPIES
 
 
+@pytest.mark.process
 def test_the_diff_is_one_that_git_applies(breakscan: Callable[..., Any], copies: Path) -> None:
     done = breakscan("fix", "--unsafe", ".")
     assert done.status == 1

@@ -145,6 +145,7 @@ def test_damage_is_told(breakscan: Run, folder: Path) -> None:
     assert "Note: cut.log.gz ends within the record at line " in done.out
 
 
+@pytest.mark.process
 def test_it_needs_no_torch(folder: Path) -> None:
     code = (
         "import sys; sys.modules['torch'] = None; from breakscan.__main__ import main; "

@@ -72,6 +72,7 @@ def test_an_installation_without_verdicts_says_so(tmp_path: Path, monkeypatch: p
         resolve_target(Settings(root=tmp_path))
 
 
+@pytest.mark.process
 def test_resolving_imports_no_torch(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from breakscan.config import *;"

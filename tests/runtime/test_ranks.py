@@ -284,6 +284,7 @@ class TestSharedFolder:
         assert (report.world_size, report.ranks) == (4, [3])
         assert report.endings == {2: "left no recording", 3: "is still running"}
 
+    @pytest.mark.process
     def test_nobody_waits_for_a_rank_that_was_killed(self, job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         other = start_session(["train.py"])
         monkeypatch.setenv("RANK", "2")

@@ -112,6 +112,7 @@ class TestGitignore:
         make(tree, ".gitignore", text="!\nx.py\n# !\n\n")
         assert found(tree) == ["y.py"]
 
+    @pytest.mark.process
     def test_agrees_with_git(self, tree: Path) -> None:
         make(tree, "a.py", "b/a.py", "b/c/a.py", "b/c/d.py", "e/f.py", "e/g/f.py", "h i/j.py", "k/[l].py", "#m.py")
         make(tree, ".gitignore", text="/a.py\nb/**/d.py\ne/*\n!e/g/\nh\\ i/\n\\#m.py\nk/\\[l\\].py  \n")

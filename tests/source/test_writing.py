@@ -102,6 +102,7 @@ def child(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files there")
+@pytest.mark.process
 def test_a_full_disk_leaves_the_file(tmp_path: Path) -> None:
     text = "a = 1\n" * 5000
     (tmp_path / "a.py").write_text(text)
@@ -121,6 +122,7 @@ def test_a_full_disk_leaves_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["fsync", "chmod", "replace"])
+@pytest.mark.process
 def test_an_end_at_any_step_leaves_one_text_or_the_other(tmp_path: Path, step: str) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
     done = child(
@@ -134,6 +136,7 @@ def test_an_end_at_any_step_leaves_one_text_or_the_other(tmp_path: Path, step: s
     assert (tmp_path / "a.py").read_text() == "a = 1\n"
 
 
+@pytest.mark.process
 def test_the_new_text_is_on_disk_before_it_has_the_name(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
     done = child(

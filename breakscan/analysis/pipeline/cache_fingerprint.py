@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import fields
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -40,23 +41,27 @@ def cache_fingerprint(settings: Settings, target: Target, cwd: str) -> str:
     kept = {f.name: getattr(settings, f.name) for f in fields(settings) if f.name not in WITHOUT_EFFECT}
     python = sys.implementation.name, sys.version_info[:3]
     digest.update(repr((breakscan.__version__, python, cwd, target.torch, target.ledger, kept)).encode())
-    for path in _sources(settings, target):
+    digest.update(installation_digest(Path(breakscan.__file__).parent, shipped_rules(), target.ledger))
+    digest.update(_digest(path for folder in settings.rule_folders for path in sorted(folder.glob("BRK*.md"))))
+    return digest.hexdigest()
+
+
+@cache
+def installation_digest(package: Path, rules: Path, ledger: str) -> bytes:
+    """A digest of breakscan itself, which does not change while a process runs."""
+    parts = [path for pattern in PARTS for path in sorted(package.glob(pattern))]
+    return _digest([*parts, rules / "ledger" / f"{ledger}.json", *sorted(rules.glob("BRK*.md"))])
+
+
+def _digest(paths: Iterable[Path]) -> bytes:
+    digest = blake2b(digest_size=16)
+    for path in paths:
         try:
             content = path.read_bytes()
         except OSError:
             content = b""
         digest.update(repr((path.name, len(content))).encode() + content)
-    return digest.hexdigest()
-
-
-def _sources(settings: Settings, target: Target) -> Iterator[Path]:
-    """The files that breakscan and the user's own rules consist of, in a fixed order."""
-    package = Path(breakscan.__file__).parent
-    for pattern in PARTS:
-        yield from sorted(package.glob(pattern))
-    yield shipped_rules() / "ledger" / f"{target.ledger}.json"
-    for folder in (shipped_rules(), *settings.rule_folders):
-        yield from sorted(folder.glob("BRK*.md"))
+    return digest.digest()
 
 
 def open_cache(settings: Settings, cwd: Path) -> ResultCache | None:

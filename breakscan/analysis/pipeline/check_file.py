@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import traceback
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from breakscan.analysis.compile_uses.events import compile_events
@@ -21,13 +22,18 @@ from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
 from breakscan.config import Settings, enabled_rules, resolve_target
 from breakscan.findings import Finding, Mode, SourceError
 from breakscan.rulebook.ledger import load_ledger
-from breakscan.rulebook.library import load_library
+from breakscan.rulebook.library import Library, load_library
 from breakscan.rulebook.matching import RuleIndex
 from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
 from breakscan.source.per_file_ignores import PerFileIgnores
 from breakscan.source.suppressions import Suppressions
 from breakscan.torch_facts.table import load_api
+
+
+@lru_cache(maxsize=16)
+def _rule_index(library: Library, enabled: frozenset[str]) -> RuleIndex:
+    return RuleIndex(rule for rule in library if rule.id in enabled)
 
 
 class FileChecker:
@@ -47,8 +53,7 @@ class FileChecker:
         self.functions = functions
         self.notes = notes
         self.library = load_library(settings.rule_folders)
-        enabled = enabled_rules(settings, self.library)
-        self.rules = RuleIndex(rule for rule in self.library if rule.id in enabled)
+        self.rules = _rule_index(self.library, enabled_rules(settings, self.library))
         target = resolve_target(settings)
         mode = Mode.FULLGRAPH if settings.fullgraph else Mode.DEFAULT
         self.judge = Judge(self.rules, load_ledger(target.ledger), mode)
