@@ -89,7 +89,7 @@ def reads(context: RewriteContext, line: cst.SimpleStatementLine, target: cst.Na
     """The reads of a name that may see what a line binds to it."""
     found = []
     for name in m.findall(context.function, m.Name(target.value)):
-        if not isinstance(name, cst.Name) or name not in context.tree.parents or not _is_read(context, name):
+        if not isinstance(name, cst.Name) or name not in context.tree.parents or not is_read(context, name):
             continue
         anchor = origin(context, name).anchor
         if anchor is line or not isinstance(anchor, cst.SimpleStatementLine):
@@ -97,7 +97,7 @@ def reads(context: RewriteContext, line: cst.SimpleStatementLine, target: cst.Na
     return found
 
 
-def _is_read(context: RewriteContext, name: cst.Name) -> bool:
+def is_read(context: RewriteContext, name: cst.Name) -> bool:
     """Whether a node of a name reads a variable: it is no attribute, no keyword, and no target."""
     above = context.parent(name)
     if isinstance(above, cst.Attribute | cst.Arg):

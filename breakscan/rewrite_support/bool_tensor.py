@@ -10,7 +10,9 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support.build import and_list, call, copied, inverted, method, operand
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.dtypes import is_bool
 from breakscan.rewrite_support.edit import Declined
+from breakscan.rewrite_support.not_raising import may_raise
 from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
 
 _ASKS_FOR_NOT_FINITE = frozenset({"isfinite", "isinf", "isnan", "isposinf", "isneginf"})
@@ -83,6 +85,8 @@ class _Reader:
             reason = why_not_pure(self.context, test) or why_may_raise(self.context, test)
             if reason is not None:
                 raise Declined(f"both tests would be computed, and {reason}")
+            if (raising := may_raise(self.context, test, ran={self.context.code(tests[0])})) is not None:
+                self.doubts[f"`{raising}` may raise where the test before it decides"] = None
         made = self.read(tests[0])
         for test in tests[1:]:
             left = made if isinstance(made, cst.BinaryOperation) and not made.lpar else operand(made)
@@ -103,12 +107,12 @@ class _Reader:
             return self.joined(_or_list(test), cst.BitOr())
         if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
             inner = test.expression
-            if _is_plain(inner) and self.context.fact(inner).dtype != "bool":
+            if _is_plain(inner) and not is_bool(self.context, inner):
                 return self._compared(inner, cst.Equal())
             return inverted(self.read(inner))
         if isinstance(test, cst.Comparison) and len(test.comparisons) > 1:
             return self._chain(test)
-        if self.context.fact(test).dtype != "bool":
+        if not is_bool(self.context, test):
             return self._compared(test, cst.NotEqual())
         self._check(test)
         return copied(test)

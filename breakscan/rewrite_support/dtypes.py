@@ -84,6 +84,20 @@ def is_always(version: str, dtype: Dtype, wanted: str, given: Sequence[KnownDtyp
     return True
 
 
+def is_bool(context: RewriteContext, node: cst.BaseExpression) -> bool:
+    """Whether a tensor is one of bools for sure: ``any`` and ``all`` of a uint8 tensor give uint8."""
+    facts = context.fact(node).tensor
+    return context.fact(node).dtype == "bool" and (
+        facts is None or not isinstance(facts.dtype, ResultOf) or is_always(context.torch_version, facts.dtype, "bool")
+    )
+
+
+def never_raises(version: str, dtype: Dtype, given: Sequence[KnownDtype] = ()) -> bool:
+    """Whether a dtype can be computed in every case."""
+    cases = _cases(version, (dtype,), given)
+    return cases is not None and all(case.of(dtype) not in (None, _RAISES) for case in cases)
+
+
 def of_one_dtype(context: RewriteContext, one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
     """Whether two expressions have the same dtype for sure."""
     first, second = context.fact(one).tensor, context.fact(other).tensor
@@ -130,8 +144,9 @@ class _Case:
         together = promoted(operands, self.default)
         if together is None:
             return None
-        if together in known.refused:
-            return _RAISES
+        refuses = True if together in known.refused else known.refuses(operands)
+        if refuses is not False:
+            return _RAISES if refuses else None
         results = known.results_by_dtype.get(together, ())
         if len(results) != 1:
             return None

@@ -41,6 +41,11 @@ def why_origin_differs(context: RewriteContext, names: Iterable[str], *, finite:
 
 
 def _without_gradients(context: RewriteContext, node: cst.CSTNode) -> bool:
+    return no_gradient_scope(context, node) is not None
+
+
+def no_gradient_scope(context: RewriteContext, node: cst.CSTNode) -> cst.With | cst.FunctionDef | None:
+    """What turns gradients off around a node: a ``with`` statement, or the function with a decorator that does."""
     for one in context.around(node):
         if isinstance(one, cst.With):
             heads = [item.item for item in one.items]
@@ -50,11 +55,12 @@ def _without_gradients(context: RewriteContext, node: cst.CSTNode) -> bool:
             continue
         for head in heads:
             function = head.func if isinstance(head, cst.Call) else head
-            if context.dotted(function) in ("torch.no_grad", "torch.inference_mode"):
-                return True
+            # A decorator is no expression of the function, so that only its text is known.
+            if context.code(function).rpartition(".")[2] in ("no_grad", "inference_mode"):
+                return one
         if isinstance(one, cst.FunctionDef):
-            return False
-    return False
+            return None
+    return None
 
 
 class _Values(cst.CSTVisitor):

@@ -10,6 +10,7 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.dtypes import is_bool
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.operators import is_elementwise, keeps_zero_gradients
 from breakscan.rewrite_support.purity import called, why_not_pure
@@ -247,15 +248,15 @@ def conditions(context: RewriteContext, found: Masked, *others: Leaf, counts: bo
         needs.append(f"`{mask}` must be on the device of {' and '.join(placed)}")
     if shaped:
         needs.append(f"`{mask}` must have the shape of {' and '.join(shaped)}")
-    if not is_bool(context, found.mask):
+    if not is_bool_tensor(context, found.mask):
         needs.append(f"`{mask}` must be a bool tensor")
     return list(dict.fromkeys(needs))
 
 
-def is_bool(context: RewriteContext, mask: cst.BaseExpression) -> bool:
+def is_bool_tensor(context: RewriteContext, mask: cst.BaseExpression) -> bool:
     """Whether a value is a bool tensor for sure."""
     fact = context.fact(mask)
-    return fact.is_tensor and fact.certain and fact.dtype == "bool"
+    return fact.is_tensor and fact.certain and is_bool(context, mask)
 
 
 def bends_gradients(context: RewriteContext, node: cst.BaseExpression, found: Masked) -> bool:

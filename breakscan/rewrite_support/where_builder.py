@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from breakscan.facts import DtypeOf, Fact, Input, ResultOf, Source, Symbol, TensorFacts, opaque
+from breakscan.rewrite_support.aliases import Fate, change_behind
 from breakscan.rewrite_support.bool_tensor import Truth
 from breakscan.rewrite_support.build import call, copied
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.copies import holders, is_shared
 from breakscan.rewrite_support.costs import what_costs
 from breakscan.rewrite_support.dtypes import KnownDtype, compare
 from breakscan.rewrite_support.edit import Declined
-from breakscan.rewrite_support.gradients import why_gradient_differs, why_origin_differs
+from breakscan.rewrite_support.gradients import no_gradient_scope, why_gradient_differs, why_origin_differs
 from breakscan.rewrite_support.names import read
+from breakscan.rewrite_support.not_raising import may_raise
+from breakscan.rewrite_support.plain_attributes import may_run_code
 from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
 from breakscan.rewrite_support.shapes import are_different, are_equal
 
@@ -30,6 +34,8 @@ class SideValue:
     facts: TensorFacts
     names: frozenset[str]
     source: cst.BaseExpression | None = None
+    is_choice: bool = False
+    """Whether it is the result of another choice, which nothing else holds."""
 
 
 @dataclass(slots=True)
@@ -42,6 +48,8 @@ class Chooser:
     context: RewriteContext
     given: list[KnownDtype] = field(default_factory=list)
     doubts: dict[str, None] = field(default_factory=dict)
+    ran: set[str] = field(default_factory=set)
+    """The code of expressions that have been computed where it chooses."""
 
     def value(self, source: cst.BaseExpression, made: cst.BaseExpression | None = None) -> SideValue:
         """The value of an expression.  Declines where it is no tensor."""
@@ -63,6 +71,7 @@ class Chooser:
     def knows(self, test: cst.CSTNode) -> None:
         """Takes in a test that has been computed before the choice, so that it has raised no error."""
         for node in (test, *_expressions(test)):
+            self.ran.add(self.context.code(node))
             fact = self.context.fact(node) if self.context.tree.holds(node) else None
             if fact is not None and fact.tensor is not None and isinstance(fact.tensor.dtype, ResultOf):
                 self.given.append(KnownDtype(fact.tensor.dtype))
@@ -79,17 +88,30 @@ class Chooser:
         if not fact.certain:
             self.doubts[f"`{text}` is taken for a tensor"] = None
 
-    def choose(self, truth: Truth, test: cst.BaseExpression, yes: SideValue, no: SideValue) -> SideValue:
-        """``torch.where(test, yes, no)``."""
+    def choose(
+        self,
+        truth: Truth,
+        test: cst.BaseExpression,
+        yes: SideValue,
+        no: SideValue,
+        becomes: Fate = Fate.HANDED_ON,
+        rebound: str | None = None,
+    ) -> SideValue:
+        """``torch.where(test, yes, no)``.
+
+        ``becomes`` says what becomes of the result, ``rebound`` is the name that it is bound to.
+        """
         facts = _chosen(yes.facts, no.facts)
         if truth.opposite:
             yes, no = no, yes
         merged = self._one_call(test, yes, no)
         if merged is not None:
-            return SideValue(merged, facts, yes.names | no.names)
+            return SideValue(merged, facts, yes.names | no.names, is_choice=True)
         for value, other in ((yes, no), (no, yes)):
             self.both_run(value.source, other.source, truth)
         self._check_alike(yes, no)
+        for value in (yes, no):
+            self._check_copied(value, becomes, rebound)
         for value, other in ((yes, no), (no, yes)):
             # Where both are linear in a name, its gradient is that of the chosen side, plus zero.
             linear = value.source is None or why_gradient_differs(self.context, value.source, finite=False) is None
@@ -98,7 +120,7 @@ class Chooser:
             if origin is not None:
                 self.doubts[origin] = None
         made = call(self.context.imported("torch.where"), test, yes.made, no.made)
-        return SideValue(made, facts, yes.names | no.names)
+        return SideValue(made, facts, yes.names | no.names, is_choice=True)
 
     def _check_alike(self, yes: SideValue, no: SideValue) -> None:
         """Declines sides of different shapes, and doubts what is not known to have one shape and dtype."""
@@ -117,6 +139,36 @@ class Chooser:
             when = f", as if {found.when}" if found.when else ""
             self.doubts[f"sides of different dtypes would give the wider one{when}"] = None
 
+    def _check_copied(self, value: SideValue, becomes: Fate, rebound: str | None) -> None:
+        """Doubts a side that is an existing tensor, of which the choice makes a copy."""
+        context, facts = self.context, value.facts
+        is_made_here = facts.is_new and not isinstance(value.made, cst.Name)
+        if is_made_here or becomes is Fate.USED or value.is_choice:
+            return
+        text = context.code(value.made)
+        if self._loses_gradient(facts, becomes):
+            self.doubts[f"`{text}` keeps its gradient, and a copy has none under `no_grad`"] = None
+        site = context.statement()
+        if becomes >= Fate.HANDED_ON and is_shared(context, facts, site, rebound):
+            self.doubts[f"a copy of `{text}` is handed on, not `{text}` itself"] = None
+        names = {*read(value.made), *(name.value for name in holders(context, facts))} - {rebound}
+        if becomes is Fate.CHANGED and rebound is not None and is_shared(context, facts, site, rebound):
+            names.add(rebound)
+        if (change := change_behind(context, names, site)) is not None:
+            self.doubts[f"the result is a copy of `{text}`, and `{change}` changes only one of them"] = None
+
+    def _loses_gradient(self, facts: TensorFacts, becomes: Fate) -> bool:
+        """Whether a tensor may have a gradient that a copy of it, made where gradients are off, does not have."""
+        scope = no_gradient_scope(self.context, self.context.node)
+        if scope is None or facts.requires_grad is False:
+            return False
+        if isinstance(scope, cst.FunctionDef) and becomes <= Fate.HELD:
+            return False
+        line, column, end_line, end_column = self.context.tree.span(scope)
+        start, end = (line, column), (end_line, end_column)
+        made_there = all(symbol.new and start < (*symbol.at, 0)[:2] < end for symbol in facts.storage)
+        return not (facts.storage and made_there)
+
     def both_run(self, source: cst.BaseExpression | None, other: cst.BaseExpression | None, truth: Truth) -> None:
         """Declines, or doubts, where a side may not run although it is not chosen."""
         if source is None:
@@ -126,6 +178,14 @@ class Chooser:
             raise Declined(f"both sides would run, and {reason}")
         if (costly := what_costs(context, source)) is not None:
             raise Declined(f"both sides would run, and `{costly}` is costly")
+        ran = self.ran | (_codes(context, other) if other is not None else set())
+        # Whether its own dtype is refused is asked when the dtypes of both sides are compared.
+        facts = context.fact(source).tensor
+        given = [*self.given, *([KnownDtype(facts.dtype)] if facts is not None else [])]
+        if (raising := may_raise(context, source, given, ran)) is not None:
+            self.doubts[f"`{raising}` may raise where its side is not chosen"] = None
+        if (attribute := may_run_code(context, source)) is not None:
+            self.doubts[f"`{attribute}` may be a property, and always runs"] = None
         if (steep := why_gradient_differs(context, source, finite=not truth.not_finite)) is not None:
             self.doubts[steep] = None
         elsewhere = context.code(other) if other is not None else ""
@@ -177,6 +237,10 @@ def _attributes(context: RewriteContext, node: cst.CSTNode) -> list[str]:
     for child in node.children:
         found += _attributes(context, child)
     return found
+
+
+def _codes(context: RewriteContext, node: cst.BaseExpression) -> set[str]:
+    return {context.code(one) for one in (node, *_expressions(node))}
 
 
 def _expressions(node: cst.CSTNode) -> list[cst.BaseExpression]:

@@ -132,4 +132,4 @@ def _own(context: RewriteContext, value: SideValue) -> cst.BaseExpression:
 
 
 def _difference(tested: Truth, chooser: Chooser) -> str:
-    return "; ".join([_DIFFERENCE, *tested.doubts, *chooser.doubts][:2])
+    return "; ".join([_DIFFERENCE, *tested.doubts, *chooser.doubts])

@@ -7,6 +7,8 @@ computes is no longer compiled, so it must hold nothing costly.
 
 from __future__ import annotations
 
+import builtins
+
 import libcst as cst
 import libcst.matchers as m
 
@@ -14,9 +16,19 @@ from breakscan.findings import Confidence, Kind
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.costs import what_costs
 from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.names import written
+from breakscan.rewrite_support.purity import called
 
 FEWEST_BREAKS = 2
 ENTRIES = frozenset({"forward", "__call__"})
+_LIBRARY = frozenset(
+    {
+        *("collections", "copy", "datetime", "functools", "itertools", "json", "logging", "math", "numpy"),
+        *("operator", "os", "pathlib", "random", "re", "string", "sys", "time", "torch", "traceback", "typing"),
+        "warnings",
+    }
+)
+_BUILTINS = frozenset(dir(builtins))
 _OWN = m.FunctionDef() | m.Lambda() | m.ClassDef()
 
 
@@ -46,8 +58,41 @@ def rewrite(context: RewriteContext) -> Edit:
             raise Declined(f"the function stands under `@{context.code(decorator.decorator)}`")
     if (costly := what_costs(context, function.body)) is not None:
         raise Declined(f"`{costly}` would not be compiled any more")
+    if (unknown := _may_compute(context, function.body)) is not None:
+        raise Declined(f"`{unknown}` may compute, which would not be compiled any more")
     disable = cst.Decorator(context.imported("torch.compiler.disable"))
     return Edit({function: function.with_changes(decorators=[*function.decorators, disable])})
+
+
+def _may_compute(context: RewriteContext, node: cst.CSTNode) -> str | None:
+    """The code of the first callee that may be Python code of the program, or a module."""
+    if isinstance(node, cst.Call) and not _is_plain_call(context, node):
+        return context.code(node.func)
+    for child in node.children:
+        if (found := _may_compute(context, child)) is not None:
+            return found
+    return None
+
+
+def _is_plain_call(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether a call runs no code that could be compiled, but one function of torch, or Python's library."""
+    function, method = called(context, node)
+    if method is not None:
+        return True
+    if isinstance(node.func, cst.Name) and node.func.value in {*written(context.function), *_parameters(context)}:
+        return False
+    package, _, name = (function or "").partition(".")
+    if package == "builtins":
+        return name in _BUILTINS
+    if function is not None and package in _LIBRARY:
+        return function != "torch.compile" and not function.startswith(("torch.nn.modules", "torch.func"))
+    owner = node.func.value if isinstance(node.func, cst.Attribute) else None
+    return owner is not None and context.fact(owner).kind in ("constant", "container", "number", "shape", "drawn")
+
+
+def _parameters(context: RewriteContext) -> list[str]:
+    found = m.findall(context.function.params, m.Param())
+    return [one.name.value for one in found if isinstance(one, cst.Param)]
 
 
 def _call_of(name: str) -> m.Call:

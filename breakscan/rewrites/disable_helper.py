@@ -19,6 +19,7 @@ import libcst.matchers as m
 from breakscan.findings import Confidence, Place, Verdict
 from breakscan.rewrite_support.build import statements
 from breakscan.rewrite_support.context import RewriteContext, Statement
+from breakscan.rewrite_support.decorators import unknown_decorator
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.flow import flow, loaded, stored
 
@@ -57,6 +58,8 @@ def rewrite(context: RewriteContext) -> Edit:
     """The outermost statement that keeps Dynamo from resuming, as a call of a helper that holds it."""
     _worth_it(context)
     function = context.function
+    if (decorator := unknown_decorator(context, function)) is not None:
+        raise Declined(f"`@{decorator}` may read the code of the function, as `torch.jit.script` does")
     classes = _classes_around(context, function)
     part = _part(context, function)
     what = next(word for kind, word in WORDS if isinstance(part, kind))
@@ -76,10 +79,10 @@ def rewrite(context: RewriteContext) -> Edit:
     body: list[cst.BaseStatement] = [part.deep_clone().with_changes(leading_lines=())]
     if results:
         body += statements(f"return {results}")
-    decorator = context.code(context.imported("torch.compiler.disable"))
+    disable = context.code(context.imported("torch.compiler.disable"))
     if _calls_python(context, part):
-        decorator += "(recursive=False)"
-    (header,) = statements(f"@{decorator}\n{_wrapped(f'def {name}', given, 4)}: ...\n")
+        disable += "(recursive=False)"
+    (header,) = statements(f"@{disable}\n{_wrapped(f'def {name}', given, 4)}: ...\n")
     helper = cst.ensure_type(header, cst.FunctionDef).with_changes(body=cst.IndentedBlock(body))
     target = f"{results} = " if results else ""
     (made,) = statements(_wrapped(target + name, given, context.tree.span(part)[1] - 1))

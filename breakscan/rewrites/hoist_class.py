@@ -57,7 +57,8 @@ def rewrite(context: RewriteContext) -> Edit:
     leading += [line.deep_clone() for line in node.leading_lines if line.comment is not None]
     moved = node.deep_clone().with_changes(leading_lines=leading)
     replace: dict[cst.CSTNode, cst.CSTNode | None] = {node: None if len(body) > 1 else _pass()}
-    return Edit(replace, None if _fixed(context, node) else ONCE, above=[moved])
+    same = _fixed(context, node) and not _is_handed_on(context, functions[-1], name)
+    return Edit(replace, None if same else ONCE, above=[moved])
 
 
 def _pass() -> cst.SimpleStatementLine:
@@ -87,6 +88,28 @@ def _defined_above(context: RewriteContext, node: cst.ClassDef) -> None:
     for name in read(heads):
         if name not in above and name not in own:
             raise Declined(f"`{name}` is not defined above the function")
+
+
+def _is_handed_on(context: RewriteContext, function: cst.FunctionDef, name: str) -> bool:
+    """Whether a class may be changed: it is used for more than to make instances, to raise and to catch them."""
+    for one in m.findall(function, m.Name(name)):
+        above = context.parent(one)
+        if isinstance(above, cst.Call):
+            held = above.func is not one
+        elif isinstance(above, cst.Attribute):
+            held = isinstance(context.parent(above), cst.AssignTarget | cst.AugAssign | cst.Del)
+        elif isinstance(above, cst.Arg):
+            call = context.parent(above)
+            held = not (isinstance(call, cst.Call) and m.matches(call.func, m.Name("isinstance")))
+        else:
+            held = not isinstance(above, cst.ExceptHandler | cst.Raise | cst.Annotation | cst.ClassDef)
+        if held:
+            return True
+    own = m.Attribute(value=m.Name("self"))
+    stored = m.AssignTarget(target=m.Attribute() & ~own) | m.AugAssign(target=m.Attribute())
+    changes = m.Call(func=m.Name("setattr") | m.Name("delattr") | m.Attribute(attr=m.Name("__dict__")))
+    inside = m.findall(context.node, stored | changes | m.Name("__class__") | m.Name("cls"))
+    return bool(inside)
 
 
 def _fixed(context: RewriteContext, node: cst.ClassDef) -> bool:

@@ -12,7 +12,9 @@ import libcst as cst
 from breakscan.rewrite_support.assertions import edit_of_assert
 from breakscan.rewrite_support.checks import asks_tensor, check_of, operands
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.dtypes import is_bool
 from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.not_raising import may_raise
 
 _OWN_TENSOR = (cst.Call, cst.Comparison, cst.BinaryOperation, cst.UnaryOperation, cst.BooleanOperation)
 
@@ -29,7 +31,7 @@ def rewrite(context: RewriteContext) -> Edit:
         fact = context.fact(one)
         if not asks_tensor(context, one):
             raise Declined(f"`{context.code(one)}` is not known to be a tensor")
-        if not isinstance(whole, cst.UnaryOperation) and fact.kind == "tensor" and fact.dtype != "bool":
+        if not isinstance(whole, cst.UnaryOperation) and fact.kind == "tensor" and not is_bool(context, one):
             raise Declined(f"`{context.code(one)}` is not known to be a bool tensor, and would be given back itself")
         if fact.kind == "tensor" and not fact.zero_dim:
             raise Declined(f"`{context.code(one)}` is not known to have a single element")
@@ -44,7 +46,8 @@ def rewrite(context: RewriteContext) -> Edit:
         return Edit({whole: made}, "the outcome is a tensor, not a Python bool")
     if not check.certain:
         return Edit({whole: made}, "the operands must be tensors")
-    if not all(_cannot_fail(context, one) for one in _leaves(whole)[1:]):
+    ran = {context.code(one) for one in _leaves(whole)[:1]}
+    if any(may_raise(context, one, ran=ran) is not None for one in _leaves(whole)[1:]):
         return Edit({whole: made}, "both sides are computed")
     if not all(isinstance(one, _OWN_TENSOR) for one in _leaves(whole)):
         return Edit({whole: made}, "the outcome is a new tensor, not one of the operands")
@@ -89,39 +92,3 @@ def _has_not(node: cst.BaseExpression) -> bool:
     if isinstance(node, cst.BooleanOperation):
         return any(_has_not(one) for one in operands(node))
     return isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not)
-
-
-def _cannot_fail(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether it works for any shape: operations of one tensor with itself and with numbers, and whole reductions."""
-    finder = _Tensors(context)
-    node.visit(finder)
-    return not finder.may_fail and len(finder.tensors) <= 1
-
-
-class _Tensors(cst.CSTVisitor):
-    def __init__(self, context: RewriteContext) -> None:
-        self.context = context
-        self.tensors: set[str] = set()
-        self.may_fail = False
-
-    def visit_Name(self, node: cst.Name) -> None:
-        if self.context.fact(node).kind not in ("constant", "namespace", "number", "shape"):
-            self.tensors.add(node.value)
-
-    def visit_Attribute(self, node: cst.Attribute) -> bool:
-        if self.context.fact(node).kind != "namespace":
-            self.tensors.add(self.context.code(node))
-        elif isinstance(node.value, cst.Name) and self.context.fact(node.value).kind == "namespace":
-            return False
-        else:
-            node.value.visit(self)
-        return False
-
-    def visit_Subscript(self, node: cst.Subscript) -> None:
-        self.may_fail = True
-
-    def visit_Arg(self, node: cst.Arg) -> bool:
-        # A number may be a dimension that the tensor does not have.
-        self.may_fail |= self.context.fact(node.value).kind != "tensor"
-        node.value.visit(self)
-        return False

@@ -12,7 +12,7 @@ from breakscan.rewrite_support import build
 from breakscan.rewrite_support.assignments import reads_of
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
-from breakscan.rewrite_support.masked import COUNT_IN_FLOAT16, hits_of, is_bool, is_scalar
+from breakscan.rewrite_support.masked import COUNT_IN_FLOAT16, hits_of, is_bool_tensor, is_scalar
 from breakscan.rewrite_support.purity import called, why_not_pure
 from breakscan.rewrite_support.shapes import have_one_shape, rank_of
 from breakscan.rewrite_support.wording import plain
@@ -79,7 +79,7 @@ def _index_needs(context: RewriteContext, owner: cst.BaseExpression, mask: cst.B
     needs = []
     if not have_one_shape(context, mask, owner):
         needs.append(f"`{plain(context, mask)}` must have the sizes of `{plain(context, owner)}`")
-    if not is_bool(context, mask):
+    if not is_bool_tensor(context, mask):
         needs.append(f"`{plain(context, mask)}` must be a bool tensor")
     return needs
 
@@ -140,7 +140,7 @@ def _one_dimension(context: RewriteContext, mask: cst.BaseExpression) -> list[st
 
 def _argmax(context: RewriteContext, mask: cst.BaseExpression) -> cst.BaseExpression:
     """The place of the first hit: ``argmax`` gives the first of several, and knows no booleans."""
-    truth = mask if is_bool(context, mask) else build.binary(mask, cst.NotEqual(), build.expression("0"))  # type: ignore[arg-type]
+    truth = mask if is_bool_tensor(context, mask) else build.binary(mask, cst.NotEqual(), build.expression("0"))  # type: ignore[arg-type]
     return build.method(build.method(truth, "int"), "argmax")
 
 
@@ -218,7 +218,7 @@ def _named(
             needs.insert(0, COUNT_IN_FLOAT16)
         else:
             needs += _index_needs(context, _stored_into(context, one), mask)
-    if not is_bool(context, mask):
+    if not is_bool_tensor(context, mask):
         needs.append(f"`{plain(context, mask)}` must be a bool tensor")
     return Edit(changes, "; ".join(dict.fromkeys(needs)) or None)
 

@@ -11,7 +11,10 @@ import libcst as cst
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
-from breakscan.rewrite_support.masked import is_bool
+from breakscan.rewrite_support.masked import is_bool_tensor
+
+LARGEST_HALF = 65504
+LARGEST_INT8 = 127
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -36,5 +39,17 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined(
             f"`{context.code(value)}` may not fit the dtype of `{context.code(owner)}`, or not be a single number"
         )
-    difference = None if is_bool(context, flag) else f"`{context.code(flag)}` must be a bool tensor"
+    differences = [] if is_bool_tensor(context, flag) else [f"`{context.code(flag)}` must be a bool tensor"]
+    if not _fits(context, owner, number, isinstance(value, cst.UnaryOperation)):
+        differences.append(f"it raises where the dtype of `{context.code(owner)}` cannot hold {context.code(value)}")
+    difference = "; ".join(differences) or None
     return Edit({assignment: cst.Expr(build.method(owner, "masked_fill_", flag, value))}, difference)
+
+
+def _fits(context: RewriteContext, owner: cst.BaseExpression, number: cst.BaseExpression, signed: bool) -> bool:
+    """Whether every dtype that the tensor may have holds a number."""
+    assert isinstance(number, cst.Integer | cst.Float)
+    value, dtype = number.evaluated_value, context.fact(owner).dtype
+    if dtype == "float":
+        return bool(value <= LARGEST_HALF)
+    return not signed and bool(value <= (LARGEST_INT8 if dtype == "int" else 1))

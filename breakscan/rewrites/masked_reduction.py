@@ -27,7 +27,7 @@ from breakscan.rewrite_support.masked import (
     conditions,
     filled,
     in_place_of,
-    is_bool,
+    is_bool_tensor,
     leaf_of,
     masked,
     whole,
@@ -271,7 +271,7 @@ def _count(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
 
 def _only_mask(context: RewriteContext, found: Masked) -> list[str]:
     """What must hold for the number of rows to be that of the mask's hits."""
-    return [] if is_bool(context, found.mask) else [f"`{plain(context, found.mask)}` must be a bool tensor"]
+    return [] if is_bool_tensor(context, found.mask) else [f"`{plain(context, found.mask)}` must be a bool tensor"]
 
 
 def _at_least(context: RewriteContext, node: cst.BaseExpression) -> tuple[cst.Call, cst.BaseExpression] | None:

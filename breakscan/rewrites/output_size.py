@@ -9,8 +9,10 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support.aliases import Fate, change_behind
 from breakscan.rewrite_support.assignments import defined, is_bound_once, origin
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.copies import fate_of_name
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.purity import called
 
@@ -51,12 +53,26 @@ def _sum(context: RewriteContext, repeats: cst.BaseExpression) -> cst.BaseExpres
     if counted is not None:
         if not isinstance(counted, cst.Name) or not is_bound_once(context, counted.value):
             raise Declined(f"`{context.code(counted)}` may be another tensor here than where it is counted")
+        _must_be_unchanged(context, repeats, counted)
         return build.method(counted, "numel")
     if m.matches(value, m.Call(args=[m.Arg(m.List() | m.Tuple())])) and context.dotted(value.func) == "torch.tensor":  # type: ignore[attr-defined]
         elements = [element.value for element in value.args[0].value.elements]  # type: ignore[attr-defined]
         if all(isinstance(one, cst.Integer) for one in elements):
             return build.expression(str(sum(one.evaluated_value for one in elements)))
     raise Declined(f"what `{context.code(repeats)}` adds up to is not known from shapes")
+
+
+def _must_be_unchanged(context: RewriteContext, repeats: cst.BaseExpression, counted: cst.Name) -> None:
+    """Declines where the counts, or what is counted, are changed in place, or handed on, after they are counted."""
+    anchor = origin(context, repeats).anchor if isinstance(repeats, cst.Name) else None
+    names = {counted.value, *([repeats.value] if isinstance(repeats, cst.Name) else [])}
+    if anchor is not None and (change := change_behind(context, names, anchor)) is not None:
+        raise Declined(f"`{change}` may change what is counted")
+    if (
+        isinstance(repeats, cst.Name)
+        and fate_of_name(context, repeats.value, context.statement(repeats)) is Fate.CHANGED
+    ):
+        raise Declined(f"`{repeats.value}` is changed in place")
 
 
 def _counted(context: RewriteContext, value: cst.BaseExpression) -> cst.BaseExpression | None:

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from breakscan.rewrite_support.aliases import fate
 from breakscan.rewrite_support.bool_tensor import Truth, truth
 from breakscan.rewrite_support.build import assignment, copied, joined_and, with_leading_lines
 from breakscan.rewrite_support.compiling import and_not_compiling
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.copies import fate_of_name
 from breakscan.rewrite_support.edit import Declined, Edit, Replacement
-from breakscan.rewrite_support.float_limits import asked_limits, dtype_tested
+from breakscan.rewrite_support.float_limits import dtype_tested
 from breakscan.rewrite_support.if_sides import Side, branch_of, read_side
 from breakscan.rewrite_support.later_uses import changed_in_place, is_read_outside
 from breakscan.rewrite_support.layout import fitted
@@ -45,7 +47,7 @@ class _Ternary:
         self.chooser.doubts.update(dict.fromkeys(tested.doubts))
         self.chooser.knows(node.test)
         sides = self.chooser.value(node.body), self.chooser.value(node.orelse)
-        made = self.chooser.choose(tested, tested.tensor, *sides).made
+        made = self.chooser.choose(tested, tested.tensor, *sides, fate(self.context, node), self._target(node)).made
         difference = _difference(self.chooser)
         parent = self.context.parent(node)
         line = self.context.parent(parent) if parent is not None else None
@@ -55,6 +57,12 @@ class _Ternary:
             small = fitted(new, self.context, indent).body[0]
             made = cst.ensure_type(small, type(parent)).value or made
         return Edit({node: made}, difference)
+
+    def _target(self, node: cst.IfExp) -> str | None:
+        """The name that the value is bound to."""
+        above = self.context.parent(node)
+        target = above.targets[0].target if isinstance(above, cst.Assign) and len(above.targets) == 1 else None
+        return target.value if isinstance(target, cst.Name) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +138,8 @@ class _Branch:
             raise Declined("it is the `elif` of a test that stays")
         following = self.context.behind(self.node)
         rest = read_side(following, self.context, "what follows")
+        if rest.assigned:
+            self._test_must_be_pure("what follows the branch")
         if rest.returned is None:
             raise Declined("what follows does not end in a return")
         behind = [statement for statement in following if isinstance(statement, cst.SimpleStatementLine)]
@@ -193,11 +203,12 @@ class _Branch:
 
     def _chosen(self, name: str, arms: Sequence[_Arm], tests: Sequence[cst.BaseExpression]) -> SideValue:
         made = self._value(name, arms[-1].side)
+        becomes = fate_of_name(self.context, name, self.node)
         for arm, test in zip(reversed(arms[:-1]), reversed(tests), strict=True):
             assert arm.truth is not None
             value = self._value(name, arm.side)
             if self.context.code(value.made) != self.context.code(made.made):
-                made = self.chooser.choose(arm.truth, test, value, made)
+                made = self.chooser.choose(arm.truth, test, value, made, becomes, name)
         return made
 
     def _chosen_return(self, arms: Sequence[_Arm]) -> SideValue:
@@ -214,6 +225,12 @@ class _Branch:
         return made
 
     # -- checks -------------------------------------------------------------------------------------------------
+
+    def _test_must_be_pure(self, moved: str) -> None:
+        """Declines where something would run before the test, which changes more than what it gives."""
+        reason = why_not_pure(self.context, self.node.test)
+        if reason is not None:
+            raise Declined(f"{moved} would run before the test, and in the test {reason}")
 
     def _no_static(self) -> None:
         if self.static:
@@ -293,13 +310,10 @@ class _Branch:
                     raise Declined(f"`{one.name}` has other values elsewhere")
                 assert arm.truth is not None or arm is arms[-1]
                 self.chooser.both_run(one.value, None, arm.truth or Truth((), one.value, False, True, ()))
-                self._check_limits(one.value)
                 kept[one.name] = one.line.deep_clone()
+        if messages or kept:
+            self._test_must_be_pure("a statement of a side")
         return [*messages, *kept.values()]
-
-    def _check_limits(self, value: cst.BaseExpression) -> None:
-        for tensor in asked_limits(self.context, value, self.chooser.given):
-            self.chooser.doubts[f"it raises if `{tensor}` holds whole numbers"] = None
 
     def _line(self, small: cst.BaseSmallStatement) -> cst.SimpleStatementLine:
         deeper = len(self.context.tree.module.default_indent) if self.static or self._is_elif() else 0
@@ -352,4 +366,4 @@ def _copies(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
 
 
 def _difference(chooser: Chooser) -> str | None:
-    return "; ".join(list(chooser.doubts)[:2]) or None
+    return "; ".join(chooser.doubts) or None

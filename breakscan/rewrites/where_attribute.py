@@ -277,7 +277,7 @@ class _Branch:
         said = f"`{self.own}.{yes.store.name}` is a new tensor at each call (the second may compile again)"
         if yes.preparation or no.preparation:
             said = f"both sides are prepared, and {said}"
-        return "; ".join([said, *list(chooser.doubts)[:2]])
+        return "; ".join([said, *chooser.doubts])
 
     def _short(self, statement: cst.BaseStatement | cst.BaseSmallStatement) -> str:
         text = self._bare(statement)

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from breakscan.torch_facts.promotion import DTYPES, Operand, dtype_class, promoted
+from breakscan.torch_facts.promotion import DTYPES, Operand, Priority, dtype_class, promoted
 from breakscan.torch_facts.versions import nearest
 
 _DATA = Path(__file__).parent / "data"
@@ -95,6 +96,18 @@ class Operator:
     raises_for_values: Often | None
     """Whether some values of valid shape and dtype raise: an index out of range, a singular matrix."""
     gradient: Gradient | None
+    refused_pairs: frozenset[tuple[str, str]] | None = None
+    """Pairs of different dtypes that are refused, for the first operand and another one; a Python number is
+    ``number:int64``.  None: mixed operands were not measured."""
+
+    def refuses(self, operands: Sequence[Operand]) -> bool | None:
+        """Whether a call with these operands, of which together no dtype is refused, raises for their combination."""
+        kinds = [_kind(operands[place]) for place in self.promotes or () if place < len(operands)]
+        if len(set(kinds)) < 2:
+            return False
+        if self.refused_pairs is None:
+            return None
+        return any(pair in self.refused_pairs for pair in combinations(kinds, 2))
 
     def result_dtypes(self, operands: Sequence[Operand], default: str = "float32") -> tuple[str, ...] | None:
         """The exact dtype of each result; None where it is not known or the call raises.
@@ -204,7 +217,18 @@ class _Table:
             reads_values=_often(facts["reads_values"]),
             raises_for_values=_often(facts["raises_for_values"]),
             gradient=None if facts["gradient"] is None else Gradient(facts["gradient"]),
+            refused_pairs=_refused_pairs(self.version).get(name),
         )
+
+
+def _kind(operand: Operand) -> str:
+    return f"number:{operand.dtype}" if operand.priority is Priority.NUMBER else operand.dtype
+
+
+@cache
+def _refused_pairs(version: str) -> dict[str, frozenset[tuple[str, str]]]:
+    data = json.loads((_DATA / "mixed" / f"{version}.json").read_text(encoding="utf-8"))
+    return {name: frozenset((one.split()[0], one.split()[1]) for one in pairs) for name, pairs in data.items()}
 
 
 def _often(text: str | None) -> Often | None:

@@ -1,0 +1,67 @@
+"""Whether it matters that a copy takes the place of a tensor: who else holds it, and what becomes of the copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.facts import TensorFacts
+from breakscan.rewrite_support.aliases import Fate, fate, is_read
+from breakscan.rewrite_support.context import RewriteContext
+
+
+def is_shared(context: RewriteContext, facts: TensorFacts, site: cst.CSTNode, rebound: str | None) -> bool:
+    """Whether something else than the value at a site may hold its storage: the caller, an object, another name.
+
+    ``rebound`` is the name that the site binds.
+    """
+    if not facts.storage or not all(symbol.new for symbol in facts.storage):
+        return True
+    start = context.tree.span(_start(context, site))[:2]
+    in_loop = _start(context, site) is not site
+    for name in holders(context, facts):
+        if any(above is site for above in context.around(name)):
+            continue
+        before = context.tree.span(name)[:2] < start or in_loop
+        if not before and name.value == rebound:
+            continue
+        returned = before and isinstance(context.parent(name), cst.Return)
+        if not returned and fate(context, name) >= Fate.HELD:
+            return True
+    return False
+
+
+def holders(context: RewriteContext, facts: TensorFacts) -> Iterator[cst.Name]:
+    """The reads of names, in the function of the site, that may give a tensor with the same storage."""
+    for name in m.findall(context.function, m.Name()):
+        if isinstance(name, cst.Name) and context.tree.holds(name) and is_read(context, name):
+            other = context.fact(name).tensor
+            if other is not None and not other.storage.isdisjoint(facts.storage):
+                yield name
+
+
+def fate_of_name(context: RewriteContext, name: str, statement: cst.CSTNode) -> Fate:
+    """The worst that becomes of what a name holds after a statement; in a loop, anywhere in the loop."""
+    around = _start(context, statement)
+    after = context.tree.span(around)[:2] if around is not statement else context.tree.span(statement)[2:]
+    worst = Fate.USED
+    for found in m.findall(context.function, m.Name(name)):
+        if not isinstance(found, cst.Name) or not context.tree.holds(found) or not is_read(context, found):
+            continue
+        inside = any(above is statement for above in context.around(found))
+        if not inside and context.tree.span(found)[:2] >= after:
+            worst = max(worst, fate(context, found))
+    return worst
+
+
+def _start(context: RewriteContext, node: cst.CSTNode) -> cst.CSTNode:
+    """The outermost loop around a node within its function, else the node itself."""
+    found = node
+    for one in context.around(node):
+        if isinstance(one, cst.FunctionDef | cst.Lambda):
+            break
+        if isinstance(one, cst.For | cst.While):
+            found = one
+    return found

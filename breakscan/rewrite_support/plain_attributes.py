@@ -1,0 +1,36 @@
+"""Whether reading an attribute runs code: a property, ``__getattr__``."""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.rewrite_support.context import RewriteContext
+
+
+def may_run_code(context: RewriteContext, node: cst.CSTNode) -> str | None:
+    """The code of an attribute in an expression whose reading may run code, None where there is none."""
+    for one in m.findall(node, m.Attribute()):
+        if isinstance(one, cst.Attribute) and context.tree.holds(one) and not _is_plain(context, one):
+            return context.code(one)
+    return None
+
+
+def _is_plain(context: RewriteContext, node: cst.Attribute) -> bool:
+    owner = context.fact(node.value)
+    if owner.kind not in ("module", "instance", "unknown"):
+        return True
+    above = context.parent(node)
+    if isinstance(above, cst.Call) and above.func is node:
+        # What a call does is another question.
+        return True
+    return context.fact(node).kind != "unknown" and node.attr.value not in _functions_of_classes(context)
+
+
+def _functions_of_classes(context: RewriteContext) -> set[str]:
+    return {
+        one.name.value
+        for one in m.findall(context.tree.module, m.FunctionDef())
+        if isinstance(one, cst.FunctionDef)
+        if one.decorators
+    }
