@@ -166,6 +166,7 @@ for step in range(50):
 """
 
 
+@pytest.mark.slow
 def test_what_is_compiled_again_at_every_call_is_unsteady(tmp_path: Path, valid: Callable[..., Any]) -> None:
     (tmp_path / "it.py").write_text(RECOMPILES, encoding="utf-8")
     told = valid(bench(tmp_path, "--backends", "eager", "--format", "json", "it.py").stdout, "bench")
@@ -247,6 +248,7 @@ if len(runs.read_text()) == 4:
 )
 
 
+@pytest.mark.slow
 def test_the_figures_of_a_process_stay_where_a_further_one_fails(tmp_path: Path, valid: Callable[..., Any]) -> None:
     (tmp_path / "it.py").write_text(FAILS_LATER, encoding="utf-8")
     told = valid(bench(tmp_path, "--backends", "eager", "--format", "json", "it.py", brief=True).stdout, "bench")

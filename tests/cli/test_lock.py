@@ -51,6 +51,7 @@ class TestARun:
 
         return run
 
+    @pytest.mark.slow
     def test_it_is_made_once_and_shrinks_alone(self, lock: Run, folder: Path) -> None:
         file = folder / "train.lock"
         assert lock(PROGRAM, "--locked").status == 2

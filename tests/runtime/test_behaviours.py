@@ -15,7 +15,11 @@ pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 
-@pytest.mark.parametrize("behaviour", behaviours(), ids=lambda b: b.name)
+@pytest.mark.parametrize(
+    "behaviour",
+    [pytest.param(one, marks=pytest.mark.slow if place % 2 else ()) for place, one in enumerate(behaviours())],
+    ids=lambda b: b.name,
+)
 def test_the_report_says_it(behaviour: Behaviour, tmp_path: Path) -> None:
     shutil.copy(behaviour.path, tmp_path)
     env = {name: os.path.join(tmp_path, value) if value == "." else value for name, value in behaviour.env.items()}

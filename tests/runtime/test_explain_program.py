@@ -90,6 +90,7 @@ def test_the_import_path_keeps_its_order(folder: Folder) -> None:
     assert_same(plain, folder.explain("program.py", env=env))
 
 
+@pytest.mark.slow
 def test_finders_that_know_no_specs_stay_in_place(folder: Folder) -> None:
     """As older versions of ``six`` have them."""
     folder.write(

@@ -161,6 +161,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_children_of_every_kind_are_recorded(folder: Folder) -> None:
     folder.write("works.py", WORKS)
     done, report = folder.explain_json("works.py")

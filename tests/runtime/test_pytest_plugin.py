@@ -157,6 +157,7 @@ def test_the_marker(tmp_path: Path, workers: str) -> None:
     assert names == {"test_allowed", "test_bad", "test_fails"}
 
 
+@pytest.mark.slow
 def test_a_summary_of_all_tests_can_be_asked_for(tmp_path: Path) -> None:
     tests = "def test_one():\n    compiled(x)\ndef test_two():\n    torch.compile(good, backend='eager')(x)\n"
     output = run(tmp_path, tests, "--breakscan-summary")

@@ -6,7 +6,9 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from behaviour import FOLDER as BEHAVIOURS
@@ -412,6 +414,11 @@ PROGRAMS = {
 }
 
 
+def mostly_slow(values: Iterable[Any], *kept: Any) -> list[Any]:
+    """Parameters of a test that takes ten seconds each: all but some run nightly only."""
+    return [value if value in kept else pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
 def steady(text: bytes) -> str:
     """Without what differs from run to run: times, process ids, addresses, names that torch makes unique, and the
     blanks that it puts behind them."""
@@ -431,7 +438,7 @@ def assert_same(plain: Done, explained: Done) -> None:
     assert rule
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", mostly_slow(PROGRAMS, "training", "random", "raises", "threads", "subprocess"))
 def test_a_program_does_what_it_does_alone(folder: Folder, name: str) -> None:
     text, arguments, env = PROGRAMS[name]
     source = text if isinstance(text, str) else text.read_text(encoding="utf-8")
@@ -552,7 +559,7 @@ def sabotaged(folder: Folder, fault: str, backend: str = "") -> Done:
     return Done(explained.status, explained.out, " ".join(explained.report.split()).encode())
 
 
-@pytest.mark.parametrize("hook", FAILING)
+@pytest.mark.parametrize("hook", mostly_slow(FAILING, *list(FAILING)[:2]))
 def test_a_hook_that_raises_is_named_and_never_reaches_the_program(folder: Folder, hook: str) -> None:
     done = sabotaged(folder, f"call:{hook}")
     if b"lacks what breakscan hooks into for " + hook.encode() in done.err:
@@ -561,6 +568,7 @@ def test_a_hook_that_raises_is_named_and_never_reaches_the_program(folder: Folde
     assert b"(RuntimeError: on purpose)" in done.err
 
 
+@pytest.mark.slow
 def test_a_hook_into_inductor_that_raises_is_named_and_never_reaches_the_program(folder: Folder) -> None:
     done = sabotaged(folder, "call:bytes", "inductor")
     assert b"breakscan's hook for bytes failed, so what kernels read and write is missing (RuntimeError: " in done.err
@@ -572,7 +580,7 @@ def test_hooks_that_cannot_be_installed_are_named_and_never_reach_the_program(fo
         assert f"breakscan's hook for {hook} failed, so ".encode() in done.err
 
 
-@pytest.mark.parametrize("records", [0, 1, 20])
+@pytest.mark.parametrize("records", mostly_slow([0, 1, 20], 1))
 def test_a_full_disk_is_told_and_never_reaches_the_program(folder: Folder, records: int) -> None:
     done = sabotaged(folder, f"full:{records}")
     assert b"not all was recorded, so anything may be missing" in done.err

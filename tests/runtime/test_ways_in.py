@@ -194,7 +194,9 @@ if __name__ == "__main__":
     print(f(torch.ones(2)))
 """
 
-    @pytest.mark.parametrize("way", ["script", "module", "code", "input"])
+    @pytest.mark.parametrize(
+        "way", ["script", *(pytest.param(way, marks=pytest.mark.slow) for way in ("module", "code", "input"))]
+    )
     def test_what_the_script_itself_defines(self, folder: Folder, way: str) -> None:
         folder.write("own.py", self.OWN)
         argv = {"script": ["own.py"], "module": ["-m", "own"], "code": ["-c", self.OWN], "input": ["-"]}[way]

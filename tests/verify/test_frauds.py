@@ -132,6 +132,7 @@ def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
             "        torch.rand(1)\n        return y\n",
             "eager, random numbers are drawn otherwise: torch's CPU generator",
             id="random numbers drawn in the call",
+            marks=SLOW,
         ),
         pytest.param(
             BRANCH, WHERE + "        y = y + 1e-2\n", "eager, output differs by 0.01", id="output changed by 1e-2"
@@ -144,7 +145,11 @@ def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
             marks=SLOW,
         ),
         pytest.param(
-            BRANCH, WHERE.replace("y * 2", "y.detach() * 2"), "eager, the gradient of self.fc.weight", id="gradient"
+            BRANCH,
+            WHERE.replace("y * 2", "y.detach() * 2"),
+            "eager, the gradient of self.fc.weight",
+            id="gradient",
+            marks=SLOW,
         ),
         pytest.param(
             "BatchNorm1d(16)",

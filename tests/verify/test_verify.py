@@ -265,6 +265,7 @@ def test_what_was_proved_before_an_interrupt_is_told(tmp_path: Path, valid: Call
     assert script.read_text(encoding="utf-8") == HIDDEN
 
 
+@pytest.mark.slow
 def test_a_setting_can_be_verified(tmp_path: Path, valid: Callable[..., Any]) -> None:
     text = "import torch\n\n\ndef f(x):\n    return x * x.sum().item()\n\n\ng = torch.compile(f, backend='aot_eager')\n"
     (tmp_path / "item.py").write_text(text + "for step in range(5):\n    g(torch.ones(8))\n", encoding="utf-8")
