@@ -14,10 +14,11 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.dtypes import KnownDtype, never_raises
 from breakscan.rewrite_support.float_limits import asked_limits
 from breakscan.rewrite_support.operators import operator_of
+from breakscan.torch_facts.not_measured import ATTRIBUTES_THAT_RAISE
 from breakscan.torch_facts.operators import Often, Operator, Shape
 from breakscan.torch_facts.promotion import COMPLEX
+from breakscan.torch_facts.table import load_api
 
-_PLAIN_ATTRIBUTES = frozenset({"shape", "dtype", "device", "ndim", "data", "requires_grad", "layout", "is_cuda"})
 _NUMBERS = ("number", "constant", "shape", "drawn")
 
 
@@ -157,7 +158,9 @@ def _broadcast(context: RewriteContext, operands: Sequence[cst.BaseExpression]) 
 def _attribute_raises(context: RewriteContext, node: cst.Attribute) -> bool:
     owner = context.fact(node.value)
     if owner.kind == "tensor":
-        return node.attr.value not in _PLAIN_ATTRIBUTES and not isinstance(context.parent(node), cst.Call)
+        known = load_api(context.torch_version).attributes
+        raises = node.attr.value in ATTRIBUTES_THAT_RAISE or node.attr.value not in known
+        return raises and not isinstance(context.parent(node), cst.Call)
     if owner.kind in ("module", "instance"):
         return context.fact(node).kind == "unknown" and not isinstance(context.parent(node), cst.Call)
     return False

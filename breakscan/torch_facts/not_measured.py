@@ -82,5 +82,8 @@ ATTRIBUTES_OF_THE_SAME_SHAPE = frozenset({"data", "real", "imag"})
 """Attributes that are tensors of the same shape.  Attributes are not operators, and are not measured."""
 TRANSPOSED_ATTRIBUTES = frozenset({"T", "mT", "H", "mH"})
 """Attributes that are tensors with the same number of dimensions."""
+ATTRIBUTES_THAT_RAISE = frozenset({"H", "mH", "mT", "imag", "grad_dtype", "__cuda_array_interface__"})
+"""Attributes of tensors that raise for some shapes, dtypes, devices, or for tensors that are no leaves.
+``tests/torch_facts/test_not_measured.py`` tries them all."""
 LIMITS_OF_DTYPES = frozenset({"torch.finfo", "torch.iinfo"})
 """Functions whose result has Python numbers for attributes."""

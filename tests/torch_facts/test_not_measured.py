@@ -1,0 +1,35 @@
+"""Facts that are written by hand, tried on the installed torch."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from breakscan.torch_facts.not_measured import ATTRIBUTES_THAT_RAISE
+from breakscan.torch_facts.table import load_api
+from breakscan.torch_versions import PINNED, minor_version
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+
+@pytest.mark.skipif(
+    minor_version(torch.__version__) != minor_version(PINNED), reason="the facts are of the pinned torch"
+)
+def test_the_attributes_that_raise() -> None:
+    shapes = [(), (3,), (2, 3), (2, 2, 2), (0,)]
+    tensors = [torch.ones(shape, dtype=dtype) for shape in shapes for dtype in (torch.float32, torch.bool)]
+    tensors.append(torch.ones(3, requires_grad=True) * 2)
+
+    def raises(name: str) -> bool:
+        for tensor in tensors:
+            try:
+                getattr(tensor, name)
+            except Exception:
+                return True
+        return False
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert {name for name in load_api(minor_version(PINNED)).attributes if raises(name)} == ATTRIBUTES_THAT_RAISE
