@@ -109,8 +109,10 @@ def is_read(context: RewriteContext, name: cst.Name) -> bool:
     return not isinstance(above, cst.AssignTarget | cst.FunctionDef | cst.ClassDef | cst.NameItem)
 
 
-def change_behind(context: RewriteContext, names: set[str], node: cst.CSTNode) -> str | None:
+def change_behind(context: RewriteContext, names: set[str] | None, node: cst.CSTNode) -> str | None:
     """The code behind a node that changes in place what one of some names holds; None where there is none.
+
+    Without names, it is the code that changes anything in place.
 
     In a loop all that the loop does counts as behind.
     """
@@ -123,7 +125,7 @@ def change_behind(context: RewriteContext, names: set[str], node: cst.CSTNode) -
     for found in m.findall(context.function, m.AugAssign() | m.AssignTarget() | m.Call()):
         if found in context.tree.parents and context.tree.span(found)[:2] >= start:
             changed = _changed(found)
-            if changed is not None and _first_name(changed) in names:
+            if changed is not None and (names is None or _first_name(changed) in names):
                 return context.code(found)
     return None
 

@@ -46,7 +46,7 @@ def fate_of_name(context: RewriteContext, name: str, statement: cst.CSTNode) -> 
     """The worst that becomes of what a name holds after a statement; in a loop, anywhere in the loop."""
     around = _start(context, statement)
     after = context.tree.span(around)[:2] if around is not statement else context.tree.span(statement)[2:]
-    worst = Fate.USED
+    worst = Fate.HELD
     for found in m.findall(context.function, m.Name(name)):
         if not isinstance(found, cst.Name) or not context.tree.holds(found) or not is_read(context, found):
             continue

@@ -31,7 +31,7 @@ def why_origin_differs(context: RewriteContext, names: Iterable[str], *, finite:
     """The same for what the names of a side were made of, where the other side reads none of them."""
     queue, seen = list(names), set(names)
     for name in queue:
-        for value in _Values(name).of(context.function):
+        for value in assigned_values(context.function, name):
             if (reason := why_gradient_differs(context, value, finite=finite)) is not None:
                 return reason
             if context.fact(value).dtype not in ("int", "bool"):
@@ -61,6 +61,11 @@ def no_gradient_scope(context: RewriteContext, node: cst.CSTNode) -> cst.With | 
         if isinstance(one, cst.FunctionDef):
             return None
     return None
+
+
+def assigned_values(function: cst.FunctionDef, name: str) -> list[cst.BaseExpression]:
+    """The values that a function assigns to a name."""
+    return _Values(name).of(function)
 
 
 class _Values(cst.CSTVisitor):

@@ -15,6 +15,7 @@ from breakscan.rewrite_support.copies import holders, is_shared
 from breakscan.rewrite_support.costs import what_costs
 from breakscan.rewrite_support.dtypes import KnownDtype, compare
 from breakscan.rewrite_support.edit import Declined
+from breakscan.rewrite_support.gradient_roots import gradient_roots
 from breakscan.rewrite_support.gradients import no_gradient_scope, why_gradient_differs, why_origin_differs
 from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.not_raising import may_raise
@@ -112,6 +113,7 @@ class Chooser:
         self._check_alike(yes, no)
         for value in (yes, no):
             self._check_copied(value, becomes, rebound)
+        self._check_gradients(yes, no)
         for value, other in ((yes, no), (no, yes)):
             # Where both are linear in a name, its gradient is that of the chosen side, plus zero.
             linear = value.source is None or why_gradient_differs(self.context, value.source, finite=False) is None
@@ -151,11 +153,20 @@ class Chooser:
         site = context.statement()
         if becomes >= Fate.HANDED_ON and is_shared(context, facts, site, rebound):
             self.doubts[f"a copy of `{text}` is handed on, not `{text}` itself"] = None
+        known = bool(facts.storage) and all(symbol.new for symbol in facts.storage)
         names = {*read(value.made), *(name.value for name in holders(context, facts))} - {rebound}
         if becomes is Fate.CHANGED and rebound is not None and is_shared(context, facts, site, rebound):
             names.add(rebound)
-        if (change := change_behind(context, names, site)) is not None:
+        if (change := change_behind(context, names if known else None, site)) is not None:
             self.doubts[f"the result is a copy of `{text}`, and `{change}` changes only one of them"] = None
+
+    def _check_gradients(self, yes: SideValue, no: SideValue) -> None:
+        """Doubts sides of which one may require a gradient where the other one does not."""
+        if no_gradient_scope(self.context, self.context.node) is not None:
+            return
+        first, second = (gradient_roots(self.context, value.made, self.context.statement()) for value in (yes, no))
+        if first != second:
+            self.doubts["a side that requires no gradient would if the other one does"] = None
 
     def _loses_gradient(self, facts: TensorFacts, becomes: Fate) -> bool:
         """Whether a tensor may have a gradient that a copy of it, made where gradients are off, does not have."""

@@ -1,0 +1,104 @@
+"""What two calls in a row do: everything that a user of the program could see, by kind."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import linecache
+import sys
+import warnings
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.rewrite_fuzzer.inputs import arguments
+
+Outcome = dict[str, Any]
+"""What was seen, by kind: ``exception``, ``value``, ``dtype``, ``shape``, ``gradient``, ``input``, ``state`` ..."""
+
+
+def load(text: str, name: str) -> ModuleType:
+    """The module of a text.  Raises what its top level raises."""
+    module = ModuleType(name)
+    filename = f"<{name}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    sys.modules[name] = module
+    torch.manual_seed(0)
+    exec(compile(text, filename, "exec"), module.__dict__)
+    return module
+
+
+def outcomes(text: str, name: str) -> dict[str, Outcome]:
+    """The outcomes for all arguments; the program is loaded again for each."""
+    found = {}
+    torch.set_warn_always(True)
+    for label, given in arguments():
+        if "torch.FloatTensor" in text and not given[0].is_floating_point():
+            continue
+        module = load(text, name)
+        found[label] = _outcome(module, given)
+    return found
+
+
+def _outcome(module: ModuleType, given: tuple[Tensor, Tensor]) -> Outcome:
+    outcome: Outcome = {}
+    shown = io.StringIO()
+    torch.manual_seed(0)
+    for call in ("first", "second"):
+        with contextlib.redirect_stdout(shown), warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            try:
+                result: Any = module.f(*given)
+            except Exception as error:
+                outcome[f"exception of the {call} call"] = type(error).__name__
+                result = None
+        outcome[f"warnings of the {call} call"] = sorted({one.category.__name__ for one in warned})
+        _describe(outcome, f"{call} result", result, given)
+    outcome["output"] = shown.getvalue()
+    outcome["generator"] = torch.get_rng_state().sum().item()
+    for name, one in zip("xy", given, strict=True):
+        outcome[f"input {name}"] = _values(one)
+        outcome[f"gradient of {name}"] = None if not one.is_leaf or one.grad is None else _values(one.grad)
+    outcome["state reads"] = module.model.reads
+    kept = module.model.kept
+    outcome["state kept"] = _values(kept) if isinstance(kept, Tensor) else repr(kept)
+    outcome["state log"] = [_values(one) for one in module.model.log if isinstance(one, Tensor)]
+    grad = module.model.weight.grad
+    outcome["gradient of weight"] = None if grad is None else _values(grad)
+    return outcome
+
+
+def _describe(outcome: Outcome, name: str, result: Any, given: tuple[Tensor, Tensor]) -> None:
+    parts = list(result) if isinstance(result, tuple) else [result]
+    outcome[f"type of {name}"] = [type(one).__name__ for one in parts]
+    tensors = [one for one in parts if isinstance(one, Tensor)]
+    outcome[f"value of {name}"] = [_values(one) if isinstance(one, Tensor) else repr(one) for one in parts]
+    outcome[f"dtype of {name}"] = [str(one.dtype) for one in tensors]
+    outcome[f"shape of {name}"] = [tuple(one.shape) for one in tensors]
+    outcome[f"strides of {name}"] = [one.stride() if one.numel() > 1 else () for one in tensors]
+    outcome[f"requires_grad of {name}"] = [one.requires_grad for one in tensors]
+    pointers = [one.untyped_storage().data_ptr() for one in (*given, *tensors) if one.numel()]
+    outcome[f"aliasing of {name}"] = [pointers.index(one) for one in pointers]
+    wanted = [one for one in tensors if one.requires_grad and one.is_floating_point()]
+    if wanted:
+        try:
+            torch.stack([one.double().sum() for one in wanted]).sum().backward(retain_graph=True)
+        except Exception as error:
+            outcome[f"backward of {name}"] = type(error).__name__
+
+
+def _values(tensor: Tensor) -> Any:
+    """The bits of a tensor, in which all NaN are one."""
+    plain = tensor.detach().contiguous().clone()
+    if plain.is_floating_point():
+        wide = plain.double()
+        return [("nan" if one != one else (one, str(one)[0] == "-")) for one in wide.flatten().tolist()]
+    return plain.flatten().tolist()
+
+
+def difference_kinds(before: Outcome, after: Outcome) -> dict[str, tuple[Any, Any]]:
+    """What differs, by kind."""
+    keys = {**before, **after}
+    return {key: (before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)}

@@ -1,0 +1,73 @@
+"""From which values a gradient can come: whether a result requires one depends on whether these do."""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.facts import DtypeOf
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.gradients import assigned_values
+from breakscan.rewrite_support.operators import operator_of
+from breakscan.torch_facts.operators import Gradient
+
+_CUT = frozenset({"shape", "dtype", "device", "ndim", "data", "grad"})
+
+
+def gradient_roots(context: RewriteContext, node: cst.CSTNode, site: cst.CSTNode) -> frozenset[str]:
+    """The parameters, attributes and unknown values that the gradient of an expression may go to."""
+    found: set[str] = set()
+    _gather(context, node, site, found, set())
+    return frozenset(found)
+
+
+def _gather(context: RewriteContext, node: cst.CSTNode, site: cst.CSTNode, found: set[str], seen: set[str]) -> None:
+    if isinstance(node, cst.BaseExpression) and context.tree.holds(node) and _has_none(context, node):
+        return
+    if isinstance(node, cst.Name):
+        _of_name(context, node.value, site, found, seen)
+    elif isinstance(node, cst.Attribute):
+        if node.attr.value not in _CUT:
+            owner = context.fact(node.value).kind if context.tree.holds(node.value) else "unknown"
+            if owner == "tensor":
+                _gather(context, node.value, site, found, seen)
+            else:
+                found.add(context.code(node))
+    elif isinstance(node, cst.Call):
+        if isinstance(node.func, cst.Attribute) and context.method(node) is not None:
+            _gather(context, node.func.value, site, found, seen)
+        elif not (context.dotted(node.func) or "").startswith("torch."):
+            found.add(context.code(node.func))
+        for arg in node.args:
+            _gather(context, arg.value, site, found, seen)
+    else:
+        for child in node.children:
+            _gather(context, child, site, found, seen)
+
+
+def _of_name(context: RewriteContext, name: str, site: cst.CSTNode, found: set[str], seen: set[str]) -> None:
+    """Goes on with the values that the function gives to a name: before the site, unless only the site gives it one."""
+    if name in seen:
+        return
+    seen.add(name)
+    function = context.function
+    every = assigned_values(function, name)
+    values = [one for one in every if not any(above is site for above in context.around(one))] or every
+    parameters = m.findall(function.params, m.Param(name=m.Name(name)))
+    if parameters or not values:
+        found.add(name)
+    for value in values:
+        _gather(context, value, site, found, seen)
+
+
+def _has_none(context: RewriteContext, node: cst.BaseExpression) -> bool:
+    """Whether the value of an expression never requires a gradient."""
+    fact = context.fact(node)
+    if fact.kind in ("constant", "number", "shape", "none", "namespace", "drawn") or fact.is_number:
+        return True
+    if fact.kind == "tensor" and fact.dtype in ("int", "bool"):
+        return True
+    if fact.tensor is not None and isinstance(fact.tensor.dtype, DtypeOf) and fact.tensor.dtype.number:
+        return True
+    known = operator_of(context, node) if isinstance(node, cst.Call) else None
+    return known is not None and known.gradient is Gradient.NONE
