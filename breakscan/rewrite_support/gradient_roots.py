@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import libcst as cst
 import libcst.matchers as m
 
 from breakscan.facts import DtypeOf
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.gradients import assigned_values
+from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.operators import operator_of
+from breakscan.torch_facts.not_measured import ATTRIBUTES_WITHOUT_GRADIENT
 from breakscan.torch_facts.operators import Gradient
 
-_CUT = frozenset({"shape", "dtype", "device", "ndim", "data", "grad"})
 
+def gradient_roots(
+    context: RewriteContext, sources: Collection[cst.BaseExpression], names: Collection[str], site: cst.CSTNode
+) -> frozenset[str]:
+    """The parameters, attributes and unknown values that the gradient of a value may go to.
 
-def gradient_roots(context: RewriteContext, node: cst.CSTNode, site: cst.CSTNode) -> frozenset[str]:
-    """The parameters, attributes and unknown values that the gradient of an expression may go to."""
+    The value is computed from ``sources``, which are expressions of the file, and from ``names``.
+    """
     found: set[str] = set()
-    _gather(context, node, site, found, set())
+    seen: set[str] = set()
+    for source in sources:
+        _gather(context, source, site, found, seen)
+    for name in set(names).difference(*map(read, sources)):
+        _of_name(context, name, site, found, seen)
     return frozenset(found)
 
 
 def _gather(context: RewriteContext, node: cst.CSTNode, site: cst.CSTNode, found: set[str], seen: set[str]) -> None:
-    if isinstance(node, cst.BaseExpression) and context.tree.holds(node) and _has_none(context, node):
+    if isinstance(node, cst.BaseExpression) and _has_none(context, node):
         return
     if isinstance(node, cst.Name):
         _of_name(context, node.value, site, found, seen)
     elif isinstance(node, cst.Attribute):
-        if node.attr.value not in _CUT:
-            owner = context.fact(node.value).kind if context.tree.holds(node.value) else "unknown"
-            if owner == "tensor":
+        if node.attr.value not in ATTRIBUTES_WITHOUT_GRADIENT:
+            if context.fact(node.value).kind == "tensor":
                 _gather(context, node.value, site, found, seen)
             else:
                 found.add(context.code(node))

@@ -35,8 +35,14 @@ class SideValue:
     facts: TensorFacts
     names: frozenset[str]
     source: cst.BaseExpression | None = None
-    is_choice: bool = False
-    """Whether it is the result of another choice, which nothing else holds."""
+    chosen_from: tuple[SideValue, ...] = ()
+    """The values that another choice chose it from: nothing else holds its result."""
+
+    @property
+    def sources(self) -> tuple[cst.BaseExpression, ...]:
+        """The expressions of the file that its code is made from."""
+        inner = tuple(source for one in self.chosen_from for source in one.sources)
+        return inner if self.source is None else (self.source, *inner)
 
 
 @dataclass(slots=True)
@@ -107,7 +113,7 @@ class Chooser:
             yes, no = no, yes
         merged = self._one_call(test, yes, no)
         if merged is not None:
-            return SideValue(merged, facts, yes.names | no.names, is_choice=True)
+            return SideValue(merged, facts, yes.names | no.names, chosen_from=(yes, no))
         for value, other in ((yes, no), (no, yes)):
             self.both_run(value.source, other.source, truth)
         self._check_alike(yes, no)
@@ -122,7 +128,7 @@ class Chooser:
             if origin is not None:
                 self.doubts[origin] = None
         made = call(self.context.imported("torch.where"), test, yes.made, no.made)
-        return SideValue(made, facts, yes.names | no.names, is_choice=True)
+        return SideValue(made, facts, yes.names | no.names, chosen_from=(yes, no))
 
     def _check_alike(self, yes: SideValue, no: SideValue) -> None:
         """Declines sides of different shapes, and doubts what is not known to have one shape and dtype."""
@@ -145,7 +151,7 @@ class Chooser:
         """Doubts a side that is an existing tensor, of which the choice makes a copy."""
         context, facts = self.context, value.facts
         is_made_here = facts.is_new and not isinstance(value.made, cst.Name)
-        if is_made_here or becomes is Fate.USED or value.is_choice:
+        if is_made_here or becomes is Fate.USED or value.chosen_from:
             return
         text = context.code(value.made)
         if self._loses_gradient(facts, becomes):
@@ -164,7 +170,8 @@ class Chooser:
         """Doubts sides of which one may require a gradient where the other one does not."""
         if no_gradient_scope(self.context, self.context.node) is not None:
             return
-        first, second = (gradient_roots(self.context, value.made, self.context.statement()) for value in (yes, no))
+        site = self.context.statement()
+        first, second = (gradient_roots(self.context, one.sources, one.names, site) for one in (yes, no))
         if first != second:
             self.doubts["a side that requires no gradient would if the other one does"] = None
 

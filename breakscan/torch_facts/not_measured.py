@@ -85,5 +85,8 @@ TRANSPOSED_ATTRIBUTES = frozenset({"T", "mT", "H", "mH"})
 ATTRIBUTES_THAT_RAISE = frozenset({"H", "mH", "mT", "imag", "grad_dtype", "__cuda_array_interface__"})
 """Attributes of tensors that raise for some shapes, dtypes, devices, or for tensors that are no leaves.
 ``tests/torch_facts/test_not_measured.py`` tries them all."""
+ATTRIBUTES_WITHOUT_GRADIENT = frozenset({"shape", "dtype", "device", "ndim", "data", "grad"})
+"""Attributes of tensors that no gradient goes through: numbers, and tensors that are detached.
+``tests/torch_facts/test_not_measured.py`` tries them."""
 LIMITS_OF_DTYPES = frozenset({"torch.finfo", "torch.iinfo"})
 """Functions whose result has Python numbers for attributes."""

@@ -25,6 +25,16 @@ class Block(torch.nn.Module):
             x = x + 1
         return x
 """
+REPAIRABLE = """import torch
+
+
+class Block(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        y = x.sin()
+        if x.any():
+            y = torch.nan_to_num(y)
+        return y
+"""
 CLEAN = BREAKS.replace("x.any()", "x.shape[0] > 1")
 
 
@@ -87,10 +97,10 @@ def test_a_clean_file_passes(project: Path, hook_repository: Path) -> None:
 
 
 def test_the_other_hook_rewrites_what_is_staged(project: Path, hook_repository: Path) -> None:
-    (project / "staged.py").write_text(BREAKS.replace("x + 1", "torch.nan_to_num(x)"), encoding="utf-8")
+    (project / "staged.py").write_text(REPAIRABLE, encoding="utf-8")
     git(project, "add", ".")
     done = run_hook(project, hook_repository, "breakscan-fix")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "files were modified by this hook" in done.stdout
-    assert "x = torch.where(x.any(), torch.nan_to_num(x), x)" in (project / "staged.py").read_text(encoding="utf-8")
+    assert "y = torch.where(x.any() != 0, torch.nan_to_num(y), y)" in (project / "staged.py").read_text(encoding="utf-8")
     assert (project / "committed.py").read_text(encoding="utf-8") == BREAKS

@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from breakscan.torch_facts.not_measured import ATTRIBUTES_THAT_RAISE
+from breakscan.torch_facts.not_measured import ATTRIBUTES_THAT_RAISE, ATTRIBUTES_WITHOUT_GRADIENT
 from breakscan.torch_facts.table import load_api
 from breakscan.torch_versions import PINNED, minor_version
 
@@ -37,3 +37,14 @@ def test_the_attributes_that_raise() -> None:
             if any(raises(tensor, name) for tensor in tensors)
         }
     assert found == ATTRIBUTES_THAT_RAISE
+
+
+@pytest.mark.parametrize("name", sorted(ATTRIBUTES_WITHOUT_GRADIENT))
+def test_no_gradient_goes_through_these_attributes(name: str) -> None:
+    leaf = torch.ones(2, 2, requires_grad=True)
+    leaf.sum().backward()
+    for tensor in (leaf, leaf * 2):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            value = getattr(tensor, name)
+        assert not getattr(value, "requires_grad", False)

@@ -198,8 +198,9 @@ class Functions:
             attributes.reader = reader
             state.running = False
             self._depth -= 1
-        if returns != state.returns:
-            state.returns = returns
+        changed = returns != state.returns
+        state.returns = returns
+        if changed:
             self._wake_callers(state)
 
     def _wake_callers(self, state: State) -> None:

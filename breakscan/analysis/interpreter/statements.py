@@ -73,7 +73,8 @@ def run_statement(frame: Frame, node: ast.stmt) -> bool:
         case ast.AugAssign():
             _augmented(frame, node)
         case ast.Return():
-            frame.returned.append(evaluate(frame, node.value))
+            value = evaluate(frame, node.value)
+            frame.returned.append(value if frame.facts is None else frame.facts.returned(node.value, value))
             return False
         case ast.Raise():
             with frame.muted():

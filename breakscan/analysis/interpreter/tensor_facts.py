@@ -29,6 +29,7 @@ from breakscan.torch_facts.table import TorchApi
 
 _WITHOUT = frozenset({Sort.CONTAINER, Sort.NONE, Sort.FUNCTION, Sort.CLASS})
 _NUMBERS = frozenset({Sort.CONSTANT, Sort.SHAPE, Sort.NUMBER, Sort.DRAWN})
+_CALLED_BY_CLASS = frozenset({Sort.MODULE, Sort.INSTANCE})
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add",
@@ -65,6 +66,7 @@ class FunctionFacts:
         self._values: dict[ast.expr, Value] = {}
         self._places: dict[Symbol, Symbol] = {}
         self._joins = count(1)
+        self._decorated = bool(function.decorators)
         node = function.node
         self._at = (node.lineno, node.col_offset)
         self._stored = {
@@ -90,6 +92,16 @@ class FunctionFacts:
         if value.facts is not None or value.sort in _WITHOUT:
             return value
         return replace(value, facts=self._leaf(target, value))
+
+    def returned(self, node: ast.expr | None, value: Value) -> Value:
+        """The value that a function returns.
+
+        What a name or an attribute holds, something else may hold, too; a decorator may keep it.
+        """
+        made_here = isinstance(node, ast.Call | ast.BinOp | ast.UnaryOp | ast.Compare | ast.Subscript)
+        if value.facts is None or (made_here and not self._decorated):
+            return value
+        return replace(value, facts=replace(value.facts, is_new=False))
 
     def augmented(self, node: ast.AugAssign, old: Value, new: Value) -> Value:
         """The value of a name after ``name += value``.  A tensor is changed in place, and keeps its dtype and shape."""
@@ -230,14 +242,16 @@ class FunctionFacts:
         callee = self._values.get(node.func)
         leaf = self._leaf(node, value, self._source(callee, value))
         starred = any(isinstance(one, ast.Starred) for one in node.args) or any(k.arg is None for k in node.keywords)
-        if callee is None or callee.name is None or not value.is_tensor or starred:
+        if callee is None or not value.is_tensor:
+            return leaf
+        if callee.function is not None or (callee.owner is not None and callee.sort in _CALLED_BY_CLASS):
+            return _made_by_function(value, leaf)
+        if callee.name is None or starred:
             return leaf
         method = (isinstance(node.func, ast.Attribute) and not callee.name.startswith("torch.")) or (
             callee.name.startswith("torch.Tensor.") and callee.bound is not None
         )
-        if not method and not callee.name.startswith("torch."):
-            return leaf
-        if method and not callee.name.startswith(("torch.Tensor.", "?.")):
+        if not callee.name.startswith(("torch.Tensor.", "?.") if method else "torch."):
             return leaf
         nodes: list[ast.expr] = list(node.args)
         if method and isinstance(node.func, ast.Attribute):
@@ -297,6 +311,13 @@ def _leaf(symbol: Symbol, value: Value, source: Source = Source.INFERRED) -> Ten
     grad = False if value.dtype in ("int", "bool") else None
     dtype = DtypeOf(symbol, value.dtype, number=False, source=source)
     return replace(opaque(symbol, dtype, shape), requires_grad=grad)
+
+
+def _made_by_function(value: Value, leaf: TensorFacts) -> TensorFacts:
+    """The facts about what a function of the project returns: whether every ``return`` makes a tensor."""
+    if value.facts is None or not value.facts.is_new:
+        return leaf
+    return replace(leaf, storage=made(leaf), is_new=True)
 
 
 def _weakest(dtype: Dtype) -> Source:
