@@ -115,7 +115,8 @@ class TensorFacts:
     """What is known about a value if it is a tensor.
 
     ``shape`` are the symbols whose shapes broadcast to its own; none: it is 0-d.  ``storage`` are the values whose
-    storage it may share.  ``device`` is a value on whose device it is.  ``requires_grad`` is None where unknown.
+    storage it may share.  ``device`` is a value on whose device it is, ``layout`` one whose dimensions have the same
+    order in memory.  ``requires_grad`` is None where unknown.
     ``is_new`` says that the expression that computed it made it, with storage of its own.
     """
 
@@ -124,6 +125,7 @@ class TensorFacts:
     rank: RankBounds
     storage: frozenset[Symbol]
     device: Symbol
+    layout: Symbol
     requires_grad: bool | None = None
     is_new: bool = False
 
@@ -136,6 +138,7 @@ def opaque(symbol: Symbol, dtype: Dtype | None = None, shape: frozenset[Symbol] 
         frozenset({symbol}) if shape is None else shape,
         SCALAR if zero_dim else RankBounds(over=frozenset({symbol}), under=frozenset({symbol})),
         frozenset({symbol}),
+        symbol,
         symbol,
     )
 

@@ -16,6 +16,7 @@ from breakscan.torch_facts.promotion import DTYPES, Operand, Priority, promoted,
 
 COLUMNS = (
     *("result", "dtypes", "promotes", "shapes", "plain_shapes", "elementwise", "accepts_zero_dim", "accepts_empty"),
+    "keeps_layout",
     *("shares_storage", "returns_input", "writes", "draws_random", "reads_values", "raises_for_values", "gradient"),
 )
 SAMPLES = 12
@@ -119,6 +120,7 @@ def facts_of(entry: Entry) -> Iterator[dict[str, Any]]:
     yield _effects([call for call, _ in good])
     yield _sizes(plain)
     yield {"elementwise": _elementwise([(c, r) for c, r in good if isinstance(r, torch.Tensor)])}
+    yield {"keeps_layout": _keeps_layout([call for call, result in good if isinstance(result, torch.Tensor)])}
     yield {"reads_values": _reads_values([call for call, _ in good])}
     yield {"gradient": _gradient([call for call, _ in good])}
     yield {"raises_for_values": "sometimes"}  # stays if the process crashes
@@ -358,6 +360,28 @@ def _sizes(plain: list[Call]) -> dict[str, bool | None]:
 
 def _expanded(shape: torch.Size, tensor: torch.Tensor) -> torch.Tensor:
     return tensor.expand(shape).clone()
+
+
+def _keeps_layout(calls: list[Call]) -> bool | None:
+    """Whether the order of the dimensions in memory stays, tried with tensors that are transposed in memory."""
+    seen: list[bool] = []
+    for call in calls:
+        shapes = {value.shape for value in call.tensors() if value.dim()}
+        if "memory_format" in call.options or len(shapes) != 1 or sum(size > 1 for size in next(iter(shapes))) < 2:
+            continue
+        changed = call.fresh().with_tensors(_transposed_in_memory)
+        strides = next(value.stride() for value in changed.tensors() if value.dim())
+        try:
+            result = changed.run()
+        except Exception:  # any function of torch may refuse, in any way
+            continue
+        seen.append(isinstance(result, torch.Tensor) and result.shape in shapes and result.stride() == strides)
+    return all(seen) if seen else None
+
+
+def _transposed_in_memory(value: torch.Tensor) -> torch.Tensor:
+    backwards = tuple(reversed(range(value.dim())))
+    return value.permute(backwards).contiguous().permute(backwards)
 
 
 def _elementwise(good: list[tuple[Call, Any]]) -> bool | None:

@@ -48,3 +48,7 @@ def arguments() -> Iterator[tuple[str, tuple[Tensor, Tensor]]]:
     yield "gradients, negative", (torch.tensor([-1.0, -2.0, -3.0]).requires_grad_(), torch.ones(3))
     yield "gradients, zero", (torch.zeros(3).requires_grad_(), torch.zeros(3).requires_grad_())
     yield "parameters", (torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(-torch.ones(3)))
+    yield "gradients, infinite", (torch.tensor([INFINITE, -INFINITE, 1.0]).requires_grad_(), torch.ones(3))
+    yield "gradients, nan", (torch.tensor([nan, 1.0, -1.0]).requires_grad_(), torch.tensor([nan, 1.0, 2.0]))
+    yield "gradients, large", (torch.tensor([3e38, 200.0, -200.0]).requires_grad_(), torch.tensor([1.0, -3e38, 2.0]))
+    yield "gradients, 2-d transposed", (torch.arange(-3.0, 3.0).reshape(2, 3).t().requires_grad_(), torch.ones(3, 2))

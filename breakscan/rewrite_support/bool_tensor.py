@@ -15,21 +15,18 @@ from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.not_raising import may_raise
 from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
 
-_ASKS_FOR_NOT_FINITE = frozenset({"isfinite", "isinf", "isnan", "isposinf", "isneginf"})
-
 
 @dataclass(frozen=True, slots=True)
 class Truth:
     """A test.  ``static`` are the conditions that no tensor decides, which stay Python's; ``tensor`` is new code.
 
-    ``opposite`` tells that the sides change places, as for ``not t``, ``not_finite`` that the test looks for NaN or
-    infinity.  ``doubts`` say what has to hold for the tensor to mean the same.
+    ``opposite`` says that the sides change places, as for ``not t``.  ``doubts`` say what has to hold for the tensor to
+    mean the same.
     """
 
     static: tuple[cst.BaseExpression, ...]
     tensor: cst.BaseExpression
     opposite: bool
-    not_finite: bool
     doubts: tuple[str, ...]
 
 
@@ -52,7 +49,7 @@ def truth(context: RewriteContext, test: cst.BaseExpression) -> Truth:
     opposite = m.matches(made, m.UnaryOperation(operator=m.BitInvert()))
     if opposite:
         made = copied(cst.ensure_type(made, cst.UnaryOperation).expression)
-    return Truth(tuple(static), made, opposite, reader.not_finite, tuple(reader.doubts))
+    return Truth(tuple(static), made, opposite, tuple(reader.doubts))
 
 
 def _asks_tensor(context: RewriteContext, test: cst.BaseExpression) -> bool:
@@ -76,7 +73,6 @@ def _sides(test: cst.Comparison) -> list[cst.BaseExpression]:
 class _Reader:
     def __init__(self, context: RewriteContext) -> None:
         self.context = context
-        self.not_finite = False
         self.doubts: dict[str, None] = {}
 
     def joined(self, tests: list[cst.BaseExpression], operator: cst.BaseBinaryOp) -> cst.BaseExpression:
@@ -128,9 +124,6 @@ class _Reader:
             self.doubts[f"`{code}` is taken for a tensor"] = None
         if not fact.zero_dim:
             self.doubts[f"if `{code}` has several elements, it chooses for each instead of raising"] = None
-        finder = _Finder()
-        test.visit(finder)
-        self.not_finite |= finder.found
 
     def _compared(self, test: cst.BaseExpression, operator: cst.BaseCompOp) -> cst.BaseExpression:
         """``t != 0``, which is what Python asks of a tensor that is not bool."""
@@ -180,13 +173,6 @@ class _Reader:
         function = checked.func.deep_clone().with_changes(attr=cst.Name("isfinite"))
         finite = method(call(function, first), "all")
         return cst.UnaryOperation(cst.BitInvert(), finite)
-
-
-class _Finder(cst.CSTVisitor):
-    found = False
-
-    def visit_Name(self, node: cst.Name) -> None:
-        self.found |= node.value in _ASKS_FOR_NOT_FINITE
 
 
 def operand_of_comparison(node: cst.BaseExpression) -> cst.BaseExpression:

@@ -5,7 +5,8 @@ The side gets a gradient of zero, which its own operations multiply with their d
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
+from math import isfinite
 
 import libcst as cst
 
@@ -15,33 +16,31 @@ from breakscan.rewrite_support.operators import operator_of
 from breakscan.torch_facts.operators import Gradient
 
 
-def why_gradient_differs(context: RewriteContext, node: cst.BaseExpression, *, finite: bool) -> str | None:
-    """What of an expression may turn a gradient of zero into NaN, in words; None where nothing does.
-
-    ``finite`` tells that values may be taken to be finite, because the test does not look for those that are not.
-    """
-    if context.fact(node).dtype in ("int", "bool") or _without_gradients(context, node):
+def why_gradient_differs(context: RewriteContext, node: cst.BaseExpression) -> str | None:
+    """What of an expression may turn a gradient of zero into NaN, in words; None where nothing does."""
+    if context.fact(node).dtype in ("int", "bool") or no_gradient_scope(context, node) is not None:
         return None
-    found = _Steep(context, finite)
+    found = _Steep(context)
     node.visit(found)
-    return f"`{found.culprit}` may give a NaN gradient when it is not chosen" if found.culprit else None
+    if found.for_finite is not None:
+        return f"`{found.for_finite}` may give a NaN gradient when it is not chosen"
+    if found.for_others is not None:
+        return f"`{found.for_others}` may give a NaN gradient when it is not chosen and a value is not finite"
+    return None
 
 
-def why_origin_differs(context: RewriteContext, names: Iterable[str], *, finite: bool) -> str | None:
-    """The same for what the names of a side were made of, where the other side reads none of them."""
-    queue, seen = list(names), set(names)
+def why_origin_differs(context: RewriteContext, names: Collection[str], apart: Collection[str]) -> str | None:
+    """The same for what the names of a side were made of, except those of ``apart``."""
+    queue = [name for name in names if name not in apart]
+    seen = {*queue, *apart}
     for name in queue:
         for value in assigned_values(context.function, name):
-            if (reason := why_gradient_differs(context, value, finite=finite)) is not None:
+            if (reason := why_gradient_differs(context, value)) is not None:
                 return reason
             if context.fact(value).dtype not in ("int", "bool"):
                 queue += [one for one in read(value) if one not in seen]
                 seen.update(queue)
     return None
-
-
-def _without_gradients(context: RewriteContext, node: cst.CSTNode) -> bool:
-    return no_gradient_scope(context, node) is not None
 
 
 def no_gradient_scope(context: RewriteContext, node: cst.CSTNode) -> cst.With | cst.FunctionDef | None:
@@ -65,19 +64,30 @@ def no_gradient_scope(context: RewriteContext, node: cst.CSTNode) -> cst.With | 
 
 def assigned_values(function: cst.FunctionDef, name: str) -> list[cst.BaseExpression]:
     """The values that a function assigns to a name."""
-    return _Values(name).of(function)
+    return _assigned_in(function.body, name)
+
+
+def names_made_of(statement: cst.CSTNode, names: Collection[str]) -> frozenset[str]:
+    """Names, and those that a statement computes them from."""
+    found = list(names)
+    for name in found:
+        for value in _assigned_in(statement, name):
+            found += [one for one in read(value) if one not in found]
+    return frozenset(found)
+
+
+def _assigned_in(node: cst.CSTNode, name: str) -> list[cst.BaseExpression]:
+    values = _Values(name)
+    node.visit(values)
+    return values.found
 
 
 class _Values(cst.CSTVisitor):
-    """What a function assigns to a name."""
+    """What is assigned to a name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.found: list[cst.BaseExpression] = []
-
-    def of(self, function: cst.FunctionDef) -> list[cst.BaseExpression]:
-        function.body.visit(self)
-        return self.found
 
     def visit_Assign(self, node: cst.Assign) -> None:
         if any(self.name in written(target) for target in node.targets):
@@ -93,25 +103,32 @@ class _Values(cst.CSTVisitor):
 
 
 class _Steep(cst.CSTVisitor):
-    def __init__(self, context: RewriteContext, finite: bool) -> None:
-        self.context = context
-        self.finite = finite
-        self.culprit: str | None = None
+    """The first operation that may give NaN for finite values, and the first that does only for others."""
 
-    def _found(self, node: cst.BaseExpression) -> None:
-        self.culprit = self.culprit or self.context.code(node)
+    def __init__(self, context: RewriteContext) -> None:
+        self.context = context
+        self.for_finite: str | None = None
+        self.for_others: str | None = None
+
+    def _steep(self, node: cst.BaseExpression) -> None:
+        self.for_finite = self.for_finite or self.context.code(node)
+
+    def _steep_at_infinity(self, node: cst.BaseExpression) -> None:
+        self.for_others = self.for_others or self.context.code(node)
 
     def visit_Call(self, node: cst.Call) -> bool:
         if self.context.fact(node.func).kind == "module":
-            return self.finite
+            self._steep_at_infinity(node.func)
+            return True
         fact = self.context.fact(node)
         if fact.dtype in ("int", "bool") or fact.kind in ("constant", "shape", "number", "container"):
             return False
         known = operator_of(self.context, node)
         gradient = known.gradient if known is not None else None
-        harmless = {Gradient.NONE, Gradient.ZERO} | ({Gradient.ZERO_IF_FINITE} if self.finite else set())
-        if gradient not in harmless:
-            self._found(node.func)
+        if gradient is Gradient.ZERO_IF_FINITE:
+            self._steep_at_infinity(node.func)
+        elif gradient not in (Gradient.NONE, Gradient.ZERO):
+            self._steep(node.func)
         return True
 
     def visit_Comparison(self, node: cst.Comparison) -> bool:
@@ -121,22 +138,22 @@ class _Steep(cst.CSTVisitor):
         if not self._has_tensor(node):
             return False
         literal = self.context.fact(node.right).literal
-        number = isinstance(node.right, cst.BaseNumber) or isinstance(literal, int | float)
+        number = isinstance(node.right, cst.BaseNumber) or (isinstance(literal, int | float) and isfinite(literal))
         if isinstance(node.operator, cst.Multiply):
-            if not self.finite and not (number or isinstance(node.left, cst.BaseNumber)):
-                self._found(node)
+            if not (number or isinstance(node.left, cst.BaseNumber)):
+                self._steep_at_infinity(node)
+        elif isinstance(node.operator, cst.MatrixMultiply):
+            self._steep_at_infinity(node)
         elif isinstance(node.operator, cst.Divide):
             if not number or literal == 0:
-                self._found(node)
+                self._steep(node)
         elif isinstance(node.operator, cst.Power):
-            whole = isinstance(node.right, cst.Integer) and node.right.evaluated_value > 0
-            if not (whole and self.finite):
-                self._found(node)
-        elif isinstance(node.operator, cst.MatrixMultiply):
-            if not self.finite:
-                self._found(node)
+            if isinstance(node.right, cst.Integer) and node.right.evaluated_value > 0:
+                self._steep_at_infinity(node)
+            else:
+                self._steep(node)
         elif not isinstance(node.operator, cst.Add | cst.Subtract | cst.BitAnd | cst.BitOr | cst.BitXor):
-            self._found(node)
+            self._steep(node)
         return True
 
     def _has_tensor(self, node: cst.BinaryOperation) -> bool:

@@ -268,6 +268,14 @@ def bends_gradients(context: RewriteContext, node: cst.BaseExpression, found: Ma
 MEAN_IN_FLOAT16 = "the mean of a float16 tensor is summed in float16, which may overflow"
 COUNT_IN_FLOAT16 = "a number of hits above 65504 does not fit into float16"
 NAN_GRADIENTS = "values outside of the mask can make gradients NaN"
+_ROUNDING = "the numbers are added in another order, so that the last digits may differ"
+
+
+def rounding(context: RewriteContext, summed: Iterable[cst.BaseExpression]) -> list[str]:
+    """What a sum over all elements does to the last digits: nothing where no element is a float."""
+    facts = [context.fact(one) for one in summed]
+    exact = all(fact.certain and fact.dtype in ("int", "bool") for fact in facts)
+    return [] if exact else [_ROUNDING]
 
 
 def beside(left: cst.BaseExpression, operator: cst.BaseBinaryOp, right: cst.BaseExpression) -> cst.BinaryOperation:

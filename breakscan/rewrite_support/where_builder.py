@@ -16,7 +16,12 @@ from breakscan.rewrite_support.costs import what_costs
 from breakscan.rewrite_support.dtypes import KnownDtype, compare
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.gradient_roots import gradient_roots
-from breakscan.rewrite_support.gradients import no_gradient_scope, why_gradient_differs, why_origin_differs
+from breakscan.rewrite_support.gradients import (
+    names_made_of,
+    no_gradient_scope,
+    why_gradient_differs,
+    why_origin_differs,
+)
 from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.not_raising import may_raise
 from breakscan.rewrite_support.plain_attributes import may_run_code
@@ -115,16 +120,16 @@ class Chooser:
         if merged is not None:
             return SideValue(merged, facts, yes.names | no.names, chosen_from=(yes, no))
         for value, other in ((yes, no), (no, yes)):
-            self.both_run(value.source, other.source, truth)
+            self.both_run(value.source, other.source)
         self._check_alike(yes, no)
         for value in (yes, no):
             self._check_copied(value, becomes, rebound)
         self._check_gradients(yes, no)
         for value, other in ((yes, no), (no, yes)):
             # Where both are linear in a name, its gradient is that of the chosen side, plus zero.
-            linear = value.source is None or why_gradient_differs(self.context, value.source, finite=False) is None
-            names = value.names - other.names if linear else value.names
-            origin = why_origin_differs(self.context, names, finite=not truth.not_finite)
+            linear = value.source is None or why_gradient_differs(self.context, value.source) is None
+            apart = names_made_of(self.context.statement(), other.names) if linear else ()
+            origin = why_origin_differs(self.context, value.names, apart)
             if origin is not None:
                 self.doubts[origin] = None
         made = call(self.context.imported("torch.where"), test, yes.made, no.made)
@@ -136,6 +141,8 @@ class Chooser:
             raise Declined("its sides have different shapes")
         if not are_equal(yes.facts, no.facts):
             self.doubts["sides of different shapes would be broadcast"] = None
+        if yes.facts.layout != no.facts.layout and not (_is_vector(yes.facts) or _is_vector(no.facts)):
+            self.doubts["the sides may be laid out differently in memory, and the strides may change"] = None
         read_before = [KnownDtype(value.facts.dtype) for value in (yes, no) if value.source is None]
         found = compare(self.context.torch_version, yes.facts.dtype, no.facts.dtype, [*self.given, *read_before])
         if found.same:
@@ -187,7 +194,7 @@ class Chooser:
         made_there = all(symbol.new and start < (*symbol.at, 0)[:2] < end for symbol in facts.storage)
         return not (facts.storage and made_there)
 
-    def both_run(self, source: cst.BaseExpression | None, other: cst.BaseExpression | None, truth: Truth) -> None:
+    def both_run(self, source: cst.BaseExpression | None, other: cst.BaseExpression | None) -> None:
         """Declines, or doubts, where a side may not run although it is not chosen."""
         if source is None:
             return
@@ -204,7 +211,7 @@ class Chooser:
             self.doubts[f"`{raising}` may raise where its side is not chosen"] = None
         if (attribute := may_run_code(context, source)) is not None:
             self.doubts[f"`{attribute}` may be a property, and always runs"] = None
-        if (steep := why_gradient_differs(context, source, finite=not truth.not_finite)) is not None:
+        if (steep := why_gradient_differs(context, source)) is not None:
             self.doubts[steep] = None
         elsewhere = context.code(other) if other is not None else ""
         for name in _attributes(context, source):
@@ -233,7 +240,7 @@ class Chooser:
         try:
             inner = Chooser(context, self.given)
             given = inner.value(left), inner.value(right)
-            plain = Truth((), test, False, False, ())
+            plain = Truth((), test, False, ())
             made = inner.choose(plain, test, *given).made
         except Declined:
             return None
@@ -266,6 +273,11 @@ def _expressions(node: cst.CSTNode) -> list[cst.BaseExpression]:
     return [*found, *(one for child in node.children for one in _expressions(child))]
 
 
+def _is_vector(facts: TensorFacts) -> bool:
+    """Whether a tensor has one dimension or none."""
+    return not facts.shape or (facts.rank.most is not None and facts.rank.most < 2)
+
+
 def _chosen(yes: TensorFacts, no: TensorFacts) -> TensorFacts:
     """What is known about the result of a choice."""
     dtype = ResultOf("where", (Input(yes.dtype, yes.shape), Input(no.dtype, no.shape)))
@@ -275,4 +287,5 @@ def _chosen(yes: TensorFacts, no: TensorFacts) -> TensorFacts:
         yes.rank if yes.rank == no.rank else _ANY.rank,
         _ANY.storage,
         yes.device if yes.device == no.device else _ANY.device,
+        yes.layout if yes.layout == no.layout else _ANY.layout,
     )

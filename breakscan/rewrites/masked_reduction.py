@@ -30,6 +30,7 @@ from breakscan.rewrite_support.masked import (
     is_bool_tensor,
     leaf_of,
     masked,
+    rounding,
     whole,
     zero,
 )
@@ -73,6 +74,7 @@ def rewrite(context: RewriteContext) -> Edit:
         arguments = _without_only_dimension(context, use)
         if use.what == "mean" and arguments:
             raise Declined("the mean is made in another dtype, or kept as a dimension")
+        hazards += rounding(context, [use.value])
         summed = build.method(filled(context, leaf.mask, value, zero(context, use.value)), "sum")
         made = summed.with_changes(args=[arg.deep_clone() for arg in arguments])
         if use.what == "mean":
@@ -233,7 +235,10 @@ def _loss(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
             raise Declined(f"`{plain(context, call.func)}` has further arguments")
     if reduction not in ("mean", "sum"):
         raise Declined("the loss of each picked element is asked for")
-    needs = conditions(context, Masked(leaf.mask, leaves), counts=True)
+    needs = [
+        *rounding(context, [one.owner for one in leaves]),
+        *conditions(context, Masked(leaf.mask, leaves), counts=True),
+    ]
     arguments.append(build.argument(build.expression('"sum"'), "reduction"))
     made: cst.BaseExpression = cst.Call(build.operand(call.func), arguments)
     if reduction == "mean":

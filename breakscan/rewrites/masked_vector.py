@@ -27,6 +27,7 @@ from breakscan.rewrite_support.masked import (
     is_scalar,
     leaf_at,
     leaf_of,
+    rounding,
     zero,
 )
 from breakscan.rewrite_support.names import read, written
@@ -83,7 +84,13 @@ def rewrite(context: RewriteContext) -> Edit:
             group.changes[one] = [*above, new]
         else:
             group.changes[picked.node] = made
-    words = [*([MEAN_IN_FLOAT16] if group.divides else []), *([COUNT_IN_FLOAT16] if group.compares else []), *needs]
+    rounds = rounding(context, [picked.owner for picked in group.lines.values()])
+    words = [
+        *rounds,
+        *([MEAN_IN_FLOAT16] if group.divides else []),
+        *([COUNT_IN_FLOAT16] if group.compares else []),
+        *needs,
+    ]
     return Edit(group.changes, "; ".join(words) or None)
 
 

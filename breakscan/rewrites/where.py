@@ -309,7 +309,7 @@ class _Branch:
                 if one.name in kept or one.operator is not None or one.name in self.before:
                     raise Declined(f"`{one.name}` has other values elsewhere")
                 assert arm.truth is not None or arm is arms[-1]
-                self.chooser.both_run(one.value, None, arm.truth or Truth((), one.value, False, True, ()))
+                self.chooser.both_run(one.value, None)
                 kept[one.name] = one.line.deep_clone()
         if messages or kept:
             self._test_must_be_pure("a statement of a side")

@@ -82,6 +82,8 @@ class Operator:
     """The rules that hold for calls with nothing but tensors, as in ``x.sum()``."""
     elementwise: bool | None
     """Whether each element of the result depends only on the elements at the same place."""
+    keeps_layout: bool | None
+    """Whether the strides of the result order the dimensions as those of the tensors given, if these agree."""
     accepts_zero_dim: bool | None
     accepts_empty: bool | None
     shares_storage: Often | None
@@ -208,6 +210,7 @@ class _Table:
             shapes=_shapes(facts["shapes"]),
             plain_shapes=_shapes(facts["plain_shapes"]),
             elementwise=facts["elementwise"],
+            keeps_layout=facts["keeps_layout"],
             accepts_zero_dim=facts["accepts_zero_dim"],
             accepts_empty=facts["accepts_empty"],
             shares_storage=_often(facts["shares_storage"]),

@@ -266,7 +266,12 @@ def test_the_figures_of_a_process_stay_where_a_further_one_fails(tmp_path: Path,
         ("print('hello')\n", [], "the program compiles nothing"),
         ("import sys\nsys.modules['torch'] = None\n", [], "the program compiles nothing"),
         ("import torch\n1 / 0\n", [], "failed before it called anything compiled: ZeroDivisionError: division by zero"),
-        (SLOW_EAGER, ["--backends", "egger"], "there is no backend 'egger': torch has "),
+        pytest.param(
+            SLOW_EAGER,
+            ["--backends", "egger"],
+            "there is no backend 'egger': torch has ",
+            marks=pytest.mark.slow,
+        ),
         ("x = 1\n", ["--config", "nonsense"], "is not of the form key=value"),
     ],
 )

@@ -86,6 +86,7 @@ class TestARun:
             "--fail-on changing-size is not met: 1 site at program.py:21",
         ]
 
+    @pytest.mark.slow
     def test_what_is_met_is_not_told(self, process: Run) -> None:
         gates = ("--max-breaks", "3", "--max-recompiles", "1", "--fail-on", "BRK101,BRK9")
         done = process("explain", *gates, "program.py", "0")

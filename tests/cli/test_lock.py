@@ -104,6 +104,7 @@ class TestARun:
         assert kept
         assert [one.code for one in kept.breaks] == ['print("b")']
 
+    @pytest.mark.slow
     def test_a_program_that_fails_leaves_it_as_it_is(self, lock: Run, folder: Path) -> None:
         lock(PROGRAM)
         before = (folder / "train.lock").read_bytes()

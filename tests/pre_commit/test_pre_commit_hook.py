@@ -102,5 +102,7 @@ def test_the_other_hook_rewrites_what_is_staged(project: Path, hook_repository: 
     done = run_hook(project, hook_repository, "breakscan-fix")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "files were modified by this hook" in done.stdout
-    assert "y = torch.where(x.any() != 0, torch.nan_to_num(y), y)" in (project / "staged.py").read_text(encoding="utf-8")
+    assert "y = torch.where(x.any() != 0, torch.nan_to_num(y), y)" in (project / "staged.py").read_text(
+        encoding="utf-8"
+    )
     assert (project / "committed.py").read_text(encoding="utf-8") == BREAKS

@@ -6,7 +6,7 @@ import copy
 import linecache
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -64,61 +64,91 @@ def load(text: str, name: str, folder: Path) -> Callable[..., Any]:
     return function
 
 
-def outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[str, Any, Any]:
-    """What a call returns or raises, and what it leaves of its arguments."""
+@dataclass(frozen=True)
+class Outcome:
+    """What a call returns or raises, what it leaves of its arguments, and their gradients."""
+
+    raised: type[Exception] | None
+    result: Any = None
+    arguments: Any = None
+    gradients: Any = None
+
+
+def outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Outcome:
     import torch
+    from torch.utils._pytree import tree_leaves, tree_map
 
     given = copy.deepcopy(arguments)
     torch.manual_seed(0)
     try:
         result = function(*given)
     except Exception as error:
-        return "raises", type(error), None
-    return "returns", result, given
-
-
-def told_apart(plain: Callable[[Any], Any], old: tuple[str, Any, Any], new: tuple[str, Any, Any]) -> bool:
-    """Whether two outcomes differ in exceptions, values, dtypes, or in what requires a gradient."""
-    from torch.testing import assert_close
-    from torch.utils._pytree import tree_leaves
-
-    if old[0] != new[0] or (old[0] == "raises" and old[1] is not new[1]):
-        return True
-    gradients = [[getattr(one, "requires_grad", None) for one in tree_leaves(side[1:])] for side in (old, new)]
+        return Outcome(type(error))
+    ends = [one for one in tree_leaves(result) if isinstance(one, torch.Tensor) and one.requires_grad]
     try:
-        assert_close(plain(new[1:]), plain(old[1:]), equal_nan=True, check_stride=False)
+        if ends:
+            torch.autograd.backward([one.double().sum() for one in ends])
+    except Exception as error:
+        return Outcome(None, result, given, type(error).__name__)
+    gradients = tree_map(lambda one: one.grad if isinstance(one, torch.Tensor) and one.is_leaf else None, given)
+    return Outcome(None, result, given, gradients)
+
+
+def compared(old: Outcome, new: Outcome, *, exact: bool) -> None:
+    """Raises where two outcomes differ: in strides, gradients and whether they are required only where ``exact``."""
+    import torch
+    from torch.testing import assert_close
+    from torch.utils._pytree import tree_leaves, tree_map
+
+    def plain(value: Any) -> Any:
+        return tree_map(lambda one: one if isinstance(one, torch.Tensor | int | float | bool) else None, value)
+
+    assert old.raised is new.raised
+    for one, other in ((old.result, new.result), (old.arguments, new.arguments)):
+        assert_close(plain(other), plain(one), equal_nan=True, check_stride=exact)
+    if exact:
+        assert isinstance(old.gradients, str) == isinstance(new.gradients, str)
+        assert_close(plain(new.gradients), plain(old.gradients), equal_nan=True)
+        required = [[getattr(one, "requires_grad", None) for one in tree_leaves(side.result)] for side in (old, new)]
+        assert required[0] == required[1]
+
+
+def told_apart(old: Outcome, new: Outcome) -> bool:
+    """Whether two outcomes differ in anything."""
+    try:
+        compared(old, new, exact=True)
     except AssertionError:
         return True
-    return gradients[0] != gradients[1]
+    return False
+
+
+def with_gradients(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The same arguments, whose floats require a gradient."""
+    import torch
+    from torch.utils._pytree import tree_map
+
+    def required(value: Any) -> Any:
+        floats = isinstance(value, torch.Tensor) and value.is_floating_point()
+        return value.detach().clone().requires_grad_() if floats else value
+
+    return tuple(tree_map(required, arguments))
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize("case", RUN, ids=str)
 def test_both_sides_compute_the_same(case: CapturedCall, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    from torch.testing import assert_close
-    from torch.utils._pytree import tree_map
-
-    def plain(value: Any) -> Any:
-        return tree_map(lambda one: one if isinstance(one, torch.Tensor | int | float | bool) else None, value)
-
     before, after = load(case.before, "before", tmp_path), load(case.after or "", "after", tmp_path)
+    given = list(eval(case.inputs, {"torch": torch}))
     if "differs" in case.words:
-        pairs = [(outcome(before, one), outcome(after, one)) for one in eval(case.inputs, {"torch": torch})]
-        assert any(told_apart(plain, old, new) for old, new in pairs), (
+        assert any(told_apart(outcome(before, one), outcome(after, one)) for one in given), (
             "what the edit states shows on none of the inputs"
         )
         return
-    for arguments in eval(case.inputs, {"torch": torch}):
+    for arguments in [*given, *(map(with_gradients, given) if case.safe else ())]:
         old, new = outcome(before, arguments), outcome(after, arguments)
-        if old[0] == "raises" and "raises" in case.words:
-            continue
-        assert old[0] == new[0], (old, new)
-        if old[0] == "raises":
-            assert old[1] is new[1]
-        else:
-            assert_close(plain(new[1]), plain(old[1]), equal_nan=True, check_stride=False)
-            assert_close(plain(new[2]), plain(old[2]), equal_nan=True, check_stride=False)
+        if "raises" not in case.words or (old.raised is None and not isinstance(old.gradients, str)):
+            compared(old, new, exact=case.safe)
 
 
 @pytest.mark.torch

@@ -50,7 +50,11 @@ def begin_anew() -> None:
         torch.distributed.destroy_process_group()
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+@pytest.mark.parametrize(
+    "rule",
+    [pytest.param(rule, marks=pytest.mark.slow if place % 3 else ()) for place, rule in enumerate(RULES)],
+    ids=lambda rule: rule.id,
+)
 def test_each_example_is_explained_by_its_own_rule(rule: Rule, tmp_path: Path) -> None:
     for example in rule.examples:
         if example.label.startswith("breaks/"):

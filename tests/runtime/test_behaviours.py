@@ -17,7 +17,7 @@ pytestmark = pytest.mark.torch
 
 @pytest.mark.parametrize(
     "behaviour",
-    [pytest.param(one, marks=pytest.mark.slow if place % 2 else ()) for place, one in enumerate(behaviours())],
+    [pytest.param(one, marks=pytest.mark.slow if place % 4 else ()) for place, one in enumerate(behaviours())],
     ids=lambda b: b.name,
 )
 def test_the_report_says_it(behaviour: Behaviour, tmp_path: Path) -> None:

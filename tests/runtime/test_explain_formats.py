@@ -62,6 +62,7 @@ def test_json_of_a_run_with_inductor_follows_its_schema(folder: Folder) -> None:
             assert "code" not in generated
 
 
+@pytest.mark.slow
 def test_annotations_go_to_standard_error_on_lines_of_their_own(folder: Folder) -> None:
     folder.write(
         "script.py",

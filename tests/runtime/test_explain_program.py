@@ -275,10 +275,15 @@ class TestReport:
         ("call", "reason"),
         [
             ("f(torch.ones(3))", "the program never called torch.compile"),
-            ("g = torch.compile(f); f(torch.ones(3))", "what torch.compile returned (f, script.py:3) was never called"),
-            (
+            pytest.param(
+                "g = torch.compile(f); f(torch.ones(3))",
+                "what torch.compile returned (f, script.py:3) was never called",
+                marks=pytest.mark.slow,
+            ),
+            pytest.param(
                 "import os; os.environ['TORCHDYNAMO_DISABLE'] = '1'; torch.compile(f)(torch.ones(3))",
                 "TORCHDYNAMO_DISABLE is set",
+                marks=pytest.mark.slow,
             ),
         ],
     )
@@ -367,6 +372,7 @@ torch.compile(f, backend="eager")(torch.ones(3))
     assert "1 graph of" in done.report
 
 
+@pytest.mark.slow
 def test_the_title_of_the_terminal_tells_how_a_long_run_goes(folder: Folder) -> None:
     pty = pytest.importorskip("pty")
     folder.write(

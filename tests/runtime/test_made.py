@@ -427,6 +427,7 @@ def test_code_for_a_gpu() -> None:
     assert calls[2].operators == ("aten.relu", "aten.add")
 
 
+@pytest.mark.slow
 def test_very_long_code_says_that_it_is_cut() -> None:
     code = (DATA / "generated_for_cuda.txt").read_text(encoding="utf-8")
     assert shortened(code) == code

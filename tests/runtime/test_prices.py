@@ -303,6 +303,7 @@ for case in cases * 2 + [(False, False)] * 5:
     assert 0.002 <= price.host_seconds * 10 < ran.explanation.calls[0].seconds
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_counts_for_itself(run: Any) -> None:
     ran = run(

@@ -135,7 +135,7 @@ def test_fails():
 """
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", ["0", pytest.param("2", marks=pytest.mark.slow)])
 def test_the_marker(tmp_path: Path, workers: str) -> None:
     output = run(tmp_path, MARKED, "-n", workers, "--strict-markers", "-W", "error::pytest.PytestUnknownMarkWarning")
     ended = outcomes(output)

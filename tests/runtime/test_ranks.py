@@ -120,7 +120,9 @@ class TestTorchrun:
         }
         assert explanation.ranks.endings == dict.fromkeys([0, 1], "finished with exit status 0")
 
-    @pytest.mark.parametrize(("option", "status"), [("--max-breaks=0", 1), ("--max-breaks=1", 0)])
+    @pytest.mark.parametrize(
+        ("option", "status"), [("--max-breaks=0", 1), pytest.param("--max-breaks=1", 0, marks=pytest.mark.slow)]
+    )
     def test_gates_judge_what_any_rank_did(self, folder: Folder, option: str, status: int) -> None:
         """Only rank 1 breaks a graph, and rank 0 reports."""
         done = torchrun(folder, "-m", "breakscan", "explain", option, "program.py", "differ")
@@ -131,8 +133,10 @@ class TestTorchrun:
         ("how", "ending"),
         [
             ("exits", "finished with exit status 3 after "),
-            ("is killed", "was ended by SIGKILL after "),
-            ("is killed with breakscan", "was killed together with breakscan, after "),
+            pytest.param("is killed", "was ended by SIGKILL after ", marks=pytest.mark.slow),
+            pytest.param(
+                "is killed with breakscan", "was killed together with breakscan, after ", marks=pytest.mark.slow
+            ),
         ],
     )
     def test_a_rank_that_fails_takes_no_report_along(self, folder: Folder, how: str, ending: str) -> None:
@@ -145,6 +149,7 @@ class TestTorchrun:
         assert explanation.ranks.endings[1].endswith("the first to end") is (how != "is killed with breakscan")
         assert not explanation.ranks.differences
 
+    @pytest.mark.slow
     def test_ranks_that_the_program_starts_are_told_apart(self, folder: Folder) -> None:
         launch = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "program.py", "differ")
         done, report = folder.explain_json(*launch)
@@ -152,6 +157,7 @@ class TestTorchrun:
         assert report["ranks"]["ranks"] == [0, 1]
         assert report["ranks"]["differences"][0]["by_rank"] == {"0": "never", "1": "once"}
 
+    @pytest.mark.slow
     def test_ranks_that_torch_spawns_are_told_apart(self, folder: Folder) -> None:
         folder.write(
             "script.py",

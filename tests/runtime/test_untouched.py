@@ -438,7 +438,7 @@ def assert_same(plain: Done, explained: Done) -> None:
     assert rule
 
 
-@pytest.mark.parametrize("name", mostly_slow(PROGRAMS, "training", "random", "raises", "threads", "subprocess"))
+@pytest.mark.parametrize("name", mostly_slow(PROGRAMS, "training", "raises"))
 def test_a_program_does_what_it_does_alone(folder: Folder, name: str) -> None:
     text, arguments, env = PROGRAMS[name]
     source = text if isinstance(text, str) else text.read_text(encoding="utf-8")
@@ -559,7 +559,7 @@ def sabotaged(folder: Folder, fault: str, backend: str = "") -> Done:
     return Done(explained.status, explained.out, " ".join(explained.report.split()).encode())
 
 
-@pytest.mark.parametrize("hook", mostly_slow(FAILING, *list(FAILING)[:2]))
+@pytest.mark.parametrize("hook", mostly_slow(FAILING, "breaks"))
 def test_a_hook_that_raises_is_named_and_never_reaches_the_program(folder: Folder, hook: str) -> None:
     done = sabotaged(folder, f"call:{hook}")
     if b"lacks what breakscan hooks into for " + hook.encode() in done.err:
@@ -587,12 +587,14 @@ def test_a_full_disk_is_told_and_never_reaches_the_program(folder: Folder, recor
     assert b"(No space left on device)" in done.err
 
 
+@pytest.mark.slow
 def test_a_record_that_cannot_be_encoded_is_told_and_never_reaches_the_program(folder: Folder) -> None:
     done = sabotaged(folder, "encode:")
     assert b"breakscan's hook for breaks failed, so " in done.err
     assert b"(TypeError: on purpose)" in done.err
 
 
+@pytest.mark.slow
 def test_a_recording_that_is_deleted_under_it_never_reaches_the_program(folder: Folder) -> None:
     folder.write(
         "program.py",

@@ -27,6 +27,7 @@ torch.compile(f, backend="eager")(torch.ones(3))
 raise ValueError("wrong")
 """
 
+    @pytest.mark.slow
     def test_it_runs_as_under_python_and_shows_its_code(self, folder: Folder) -> None:
         plain = folder.python("-c", self.CODE, "-x", "a b")
         explained = folder.explain("-c", self.CODE, "-x", "a b")
@@ -95,6 +96,7 @@ class TestKeepGoing:
         assert sites(report) == [("script.py", line) for line in (6, 12, 17, 22)]
         assert {found["verdict"] for found in report["breaks"]} == {"raises"}
 
+    @pytest.mark.slow
     def test_with_it_all_breaks_are_told_but_those_that_fullgraph_captures(self, folder: Folder) -> None:
         folder.write("script.py", FULLGRAPH)
         done, report = folder.explain_json("--keep-going", "script.py")
@@ -142,6 +144,7 @@ x = torch.linspace(0, 1, 5)
 print(step(x).tolist(), Net()(x).tolist(), other(x).tolist(), Net().scale(x).tolist(), Net.scale.__qualname__)
 """
 
+    @pytest.mark.slow
     def test_what_a_module_defines(self, folder: Folder) -> None:
         folder.write("model.py", MODEL)
         folder.write("use.py", self.USE)

@@ -156,6 +156,7 @@ def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
             "BatchNorm1d(16, momentum=0.2)",
             "eager, self.norm.running_mean differs by",
             id="buffer changed",
+            marks=SLOW,
         ),
         pytest.param(
             "        return y\n",
@@ -186,6 +187,7 @@ def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
             "if bool(y.sum() > 0):",
             f"train.py:{BREAK} is still there",
             id="the break is still there",
+            marks=SLOW,
         ),
         pytest.param(
             "return y\n",

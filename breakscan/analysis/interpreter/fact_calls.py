@@ -55,6 +55,7 @@ def result(call: TorchCall, leaf: TensorFacts) -> TensorFacts:
         _rank(call, known, tensors, leaf),
         made(leaf) if new else _storage(known, tensors, leaf),
         call.asked_device or _device(tensors, leaf),
+        _layout(call, known, tensors, leaf),
         _requires_grad(call, tensors),
         new,
     )
@@ -113,9 +114,10 @@ def _converted(call: TorchCall, leaf: TensorFacts) -> TensorFacts:
         elif not isinstance(other.value.literal, bool):
             unclear = True
     if unclear or (call.named.keys() - {"dtype", "device", "non_blocking", "copy", "memory_format"}):
-        return TensorFacts(leaf.dtype, of.shape, of.rank, of.storage | leaf.storage, leaf.device, None)
+        return TensorFacts(leaf.dtype, of.shape, of.rank, of.storage | leaf.storage, leaf.device, leaf.layout, None)
     requires_grad = False if of.requires_grad is False else None
-    return TensorFacts(dtype, of.shape, of.rank, of.storage, device, requires_grad)
+    layout = leaf.layout if "memory_format" in call.named else of.layout
+    return TensorFacts(dtype, of.shape, of.rank, of.storage, device, layout, requires_grad)
 
 
 def is_device(node: ast.expr) -> bool:
@@ -216,6 +218,12 @@ def made(leaf: TensorFacts) -> frozenset[Symbol]:
 def _device(tensors: Sequence[Given], leaf: TensorFacts) -> Symbol:
     devices = {one.facts.device for one in tensors}
     return devices.pop() if len(devices) == 1 else leaf.device
+
+
+def _layout(call: TorchCall, known: Operator | None, tensors: Sequence[Given], leaf: TensorFacts) -> Symbol:
+    layouts = {one.facts.layout for one in tensors if one.facts.shape}
+    kept = known is not None and known.keeps_layout and "memory_format" not in call.named
+    return layouts.pop() if kept and len(layouts) == 1 else leaf.layout
 
 
 def _requires_grad(call: TorchCall, tensors: Sequence[Given]) -> bool | None:

@@ -26,6 +26,7 @@ def join_facts(one: TensorFacts | None, other: TensorFacts | None, among: str | 
         _ranks(one.rank, other.rank, symbol),
         one.storage | other.storage,
         one.device if one.device == other.device else symbol,
+        one.layout if one.layout == other.layout else symbol,
         requires_grad,
         one.is_new and other.is_new,
     )
@@ -97,6 +98,7 @@ def placed(facts: TensorFacts, symbols: dict[Symbol, Symbol]) -> TensorFacts:
         RankBounds(rank.least, rank.most, many(rank.over), many(rank.under), many(rank.below)),
         many(facts.storage),
         one(facts.device),
+        one(facts.layout),
         facts.requires_grad,
         facts.is_new,
     )
@@ -105,5 +107,5 @@ def placed(facts: TensorFacts, symbols: dict[Symbol, Symbol]) -> TensorFacts:
 def joins_in(facts: TensorFacts) -> list[Symbol]:
     """The symbols of joins in some facts."""
     own = [facts.dtype.symbol] if isinstance(facts.dtype, DtypeOf) else []
-    found = [*own, *facts.shape, *facts.rank.over, *facts.rank.under, *facts.storage, facts.device]
+    found = [*own, *facts.shape, *facts.rank.over, *facts.rank.under, *facts.storage, facts.device, facts.layout]
     return [symbol for symbol in dict.fromkeys(found) if is_join(symbol)]

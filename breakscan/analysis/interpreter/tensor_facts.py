@@ -213,7 +213,7 @@ class FunctionFacts:
             grad = False if node.attr == "data" else facts.requires_grad
             return replace(facts, dtype=facts.dtype if same else leaf.dtype, requires_grad=grad)
         if node.attr in TRANSPOSED_ATTRIBUTES:
-            return replace(facts, shape=leaf.shape)
+            return replace(facts, shape=leaf.shape, layout=leaf.layout)
         return leaf
 
     def _part(self, node: ast.Subscript, value: Value) -> TensorFacts:
@@ -228,12 +228,14 @@ class FunctionFacts:
             isinstance(index, ast.Slice) or ((found := self._given(index)) is not None and found.value.is_tensor)
             for index in indices
         )
+        step = self._step(owner, node, indices)
         return TensorFacts(
             owner.facts.dtype,
-            frozenset() if value.zero_dim else leaf.shape if masked else self._step(owner, node, indices),
+            frozenset() if value.zero_dim else leaf.shape if masked else step,
             fact_ranks.named(rank, leaf.device) if rank is not None and not value.zero_dim else leaf.rank,
             made(leaf) if copies else owner.facts.storage,
             owner.facts.device,
+            leaf.layout if masked else next(iter(step)),
             owner.facts.requires_grad,
             copies,
         )
