@@ -60,13 +60,13 @@ def _outcome(module: ModuleType, given: tuple[Tensor, Tensor]) -> Outcome:
     outcome["generator"] = torch.get_rng_state().sum().item()
     for name, one in zip("xy", given, strict=True):
         outcome[f"input {name}"] = _values(one)
-        outcome[f"gradient of {name}"] = None if not one.is_leaf or one.grad is None else _values(one.grad)
-    outcome["state reads"] = module.model.reads
+        outcome[f"gradient of {name}"] = None if not one.is_leaf or one.grad is None else _unsigned_zeros(one.grad)
+    outcome["state reads"] = len(module.model.reads)
     kept = module.model.kept
     outcome["state kept"] = _values(kept) if isinstance(kept, Tensor) else repr(kept)
     outcome["state log"] = [_values(one) for one in module.model.log if isinstance(one, Tensor)]
     grad = module.model.weight.grad
-    outcome["gradient of weight"] = None if grad is None else _values(grad)
+    outcome["gradient of weight"] = None if grad is None else _unsigned_zeros(grad)
     return outcome
 
 
@@ -96,6 +96,11 @@ def _values(tensor: Tensor) -> Any:
         wide = plain.double()
         return [("nan" if one != one else (one, str(one)[0] == "-")) for one in wide.flatten().tolist()]
     return plain.flatten().tolist()
+
+
+def _unsigned_zeros(gradient: Tensor) -> Any:
+    """The bits of a gradient, but for the sign of zeros: a sum of gradients does not keep it."""
+    return _values(gradient + 0.0)
 
 
 def difference_kinds(before: Outcome, after: Outcome) -> dict[str, tuple[Any, Any]]:

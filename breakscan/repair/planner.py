@@ -239,7 +239,7 @@ class _Planner:
     def _as_applied(self, one: _Chosen) -> Applied:
         offer = RewriteOffer(one.rewrite, "safe" if one.edit.is_safe else "unsafe")
         finding = replace(self.lines.moved(one.finding), rewrite=offer)
-        return Applied(finding, one.rewrite, one.edit.difference, one.edit.remains)
+        return Applied(finding, one.rewrite, tuple(one.edit.differences), one.edit.remains)
 
 
 def _along(tree: FileTree, before: Study, after: Study, chosen: Sequence[_Chosen]) -> list[_Chosen]:

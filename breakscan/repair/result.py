@@ -7,20 +7,26 @@ from pathlib import Path
 
 from breakscan.findings import Finding, SourceError
 from breakscan.repair.source_map import SourceMap
+from breakscan.rewrite_support.difference import Difference
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
     """A finding that a rewrite fixed.
 
-    ``difference`` says what behaves differently afterwards (None: nothing). ``remains`` is the condition, as code,
-    under which it still breaks (None: never).
+    ``differences`` are what is no longer as it was. ``remains`` is the condition, as code, under which it still breaks
+    (None: never).
     """
 
     finding: Finding
     rewrite: str
-    difference: str | None
+    differences: tuple[Difference, ...] = ()
     remains: str | None = None
+
+    @property
+    def difference(self) -> str | None:
+        """The differences in words; None for a safe rewrite."""
+        return "; ".join(one.text for one in self.differences) or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,10 @@ import libcst as cst
 from breakscan.rewrite_support.build import operand, operand_of_and
 from breakscan.rewrite_support.checks import asks_tensor, check_of, is_membership, not_python, operands
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
+
+_FAILURE = differs("in compiled code a failure is a RuntimeError, on CUDA a device-side assert", Effect.EXCEPTIONS)
 
 
 def asserted_test(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -41,7 +44,7 @@ def edit_of_assert(context: RewriteContext, assertion: cst.Assert) -> Edit:
     test = asserted_test(context, assertion.test)
     if test is None:
         raise Declined("the test is one tensor already")
-    return Edit({assertion.test: test}, "in compiled code a failure is a RuntimeError, on CUDA a device-side assert")
+    return Edit({assertion.test: test}, [_FAILURE])
 
 
 def _flat(test: cst.BaseExpression) -> cst.BaseExpression:

@@ -10,6 +10,7 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support.build import and_list, call, copied, inverted, method, operand
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.dtypes import is_bool
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.not_raising import may_raise
@@ -27,7 +28,7 @@ class Truth:
     static: tuple[cst.BaseExpression, ...]
     tensor: cst.BaseExpression
     opposite: bool
-    doubts: tuple[str, ...]
+    doubts: tuple[Difference, ...]
 
 
 def truth(context: RewriteContext, test: cst.BaseExpression) -> Truth:
@@ -73,7 +74,7 @@ def _sides(test: cst.Comparison) -> list[cst.BaseExpression]:
 class _Reader:
     def __init__(self, context: RewriteContext) -> None:
         self.context = context
-        self.doubts: dict[str, None] = {}
+        self.doubts: dict[Difference, None] = {}
 
     def joined(self, tests: list[cst.BaseExpression], operator: cst.BaseBinaryOp) -> cst.BaseExpression:
         """All tests in one; those behind the first are now always computed."""
@@ -82,7 +83,8 @@ class _Reader:
             if reason is not None:
                 raise Declined(f"both tests would be computed, and {reason}")
             if (raising := may_raise(self.context, test, ran={self.context.code(tests[0])})) is not None:
-                self.doubts[f"`{raising}` may raise where the test before it decides"] = None
+                said = f"`{raising}` may raise where the test before it decides"
+                self.doubts[differs(said, Effect.EXCEPTIONS)] = None
         made = self.read(tests[0])
         for test in tests[1:]:
             left = made if isinstance(made, cst.BinaryOperation) and not made.lpar else operand(made)
@@ -121,9 +123,10 @@ class _Reader:
         if any(isinstance(one, cst.NamedExpr) for one in (test, *test.children)):
             raise Declined(f"`{code}` assigns a name")
         if not fact.certain:
-            self.doubts[f"`{code}` is taken for a tensor"] = None
+            self.doubts[assumes(f"`{code}` is taken for a tensor")] = None
         if not fact.zero_dim:
-            self.doubts[f"if `{code}` has several elements, it chooses for each instead of raising"] = None
+            said = f"if `{code}` has several elements, it chooses for each instead of raising"
+            self.doubts[differs(said, Effect.EXCEPTIONS)] = None
 
     def _compared(self, test: cst.BaseExpression, operator: cst.BaseCompOp) -> cst.BaseExpression:
         """``t != 0``, which is what Python asks of a tensor that is not bool."""

@@ -9,6 +9,7 @@ import libcst as cst
 
 from breakscan.rewrite_support.build import binary, call, copied, inverted, method, operand
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
 
@@ -48,6 +49,9 @@ def check_of(context: RewriteContext, test: cst.BaseExpression, negated: bool = 
     reader = _Reader(context)
     tensor = reader.read(test, negated)
     return Check(tuple(reader.when), tensor, reader.certain, reader.combined)
+
+
+AS_TENSOR = differs("the outcome is a tensor, not a Python bool", Effect.TYPES)
 
 
 def asks_tensor(context: RewriteContext, test: cst.BaseExpression) -> bool:

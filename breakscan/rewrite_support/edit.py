@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from breakscan.rewrite_support.difference import Difference
+
 Replacement = cst.CSTNode | Sequence[cst.BaseStatement] | None
 """What takes the place of a node: another one, several statements for one, or nothing."""
 
@@ -23,18 +25,17 @@ class OtherForm(Declined):
 class Edit:
     """A change of one file.
 
-    ``replace`` maps nodes of the tree to what takes their place.  ``difference`` says in words what is no longer as
-    it was (both sides are computed, the message is not printed in compiled code); None for a safe edit, which keeps
-    values, dtypes, side effects and exceptions.  ``above`` is put in front of the outermost statement of the file
+    ``replace`` maps nodes of the tree to what takes their place.  ``differences`` are what is no longer as it was;
+    none for a safe edit.  ``above`` is put in front of the outermost statement of the file
     that holds the site.  ``remains`` is the condition, as code, under which alone the site still breaks; None where
     it never does.
     """
 
     replace: Mapping[cst.CSTNode, Replacement]
-    difference: str | None = None
+    differences: Sequence[Difference] = ()
     above: Sequence[cst.BaseStatement] = field(default=())
     remains: str | None = None
 
     @property
     def is_safe(self) -> bool:
-        return self.difference is None
+        return not self.differences

@@ -11,25 +11,27 @@ from math import isfinite
 import libcst as cst
 
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Difference, Effect, differs
 from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.operators import operator_of
 from breakscan.torch_facts.operators import Gradient
 
 
-def why_gradient_differs(context: RewriteContext, node: cst.BaseExpression) -> str | None:
-    """What of an expression may turn a gradient of zero into NaN, in words; None where nothing does."""
+def why_gradient_differs(context: RewriteContext, node: cst.BaseExpression) -> Difference | None:
+    """What of an expression may turn a gradient of zero into NaN; None where nothing does."""
     if context.fact(node).dtype in ("int", "bool") or no_gradient_scope(context, node) is not None:
         return None
     found = _Steep(context)
     node.visit(found)
     if found.for_finite is not None:
-        return f"`{found.for_finite}` may give a NaN gradient when it is not chosen"
+        return differs(f"`{found.for_finite}` may give a NaN gradient when it is not chosen", Effect.GRADIENTS)
     if found.for_others is not None:
-        return f"`{found.for_others}` may give a NaN gradient when it is not chosen and a value is not finite"
+        said = f"`{found.for_others}` may give a NaN gradient when it is not chosen and a value is not finite"
+        return differs(said, Effect.GRADIENTS)
     return None
 
 
-def why_origin_differs(context: RewriteContext, names: Collection[str], apart: Collection[str]) -> str | None:
+def why_origin_differs(context: RewriteContext, names: Collection[str], apart: Collection[str]) -> Difference | None:
     """The same for what the names of a side were made of, except those of ``apart``."""
     queue = [name for name in names if name not in apart]
     seen = {*queue, *apart}

@@ -10,6 +10,7 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.dtypes import is_bool
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.operators import is_elementwise, keeps_zero_gradients
@@ -213,12 +214,12 @@ def whole(node: cst.BaseExpression, leaves: Iterable[Leaf]) -> cst.BaseExpressio
     return build.copied(made)
 
 
-def conditions(context: RewriteContext, found: Masked, *others: Leaf, counts: bool = False) -> list[str]:
+def conditions(context: RewriteContext, found: Masked, *others: Leaf, counts: bool = False) -> list[Difference]:
     """What must hold that the code does not show.  Declines where the mask is known to pick rows.
 
     ``others`` are indexed by the mask as well; ``counts`` tells that the hits of the mask itself are counted.
     """
-    needs: list[str] = []
+    needs: list[Difference] = []
     mask = plain(context, found.mask)
     loose: dict[str, None] = {}
     shaped: dict[str, None] = {}
@@ -227,7 +228,7 @@ def conditions(context: RewriteContext, found: Masked, *others: Leaf, counts: bo
     for leaf in leaves:
         text = plain(context, leaf.owner)
         if not context.fact(leaf.owner).certain:
-            needs.append(f"`{text}` must be a tensor")
+            needs.append(assumes(f"`{text}` must be a tensor"))
         if leaf.loose == "select":
             if (counts or len(leaves) > 1) and not have_one_shape(context, found.mask, leaf.owner):
                 shaped[f"`{text}`"] = None
@@ -243,13 +244,13 @@ def conditions(context: RewriteContext, found: Masked, *others: Leaf, counts: bo
             # An index may come from the CPU, an argument of `torch.where` may not.
             placed[f"`{text}`"] = None
     if loose:
-        needs.append(f"`{mask}` must have as many dimensions as {' and '.join(loose)}")
+        needs.append(assumes(f"`{mask}` must have as many dimensions as {' and '.join(loose)}"))
     if placed:
-        needs.append(f"`{mask}` must be on the device of {' and '.join(placed)}")
+        needs.append(assumes(f"`{mask}` must be on the device of {' and '.join(placed)}"))
     if shaped:
-        needs.append(f"`{mask}` must have the shape of {' and '.join(shaped)}")
+        needs.append(assumes(f"`{mask}` must have the shape of {' and '.join(shaped)}"))
     if not is_bool_tensor(context, found.mask):
-        needs.append(f"`{mask}` must be a bool tensor")
+        needs.append(assumes(f"`{mask}` must be a bool tensor"))
     return list(dict.fromkeys(needs))
 
 
@@ -265,17 +266,27 @@ def bends_gradients(context: RewriteContext, node: cst.BaseExpression, found: Ma
     return found.bends and not (fact.certain and fact.dtype in ("bool", "int"))
 
 
-MEAN_IN_FLOAT16 = "the mean of a float16 tensor is summed in float16, which may overflow"
-COUNT_IN_FLOAT16 = "a number of hits above 65504 does not fit into float16"
-NAN_GRADIENTS = "values outside of the mask can make gradients NaN"
-_ROUNDING = "the numbers are added in another order, so that the last digits may differ"
+_MEAN_IN_FLOAT16 = differs("the mean of a float16 tensor is summed in float16, which may overflow", Effect.VALUES)
+COUNT_IN_FLOAT16 = differs("a number of hits above 65504 does not fit into float16", Effect.VALUES)
+_MEAN_OF_INTEGERS = differs(
+    "the mean of an integer or bool tensor is computed, where it was an error", Effect.EXCEPTIONS
+)
+NAN_GRADIENTS = differs("values outside of the mask can make gradients NaN", Effect.GRADIENTS)
+_ROUNDING = differs("the numbers are added in another order, so that the last digits may differ", Effect.VALUES)
 
 
-def rounding(context: RewriteContext, summed: Iterable[cst.BaseExpression]) -> list[str]:
+def rounding(context: RewriteContext, summed: Iterable[cst.BaseExpression]) -> list[Difference]:
     """What a sum over all elements does to the last digits: nothing where no element is a float."""
     facts = [context.fact(one) for one in summed]
     exact = all(fact.certain and fact.dtype in ("int", "bool") for fact in facts)
     return [] if exact else [_ROUNDING]
+
+
+def mean_hazards(context: RewriteContext, averaged: Iterable[cst.BaseExpression]) -> list[Difference]:
+    """What differs where a mean becomes a sum and a quotient."""
+    facts = [context.fact(one) for one in averaged]
+    floats = all(fact.certain and fact.dtype == "float" for fact in facts)
+    return [_MEAN_IN_FLOAT16, *([] if floats else [_MEAN_OF_INTEGERS])]
 
 
 def beside(left: cst.BaseExpression, operator: cst.BaseBinaryOp, right: cst.BaseExpression) -> cst.BinaryOperation:

@@ -11,6 +11,7 @@ from breakscan.facts import Fact
 from breakscan.rewrite_support.aliases import change_behind, reads
 from breakscan.rewrite_support.assignments import defined, plain_value
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.dtypes import of_one_dtype
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.names import read, written
@@ -18,9 +19,12 @@ from breakscan.rewrite_support.numbers import is_number, written_number
 from breakscan.rewrite_support.purity import called
 from breakscan.rewrite_support.shapes import on_one_device
 
-DOUBLE = "it is computed in the tensor's precision, not in double, and a division by zero does not raise"
-CALLER = "the caller gets a 0-d tensor in place of a Python number"
-ASSERT = "in compiled code a failing assertion is a RuntimeError"
+DOUBLE = differs(
+    "it is computed in the tensor's precision, not in double, and a division by zero does not raise",
+    *(Effect.VALUES, Effect.DTYPES, Effect.EXCEPTIONS),
+)
+CALLER = differs("the caller gets a 0-d tensor in place of a Python number", Effect.TYPES)
+ASSERT = differs("in compiled code a failing assertion is a RuntimeError", Effect.EXCEPTIONS)
 
 _ARITHMETIC = cst.Add | cst.Subtract | cst.Multiply | cst.Divide | cst.FloorDivide | cst.Modulo
 _EXACT = cst.Add | cst.Subtract | cst.Multiply
@@ -47,12 +51,12 @@ class Uses:
         self.dtype = dtype
         """Of the 0-d tensor that takes the number's place."""
         self.text = text
-        self.differences: dict[str, None] = {}
+        self.differences: dict[Difference, None] = {}
         self.is_kept = False
         """Whether something holds the value beyond its statement."""
         self._followed: set[cst.CSTNode] = set()
 
-    def note(self, *differences: str) -> None:
+    def note(self, *differences: Difference) -> None:
         self.differences.update(dict.fromkeys(differences))
 
     def follow(self, node: cst.BaseExpression) -> None:
@@ -92,10 +96,10 @@ class Uses:
         """Notes what differs beside another tensor."""
         fact = self._fact(other)
         if not fact.certain:
-            self.note(f"`{self.context.code(other)}` is taken to be a tensor")
+            self.note(assumes(f"`{self.context.code(other)}` is taken to be a tensor"))
         text, of = self.context.code(other), self.text
         if not on_one_device(self.context.fact(self.tensor), fact):
-            self.note(f"`{of}` must be on the device of `{text}`")
+            self.note(assumes(f"`{of}` must be on the device of `{text}`"))
         if not in_place and (fact.dtype != "float" or self.dtype not in ("int", "bool")):
             self._beside_dtype(other, fact)
 
@@ -104,16 +108,17 @@ class Uses:
         if of_one_dtype(self.context, self.tensor, other):
             return
         if fact.dtype in ("int", "bool") and self.dtype not in ("int", "bool"):
-            self.note(f"the result has the dtype of `{self.text}`, not the default one")
+            self.note(differs(f"the result has the dtype of `{self.text}`, not the default one", Effect.DTYPES))
         elif fact.zero_dim is not False or fact.dtype is None:
-            self.note(f"the dtype of `{self.text}` counts where `{self.context.code(other)}` has no dimension")
+            said = f"the dtype of `{self.text}` counts where `{self.context.code(other)}` has no dimension"
+            self.note(differs(said, Effect.DTYPES))
 
     def _must_be_no_bool(self, node: cst.BaseExpression) -> None:
         """What Python computes of a bool, torch refuses to compute of a bool tensor."""
         if self.dtype == "bool":
             raise Declined(f"`{self.context.code(node)}` would be an error with a bool tensor")
         if self.dtype is None:
-            self.note(f"`{self.text}` is taken not to be a bool tensor")
+            self.note(assumes(f"`{self.text}` is taken not to be a bool tensor"))
 
     def _in_arithmetic(self, above: cst.BinaryOperation, node: cst.BaseExpression) -> None:
         other = above.right if above.left is node else above.left
@@ -124,7 +129,7 @@ class Uses:
             if not isinstance(above.operator, _ARITHMETIC) and not self._is_power_of_float(above, other):
                 raise Declined(f"`{self.context.code(above)}` may come out otherwise with two tensors")
             if isinstance(above.operator, cst.Power):
-                self.note("the last digit of the power may be another one")
+                self.note(differs("the last digit of the power may be another one", Effect.VALUES))
             self._beside(other)
             return
         if not isinstance(above.operator, _ARITHMETIC):
@@ -134,7 +139,7 @@ class Uses:
         if not is_number(self.context, other):
             if self.dtype in ("int", "bool"):
                 raise Declined(f"`{text}`, which it meets, may be a list")
-            self.note(f"`{text}` is taken to be a number")
+            self.note(assumes(f"`{text}` is taken to be a number"))
         if not (self.dtype == "int" and isinstance(above.operator, _EXACT) and _is_int(other)):
             self.note(DOUBLE)
         self.follow(above)
@@ -158,7 +163,7 @@ class Uses:
         if not isinstance(parent, cst.Assert) or parent.test is not comparison:
             raise Declined(f"a branch on `{self.context.code(comparison)}` would be one on a tensor")
         if self.dtype != "int" or isinstance(other, cst.Float):
-            self.note("it is compared in the tensor's precision, not in double")
+            self.note(differs("it is compared in the tensor's precision, not in double", Effect.VALUES))
         self._in_assert(parent)
 
     def _is_number_or_size(self, node: cst.BaseExpression) -> bool:
@@ -206,7 +211,7 @@ class Uses:
         if other is not None and self.context.fact(other).is_tensor:
             self._beside(other)
         else:
-            self.note(f"the result has the dtype of `{self.text}`, not the default one")
+            self.note(differs(f"the result has the dtype of `{self.text}`, not the default one", Effect.DTYPES))
 
     def _in_operation(self, call: cst.Call, arg: cst.Arg, name: str, is_method: bool) -> None:
         text = self.context.code(call.func)

@@ -11,12 +11,13 @@ from breakscan.rewrite_support.aliases import Fate, change_behind, fate
 from breakscan.rewrite_support.assignments import defined, origin
 from breakscan.rewrite_support.build import operand
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.numbers import is_number
 from breakscan.rewrite_support.purity import called
 
-OUT_OF_RANGE = "an index out of range stops the kernel on a GPU, where it was an IndexError"
+OUT_OF_RANGE = differs("an index out of range stops the kernel on a GPU, where it was an IndexError", Effect.EXCEPTIONS)
 
 
 def element_edit(
@@ -25,28 +26,28 @@ def element_edit(
     index: cst.BaseExpression,
     made: cst.BaseExpression,
     source: cst.BaseExpression,
-    differences: Sequence[str] = (),
+    differences: Sequence[Difference] = (),
 ) -> Edit:
     """The edit of a subscript of a tensor, in which ``made``, a 0-d integer tensor, takes the place of ``index``.
 
     ``source`` is the expression of the file that holds the same number.
     """
-    found, dimension = looked_up(context, node, index, made)
-    differs = [*differences]
+    element, dimension = looked_up(context, node, index, made)
+    found = [*differences]
     if not context.fact(node.value).certain:
-        differs.insert(0, f"`{context.code(node.value)}` is taken to be a tensor")
+        found.insert(0, assumes(f"`{context.code(node.value)}` is taken to be a tensor"))
     if len(node.slice) > 1 or not always_in_range(context, node.value, source):
-        differs.append(OUT_OF_RANGE)
+        found.append(OUT_OF_RANGE)
     above = context.parent(node)
     if isinstance(above, cst.Element) and context.enclosing(cst.AssignTarget) is not None:
         raise Declined("it is stored to together with others")
-    replacement: cst.BaseExpression = found
+    replacement: cst.BaseExpression = element
     if isinstance(above, cst.AssignTarget) or (isinstance(above, cst.AugAssign) and above.target is node):
-        differs += _of_store(context, above, dimension)
+        found += _of_store(context, above, dimension)
     else:
-        differs += _of_load(context, node)
-        replacement = squeezed(found, dimension)
-    return Edit({node: replacement}, ", and ".join(dict.fromkeys(differs)) or None)
+        found += _of_load(context, node)
+        replacement = squeezed(element, dimension)
+    return Edit({node: replacement}, list(dict.fromkeys(found)))
 
 
 def with_dimension(index: cst.BaseExpression) -> cst.BaseExpression:
@@ -126,7 +127,7 @@ def always_in_range(context: RewriteContext, owner: cst.BaseExpression, index: c
     return origin(context, of).anchor is origin(context, owner).anchor
 
 
-def _of_store(context: RewriteContext, above: cst.AssignTarget | cst.AugAssign, dimension: int) -> list[str]:
+def _of_store(context: RewriteContext, above: cst.AssignTarget | cst.AugAssign, dimension: int) -> list[Difference]:
     assign = context.parent(above) if isinstance(above, cst.AssignTarget) else above
     if not isinstance(assign, cst.Assign | cst.AugAssign):
         raise Declined("it is stored to together with others")
@@ -136,10 +137,11 @@ def _of_store(context: RewriteContext, above: cst.AssignTarget | cst.AugAssign, 
     text = context.code(value)
     if dimension and not context.fact(value).zero_dim:
         raise Declined(f"`{text}` would have to get the dimension that the index gets")
-    return [f"`{text}` must have the dtype of what it is stored to"] if isinstance(above, cst.AssignTarget) else []
+    stored = isinstance(above, cst.AssignTarget)
+    return [assumes(f"`{text}` must have the dtype of what it is stored to")] if stored else []
 
 
-def _of_load(context: RewriteContext, node: cst.Subscript) -> list[str]:
+def _of_load(context: RewriteContext, node: cst.Subscript) -> list[Difference]:
     becomes = fate(context, node)
     if becomes is Fate.CHANGED:
         raise Declined(f"`{context.code(node)}` is a view here, through which `{context.code(node.value)}` is changed")
@@ -148,4 +150,5 @@ def _of_load(context: RewriteContext, node: cst.Subscript) -> list[str]:
     change = change_behind(context, set(read(node.value)), node)
     if change is not None:
         raise Declined(f"`{context.code(node)}` is a view, and `{change}` changes what it shows")
-    return [] if becomes is Fate.HELD else ["a copy is handed on, not a view"]
+    copied = differs("a copy is handed on, not a view", Effect.STORAGE)
+    return [] if becomes is Fate.HELD else [copied]

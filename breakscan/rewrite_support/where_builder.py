@@ -13,6 +13,7 @@ from breakscan.rewrite_support.build import call, copied
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.copies import holders, is_shared
 from breakscan.rewrite_support.costs import what_costs
+from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.dtypes import KnownDtype, compare
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.gradient_roots import gradient_roots
@@ -30,6 +31,10 @@ from breakscan.rewrite_support.shapes import are_different, are_equal
 
 _ANY = opaque(Symbol("", (0,)), DtypeOf(Symbol("", (0,)), number=None))
 """What is known about a value of which nothing is known."""
+
+
+_LAYOUT = differs("the sides may be laid out differently in memory, and the strides may change", Effect.STRIDES)
+_REQUIRED = differs("a side that requires no gradient would if the other one does", Effect.GRADIENTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,7 @@ class Chooser:
 
     context: RewriteContext
     given: list[KnownDtype] = field(default_factory=list)
-    doubts: dict[str, None] = field(default_factory=dict)
+    doubts: dict[Difference, None] = field(default_factory=dict)
     ran: set[str] = field(default_factory=set)
     """The code of expressions that have been computed where it chooses."""
 
@@ -98,7 +103,7 @@ class Chooser:
         if not fact.is_tensor or fact.optional:
             raise Declined(f"`{text}` is not known to be a tensor")
         if not fact.certain:
-            self.doubts[f"`{text}` is taken for a tensor"] = None
+            self.doubts[assumes(f"`{text}` is taken for a tensor")] = None
 
     def choose(
         self,
@@ -140,19 +145,21 @@ class Chooser:
         if are_different(yes.facts, no.facts):
             raise Declined("its sides have different shapes")
         if not are_equal(yes.facts, no.facts):
-            self.doubts["sides of different shapes would be broadcast"] = None
+            self.doubts[assumes("sides of different shapes would be broadcast")] = None
         if yes.facts.layout != no.facts.layout and not (_is_vector(yes.facts) or _is_vector(no.facts)):
-            self.doubts["the sides may be laid out differently in memory, and the strides may change"] = None
+            self.doubts[_LAYOUT] = None
         read_before = [KnownDtype(value.facts.dtype) for value in (yes, no) if value.source is None]
         found = compare(self.context.torch_version, yes.facts.dtype, no.facts.dtype, [*self.given, *read_before])
         if found.same:
             if found.source is Source.ASSUMED:
-                self.doubts["the dtypes of the sides are known only by convention"] = None
+                self.doubts[assumes("the dtypes of the sides are known only by convention")] = None
         elif found.raises:
-            self.doubts[f"a side that is not chosen raises if {found.when or 'it refuses the dtype'}"] = None
+            said = f"a side that is not chosen raises if {found.when or 'it refuses the dtype'}"
+            self.doubts[differs(said, Effect.EXCEPTIONS)] = None
         else:
             when = f", as if {found.when}" if found.when else ""
-            self.doubts[f"sides of different dtypes would give the wider one{when}"] = None
+            said = f"sides of different dtypes would give the wider one{when}"
+            self.doubts[differs(said, Effect.DTYPES)] = None
 
     def _check_copied(self, value: SideValue, becomes: Fate, rebound: str | None) -> None:
         """Doubts a side that is an existing tensor, of which the choice makes a copy."""
@@ -162,16 +169,19 @@ class Chooser:
             return
         text = context.code(value.made)
         if self._loses_gradient(facts, becomes):
-            self.doubts[f"`{text}` keeps its gradient, and a copy has none under `no_grad`"] = None
+            said = f"`{text}` keeps its gradient, and a copy has none under `no_grad`"
+            self.doubts[differs(said, Effect.GRADIENTS)] = None
         site = context.statement()
         if becomes >= Fate.HANDED_ON and is_shared(context, facts, site, rebound):
-            self.doubts[f"a copy of `{text}` is handed on, not `{text}` itself"] = None
+            said = f"a copy of `{text}` is handed on, not `{text}` itself"
+            self.doubts[differs(said, Effect.STORAGE, Effect.STRIDES, Effect.TYPES)] = None
         known = bool(facts.storage) and all(symbol.new for symbol in facts.storage)
         names = {*read(value.made), *(name.value for name in holders(context, facts))} - {rebound}
         if becomes is Fate.CHANGED and rebound is not None and is_shared(context, facts, site, rebound):
             names.add(rebound)
         if (change := change_behind(context, names if known else None, site)) is not None:
-            self.doubts[f"the result is a copy of `{text}`, and `{change}` changes only one of them"] = None
+            said = f"the result is a copy of `{text}`, and `{change}` changes only one of them"
+            self.doubts[differs(said, Effect.STORAGE, Effect.STATE, Effect.VALUES)] = None
 
     def _check_gradients(self, yes: SideValue, no: SideValue) -> None:
         """Doubts sides of which one may require a gradient where the other one does not."""
@@ -180,7 +190,7 @@ class Chooser:
         site = self.context.statement()
         first, second = (gradient_roots(self.context, one.sources, one.names, site) for one in (yes, no))
         if first != second:
-            self.doubts["a side that requires no gradient would if the other one does"] = None
+            self.doubts[_REQUIRED] = None
 
     def _loses_gradient(self, facts: TensorFacts, becomes: Fate) -> bool:
         """Whether a tensor may have a gradient that a copy of it, made where gradients are off, does not have."""
@@ -208,15 +218,17 @@ class Chooser:
         facts = context.fact(source).tensor
         given = [*self.given, *([KnownDtype(facts.dtype)] if facts is not None else [])]
         if (raising := may_raise(context, source, given, ran)) is not None:
-            self.doubts[f"`{raising}` may raise where its side is not chosen"] = None
+            said = f"`{raising}` may raise where its side is not chosen"
+            self.doubts[differs(said, Effect.EXCEPTIONS)] = None
         if (attribute := may_run_code(context, source)) is not None:
-            self.doubts[f"`{attribute}` may be a property, and always runs"] = None
+            self.doubts[differs(f"`{attribute}` may be a property, and always runs", Effect.STATE)] = None
         if (steep := why_gradient_differs(context, source)) is not None:
             self.doubts[steep] = None
         elsewhere = context.code(other) if other is not None else ""
         for name in _attributes(context, source):
             if name not in elsewhere:
-                self.doubts[f"if `{name}` is a parameter, its gradient is zero instead of none"] = None
+                said = f"if `{name}` is a parameter, its gradient is zero instead of none"
+                self.doubts[differs(said, Effect.GRADIENTS)] = None
 
     def _one_call(self, test: cst.BaseExpression, yes: SideValue, no: SideValue) -> cst.BaseExpression | None:
         """``f(torch.where(test, a, b))`` for ``f(a)`` and ``f(b)``, which still calls ``f`` once."""

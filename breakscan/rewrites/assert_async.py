@@ -17,12 +17,16 @@ from breakscan.rewrite_support.check_block import block_of, breaking
 from breakscan.rewrite_support.checks import When, check_of
 from breakscan.rewrite_support.compiling import compiling, indentation
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.guards import guard_of
 from breakscan.rewrite_support.messages import constant_text
 from breakscan.rewrite_support.reporting_calls import why_missed
 
 _WIDTH = 120
+_FAILURE = differs(
+    "in compiled code a failure is a RuntimeError with a constant text, on CUDA a device-side assert", Effect.EXCEPTIONS
+)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -50,10 +54,7 @@ def rewrite(context: RewriteContext) -> Edit:
         old,
         leading_lines=[one.deep_clone() for one in guard.leading_lines],
     )
-    return Edit(
-        {guard: made},
-        "in compiled code a failure is a RuntimeError with a constant text, on CUDA a device-side assert",
-    )
+    return Edit({guard: made}, [_FAILURE])
 
 
 def _conditional(

@@ -11,8 +11,11 @@ import libcst.matchers as m
 from breakscan.rewrite_support.build import assignment
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.definitions import is_function
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import read, written
+
+_KEYS = differs("the keys of the state dict of a module begin with `_orig_mod.`", Effect.STATE)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -30,7 +33,7 @@ def rewrite(context: RewriteContext) -> Edit:
             raise Declined("in a loop the name is bound anew in each round")
     made = assignment(target, statement.value.deep_clone()).body[0]
     plain = is_function(context, target)
-    return Edit({statement: made}, None if plain else "the keys of the state dict of a module begin with `_orig_mod.`")
+    return Edit({statement: made}, () if plain else [_KEYS])
 
 
 def _bound_here(context: RewriteContext, name: str) -> None:

@@ -12,10 +12,11 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support.compiling import guarded
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import read, written
 
-DIFFERENCE = "in compiled code no time is taken and reported"
+DIFFERENCE = differs("in compiled code no time is taken and reported", Effect.OUTPUT)
 _REPORTS = re.compile(r"(self\.)?(print|(_?log(ger|ging)?|writer)\.\w+)", re.IGNORECASE)
 
 _CLOCK = re.compile(r"\b(time|time_ns|perf_counter|perf_counter_ns|monotonic|process_time|now|default_timer)\(\)")
@@ -41,7 +42,7 @@ def rewrite(context: RewriteContext) -> Edit:
     for name in {name for line in lines for name in written(line)}:
         if any(line not in lines for line in _uses(context, name, bindings=True)):
             raise Declined(f"`{name}` is bound to something else too")
-    return Edit({line: guarded(context, [line]) for line in lines}, DIFFERENCE)
+    return Edit({line: guarded(context, [line]) for line in lines}, [DIFFERENCE])
 
 
 def _uses(context: RewriteContext, name: str, bindings: bool = False) -> list[cst.SimpleStatementLine]:

@@ -11,6 +11,7 @@ import libcst as cst
 
 from breakscan.rewrite_support.build import method
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 
 
@@ -28,5 +29,5 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined(f"`{context.code(copied)}` is not known to be a tensor")
     if fact.dtype in ("int", "bool") and fact.certain:
         return Edit({node: method(copied, "clone")})
-    difference = "the copy of a tensor that requires a gradient does not require one"
-    return Edit({node: method(method(copied, "detach"), "clone")}, difference)
+    difference = differs("the copy of a tensor that requires a gradient does not require one", Effect.GRADIENTS)
+    return Edit({node: method(method(copied, "detach"), "clone")}, [difference])

@@ -10,9 +10,13 @@ import libcst as cst
 
 from breakscan.rewrite_support.build import copied
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 
 _SINCE = (2, 11)
+
+
+_SHOWN = differs("a tensor of no dimension is shown as its number, and none with its `grad_fn`", Effect.OUTPUT)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -41,7 +45,7 @@ def rewrite(context: RewriteContext) -> Edit:
             template += _field(context, value, values)
     args = [cst.Arg(cst.SimpleString(f'"{template}"')), *(cst.Arg(copied(one)) for one in values)]
     made = cst.Call(context.imported("torch._higher_order_ops.print"), args)
-    return Edit({node: made}, "a tensor of no dimension is shown as its number, and none with its `grad_fn`")
+    return Edit({node: made}, [_SHOWN])
 
 
 def _fields(context: RewriteContext, text: cst.FormattedString, values: list[cst.BaseExpression]) -> str:

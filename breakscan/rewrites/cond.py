@@ -12,13 +12,14 @@ from breakscan.rewrite_support.bool_tensor import Truth, truth
 from breakscan.rewrite_support.build import call, copied, joined_and, method
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.costs import what_costs
+from breakscan.rewrite_support.difference import Difference, assumes
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.if_sides import Side, branch_of, read_side
 from breakscan.rewrite_support.layout import fitted
 from breakscan.rewrite_support.purity import why_not_pure
 from breakscan.rewrite_support.where_builder import Chooser, SideValue
 
-_DIFFERENCE = "both sides must give the same shape, dtype and strides, and may change nothing"
+_DIFFERENCE = assumes("both sides must give the same shape, dtype and strides, and may change nothing")
 _VIEWS = frozenset(
     {
         *("bfloat16", "contiguous", "detach", "double", "flatten", "float", "half", "ravel", "reshape", "squeeze"),
@@ -47,7 +48,7 @@ def _of_expression(context: RewriteContext, node: cst.IfExp) -> Edit:
         raise Declined(f"`{context.code(tested.static[0])}` is no tensor")
     chooser = Chooser(context)
     made = _conditional(context, tested, chooser.value(node.body), chooser.value(node.orelse))
-    return Edit({node: made}, _difference(tested, chooser))
+    return Edit({node: made}, _differences(tested, chooser))
 
 
 def _of_statement(context: RewriteContext, node: cst.If) -> Edit:
@@ -88,8 +89,8 @@ def _of_statement(context: RewriteContext, node: cst.If) -> Edit:
     if tested.static:
         block = cst.IndentedBlock([line.with_changes(leading_lines=inside)])
         made_if = cst.If(joined_and(tested.static), block, leading_lines=above)
-        return Edit({node: made_if}, _difference(tested, chooser))
-    return Edit({node: [line.with_changes(leading_lines=[*above, *inside])]}, _difference(tested, chooser))
+        return Edit({node: made_if}, _differences(tested, chooser))
+    return Edit({node: [line.with_changes(leading_lines=[*above, *inside])]}, _differences(tested, chooser))
 
 
 def _only_name(side: Side) -> str:
@@ -131,5 +132,5 @@ def _own(context: RewriteContext, value: SideValue) -> cst.BaseExpression:
     return method(made, "clone")
 
 
-def _difference(tested: Truth, chooser: Chooser) -> str:
-    return "; ".join([_DIFFERENCE, *tested.doubts, *chooser.doubts])
+def _differences(tested: Truth, chooser: Chooser) -> list[Difference]:
+    return [_DIFFERENCE, *tested.doubts, *chooser.doubts]

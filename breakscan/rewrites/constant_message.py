@@ -10,11 +10,13 @@ import libcst as cst
 
 from breakscan.rewrite_support.assertions import asserted_test
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, Replacement
 from breakscan.rewrite_support.messages import constant_text
 
-_DIFFERENCE = (
-    "the message shows no values, and in compiled code a failure is a RuntimeError, on CUDA a device-side assert"
+_DIFFERENCE = differs(
+    "the message shows no values, and in compiled code a failure is a RuntimeError, on CUDA a device-side assert",
+    Effect.EXCEPTIONS,
 )
 
 
@@ -32,7 +34,7 @@ def rewrite(context: RewriteContext) -> Edit:
     test = asserted_test(context, node.test)
     if test is not None:
         replace[node.test] = test
-    return Edit(replace, _DIFFERENCE)
+    return Edit(replace, [_DIFFERENCE])
 
 
 def _of_check(context: RewriteContext, node: cst.Call) -> Edit:
@@ -49,7 +51,8 @@ def _of_check(context: RewriteContext, node: cst.Call) -> Edit:
     new = cst.Lambda(cst.Parameters(), _laid_out(text, made), whitespace_after_lambda=cst.SimpleWhitespace(""))
     changed = isinstance(made, cst.SimpleString | cst.ConcatenatedString) and not _has_fields(made)
     # A text in the function's place raises a TypeError as soon as the check fails.
-    return Edit({said: new}, "a failing check shows its message" if changed else "the message shows no values")
+    words = "a failing check shows its message" if changed else "the message shows no values"
+    return Edit({said: new}, [differs(words, Effect.EXCEPTIONS)])
 
 
 def _is_message(position: int, arg: cst.Arg) -> bool:

@@ -10,6 +10,7 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support.build import method
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 
 
@@ -27,4 +28,5 @@ def rewrite(context: RewriteContext) -> Edit:
     if old is not None and new is not None and old != new:
         raise Declined("the new values have another dtype")
     made = cst.Expr(method(data, "copy_", assign.value))
-    return Edit({statement: made}, "the tensor keeps its shape, dtype and memory: the new values are copied in")
+    said = "the tensor keeps its shape, dtype and memory: the new values are copied in"
+    return Edit({statement: made}, [differs(said, Effect.SHAPES, Effect.DTYPES, Effect.STORAGE, Effect.EXCEPTIONS)])

@@ -10,6 +10,7 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support.build import assignment, method, with_leading_lines
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
 
@@ -27,4 +28,5 @@ def rewrite(context: RewriteContext) -> Edit:
     if any(isinstance(one, cst.For | cst.While) for one in context.around(line)):
         raise Declined("in a loop it is mostly parameters that are frozen: set it before the compiled call")
     made = assignment(tensor, method(tensor, "detach")).with_changes(trailing_whitespace=line.trailing_whitespace)
-    return Edit({line: with_leading_lines(made, line)}, "other names of the same tensor keep requiring a gradient")
+    said = "other names of the same tensor keep requiring a gradient"
+    return Edit({line: with_leading_lines(made, line)}, [differs(said, Effect.GRADIENTS)])

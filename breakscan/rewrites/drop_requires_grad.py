@@ -9,6 +9,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 
 _ASKS = frozenset({"backward", "grad", "register_hook", "retain_grad", "requires_grad", "is_leaf"})
@@ -39,4 +40,5 @@ def rewrite(context: RewriteContext) -> Edit:
         arguments[-1] = arguments[-1].with_changes(comma=node.args[-1].comma)
         arguments[-1] = arguments[-1].with_changes(whitespace_after_arg=node.args[-1].whitespace_after_arg)
     made = node.deep_clone().with_changes(args=arguments)
-    return Edit({node: made}, "what is computed from the tensor does not require a gradient on its account")
+    said = "what is computed from the tensor does not require a gradient on its account"
+    return Edit({node: made}, [differs(said, Effect.GRADIENTS)])

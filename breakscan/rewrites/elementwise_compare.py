@@ -10,11 +10,10 @@ import libcst as cst
 
 from breakscan.rewrite_support.assertions import edit_of_assert
 from breakscan.rewrite_support.build import operand_of_and
-from breakscan.rewrite_support.checks import check_of
+from breakscan.rewrite_support.checks import AS_TENSOR, check_of
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import assumes
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
-
-_DIFFERENCE = "the outcome is a tensor, not a Python bool"
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -48,8 +47,7 @@ def rewrite(context: RewriteContext) -> Edit:
         above, cst.Assign | cst.Return | cst.Arg | cst.Element
     ):
         made = made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-    difference = _DIFFERENCE if check.certain else f"{_DIFFERENCE}, and both sides must be tensors"
-    return Edit({value: made}, difference)
+    return Edit({value: made}, [AS_TENSOR, *([] if check.certain else [assumes("both sides must be tensors")])])
 
 
 def _is_not(node: cst.CSTNode | None) -> bool:

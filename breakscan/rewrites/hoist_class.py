@@ -12,10 +12,11 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import read, written
 
-ONCE = "the class, with its attributes, is made once and not at each call"
+ONCE = differs("the class, with its attributes, is made once and not at each call", Effect.STATE, Effect.TYPES)
 _BASES = frozenset(
     {
         *("object", "Exception", "ValueError", "RuntimeError", "TypeError", "NamedTuple", "typing.NamedTuple", "Enum"),
@@ -58,7 +59,7 @@ def rewrite(context: RewriteContext) -> Edit:
     moved = node.deep_clone().with_changes(leading_lines=leading)
     replace: dict[cst.CSTNode, cst.CSTNode | None] = {node: None if len(body) > 1 else _pass()}
     same = _fixed(context, node) and not _is_handed_on(context, functions[-1], name)
-    return Edit(replace, None if same else ONCE, above=[moved])
+    return Edit(replace, () if same else [ONCE], above=[moved])
 
 
 def _pass() -> cst.SimpleStatementLine:

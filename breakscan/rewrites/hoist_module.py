@@ -11,9 +11,13 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support.build import copied, statements
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 
-ONCE = "the weights are made once, in `__init__`, and are parameters of the module"
+ONCE = differs(
+    "the weights are made once, in `__init__`, and are parameters of the module",
+    *(Effect.RANDOM, Effect.STATE, Effect.VALUES),
+)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -43,7 +47,7 @@ def rewrite(context: RewriteContext) -> Edit:
     (made,) = statements(f"{own}.{name} = 0\n")
     made = made.with_deep_changes(made.body[0], value=copied(node))  # type: ignore[attr-defined]
     attribute = cst.Attribute(cst.Name(own), cst.Name(name))
-    return Edit({node: attribute, last: [last.deep_clone(), made]}, ONCE)
+    return Edit({node: attribute, last: [last.deep_clone(), made]}, [ONCE])
 
 
 def _own_name(function: cst.FunctionDef) -> str | None:

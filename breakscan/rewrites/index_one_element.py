@@ -13,6 +13,7 @@ import libcst as cst
 from breakscan.rewrite_support.assignments import defined
 from breakscan.rewrite_support.build import method
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import assumes
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.numbers import is_number, written_number
 from breakscan.rewrite_support.one_element import element_edit
@@ -61,9 +62,11 @@ def _by_mask(context: RewriteContext, node: cst.Subscript, index: cst.BaseExpres
         raise Declined(
             f"`masked_fill_` raises for `{context.code(assign.value)}` in half precision, where it was infinite"
         )
-    differences = [] if context.fact(node.value).certain else [f"`{context.code(node.value)}` is taken to be a tensor"]
+    differences = (
+        [] if context.fact(node.value).certain else [assumes(f"`{context.code(node.value)}` is taken to be a tensor")]
+    )
     filled = cst.Expr(method(node.value, "masked_fill_", index, assign.value))
-    return Edit({assign: filled}, ", and ".join(differences) or None)
+    return Edit({assign: filled}, differences)
 
 
 def _is_no_mask(context: RewriteContext, index: cst.BaseExpression) -> bool:

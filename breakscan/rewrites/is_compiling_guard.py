@@ -15,12 +15,13 @@ from breakscan.rewrite_support.check_block import block_of, breaking
 from breakscan.rewrite_support.checks import asks_tensor, operands
 from breakscan.rewrite_support.compiling import and_not_compiling, compiling, guarded
 from breakscan.rewrite_support.context import RewriteContext, Statement
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, Replacement
 from breakscan.rewrite_support.guards import guard_of
 from breakscan.rewrite_support.reporting_calls import is_reporting, why_missed
 
-_UNCHECKED = "nothing is checked in compiled code"
-_SILENT = "nothing is printed, logged or warned of in compiled code"
+_UNCHECKED = differs("nothing is checked in compiled code", Effect.EXCEPTIONS)
+_SILENT = differs("nothing is printed, logged or warned of in compiled code", Effect.OUTPUT)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -47,7 +48,7 @@ def _report(context: RewriteContext) -> Edit:
             raise Declined(f"compiled code would leave it out, and {reason}")
     if len(run) == 1:
         run = _with_preparation(context, line)
-    return Edit(_under_guard(context, run), _SILENT)
+    return Edit(_under_guard(context, run), [_SILENT])
 
 
 def _reports(context: RewriteContext, statement: cst.CSTNode) -> bool:
@@ -92,7 +93,7 @@ def _asking_logger(context: RewriteContext) -> Edit:
                 break
             if (reason := why_missed(context, above)) is not None:
                 raise Declined(f"compiled code would leave it out, and {reason}")
-            return Edit({above.test: and_not_compiling(context, above.test)}, _SILENT)
+            return Edit({above.test: and_not_compiling(context, above.test)}, [_SILENT])
     name = context.code(cst.ensure_type(context.node, cst.Call).func)
     if isinstance(context.parent(context.node), cst.Expr):
         raise Declined(f"`{name}` does more than tell something")
@@ -106,7 +107,7 @@ def _assertion(context: RewriteContext, node: cst.Assert) -> Edit:
     if (reason := why_missed(context, node.test)) is not None:
         raise Declined(f"compiled code would leave the check out, and {reason}")
     kept = node.test.deep_clone() if isinstance(node.test, cst.BooleanOperation) else operand_of_and(node.test)
-    return Edit({node.test: cst.BooleanOperation(compiling(context), cst.Or(), kept)}, _UNCHECKED)
+    return Edit({node.test: cst.BooleanOperation(compiling(context), cst.Or(), kept)}, [_UNCHECKED])
 
 
 def _check(context: RewriteContext, guard: cst.If) -> Edit:
@@ -115,8 +116,8 @@ def _check(context: RewriteContext, guard: cst.If) -> Edit:
             raise Declined(f"compiled code would leave the check out, and {reason}")
     block = [guard] if isinstance(context.parent(guard), cst.If) else block_of(context, guard)
     if breaking(context, block[:-1]) is not None:
-        return Edit(_under_guard(context, block), _UNCHECKED)
-    return Edit({guard.test: _unless_compiling(context, guard.test)}, _UNCHECKED)
+        return Edit(_under_guard(context, block), [_UNCHECKED])
+    return Edit({guard.test: _unless_compiling(context, guard.test)}, [_UNCHECKED])
 
 
 def _why_kept(context: RewriteContext, part: cst.CSTNode) -> str | None:

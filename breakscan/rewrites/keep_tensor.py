@@ -13,6 +13,7 @@ import libcst as cst
 
 from breakscan.rewrite_support.build import method, operand
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.number_uses import Uses
 from breakscan.rewrite_support.one_element import element_edit
@@ -49,7 +50,7 @@ def rewrite(context: RewriteContext) -> Edit:
         made = tensor  # No gradient flows through a comparison.
     if isinstance(above, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison | cst.ComparisonTarget):
         made = operand(made)
-    return Edit({node: made}, ", and ".join(uses.differences) or None)
+    return Edit({node: made}, list(uses.differences))
 
 
 def _read(context: RewriteContext) -> tuple[cst.Call, cst.BaseExpression, list[str]]:
@@ -85,10 +86,10 @@ def _conversion_around(context: RewriteContext, node: cst.Call) -> cst.Call | No
 
 def _converted(
     context: RewriteContext, tensor: cst.BaseExpression, conversions: list[str]
-) -> tuple[cst.BaseExpression, str | None, list[str]]:
+) -> tuple[cst.BaseExpression, str | None, list[Difference]]:
     """The tensor that stands for the number, its dtype, and what differs."""
     fact = context.fact(tensor)
-    differences = [] if fact.certain else [f"`{context.code(tensor)}` is taken to be a tensor"]
+    differences = [] if fact.certain else [assumes(f"`{context.code(tensor)}` is taken to be a tensor")]
     dtype = fact.dtype
     made = without_gradient(context, tensor)
     for one in conversions:
@@ -101,7 +102,8 @@ def _converted(
         else:
             if (dtype, one) == ("float", "int"):
                 made = tensor
-                differences.append("`int()` of a NaN or of infinity no longer raises")
+                said = "`int()` of a NaN or of infinity no longer raises"
+                differences.append(differs(said, Effect.EXCEPTIONS, Effect.VALUES))
             made = method(made, "long" if one == "int" else "float")
         dtype = one
     return made, dtype, differences

@@ -16,6 +16,7 @@ import libcst.matchers as m
 from breakscan.rewrite_support.aliases import change_behind
 from breakscan.rewrite_support.assignments import origin
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.elements import Numbers, targets
 from breakscan.rewrite_support.names import read, written
@@ -27,22 +28,21 @@ _NO_INTEGER = ("float", "half", "double", "bool", "complex")
 _LIST_TYPES = ("list", "tuple", "sequence")
 _CHANGES = frozenset({"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"})
 
+_NUMBERS = differs("the loop gets Python numbers in place of 0-d tensors", Effect.TYPES)
+
 
 def rewrite(context: RewriteContext) -> Edit:
     """The lists in the calls."""
     function = context.function
     parameter = _looped_over(context, function)
     replaced: dict[cst.CSTNode, cst.Name] = {}
-    differences: dict[str, None] = {}
+    differences = {_NUMBERS: None}
     for call, bound in _calls(context, function):
         given = _given(context, function, parameter, call, bound)
-        name, difference = _list_of(context, given)
+        name, found = _list_of(context, given)
         replaced[given] = cst.Name(name)
-        differences[difference] = None
-    return Edit(
-        {**replaced},
-        ", and ".join(("the loop gets Python numbers in place of 0-d tensors", *filter(None, differences))),
-    )
+        differences.update(dict.fromkeys(found))
+    return Edit({**replaced}, list(differences))
 
 
 # -- the loop ----------------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def _given(
 # -- the list ----------------------------------------------------------------------------------------------------
 
 
-def _list_of(context: RewriteContext, given: cst.BaseExpression) -> tuple[str, str]:
+def _list_of(context: RewriteContext, given: cst.BaseExpression) -> tuple[str, list[Difference]]:
     """The name of the list behind what a call gives, and what must hold."""
     text = context.code(given)
     none = Declined(f"a call gives `{text}`, and no list behind it is at hand")
@@ -155,7 +155,7 @@ def _list_of(context: RewriteContext, given: cst.BaseExpression) -> tuple[str, s
         if sibling not in parameters or not _is_made_elsewhere(context, text, sibling):
             raise none
         _unchanged(there, found.anchor.body, {text, sibling}, sibling)
-        return sibling, f"`{sibling}` must hold what `{text}` holds"
+        return sibling, [assumes(f"`{sibling}` must hold what `{text}` holds")]
     made = _made_of(context, found.value)
     if made is None or found.anchor is None:
         raise none
@@ -164,7 +164,7 @@ def _list_of(context: RewriteContext, given: cst.BaseExpression) -> tuple[str, s
     if not _is_list(there, made):
         raise Declined(f"`{made.value}`, which `{text}` is made of, may be no list")
     _unchanged(there, found.anchor, {text, made.value}, made.value)
-    return made.value, ""
+    return made.value, []
 
 
 def _made_of(context: RewriteContext, value: cst.BaseExpression | None) -> cst.Name | None:

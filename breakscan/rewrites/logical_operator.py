@@ -10,8 +10,9 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.rewrite_support.assertions import edit_of_assert
-from breakscan.rewrite_support.checks import asks_tensor, check_of, operands
+from breakscan.rewrite_support.checks import AS_TENSOR, asks_tensor, check_of, operands
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, assumes, differs
 from breakscan.rewrite_support.dtypes import is_bool
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.not_raising import may_raise
@@ -43,14 +44,14 @@ def rewrite(context: RewriteContext) -> Edit:
         lpar=[one.deep_clone() for one in whole.lpar], rpar=[one.deep_clone() for one in whole.rpar]
     )
     if _has_not(whole):
-        return Edit({whole: made}, "the outcome is a tensor, not a Python bool")
+        return Edit({whole: made}, [AS_TENSOR])
     if not check.certain:
-        return Edit({whole: made}, "the operands must be tensors")
+        return Edit({whole: made}, [assumes("the operands must be tensors")])
     ran = {context.code(one) for one in _leaves(whole)[:1]}
     if any(may_raise(context, one, ran=ran) is not None for one in _leaves(whole)[1:]):
-        return Edit({whole: made}, "both sides are computed")
+        return Edit({whole: made}, [differs("both sides are computed", Effect.EXCEPTIONS)])
     if not all(isinstance(one, _OWN_TENSOR) for one in _leaves(whole)):
-        return Edit({whole: made}, "the outcome is a new tensor, not one of the operands")
+        return Edit({whole: made}, [differs("the outcome is a new tensor, not one of the operands", Effect.STORAGE)])
     return Edit({whole: made})
 
 

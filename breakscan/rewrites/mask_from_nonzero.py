@@ -11,6 +11,7 @@ import libcst.matchers as m
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.assignments import reads_of
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.masked import COUNT_IN_FLOAT16, hits_of, is_bool_tensor, is_scalar
 from breakscan.rewrite_support.purity import called, why_not_pure
@@ -18,7 +19,7 @@ from breakscan.rewrite_support.shapes import have_one_shape, rank_of
 from breakscan.rewrite_support.wording import plain
 
 _ZERO = m.Index(m.Integer("0"))
-_FIRST = "where nothing is hit, the result is 0 instead of an IndexError"
+_FIRST = differs("where nothing is hit, the result is 0 instead of an IndexError", Effect.EXCEPTIONS)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -72,15 +73,15 @@ def _store(context: RewriteContext, subscript: cst.Subscript, mask: cst.BaseExpr
     if not is_scalar(context, assignment.value):
         raise Declined(f"`{plain(context, assignment.value)}` may be another value for each hit")
     needs = _index_needs(context, subscript.value, mask)
-    return Edit({context.node: build.copied(mask)}, "; ".join(needs) or None)
+    return Edit({context.node: build.copied(mask)}, needs)
 
 
-def _index_needs(context: RewriteContext, owner: cst.BaseExpression, mask: cst.BaseExpression) -> list[str]:
+def _index_needs(context: RewriteContext, owner: cst.BaseExpression, mask: cst.BaseExpression) -> list[Difference]:
     needs = []
     if not have_one_shape(context, mask, owner):
-        needs.append(f"`{plain(context, mask)}` must have the sizes of `{plain(context, owner)}`")
+        needs.append(assumes(f"`{plain(context, mask)}` must have the sizes of `{plain(context, owner)}`"))
     if not is_bool_tensor(context, mask):
-        needs.append(f"`{plain(context, mask)}` must be a bool tensor")
+        needs.append(assumes(f"`{plain(context, mask)}` must be a bool tensor"))
     return needs
 
 
@@ -118,11 +119,11 @@ def _used(context: RewriteContext, vector: cst.BaseExpression, mask: cst.BaseExp
         if rows and m.matches(counted, m.Call(func=m.Attribute(attr=m.Name("numel")))):
             raise Declined("all numbers of all rows of indices are counted")
         made = build.call(context.imported("torch.count_nonzero"), mask)
-        return Edit({_as_tensor(context, counted): made}, COUNT_IN_FLOAT16)
+        return Edit({_as_tensor(context, counted): made}, [COUNT_IN_FLOAT16])
     if isinstance(above, cst.Subscript) and above.value is vector:
         first = _first_at(context, above, rows)
         needs = [_FIRST, *_one_dimension(context, mask)]
-        return Edit({first: _argmax(context, mask)}, "; ".join(needs))
+        return Edit({first: _argmax(context, mask)}, needs)
     if isinstance(above, cst.For | cst.CompFor):
         raise Declined("a loop runs once for each hit")
     if isinstance(above, cst.Return):
@@ -131,11 +132,11 @@ def _used(context: RewriteContext, vector: cst.BaseExpression, mask: cst.BaseExp
     raise Declined(f"`{plain(context, where)}` needs the indices as such")
 
 
-def _one_dimension(context: RewriteContext, mask: cst.BaseExpression) -> list[str]:
+def _one_dimension(context: RewriteContext, mask: cst.BaseExpression) -> list[Difference]:
     known = rank_of(context, mask)
     if known.least > 1:
         raise Declined(f"`{plain(context, mask)}` has more than one dimension")
-    return [] if known.most == 1 else [f"`{plain(context, mask)}` must have one dimension"]
+    return [] if known.most == 1 else [assumes(f"`{plain(context, mask)}` must have one dimension")]
 
 
 def _argmax(context: RewriteContext, mask: cst.BaseExpression) -> cst.BaseExpression:
@@ -208,7 +209,7 @@ def _named(
         made = build.assignment(target, _argmax(context, mask)).body[0]
         changes: dict[cst.CSTNode, cst.CSTNode] = {assignment: made}
         changes.update({one: build.copied(target) for one in firsts if isinstance(one, cst.Subscript)})
-        return Edit(changes, "; ".join([_FIRST, *shown]))
+        return Edit(changes, [_FIRST, *shown])
     needs = list(shown)
     changes = {assignment: build.assignment(target, build.copied(mask)).body[0]}
     for one in uses:
@@ -219,8 +220,8 @@ def _named(
         else:
             needs += _index_needs(context, _stored_into(context, one), mask)
     if not is_bool_tensor(context, mask):
-        needs.append(f"`{plain(context, mask)}` must be a bool tensor")
-    return Edit(changes, "; ".join(dict.fromkeys(needs)) or None)
+        needs.append(assumes(f"`{plain(context, mask)}` must be a bool tensor"))
+    return Edit(changes, list(dict.fromkeys(needs)))
 
 
 def _stored_into(context: RewriteContext, name: cst.Name) -> cst.BaseExpression:

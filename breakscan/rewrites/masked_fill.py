@@ -10,6 +10,7 @@ import libcst as cst
 
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.masked import is_bool_tensor
 
@@ -39,11 +40,11 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined(
             f"`{context.code(value)}` may not fit the dtype of `{context.code(owner)}`, or not be a single number"
         )
-    differences = [] if is_bool_tensor(context, flag) else [f"`{context.code(flag)}` must be a bool tensor"]
+    differences = [] if is_bool_tensor(context, flag) else [assumes(f"`{context.code(flag)}` must be a bool tensor")]
     if not _fits(context, owner, number, isinstance(value, cst.UnaryOperation)):
-        differences.append(f"it raises where the dtype of `{context.code(owner)}` cannot hold {context.code(value)}")
-    difference = "; ".join(differences) or None
-    return Edit({assignment: cst.Expr(build.method(owner, "masked_fill_", flag, value))}, difference)
+        said = f"it raises where the dtype of `{context.code(owner)}` cannot hold {context.code(value)}"
+        differences.append(differs(said, Effect.EXCEPTIONS))
+    return Edit({assignment: cst.Expr(build.method(owner, "masked_fill_", flag, value))}, differences)
 
 
 def _fits(context: RewriteContext, owner: cst.BaseExpression, number: cst.BaseExpression, signed: bool) -> bool:

@@ -14,11 +14,11 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.masked import (
     CONVERTS,
     COUNT_IN_FLOAT16,
-    MEAN_IN_FLOAT16,
     NAN_GRADIENTS,
     Leaf,
     Masked,
@@ -30,6 +30,7 @@ from breakscan.rewrite_support.masked import (
     is_bool_tensor,
     leaf_of,
     masked,
+    mean_hazards,
     rounding,
     whole,
     zero,
@@ -41,7 +42,6 @@ from breakscan.rewrite_support.wording import plain
 _REDUCTIONS = frozenset({"all", "amax", "amin", "any", "count_nonzero", "max", "mean", "min", "sum"})
 _LOSSES = frozenset({"huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss"})
 """Those that are zero, and have no slope, where both arguments are zero."""
-_NO_HIT = "where nothing is hit, the result is {} instead of an error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def rewrite(context: RewriteContext) -> Edit:
         made = summed.with_changes(args=[arg.deep_clone() for arg in arguments])
         if use.what == "mean":
             made = build.binary(made, cst.Divide(), build.method(leaf.mask, "sum"))
-            hazards.append(MEAN_IN_FLOAT16)
+            hazards += mean_hazards(context, [use.value])
     else:
         _refuse_arguments(context, use)
         made, hazard = _extreme(context, use, leaf.mask, value)
@@ -87,8 +87,8 @@ def rewrite(context: RewriteContext) -> Edit:
     return _edit(context, use, made, [*hazards, *needs])
 
 
-def _edit(context: RewriteContext, use: _Use, made: cst.BaseExpression, words: list[str]) -> Edit:
-    return Edit({use.node: in_place_of(context, use.node, made)}, "; ".join(words) or None)
+def _edit(context: RewriteContext, use: _Use, made: cst.BaseExpression, differences: list[Difference]) -> Edit:
+    return Edit({use.node: in_place_of(context, use.node, made)}, differences)
 
 
 # -- what becomes of the elements -----------------------------------------------------------------------------------
@@ -202,14 +202,15 @@ def _logical(
 
 def _extreme(
     context: RewriteContext, use: _Use, mask: cst.BaseExpression, value: cst.BaseExpression
-) -> tuple[cst.BaseExpression, str]:
+) -> tuple[cst.BaseExpression, Difference]:
     fact = context.fact(use.value)
     if not (fact.certain and fact.dtype == "float"):
         raise Declined(f"whether `{plain(context, use.value)}` is of floating point, and has an infinity, is not known")
     infinity = '"-inf"' if use.what in ("max", "amax") else '"inf"'
     off = build.expression(f"float({infinity})")
     made = build.method(build.method(value, "masked_fill", build.inverted(mask), off), use.what)
-    return made, _NO_HIT.format(infinity.strip('"'))
+    said = f"where nothing is hit, the result is {infinity.strip(chr(34))} instead of an error"
+    return made, differs(said, Effect.EXCEPTIONS)
 
 
 def _loss(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
@@ -243,7 +244,7 @@ def _loss(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
     made: cst.BaseExpression = cst.Call(build.operand(call.func), arguments)
     if reduction == "mean":
         made = build.binary(made, cst.Divide(), build.method(leaf.mask, "sum"))
-        needs.insert(0, MEAN_IN_FLOAT16)
+        needs = [*mean_hazards(context, [one.owner for one in leaves]), *needs]
     return _edit(context, use, made, needs)
 
 
@@ -264,19 +265,23 @@ def _count(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
         other = above.right if above.left is node else above.left
         fact = context.fact(other)
         if fact.is_tensor and fact.certain and fact.dtype == "float":
-            return Edit({node: made}, "; ".join([COUNT_IN_FLOAT16, *needs]))
+            return Edit({node: made}, [COUNT_IN_FLOAT16, *needs])
     asked = context.parent(above) if isinstance(above, cst.ComparisonTarget) else above
     arg = context.parent(asked) if isinstance(asked, cst.Comparison) else None
     call = context.parent(arg) if isinstance(arg, cst.Arg) else None
     if isinstance(call, cst.Call) and not (called(context, call)[0] or "").startswith(("torch.", "builtins.")):
-        hazard = f"`{plain(context, call.func)}` gets a tensor instead of a Python bool"
-        return Edit({node: made}, "; ".join([hazard, *needs]))
+        hazard = differs(f"`{plain(context, call.func)}` gets a tensor instead of a Python bool", Effect.TYPES)
+        return Edit({node: made}, [hazard, *needs])
     raise Declined("their number is needed as a Python number")
 
 
-def _only_mask(context: RewriteContext, found: Masked) -> list[str]:
+def _only_mask(context: RewriteContext, found: Masked) -> list[Difference]:
     """What must hold for the number of rows to be that of the mask's hits."""
-    return [] if is_bool_tensor(context, found.mask) else [f"`{plain(context, found.mask)}` must be a bool tensor"]
+    return (
+        []
+        if is_bool_tensor(context, found.mask)
+        else [assumes(f"`{plain(context, found.mask)}` must be a bool tensor")]
+    )
 
 
 def _at_least(context: RewriteContext, node: cst.BaseExpression) -> tuple[cst.Call, cst.BaseExpression] | None:

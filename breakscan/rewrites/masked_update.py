@@ -12,6 +12,7 @@ import libcst as cst
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.build import AUGMENTED
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.masked import (
     NAN_GRADIENTS,
@@ -98,5 +99,6 @@ def _edit(
         new = cst.Expr(build.method(target.owner, "copy_", made))
         if bends:
             # An index makes a copy, which autograd may keep; here it keeps the tensor that is then written to.
-            difference.append(f"autograd raises where it needs the old `{plain(context, target.owner)}`")
-    return Edit({small: new}, "; ".join([*difference, *needs]) or None)
+            said = f"autograd raises where it needs the old `{plain(context, target.owner)}`"
+            difference.append(differs(said, Effect.GRADIENTS))
+    return Edit({small: new}, [*difference, *needs])

@@ -18,7 +18,6 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm, Replacement
 from breakscan.rewrite_support.masked import (
     COUNT_IN_FLOAT16,
-    MEAN_IN_FLOAT16,
     Leaf,
     Masked,
     conditions,
@@ -27,6 +26,7 @@ from breakscan.rewrite_support.masked import (
     is_scalar,
     leaf_at,
     leaf_of,
+    mean_hazards,
     rounding,
     zero,
 )
@@ -84,14 +84,14 @@ def rewrite(context: RewriteContext) -> Edit:
             group.changes[one] = [*above, new]
         else:
             group.changes[picked.node] = made
-    rounds = rounding(context, [picked.owner for picked in group.lines.values()])
-    words = [
-        *rounds,
-        *([MEAN_IN_FLOAT16] if group.divides else []),
+    owners = [picked.owner for picked in group.lines.values()]
+    differences = [
+        *rounding(context, owners),
+        *(mean_hazards(context, owners) if group.divides else []),
         *([COUNT_IN_FLOAT16] if group.compares else []),
         *needs,
     ]
-    return Edit(group.changes, "; ".join(words) or None)
+    return Edit(group.changes, differences)
 
 
 def _leaf_on(context: RewriteContext, line: cst.SimpleStatementLine) -> Leaf | None:

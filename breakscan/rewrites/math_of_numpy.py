@@ -13,12 +13,13 @@ import libcst.matchers as m
 from breakscan.rewrite_support.assignments import defined
 from breakscan.rewrite_support.build import call, copied
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Difference, Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 
 _ROUNDING = frozenset({"ceil", "floor"})
 _ANY_SIZE = frozenset({"log1p", "sqrt"})
 _NOT_OF_NOTHING = frozenset({"log", "log2", "log10"})
-_DOMAIN = "the logarithm of zero raises, where NumPy gives minus infinity"
+_DOMAIN = differs("the logarithm of zero raises, where NumPy gives minus infinity", Effect.EXCEPTIONS)
 _WHOLE = m.SimpleString(value='"int"') | m.SimpleString(value="'int'") | m.Name("int")
 _ASTYPE_INT = m.Call(func=m.Attribute(attr=m.Name("astype")), args=[m.Arg(_WHOLE)])
 _ARITHMETIC = cst.Add | cst.Multiply | cst.Divide | cst.FloorDivide
@@ -38,7 +39,7 @@ def rewrite(context: RewriteContext) -> Edit:
     is_int = m.matches(value, _ASTYPE_INT)
     if is_int:
         value = cst.ensure_type(cst.ensure_type(value, cst.Call).func, cst.Attribute).value
-    differences: list[str] = []
+    differences: list[Difference] = []
     name = _numpy_name(context, value)
     if name is None:
         raise OtherForm(f"`{context.code(value)}` is no function of NumPy")
@@ -46,7 +47,7 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined(f"`np.{name}` gives a float here, and `math.{name}` an int")
     if name not in _ROUNDING and name != "prod":
         raise Declined(f"`np.{name}` is not rounded to a whole number")
-    return Edit({node: _made(context, value, differences)}, ", and ".join(dict.fromkeys(differences)) or None)
+    return Edit({node: _made(context, value, differences)}, list(dict.fromkeys(differences)))
 
 
 def _numpy_name(context: RewriteContext, node: cst.CSTNode) -> str | None:
@@ -57,7 +58,7 @@ def _numpy_name(context: RewriteContext, node: cst.CSTNode) -> str | None:
     return dotted.removeprefix("numpy.") if dotted.startswith("numpy.") else None
 
 
-def _made(context: RewriteContext, node: cst.BaseExpression, differences: list[str]) -> cst.BaseExpression:
+def _made(context: RewriteContext, node: cst.BaseExpression, differences: list[Difference]) -> cst.BaseExpression:
     """The same computed by ``math``.  Declines what is no number."""
     name = _numpy_name(context, node)
     if name is None:

@@ -11,9 +11,10 @@ import libcst.matchers as m
 from breakscan.rewrite_support.build import operand
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.definitions import is_function
+from breakscan.rewrite_support.difference import assumes
 from breakscan.rewrite_support.edit import Declined, Edit
 
-UNKNOWN = "it must be a module, and of no class of torch.nn, which would not be compiled in place"
+UNKNOWN = assumes("it must be a module, and of no class of torch.nn, which would not be compiled in place")
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -32,7 +33,7 @@ def rewrite(context: RewriteContext) -> Edit:
     if known.name is not None and known.name.startswith("torch.nn."):
         raise Declined("a class of torch.nn cannot be compiled in place")
     made = cst.Call(cst.Attribute(operand(model.value), cst.Name("compile")), [arg.deep_clone() for arg in options])
-    return Edit({statement: cst.Expr(made)}, None if own else UNKNOWN)
+    return Edit({statement: cst.Expr(made)}, () if own else [UNKNOWN])
 
 
 def _compiled(context: RewriteContext, statement: cst.BaseSmallStatement) -> tuple[cst.Call, str | None]:

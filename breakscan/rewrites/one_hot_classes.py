@@ -12,6 +12,7 @@ import libcst.matchers as m
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.assignments import defined, is_bound_once
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.purity import called
@@ -34,7 +35,8 @@ def rewrite(context: RewriteContext) -> Edit:
     first = node.args[0].deep_clone().with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
     made = node.deep_clone().with_changes(args=[first, build.argument(classes, "num_classes")])
     columns = context.code(classes)
-    return Edit({node: made}, f"it always has `{columns}` columns, where it had one more than the largest label")
+    said = f"it always has `{columns}` columns, where it had one more than the largest label"
+    return Edit({node: made}, [differs(said, Effect.SHAPES, Effect.EXCEPTIONS)])
 
 
 def _shown(context: RewriteContext, labels: cst.BaseExpression) -> cst.BaseExpression | None:

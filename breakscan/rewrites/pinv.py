@@ -11,6 +11,7 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 
 _SOLUTION = m.Attribute(attr=m.Name("solution")) | m.Subscript(slice=[m.SubscriptElement(m.Index(m.Integer("0")))])
@@ -33,4 +34,5 @@ def rewrite(context: RewriteContext) -> Edit:
     if isinstance(above, cst.Attribute | cst.Subscript | cst.UnaryOperation | cst.BinaryOperation):
         made = build.operand(made)
     words = "it is computed by singular values, which rounds differently and takes longer; `{}` must be a matrix"
-    return Edit({taken: made}, words.format(context.code(right)))
+    difference = differs(words.format(context.code(right)), Effect.VALUES, Effect.EXCEPTIONS)
+    return Edit({taken: made}, [difference])

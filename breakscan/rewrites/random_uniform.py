@@ -10,10 +10,11 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
 
-FROM_NUMPY = "the number comes from Python's generator, not from NumPy's"
+FROM_NUMPY = differs("the number comes from Python's generator, not from NumPy's", Effect.RANDOM, Effect.VALUES)
 _UNIT = frozenset({"numpy.random.rand", "numpy.random.random", "numpy.random.random_sample", "numpy.random.sample"})
 
 
@@ -30,13 +31,13 @@ def rewrite(context: RewriteContext) -> Edit:
         function = node.func.with_deep_changes(node.func.attr, value="uniform")
         return Edit({node: _draw(function.deep_clone(), "0.0, 1.0")})
     if name in _UNIT and not node.args:
-        return Edit({node: _draw(_python(context, "random.uniform"), "0.0, 1.0")}, FROM_NUMPY)
+        return Edit({node: _draw(_python(context, "random.uniform"), "0.0, 1.0")}, [FROM_NUMPY])
     if name == "numpy.random.uniform" and plain and len(node.args) in (0, 2) and _are_numbers(context, node):
         given = ", ".join(context.code(arg.value) for arg in node.args) or "0.0, 1.0"
-        return Edit({node: _draw(_python(context, "random.uniform"), given)}, FROM_NUMPY)
+        return Edit({node: _draw(_python(context, "random.uniform"), given)}, [FROM_NUMPY])
     if name == "numpy.random.randint" and plain and len(node.args) in (1, 2) and _are_numbers(context, node):
         given = ", ".join(context.code(arg.value) for arg in node.args)
-        return Edit({node: _draw(_python(context, "random.randrange"), given)}, FROM_NUMPY)
+        return Edit({node: _draw(_python(context, "random.randrange"), given)}, [FROM_NUMPY])
     if name is not None and name.startswith("numpy."):
         raise Declined("only one number of a uniform distribution can be drawn in the graph: draw before the call")
     raise Declined("Dynamo traces no function that draws the same: draw before the compiled call and pass it in")

@@ -11,6 +11,7 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support.build import statements, with_leading_lines
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 
 
@@ -47,7 +48,7 @@ def rewrite(context: RewriteContext) -> Edit:
     tensor = context.code(context.imported("torch.tensor"))
     (made,) = statements(f'{own}.register_buffer("{name}", {tensor}({context.code(value)}), persistent=False)')
     made = with_leading_lines(made, line).with_changes(trailing_whitespace=line.trailing_whitespace)
-    return Edit({line: made}, "the number is a tensor")
+    return Edit({line: made}, [differs("the number is a tensor", Effect.TYPES)])
 
 
 def _start(context: RewriteContext, init: cst.FunctionDef, own: str, name: str) -> cst.SimpleStatementLine:

@@ -11,10 +11,11 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support.compiling import and_not_compiling, guarded
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
 
-DIFFERENCE = "in compiled code the tensor does not require a gradient by itself"
+DIFFERENCE = differs("in compiled code the tensor does not require a gradient by itself", Effect.GRADIENTS)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -34,8 +35,8 @@ def rewrite(context: RewriteContext) -> Edit:
         and block is above.body
         and len(context.siblings(line)[0]) == 1
     ):
-        return Edit({above.test: and_not_compiling(context, above.test, first=False)}, DIFFERENCE)
-    return Edit({line: guarded(context, [line])}, DIFFERENCE)
+        return Edit({above.test: and_not_compiling(context, above.test, first=False)}, [DIFFERENCE])
+    return Edit({line: guarded(context, [line])}, [DIFFERENCE])
 
 
 def _target(statement: cst.BaseSmallStatement) -> cst.BaseExpression:

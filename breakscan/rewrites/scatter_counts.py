@@ -10,6 +10,7 @@ import libcst as cst
 
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.purity import called
 
@@ -35,12 +36,12 @@ def rewrite(context: RewriteContext) -> Edit:
     for one in (counted, weights):
         if one is not None and not isinstance(one, cst.Name | cst.Attribute):
             raise Declined(f"`{context.code(one)}` would be computed several times")
-    difference = (
-        f"a value that is not below `{context.code(length)}` raises an error, and so does one that is not int64"
-    )
+    said = f"a value that is not below `{context.code(length)}` raises an error, and so does one that is not int64"
+    differences = [differs(said, Effect.EXCEPTIONS)]
     ones = build.call(context.imported("torch.ones_like"), counted)
     if weights is not None:
-        difference += "; weights are summed in their own dtype, not in float64 where they are not float32"
+        said = "weights are summed in their own dtype, not in float64 where they are not float32"
+        differences.append(differs(said, Effect.DTYPES, Effect.VALUES))
     zeros = build.method(weights if weights is not None else counted, "new_zeros", length)
     made = build.method(zeros, "scatter_add_", build.expression("0"), counted, weights if weights is not None else ones)
-    return Edit({node: made}, difference)
+    return Edit({node: made}, differences)

@@ -9,6 +9,7 @@ import libcst as cst
 
 from breakscan.rewrite_support.build import call, copied, expression
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 
 
@@ -35,9 +36,8 @@ def rewrite(context: RewriteContext) -> Edit:
     named = {"descending": expression("True")} if descending else {}
     order = call(cst.Attribute(stacked, cst.Name("sort")), **named)
     # The order of a NaN, which Python leaves where it stands, and a precision narrower than the class of the dtype.
-    return Edit(
-        {node: cst.Attribute(order, cst.Name("values"))}, "a NaN goes to the end, and all must be of one precision"
-    )
+    said = "a NaN goes to the end, and all must be of one precision"
+    return Edit({node: cst.Attribute(order, cst.Name("values"))}, [differs(said, Effect.VALUES, Effect.DTYPES)])
 
 
 def _descending(context: RewriteContext, node: cst.Call) -> bool:

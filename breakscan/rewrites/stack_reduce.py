@@ -10,8 +10,9 @@ import libcst as cst
 
 from breakscan.rewrite_support.assertions import edit_of_assert
 from breakscan.rewrite_support.build import inverted
-from breakscan.rewrite_support.checks import reduced
+from breakscan.rewrite_support.checks import AS_TENSOR, reduced
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 
 
@@ -32,4 +33,5 @@ def rewrite(context: RewriteContext) -> Edit:
     made = reduced(context, node)
     if whole is not node:
         made = inverted(made)
-    return Edit({whole: made}, "all elements are computed, and the outcome is a tensor, not a Python bool")
+    all_computed = differs("all elements are computed", Effect.EXCEPTIONS)
+    return Edit({whole: made}, [all_computed, AS_TENSOR])

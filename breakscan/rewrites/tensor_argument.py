@@ -11,10 +11,13 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support.build import call
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
 
-DIFFERENCE = "the number is a tensor, and a float is rounded to the default dtype first"
+DIFFERENCE = differs(
+    "the number is a tensor, and a float is rounded to the default dtype first", Effect.TYPES, Effect.VALUES
+)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -46,7 +49,7 @@ def rewrite(context: RewriteContext) -> Edit:
         other = inside.right if inside.left is one else inside.left
         if not context.fact(other).is_tensor:
             raise Declined(f"the compiled function computes with `{name}` and what may be no tensor")
-    return Edit({value: call(context.imported("torch.tensor"), value)}, DIFFERENCE)
+    return Edit({value: call(context.imported("torch.tensor"), value)}, [DIFFERENCE])
 
 
 def _compiled(context: RewriteContext, func: cst.BaseExpression) -> cst.FunctionDef:

@@ -11,6 +11,7 @@ import libcst as cst
 
 from breakscan.rewrite_support.build import call, copied, method, operand
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.number_uses import DOUBLE, Uses
 from breakscan.rewrite_support.numbers import is_number
@@ -26,7 +27,9 @@ _OTHER_NAMES = {"degrees": "rad2deg", "radians": "deg2rad", "fabs": "abs"}
 _TESTS = frozenset({"isfinite", "isinf", "isnan"})
 _TO_INT = frozenset({"ceil", "floor"})
 _TWO = {"fmod": "fmod", "pow": "pow"}
-_DOMAIN = "a number outside of the domain gives NaN or infinity, where it was an error"
+_DOMAIN = differs(
+    "a number outside of the domain gives NaN or infinity, where it was an error", Effect.EXCEPTIONS, Effect.VALUES
+)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -48,15 +51,15 @@ def rewrite(context: RewriteContext) -> Edit:
         context.parent(node), cst.BinaryOperation | cst.UnaryOperation | cst.Comparison | cst.ComparisonTarget
     ):
         made = operand(made)
-    return Edit({node: made}, ", and ".join(uses.differences) or None)
+    return Edit({node: made}, list(uses.differences))
 
 
 def _made(
     context: RewriteContext, node: cst.Call, name: str, tensor: cst.BaseExpression
-) -> tuple[cst.BaseExpression, str, list[str]]:
+) -> tuple[cst.BaseExpression, str, list[Difference]]:
     """The new expression, its dtype, and what differs."""
     given = without_gradient(context, tensor)
-    differences = [] if context.fact(tensor).certain else [f"`{context.code(tensor)}` is taken to be a tensor"]
+    differences = [] if context.fact(tensor).certain else [assumes(f"`{context.code(tensor)}` is taken to be a tensor")]
     if name == "pow" and len(node.args) == 2 and is_number(context, node.args[1].value):
         if context.fact(tensor).dtype != "float":
             raise Declined("a power of integers is an integer, where `math.pow` gives a float")
@@ -69,7 +72,8 @@ def _made(
     if name in _TO_INT:
         if context.fact(tensor).dtype != "float":
             raise Declined(f"`{context.code(tensor)}` may be an integer already")
-        differences.append(f"`math.{name}` of a NaN or of infinity no longer raises")
+        said = f"`math.{name}` of a NaN or of infinity no longer raises"
+        differences.append(differs(said, Effect.EXCEPTIONS, Effect.VALUES))
         return method(call(context.imported(f"torch.{name}"), copied(tensor)), "long"), "int", differences
     if name not in _SAME and name not in _OTHER_NAMES:
         raise Declined(f"torch has no function for `math.{name}`")

@@ -18,6 +18,7 @@ from breakscan.rewrite_support.build import assignment, copied, joined_and, with
 from breakscan.rewrite_support.compiling import and_not_compiling
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.copies import fate_of_name
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, Replacement
 from breakscan.rewrite_support.float_limits import dtype_tested
 from breakscan.rewrite_support.if_sides import Side, branch_of, read_side
@@ -48,7 +49,7 @@ class _Ternary:
         self.chooser.knows(node.test)
         sides = self.chooser.value(node.body), self.chooser.value(node.orelse)
         made = self.chooser.choose(tested, tested.tensor, *sides, fate(self.context, node), self._target(node)).made
-        difference = _difference(self.chooser)
+        differences = list(self.chooser.doubts)
         parent = self.context.parent(node)
         line = self.context.parent(parent) if parent is not None else None
         if isinstance(parent, cst.Assign | cst.Return) and isinstance(line, cst.SimpleStatementLine):
@@ -56,7 +57,7 @@ class _Ternary:
             new = line.with_changes(body=[parent.with_changes(value=made)])
             small = fitted(new, self.context, indent).body[0]
             made = cst.ensure_type(small, type(parent)).value or made
-        return Edit({node: made}, difference)
+        return Edit({node: made}, differences)
 
     def _target(self, node: cst.IfExp) -> str | None:
         """The name that the value is bound to."""
@@ -114,7 +115,7 @@ class _Branch:
         self._check_messages()
         first = self.arms[0].side
         if first.messages and not first.assigned and first.returned is None and len(self.arms) == 1:
-            return Edit({self.node.test: and_not_compiling(self.context, self.node.test)}, _difference(self.chooser))
+            return Edit({self.node.test: and_not_compiling(self.context, self.node.test)}, list(self.chooser.doubts))
         returning = [arm.side.returned is not None for arm in self.arms]
         if not any(returning):
             made = self._assignments()
@@ -124,7 +125,7 @@ class _Branch:
             made = self._returns()
         else:
             made = self._early_return()
-        return Edit(made, _difference(self.chooser))
+        return Edit(made, list(self.chooser.doubts))
 
     def _returns(self) -> Mapping[cst.CSTNode, Replacement]:
         self._no_static()
@@ -197,7 +198,8 @@ class _Branch:
             return self.chooser.old(name, self.before.get(name))
         if one.operator is not None:
             old = self.chooser.old(name, self.before.get(name))
-            self.chooser.doubts[f"`{name}` is no longer changed in place"] = None
+            said = f"`{name}` is no longer changed in place"
+            self.chooser.doubts[differs(said, Effect.STORAGE, Effect.STATE, Effect.DTYPES)] = None
             return SideValue(one.made, old.facts, frozenset(read(one.made)), one.value)
         return self.chooser.value(one.value)
 
@@ -247,7 +249,7 @@ class _Branch:
                 for part in (self.node.test, *called.args):
                     if (reason := why_missed(self.context, part)) is not None:
                         raise Declined(f"compiled code would leave `{code}` out, and {reason}")
-                self.chooser.doubts[f"`{code}` is not called in compiled code"] = None
+                self.chooser.doubts[differs(f"`{code}` is not called in compiled code", Effect.OUTPUT)] = None
 
     def _message(self) -> list[cst.BaseStatement]:
         """The messages of the first side, which plain Python still gives."""
@@ -276,7 +278,8 @@ class _Branch:
             aliases |= {one.value.value for one in arm.side.assigned if isinstance(one.value, cst.Name)}
         changed = changed_in_place(self.context, aliases, self.node)
         if changed is not None:
-            self.chooser.doubts[f"`{changed}` is a copy, and is changed in place later"] = None
+            said = f"`{changed}` is a copy, and is changed in place later"
+            self.chooser.doubts[differs(said, Effect.STORAGE, Effect.STATE)] = None
 
     def _tests(self, merged: Sequence[str], lines: list[cst.BaseStatement]) -> list[cst.BaseExpression]:
         """The code of each test: a name where it is needed more than once."""
@@ -363,7 +366,3 @@ class _Branch:
 
 def _copies(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
     return [line.deep_clone() for line in lines]
-
-
-def _difference(chooser: Chooser) -> str | None:
-    return "; ".join(chooser.doubts) or None

@@ -17,6 +17,7 @@ import libcst.matchers as m
 from breakscan.facts import UNKNOWN
 from breakscan.rewrite_support.bool_tensor import truth
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.if_sides import branch_of
 from breakscan.rewrite_support.layout import fitted
@@ -250,7 +251,7 @@ class _Branch:
         if not store.registers or fact.kind not in ("unknown", "namespace") or m.matches(store.value, m.Name("None")):
             return chooser.value(store.value)
         # `register_buffer` takes nothing but a tensor or None.
-        chooser.doubts["the values are taken for tensors of one shape and dtype"] = None
+        chooser.doubts[assumes("the values are taken for tensors of one shape and dtype")] = None
         return chooser.unknown(store.value)
 
     def _lines(self, yes: _Side, no: _Side, made: cst.BaseExpression) -> list[cst.BaseStatement]:
@@ -273,11 +274,12 @@ class _Branch:
             small = cst.Expr(call.with_changes(args=[first, second.with_changes(value=made), *rest]))
         return fitted(cst.SimpleStatementLine([small]), self.context, self.context.tree.span(self.node)[1] - 1)
 
-    def _difference(self, yes: _Side, no: _Side, chooser: Chooser) -> str:
-        said = f"`{self.own}.{yes.store.name}` is a new tensor at each call (the second may compile again)"
+    def _difference(self, yes: _Side, no: _Side, chooser: Chooser) -> list[Difference]:
+        own = f"`{self.own}.{yes.store.name}` is a new tensor at each call (the second may compile again)"
+        differences = [differs(own, Effect.STORAGE, Effect.STATE, Effect.GRADIENTS)]
         if yes.preparation or no.preparation:
-            said = f"both sides are prepared, and {said}"
-        return "; ".join([said, *chooser.doubts])
+            differences.insert(0, differs("both sides are prepared", Effect.EXCEPTIONS))
+        return [*differences, *chooser.doubts]
 
     def _short(self, statement: cst.BaseStatement | cst.BaseSmallStatement) -> str:
         text = self._bare(statement)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from breakscan.analysis.interpreter import fact_ranks
-from breakscan.analysis.interpreter.values import Value
+from breakscan.analysis.interpreter.values import Sort, Value
 from breakscan.facts import SCALAR, Dtype, DtypeOf, Exactly, Input, RankBounds, ResultOf, Symbol, TensorFacts
 from breakscan.torch_facts.not_measured import FILLED_WITH_NUMBERS, OF_THE_DEFAULT_DTYPE
 from breakscan.torch_facts.operators import Often, Operator, Shape, operator
@@ -47,7 +47,7 @@ def result(call: TorchCall, leaf: TensorFacts) -> TensorFacts:
     if call.name in _CONVERSIONS:
         return _converted(call, leaf)
     known = operator(call.version, call.name)
-    tensors = [one for one in (*call.given, *call.named.values()) if one.value.is_tensor]
+    tensors = _tensors(call, known)
     new = _makes_new(call, known)
     return TensorFacts(
         call.asked_dtype or _dtype(call, known, leaf),
@@ -59,6 +59,15 @@ def result(call: TorchCall, leaf: TensorFacts) -> TensorFacts:
         _requires_grad(call, tensors),
         new,
     )
+
+
+def _tensors(call: TorchCall, known: Operator | None) -> list[Given]:
+    """The arguments that are tensors, and the operands that may be."""
+    promoted = () if known is None else known.promotes or ()
+    operands = [one for place, one in enumerate(call.given) if place in promoted]
+    operands += [one for name, one in call.named.items() if name in _OPERANDS]
+    may_be = [one for one in operands if one.value.sort is Sort.UNKNOWN]
+    return [one for one in (*call.given, *call.named.values()) if one.value.is_tensor or one in may_be]
 
 
 _CONVERSIONS = frozenset({"to", "type", "type_as"})
