@@ -29,7 +29,6 @@ LEFT = {
     "analysis/compile_uses/parameters.py": (1, CHOICE),
     "analysis/interpreter/attributes.py": (1, CHOICE),
     "analysis/interpreter/calls.py": (1, "methods of nn.Module that return the module"),
-    "rewrite_support/bool_tensor.py": (1, CHOICE),
     "rewrite_support/check_block.py": (1, TO_ASK),
     "rewrite_support/costs.py": (1, TO_ASK),
     "rewrite_support/elements.py": (3, TO_ASK),
