@@ -69,11 +69,12 @@ def assigned_values(function: cst.FunctionDef, name: str) -> list[cst.BaseExpres
     return _assigned_in(function.body, name)
 
 
-def names_made_of(statement: cst.CSTNode, names: Collection[str]) -> frozenset[str]:
-    """Names, and those that a statement computes them from."""
+def names_made_of(context: RewriteContext, statement: cst.CSTNode, names: Collection[str]) -> frozenset[str]:
+    """Names, and those that a statement computes them from, if it alone gives them a value."""
+    before = context.names_before(statement) if isinstance(statement, cst.BaseCompoundStatement) else {}
     found = list(names)
     for name in found:
-        for value in _assigned_in(statement, name):
+        for value in _assigned_in(statement, name) if name not in before else ():
             found += [one for one in read(value) if one not in found]
     return frozenset(found)
 

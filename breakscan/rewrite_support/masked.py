@@ -42,11 +42,16 @@ class Leaf:
 
 @dataclass(slots=True)
 class Masked:
-    """An expression of picked elements.  ``leaves`` are where they are picked, ``bends`` says that it is not linear."""
+    """An expression of picked elements.
+
+    ``leaves`` are where they are picked.  ``bends`` says that a gradient of zero may not stay zero, ``saves`` that
+    autograd may keep operands for the backward pass.
+    """
 
     mask: cst.BaseExpression
     leaves: list[Leaf] = field(default_factory=list)
     bends: bool = False
+    saves: bool = False
 
 
 def leaf_at(context: RewriteContext, node: cst.CSTNode) -> Leaf | None:
@@ -128,6 +133,7 @@ def _collect(context: RewriteContext, node: cst.BaseExpression, found: Masked, m
     elif isinstance(node, cst.BinaryOperation) and not isinstance(node.operator, cst.MatrixMultiply):
         _refuse_division(context, node)
         found.bends |= not _is_linear(context, node)
+        found.saves |= not _is_linear(context, node)
         _collect(context, node.left, found, mask)
         _collect(context, node.right, found, mask)
     elif isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
@@ -178,6 +184,7 @@ def _collect_call(context: RewriteContext, node: cst.Call, found: Masked, mask: 
     ):
         raise Declined(f"`{plain(context, node.func)}` does not compute element by element")
     found.bends |= not keeps_zero_gradients(context, node)
+    found.saves = True
     for operand in operands:
         _collect(context, operand, found, mask)
 
@@ -262,8 +269,13 @@ def is_bool_tensor(context: RewriteContext, mask: cst.BaseExpression) -> bool:
 
 def bends_gradients(context: RewriteContext, node: cst.BaseExpression, found: Masked) -> bool:
     """Whether a NaN or infinity outside of the mask comes into the gradients: ``0 * nan`` is NaN."""
+    return found.bends and may_require_gradient(context, node)
+
+
+def may_require_gradient(context: RewriteContext, node: cst.BaseExpression) -> bool:
+    """Whether a value is not known to be of integers or bools."""
     fact = context.fact(node)
-    return found.bends and not (fact.certain and fact.dtype in ("bool", "int"))
+    return not (fact.certain and fact.dtype in ("bool", "int"))
 
 
 _MEAN_IN_FLOAT16 = differs("the mean of a float16 tensor is summed in float16, which may overflow", Effect.VALUES)

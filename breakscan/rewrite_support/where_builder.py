@@ -133,7 +133,7 @@ class Chooser:
         for value, other in ((yes, no), (no, yes)):
             # Where both are linear in a name, its gradient is that of the chosen side, plus zero.
             linear = value.source is None or why_gradient_differs(self.context, value.source) is None
-            apart = names_made_of(self.context.statement(), other.names) if linear else ()
+            apart = names_made_of(self.context, self.context.statement(), other.names) if linear else ()
             origin = why_origin_differs(self.context, value.names, apart)
             if origin is not None:
                 self.doubts[origin] = None

@@ -26,6 +26,7 @@ from breakscan.rewrite_support.masked import (
     leaf_at,
     leaf_of,
     masked,
+    may_require_gradient,
     whole,
 )
 from breakscan.rewrite_support.unaliased import is_unshared
@@ -78,6 +79,7 @@ def _of_augmented(context: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> 
         isinstance(small.operator, cst.MultiplyAssign | cst.DivideAssign) and number
     )
     found.bends |= not linear
+    found.saves |= not linear
     # An operand of a wider dtype would widen the result, which an assignment in place does not.
     return _edit(context, small, leaf, found, made, bends_gradients(context, leaf.owner, found), rebinds=number)
 
@@ -97,7 +99,7 @@ def _edit(
         new: cst.BaseSmallStatement = cst.Assign([cst.AssignTarget(build.copied(target.owner))], made)  # type: ignore[arg-type]
     else:
         new = cst.Expr(build.method(target.owner, "copy_", made))
-        if bends:
+        if found.saves and may_require_gradient(context, target.owner):
             # An index makes a copy, which autograd may keep; here it keeps the tensor that is then written to.
             said = f"autograd raises where it needs the old `{plain(context, target.owner)}`"
             difference.append(differs(said, Effect.GRADIENTS))
