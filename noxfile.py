@@ -100,11 +100,13 @@ assert (resources.files("breakscan") / "py.typed").is_file()
 def measure(session: nox.Session, version: str) -> None:
     """Fills the verdict ledger and the torch facts of one version of torch, and runs the recorder's tests on it."""
     session.install("-q", f"torch=={PINNED if PINNED.startswith(version) else version + '.*'}")
-    session.install("-q", "-e", ".[test]", "numpy")
+    session.install("-q", "-e", ".[test]", "expecttest", "numpy")
     stale = session.run("python", "-m", "tools.stale_ledgers", version, silent=True, success_codes=[0, 1]) or ""
     rules = [line.split()[1] for line in str(stale).splitlines() if line.startswith(f"{version} ")]
     if rules:
         # Status 1: this torch contradicts a document that speaks of the pinned version, and the ledger says so.
         session.run("breakscan", "rules", "replay", "--output", "rules/ledger", *rules, success_codes=[0, 1])
     session.run("python", "-m", "tools.generate_torch_facts")
+    session.run("python", "-m", "tools.measure_operators")
+    session.run("python", "-m", "tools.measure_mixed_operands")
     session.run("python", "-m", "pytest", "-q", *RECORDER)

@@ -61,7 +61,7 @@ def examine(number: int, seed: int, unsafe: bool) -> Report:
         for label in before:
             kinds = difference_kinds(before[label], after[label])
             report.differs |= bool(kinds)
-            for kind, (old, new) in unstated(kinds, effects).items():
+            for kind, (old, new) in unstated(kinds, effects, catches="except" in program.text).items():
                 report.faults.append((label, kind, str(old), str(new)))
     except KeyboardInterrupt:
         report.problem = f"took more than {SECONDS} s"

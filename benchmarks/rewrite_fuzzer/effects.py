@@ -49,11 +49,14 @@ def allowed(differences: Iterable[Difference]) -> frozenset[Effect]:
     return frozenset(found)
 
 
-def unstated(kinds: Mapping[str, tuple[Any, Any]], effects: frozenset[Effect]) -> dict[str, tuple[Any, Any]]:
+def unstated(
+    kinds: Mapping[str, tuple[Any, Any]], effects: frozenset[Effect], *, catches: bool
+) -> dict[str, tuple[Any, Any]]:
     """The kinds of outcome that differ although no effect says so.
 
-    Where one side raises and the other one does not, and exceptions are stated, all else follows.
+    Where exceptions are stated, and one side raises and the other one does not, or the program ``catches`` exceptions,
+    all else follows.
     """
-    if Effect.EXCEPTIONS in effects and any(kind.startswith("exception") for kind in kinds):
+    if Effect.EXCEPTIONS in effects and (catches or any(kind.startswith("exception") for kind in kinds)):
         return {}
     return {kind: both for kind, both in kinds.items() if SHOWN_BY[kind.split()[0]] not in effects}

@@ -29,5 +29,8 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined(f"`{context.code(copied)}` is not known to be a tensor")
     if fact.dtype in ("int", "bool") and fact.certain:
         return Edit({node: method(copied, "clone")})
-    difference = differs("the copy of a tensor that requires a gradient does not require one", Effect.GRADIENTS)
-    return Edit({node: method(method(copied, "detach"), "clone")}, [difference])
+    differences = [
+        differs("the copy of a tensor that requires a gradient does not require one", Effect.GRADIENTS),
+        differs("a tensor with a `grad_fn` is copied, where it was an error", Effect.EXCEPTIONS),
+    ]
+    return Edit({node: method(method(copied, "detach"), "clone")}, differences)
