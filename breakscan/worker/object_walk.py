@@ -10,7 +10,8 @@ import functools
 import sys
 import types
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 MOST_OBJECTS = 50_000
 """Objects that are looked at."""
 PLAIN = (int, float, bool, str, bytes, complex, type(None))
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
 _HOOKS = ("_forward_", "_backward_", "_state_dict_", "_load_state_", "_non_persistent", "_is_full", "_compiled_call")
 
 
@@ -41,12 +43,16 @@ class ObjectWalk:
         self.lazy = False
         self._alive: list[object] = []
         self._modules = modules
+        self._names = {"forward", "__call__"}
+        """The names that the code found so far uses."""
+        self._methods: dict[str, dict[str, object]] = {}
+        """The methods of each class that no code found so far names."""
         self._walk(roots)
 
     def _walk(self, roots: Mapping[str, object]) -> None:
         seen: set[int] = set()
         queue = deque(roots.items())
-        while queue:
+        while queue or self._named_methods(queue):
             path, thing = queue.popleft()
             if isinstance(thing, PLAIN):
                 self.plains[path] = thing
@@ -60,6 +66,12 @@ class ObjectWalk:
                 self.complete = False
                 return
             queue.extend(self._inside(path, thing))
+
+    def _named_methods(self, queue: deque[tuple[str, object]]) -> bool:
+        """Queues the methods that code found since names.  Returns whether there are any."""
+        for path, methods in self._methods.items():
+            queue.extend((f"{path}.{name}", methods.pop(name)) for name in sorted(methods.keys() & self._names))
+        return bool(queue)
 
     def _inside(self, path: str, thing: Any) -> Iterable[tuple[str, object]]:
         import torch
@@ -88,9 +100,13 @@ class ObjectWalk:
             return [(path, thing.__self__), (f"{path}()", thing.__func__)]
         if isinstance(thing, types.FunctionType):
             return self._of_function(path, thing)
+        if isinstance(thing, type):
+            return self._of_class(thing)
+        if isinstance(thing, types.ModuleType):
+            return []
         if _is_walked(thing):
             self.undo.append(functools.partial(_refill_dict, thing.__dict__, dict(thing.__dict__)))
-            return [(f"{path}.{name}", value) for name, value in thing.__dict__.items()]
+            return [_class_of(thing), *((f"{path}.{name}", value) for name, value in thing.__dict__.items())]
         return []
 
     def _of_tensor(self, path: str, tensor: Tensor) -> Iterable[tuple[str, object]]:
@@ -121,6 +137,19 @@ class ObjectWalk:
             self.undo.append(functools.partial(_refill_dict, inner, dict(inner)))
             yield from ((f"{path}.{name}", value) for name, value in inner.items())
         yield from ((f"{path}.{name}", value) for name, value in own.items())
+        yield _class_of(module)
+
+    def _of_class(self, cls: type) -> Iterator[tuple[str, object]]:
+        """What a class of the user's and its bases hold."""
+        for one in cls.__mro__:
+            path = f"{one.__module__}.{one.__qualname__}"
+            if not _is_users(one.__module__) or path in self._methods:
+                continue
+            data = {name: value for name, value in vars(one).items() if _is_data(name, value)}
+            self.undo.append(functools.partial(_put_back_class, one, data))
+            yield from ((f"{path}.{name}", value) for name, value in data.items())
+            inner = {name: _without_descriptor(value) for name, value in vars(one).items()}
+            self._methods[path] = {name: one for name, one in inner.items() if isinstance(one, types.FunctionType)}
 
     def _of_function(self, path: str, function: types.FunctionType) -> Iterator[tuple[str, object]]:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
@@ -132,11 +161,44 @@ class ObjectWalk:
             yield f"{path}:{name}", value
         if not _is_users(function.__globals__.get("__name__")):
             return
-        for name in sorted(_global_names(function.__code__)):
-            if name in function.__globals__:
-                value = function.__globals__[name]
-                self.undo.append(functools.partial(function.__globals__.__setitem__, name, value))
-                yield f"{function.__module__}.{name}", value
+        names = _global_names(function.__code__)
+        self._names |= names
+        yield from self._of_globals(function.__globals__, function.__module__, names)
+
+    def _of_globals(self, held: dict[str, Any], module: str, names: Set[str]) -> Iterator[tuple[str, object]]:
+        """The globals of a module that code names; of the modules among them what the same code names."""
+        for name in sorted(names & held.keys()):
+            value = held[name]
+            self.undo.append(functools.partial(held.__setitem__, name, value))
+            if isinstance(value, types.ModuleType):
+                if _is_own(value.__name__):
+                    yield from self._of_globals(vars(value), value.__name__, names)
+            elif not isinstance(value, type) or _is_own(value.__module__, module):
+                yield f"{module}.{name}", value
+
+
+def _class_of(thing: object) -> tuple[str, object]:
+    cls = type(thing)
+    return f"{cls.__module__}.{cls.__qualname__}", cls
+
+
+def _is_data(name: str, value: object) -> bool:
+    """Whether an attribute of a class is a value, and neither a method nor a descriptor."""
+    return not name.startswith("__") and not hasattr(type(value), "__get__")
+
+
+def _without_descriptor(value: Any) -> object:
+    if isinstance(value, (staticmethod, classmethod)):
+        return value.__func__
+    return value.fget if isinstance(value, property) else value
+
+
+def _put_back_class(cls: type, data: dict[str, object]) -> None:
+    for name in [name for name, value in vars(cls).items() if name not in data and _is_data(name, value)]:
+        delattr(cls, name)
+    for name, value in data.items():
+        if vars(cls).get(name, data) is not value:
+            setattr(cls, name, value)
 
 
 def _refill_dict(held: dict[Any, Any], contents: dict[Any, Any]) -> None:
@@ -177,8 +239,16 @@ def _is_users(module: str | None) -> bool:
     return root not in sys.stdlib_module_names | {"torch", "numpy", "breakscan"} or root == "__main__"
 
 
+def _is_own(module: str | None, *others: str) -> bool:
+    """Whether a module is one of ``others``, or the user's own and not of an installed package."""
+    if module in others:
+        return True
+    file = getattr(sys.modules.get(module or ""), "__file__", None) or ""
+    return _is_users(module) and not _INSTALLED.intersection(Path(file).parts)
+
+
 def _is_walked(thing: object) -> bool:
-    if isinstance(thing, (type, types.ModuleType)) or not isinstance(getattr(thing, "__dict__", None), dict):
+    if not isinstance(getattr(thing, "__dict__", None), dict):
         return False
     module = type(thing).__module__
     return _is_users(module) or module.startswith("torch.optim")

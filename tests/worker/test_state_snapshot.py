@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,3 +102,25 @@ def test_a_device_that_the_program_sets_for_all_tensors_is_not_ours() -> None:
     with torch.device("meta"):
         assert digests(rng_state()) == before
         assert projections(result)[1][0].device.type == "cpu"
+
+
+def test_what_classes_and_modules_hold_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "settings_of_a_test.py").write_text("limits = {'n': 1}\n", encoding="utf-8")
+    (tmp_path / "model_of_a_test.py").write_text(
+        "import settings_of_a_test\n\n\nclass Cache:\n    held = {}\n    hits = 0\n\n\n"
+        "class Model:\n    made = 0\n\n    def forward(self, x):\n        return self.step(x)\n\n"
+        "    def step(self, x):\n        Cache.hits += 1\n        Cache.held['x'] = x\n        Cache.last = x\n"
+        "        type(self).made += 1\n        settings_of_a_test.limits['n'] += 1\n        return x\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    found = importlib.import_module("model_of_a_test")
+    limits = importlib.import_module("settings_of_a_test").limits
+    model = found.Model()
+    snapshot = StateSnapshot({"self": model})
+    model.forward(torch.ones(1))
+    assert (found.Cache.hits, found.Model.made, limits) == (1, 1, {"n": 2})
+    assert snapshot.plains_now() != snapshot.plains
+    snapshot.restore()
+    assert (found.Cache.hits, found.Model.made, limits, found.Cache.held) == (0, 0, {"n": 1}, {})
+    assert not hasattr(found.Cache, "last")
