@@ -4,8 +4,8 @@
 
 ``--oracle`` has a JSON file per package (``files`` → path → ``breaks``, a list with ``line`` and ``rewrite``: what a
 person thought possible), ``--site`` the unpacked packages, as ``NAME-VERSION/``.  For each package, it prints how many
-break lines are in a statement that a safe or unsafe rewrite changes, by that judgement; ``--list`` prints every line
-with its result.
+break lines are in a statement that a safe or unsafe rewrite changes, or that a rewrite softens, by that judgement;
+``--list`` prints every line with its result.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ JUDGEMENTS = ("yes", "partly", "no", "case")
 
 
 def answer(repair: FileRepair | None, line: int, rule: str | None) -> tuple[str, str]:
-    """What ``fix`` does about a line: ``safe``, ``unsafe``, ``declined``, ``no rewrite`` or ``not reported``."""
+    """What ``fix`` does about a line: ``safe``, ``unsafe``, ``softening``, ``declined`` and so on."""
     if repair is None:
         return "not reported", ""
 
@@ -38,7 +38,7 @@ def answer(repair: FileRepair | None, line: int, rule: str | None) -> tuple[str,
     for one in repair.applied:
         if holds(one.finding):
             words = f"{one.finding.rule} {one.rewrite}" + (f": {one.difference}" if one.difference else "")
-            return ("unsafe" if one.difference else "safe"), words
+            return ("softening" if one.takes_out else "unsafe" if one.difference else "safe"), words
     for refused in repair.refused:
         if holds(refused.finding):
             return "declined", f"{refused.finding.rule} " + "; ".join(
@@ -72,7 +72,8 @@ def main() -> None:
         found = check_paths([*root.rglob("*.py")], settings, jobs=arguments.jobs)
         roots = {path: of for path, of in roots_of(found).items() if path in set(paths.values())}
         repairs = {
-            path: repair_file(path, tuple(of), settings, WantedRewrites(unsafe=True)) for path, of in roots.items()
+            path: repair_file(path, tuple(of), settings, WantedRewrites(unsafe=True, soften=True))
+            for path, of in roots.items()
         }
         counts: Counter[tuple[str, str]] = Counter()
         for name, path in paths.items():
@@ -92,7 +93,7 @@ def line_of(counts: Counter[tuple[str, str]]) -> str:
     """Offered of all, and each answer by the judgement."""
     offered = sum(number for (kind, _), number in counts.items() if kind in ("safe", "unsafe"))
     every = sum(counts.values())
-    kinds = ("safe", "unsafe", "declined", "no rewrite", "not reported")
+    kinds = ("safe", "unsafe", "softening", "declined", "no rewrite", "not reported")
     parts = []
     for kind in kinds:
         by = {judged: counts[kind, judged] for judged in JUDGEMENTS if counts[kind, judged]}

@@ -132,7 +132,7 @@ def offers(source: Source, files: set[str], keep: Path) -> list[Key]:
         if set(known["files"]) == files:
             return [tuple(key) for key in known["offers"]]
     settings = replace(load_settings(keep, None, no_cache=True), regions="all")
-    repair = repair_paths([Path(path) for path in sorted(files)], settings, WantedRewrites(unsafe=True))
+    repair = repair_paths([Path(path) for path in sorted(files)], settings, WantedRewrites(unsafe=True, soften=True))
     found: list[Key] = []
     for one in repair.files:
         path = str(one.path.relative_to(source.site))

@@ -23,6 +23,7 @@ from breakscan.source.files import discover
 @click.argument("paths", nargs=-1, type=click.Path(path_type=str))
 @click.option("--write", is_flag=True, help="Change the files.  [only print the diff]")
 @click.option("--unsafe", is_flag=True, help="Also apply rewrites that change more than speed; each says what.")
+@click.option("--soften", is_flag=True, help="Also take code that breaks out of the graph; each says what.")
 @click.option(
     "--rewrite", "ids", metavar="LIST", multiple=True, callback=words, help="Only these rewrites, by their ids."
 )
@@ -36,6 +37,7 @@ def fix(
     paths: tuple[str, ...],
     write: bool,
     unsafe: bool,
+    soften: bool,
     ids: tuple[str, ...] | None,
     format_: str,
     output: Path | None,
@@ -47,8 +49,8 @@ def fix(
     """Rewrite what breaks the graph, recompiles or falls back to eager in the Python files below PATHS.
 
     Prints a diff on standard output, for git apply, and on standard error what becomes of each finding.  A rewrite
-    is safe where values, dtypes, side effects and exceptions stay as they are; the others need --unsafe.  Nothing is
-    imported or run.
+    is safe where an eager program cannot tell the difference; the others need --unsafe.  What does not remove a break,
+    but takes its code out of the graph, needs --soften.  Nothing is imported or run.
 
     Exits with 0 where nothing is to be rewritten, or all was written; 1 where something would be; and 2 where some
     of the work could not be done.
@@ -68,7 +70,7 @@ def fix(
     discovery = discover(paths, settings, force_exclude=force_exclude)
     if not discovery.files and not discovery.errors and not force_exclude:
         click.echo(f"warning: no Python files in {', '.join(paths)}", err=True)
-    wanted = WantedRewrites(unsafe, frozenset(ids) if ids else None)
+    wanted = WantedRewrites(unsafe, soften, frozenset(ids) if ids else None)
     with ProgressBar("Checking") as checking, ProgressBar("Rewriting") as rewriting:
         progress = Progress(checking, rewriting)
         repair = repair_paths(discovery.files, settings, wanted, progress, jobs=jobs, errors=discovery.errors)

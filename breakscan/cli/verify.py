@@ -39,6 +39,7 @@ from breakscan.worker.worker import WorkerError
 @click.option("--select", metavar="LIST", multiple=True, callback=words, help="Only findings of these rules.")
 @click.option("--ignore", metavar="LIST", multiple=True, callback=words, help="No findings of these rules.")
 @click.option("--unsafe/--safe", default=True, help="Whether rewrites count that change more than speed.  [they do]")
+@click.option("--soften", is_flag=True, help="Also prove rewrites that only take code out of the graph.")
 @click.option(
     "--patch", type=click.Path(path_type=Path, dir_okay=False, exists=True), help="Verify this unified diff instead."
 )
@@ -54,6 +55,7 @@ def verify(
     select: tuple[str, ...] | None,
     ignore: tuple[str, ...] | None,
     unsafe: bool,
+    soften: bool,
     patch: Path | None,
     settings: tuple[str, ...],
     apply: bool,
@@ -82,7 +84,7 @@ def verify(
     rewrites, rules = _told_apart(ids)
     question = Question(
         load_settings(Path.cwd(), select=rules or select, ignore=ignore, no_cache=True),
-        WantedRewrites(unsafe, frozenset(rewrites) if rewrites else None),
+        WantedRewrites(unsafe, soften, frozenset(rewrites) if rewrites else None),
         candidate,
         apply,
     )

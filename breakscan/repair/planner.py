@@ -24,8 +24,8 @@ from breakscan.source.paths import display_path
 MOST_ROUNDS = 60
 """The limit of rounds for a file. Edits that are nested more deeply are offered by the next run."""
 
-LAST_RESORTS = ("disable-helper", "disable-function")
-"""Rewrites that leave a milder break. They are tried after all others."""
+SOFTENING = ("disable-helper", "disable-function")
+"""Rewrites that do not remove the break: they take code out of the graph. They are tried after all others."""
 
 Key = tuple[str, str | None, str]
 """A finding regardless of its line: rule, function and text."""
@@ -37,12 +37,13 @@ Place = tuple[str, int, int, str]
 class WantedRewrites:
     """The rewrites that ``fix`` was asked for.
 
-    ``unsafe`` includes unsafe rewrites; ``ids`` restricts the rewrites (None: all). ``places`` (None: everywhere)
-    restricts the findings, given by path, line, column and rule in the file before any rewrite, each with the one
-    rewrite that is wanted there.
+    ``unsafe`` includes unsafe rewrites, ``soften`` those that only soften a break; ``ids`` restricts the rewrites
+    (None: all). ``places`` (None: everywhere) restricts the findings, given by path, line, column and rule in the file
+    before any rewrite, each with the one rewrite that is wanted there.
     """
 
     unsafe: bool = False
+    soften: bool = False
     ids: frozenset[str] | None = None
     places: Mapping[Place, str] | None = None
 
@@ -89,6 +90,7 @@ class _Planner:
         """Where the lines of the current text come from."""
         self.applied: list[Applied] = []
         self.held: list[Applied] = []
+        self.softened: list[Applied] = []
         self.refused: list[Refused] = []
         self.without: list[Finding] = []
 
@@ -102,6 +104,7 @@ class _Planner:
             text,
             tuple(sorted(self.applied, key=lambda one: _place(one.finding))),
             tuple(self.held),
+            tuple(self.softened),
             tuple(self.refused),
             tuple(self.without),
             tuple(error for error in errors if error.path == self.display),
@@ -114,7 +117,7 @@ class _Planner:
             seen = self._study(text)
             for _ in range(MOST_ROUNDS):
                 if not seen.findings:
-                    self.held, self.refused, self.without = [], [], []
+                    self._forget()
                     break
                 tree = FileTree(text, seen.facts)
                 chosen = self._choose(tree, seen)
@@ -136,7 +139,7 @@ class _Planner:
         """Chooses the edits of this round, none of which overlap, and records the outcome of the other findings."""
         offered: list[_Chosen] = []
         chosen: list[_Chosen] = []
-        self.held, self.refused, self.without = [], [], []
+        self._forget()
         for finding in seen.findings:
             if _key(finding, seen.module) in self.remaining:
                 continue
@@ -151,18 +154,24 @@ class _Planner:
                     self.without.append(self.lines.moved(finding))
                 continue
             safe, unsafe, reasons = self._try(tree, seen, finding, ids)
-            best = safe or (unsafe if self.wanted.unsafe else None)
-            if best is not None:
-                offered.append(best)
-            elif unsafe is not None:
-                self.held.append(self._as_applied(unsafe))
-            else:
+            found = safe or unsafe
+            if found is None:
                 self.refused.append(Refused(self.lines.moved(finding), tuple(reasons)))
-        better = [one for one in offered if one.rewrite not in LAST_RESORTS]
+            elif found.edit.takes_out is not None and not self.wanted.soften:
+                self.softened.append(self._as_applied(found))
+            elif found is safe or self.wanted.unsafe:
+                offered.append(found)
+            else:
+                self.held.append(self._as_applied(found))
+        better = [one for one in offered if one.rewrite not in SOFTENING]
         for one in better or offered:
             if not any(overlap(tree, one.edit, other.edit) for other in chosen):
                 chosen.append(one)
         return chosen
+
+    def _forget(self) -> None:
+        """Forgets the findings of the round before that no edit was applied to."""
+        self.held, self.softened, self.refused, self.without = [], [], [], []
 
     def _offered(self, finding: Finding) -> tuple[str, ...]:
         rule = self.library.get(finding.rule)
@@ -180,8 +189,8 @@ class _Planner:
         """
         unsafe: _Chosen | None = None
         reasons: list[Reason] = []
-        for one in sorted(ids, key=lambda one: one in LAST_RESORTS):
-            if unsafe is not None and one in LAST_RESORTS:
+        for one in sorted(ids, key=lambda one: one in SOFTENING):
+            if unsafe is not None and one in SOFTENING:
                 break
             found = self._edit(tree, seen, finding, one)
             if isinstance(found, Reason):
@@ -203,7 +212,7 @@ class _Planner:
         try:
             edit = load_rewrite(rewrite)(context)
         except Declined as declined:
-            return Reason(rewrite, str(declined), not isinstance(declined, OtherForm) and rewrite not in LAST_RESORTS)
+            return Reason(rewrite, str(declined), not isinstance(declined, OtherForm) and rewrite not in SOFTENING)
         except Exception as error:
             # A fault of breakscan at one site must not cost the user the repair of all the others.
             where = traceback.extract_tb(error.__traceback__)[-1]
@@ -239,7 +248,7 @@ class _Planner:
     def _as_applied(self, one: _Chosen) -> Applied:
         offer = RewriteOffer(one.rewrite, "safe" if one.edit.is_safe else "unsafe")
         finding = replace(self.lines.moved(one.finding), rewrite=offer)
-        return Applied(finding, one.rewrite, tuple(one.edit.differences), one.edit.remains)
+        return Applied(finding, one.rewrite, tuple(one.edit.differences), one.edit.remains, one.edit.takes_out)
 
 
 def _along(tree: FileTree, before: Study, after: Study, chosen: Sequence[_Chosen]) -> list[_Chosen]:

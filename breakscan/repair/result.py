@@ -7,7 +7,7 @@ from pathlib import Path
 
 from breakscan.findings import Finding, SourceError
 from breakscan.repair.source_map import SourceMap
-from breakscan.rewrite_support.difference import Difference
+from breakscan.rewrite_support.difference import Difference, TakenOut
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,13 +15,14 @@ class Applied:
     """A finding that a rewrite fixed.
 
     ``differences`` are what is no longer as it was. ``remains`` is the condition, as code, under which it still breaks
-    (None: never).
+    (None: never). ``takes_out`` is what leaves the graph if the rewrite does not remove the break and only softens it.
     """
 
     finding: Finding
     rewrite: str
     differences: tuple[Difference, ...] = ()
     remains: str | None = None
+    takes_out: TakenOut | None = None
 
     @property
     def difference(self) -> str | None:
@@ -51,7 +52,8 @@ class FileRepair:
     """The repair of one file.
 
     Sites are those of ``before``, the text of ``data``; ``path`` is absolute. ``held`` are findings that only an unsafe
-    rewrite would fix, if unsafe rewrites were not asked for; ``without`` are those of rules that offer no rewrite.
+    rewrite would fix, if unsafe rewrites were not asked for; ``softened`` those that a rewrite would only soften, if
+    that was not asked for; ``without`` are those of rules that offer no rewrite.
     """
 
     path: Path
@@ -61,6 +63,7 @@ class FileRepair:
     after: str
     applied: tuple[Applied, ...] = ()
     held: tuple[Applied, ...] = ()
+    softened: tuple[Applied, ...] = ()
     refused: tuple[Refused, ...] = ()
     without: tuple[Finding, ...] = ()
     errors: tuple[SourceError, ...] = ()

@@ -1,4 +1,4 @@
-"""What is no longer as it was after an unsafe edit."""
+"""What is no longer as it was after an edit: what a user could see change, and what is no longer compiled."""
 
 from __future__ import annotations
 
@@ -32,6 +32,14 @@ class Difference:
 
     text: str
     effects: frozenset[Effect]
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOut:
+    """The operations on tensors in some code, each once for each place; not complete where a value is unknown."""
+
+    operations: tuple[str, ...]
+    is_complete: bool
 
 
 def differs(text: str, *effects: Effect) -> Difference:

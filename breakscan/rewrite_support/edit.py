@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from breakscan.rewrite_support.difference import Difference
+from breakscan.rewrite_support.difference import Difference, TakenOut
 
 Replacement = cst.CSTNode | Sequence[cst.BaseStatement] | None
 """What takes the place of a node: another one, several statements for one, or nothing."""
@@ -26,15 +26,16 @@ class Edit:
     """A change of one file.
 
     ``replace`` maps nodes of the tree to what takes their place.  ``differences`` are what is no longer as it was;
-    none for a safe edit.  ``above`` is put in front of the outermost statement of the file
-    that holds the site.  ``remains`` is the condition, as code, under which alone the site still breaks; None where
-    it never does.
+    none for a safe edit.  ``above`` is put in front of the outermost statement of the file that holds the site.
+    ``remains`` is the condition, as code, under which alone the site still breaks; None where it never does.
+    ``takes_out`` is what leaves the graph if the edit does not remove the break and only softens it.
     """
 
     replace: Mapping[cst.CSTNode, Replacement]
     differences: Sequence[Difference] = ()
     above: Sequence[cst.BaseStatement] = field(default=())
     remains: str | None = None
+    takes_out: TakenOut | None = None
 
     @property
     def is_safe(self) -> bool:

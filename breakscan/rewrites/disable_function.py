@@ -18,6 +18,7 @@ from breakscan.rewrite_support.costs import what_costs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.purity import called
+from breakscan.rewrite_support.taken_out import taken_out
 
 FEWEST_BREAKS = 2
 ENTRIES = frozenset({"forward", "__call__"})
@@ -61,7 +62,8 @@ def rewrite(context: RewriteContext) -> Edit:
     if (unknown := _may_compute(context, function.body)) is not None:
         raise Declined(f"`{unknown}` may compute, which would not be compiled any more")
     disable = cst.Decorator(context.imported("torch.compiler.disable"))
-    return Edit({function: function.with_changes(decorators=[*function.decorators, disable])})
+    made = function.with_changes(decorators=[*function.decorators, disable])
+    return Edit({function: made}, takes_out=taken_out(context, function.body))
 
 
 def _may_compute(context: RewriteContext, node: cst.CSTNode) -> str | None:

@@ -22,6 +22,7 @@ from breakscan.rewrite_support.context import RewriteContext, Statement
 from breakscan.rewrite_support.decorators import unknown_decorator
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.flow import flow, loaded, stored
+from breakscan.rewrite_support.taken_out import taken_out
 
 RESUMABLE = frozenset(
     {
@@ -87,7 +88,11 @@ def rewrite(context: RewriteContext) -> Edit:
     target = f"{results} = " if results else ""
     (made,) = statements(_wrapped(target + name, given, context.tree.span(part)[1] - 1))
     lines = [line.deep_clone() for line in part.leading_lines]
-    return Edit({part: made.with_changes(leading_lines=lines)}, above=[_with_blank_lines(helper)])
+    return Edit(
+        {part: made.with_changes(leading_lines=lines)},
+        above=[_with_blank_lines(helper)],
+        takes_out=taken_out(context, part),
+    )
 
 
 def _wrapped(head: str, arguments: str, more: int) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from breakscan.analysis.pipeline.check import check_paths
 from breakscan.config import Settings
 from breakscan.findings import CheckResult, Finding, Site
-from breakscan.repair.planner import LAST_RESORTS, WantedRewrites, place_of
+from breakscan.repair.planner import WantedRewrites, place_of
 from breakscan.repair.repair import repair_found
 from breakscan.repair.result import Applied, Repair
 from breakscan.repair.source_map import SourceMap
@@ -88,7 +88,7 @@ class Rewrites:
                     continue
                 hit = tuple(site for site in sites if site.shares_line_with(one.finding.site))
                 candidate = Candidate(label, finding=one.finding, rewrite=one.rewrite, difference=one.difference)
-                softens = one.rewrite in LAST_RESORTS
+                softens = one.takes_out is not None
                 candidate = replace(candidate, softened=hit) if softens else replace(candidate, targets=hit)
                 texts, origins = self._texts([candidate])
                 same = next((number for number, other in enumerate(alone) if other.texts == texts), None)

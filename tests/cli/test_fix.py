@@ -42,6 +42,41 @@ def test_without_unsafe_it_is_only_named(breakscan: Callable[..., Any], copies: 
     assert copies.read_text() == COPIES
 
 
+LOOP = """import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        y = self.fc(x)
+        for _ in range(3):
+            y = helper(torch.sin(y)) + y.sum().item()
+        return y.cos()
+
+
+def helper(x):
+    return unknown(x)
+"""
+
+
+def test_what_only_softens_a_break_is_applied_where_it_is_asked_for(
+    breakscan: Callable[..., Any], copies: Path, valid: Callable[..., Any]
+) -> None:
+    copies.write_text(LOOP, encoding="utf-8")
+    only = ("fix", "--rewrite", "disable-helper", "--regions", "all")
+    done = breakscan(*only, "--unsafe", ".")
+    assert (done.status, done.out) == (0, "")
+    words = " ".join(done.err.split())
+    assert "softens disable-helper: takes at least 2 operations out of the graph (sin, sum)" in words
+    assert "1 finding to soften with --soften (1 file checked, torch 2.13)." in words
+    (file,) = valid(breakscan(*only, "--format", "json", ".").out, "fix")["files"]
+    assert file["softening"][0]["takes_out"] == {"operations": ["sin", "sum"], "is_complete": False}
+    assert "def _forward_loop" in breakscan(*only, "--soften", ".").out
+
+
 @pytest.mark.process
 def test_the_diff_is_one_that_git_applies(breakscan: Callable[..., Any], copies: Path) -> None:
     done = breakscan("fix", "--unsafe", ".")
@@ -137,7 +172,8 @@ def test_a_file_that_cannot_be_written_is_named(breakscan: Callable[..., Any], c
 def test_json(breakscan: Callable[..., Any], copies: Path, valid: Callable[..., Any]) -> None:
     (copies.parent / "bad.py").write_text("def f(:\n")
     held = valid(breakscan("fix", "--format", "json", ".").out, "fix")
-    assert held["summary"] == {"files": 2, "changed": 0, "applied": 0, "unsafe": 1, "declined": 0, "without": 0}
+    left = {"unsafe": 1, "softening": 0, "declined": 0, "without": 0}
+    assert held["summary"] == {"files": 2, "changed": 0, "applied": 0, **left}
     done = valid(breakscan("fix", "--unsafe", "--write", "--format", "json", ".").out, "fix")
     (file,) = done["files"]
     assert (file["path"], file["changed"], file["written"]) == ("copies.py", True, True)

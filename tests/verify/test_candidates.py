@@ -47,7 +47,7 @@ def written(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Rewrite
     monkeypatch.chdir(folder)
     (folder / "net.py").write_text(text, encoding="utf-8")
     settings = load_settings(folder, target_torch="2.13", no_cache=True)
-    return Rewrites((folder / "net.py",), settings, WantedRewrites(unsafe=True))
+    return Rewrites((folder / "net.py",), settings, WantedRewrites(unsafe=True, soften=True))
 
 
 @pytest.fixture

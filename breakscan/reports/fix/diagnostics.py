@@ -46,6 +46,8 @@ def _outcome(one: FixedFinding, written: bool) -> str:
         return f"The file could not be written: this would be rewritten by {one.words}"
     if one.outcome is FindingOutcome.UNSAFE:
         return f"breakscan fix --unsafe rewrites this by {one.words}"
+    if one.outcome is FindingOutcome.SOFTENS:
+        return f"breakscan fix --soften makes this milder by {one.words}"
     return f"Not rewritten: {one.words}"
 
 

@@ -12,7 +12,7 @@ from breakscan.reports.fix.diff import diff_lines
 from breakscan.reports.fix.report import FixReport
 from breakscan.reports.shared.finding_json import finding_object
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 def write_fix_json(report: FixReport, stream: TextIO) -> None:
@@ -30,6 +30,7 @@ def write_fix_json(report: FixReport, stream: TextIO) -> None:
             "changed": sum(file.changed for file in repair.files),
             "applied": sum(len(file.applied) for file in repair.files),
             "unsafe": sum(len(file.held) for file in repair.files),
+            "softening": sum(len(file.softened) for file in repair.files),
             "declined": sum(len(file.refused) for file in repair.files),
             "without": sum(len(file.without) for file in repair.files),
         },
@@ -46,6 +47,7 @@ def _file(file: FileRepair, written: bool) -> dict[str, Any]:
         "diff": "".join(diff_lines(file)),
         "applied": [_applied(one) for one in file.applied],
         "unsafe": [_applied(one) for one in file.held],
+        "softening": [_applied(one) for one in file.softened],
         "declined": [
             {
                 "finding": finding_object(refused.finding),
@@ -59,4 +61,11 @@ def _file(file: FileRepair, written: bool) -> dict[str, Any]:
 
 def _applied(one: Applied) -> dict[str, Any]:
     finding = finding_object(one.finding)
-    return {"finding": finding, "rewrite": one.rewrite, "difference": one.difference, "remains": one.remains}
+    return {
+        "finding": finding,
+        "rewrite": one.rewrite,
+        "difference": one.difference,
+        "effects": sorted({effect.value for difference in one.differences for effect in difference.effects}),
+        "remains": one.remains,
+        "takes_out": None if one.takes_out is None else asdict(one.takes_out),
+    }

@@ -7,6 +7,11 @@ from enum import Enum
 
 from breakscan.findings import Finding
 from breakscan.repair.result import Applied, FileRepair, Refused
+from breakscan.reports.shared.wording import counted
+from breakscan.rewrite_support.difference import TakenOut
+
+MOST_NAMES = 5
+"""The names of operations that a line shows."""
 
 
 class FindingOutcome(str, Enum):
@@ -15,6 +20,7 @@ class FindingOutcome(str, Enum):
     REWRITTEN = "rewritten"
     NOT_WRITTEN = "not written"
     UNSAFE = "unsafe"
+    SOFTENS = "softens"
     STAYS = "stays"
 
 
@@ -32,6 +38,7 @@ def fixed_findings(file: FileRepair, is_unwritten: bool) -> list[FixedFinding]:
     applied = FindingOutcome.NOT_WRITTEN if is_unwritten else FindingOutcome.REWRITTEN
     found = [FixedFinding(one.finding, applied, _rewrite(one)) for one in file.applied]
     found += [FixedFinding(one.finding, FindingOutcome.UNSAFE, _rewrite(one)) for one in file.held]
+    found += [FixedFinding(one.finding, FindingOutcome.SOFTENS, _rewrite(one)) for one in file.softened]
     found += [FixedFinding(one.finding, FindingOutcome.STAYS, _reasons(one)) for one in file.refused]
     found += [FixedFinding(one, FindingOutcome.STAYS, "no rewrite is known") for one in file.without]
     return sorted(found, key=lambda one: (one.finding.site.line, one.finding.site.column))
@@ -45,7 +52,18 @@ def _reasons(refused: Refused) -> str:
     return "; ".join(f"{', '.join(rewrites)}: {text}" for text, rewrites in by_reason.items())
 
 
+def taken_out_words(code: TakenOut) -> str:
+    """``takes at least 3 operations out of the graph (sin, +, cos)``."""
+    count = counted(len(code.operations), "operation")
+    if not code.operations:
+        return "takes code out of the graph, with no operation known in it"
+    names = list(dict.fromkeys(code.operations))
+    shown = ", ".join([*names[:MOST_NAMES], *(["…"] if len(names) > MOST_NAMES else [])])
+    return f"takes {'' if code.is_complete else 'at least '}{count} out of the graph ({shown})"
+
+
 def _rewrite(one: Applied) -> str:
     differences = [one.difference] if one.difference else []
+    differences += [taken_out_words(one.takes_out)] if one.takes_out else []
     differences += [f"it still breaks where `{one.remains}`"] if one.remains else []
     return f"{one.rewrite}: {', and '.join(differences)}" if differences else one.rewrite

@@ -18,6 +18,7 @@ STYLES = {
     FindingOutcome.REWRITTEN: "green",
     FindingOutcome.NOT_WRITTEN: "red",
     FindingOutcome.UNSAFE: "yellow",
+    FindingOutcome.SOFTENS: "yellow",
     FindingOutcome.STAYS: "red",
 }
 

@@ -12,6 +12,7 @@ def summary_line(report: FixReport) -> str:
     changed = [file for file in repair.files if file.changed and file.display not in report.unwritten_paths]
     applied = sum(len(file.applied) for file in changed)
     held = sum(len(file.held) for file in repair.files)
+    softened = sum(len(file.softened) for file in repair.files)
     stays = sum(len(file.refused) + len(file.without) for file in repair.files)
     parts = []
     if applied:
@@ -20,6 +21,8 @@ def summary_line(report: FixReport) -> str:
     if held:
         more = f"{held} more" if applied else f"{counted(held, 'finding')} to rewrite"
         parts.append(f"{more} with --unsafe")
+    if softened:
+        parts.append(f"{softened if parts else counted(softened, 'finding')} to soften with --soften")
     if stays:
         parts.append(f"{stays} {'stays' if stays == 1 else 'stay'}")
     words = ", ".join(parts) or "Nothing to rewrite"

@@ -1,0 +1,36 @@
+"""What leaves the graph with code that is no longer compiled."""
+
+from __future__ import annotations
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import TakenOut
+from breakscan.rewrite_support.purity import called
+
+_OPERATORS = cst.BinaryOperation | cst.UnaryOperation | cst.Comparison
+
+
+def taken_out(context: RewriteContext, node: cst.CSTNode) -> TakenOut:
+    """The operations in a statement or function, by the names of torch's functions or the texts of operators."""
+    operations: list[str] = []
+    is_complete = True
+    for one in m.findall(node, m.Call() | m.BinaryOperation() | m.UnaryOperation() | m.Comparison()):
+        if not context.tree.holds(one):
+            continue
+        kind = context.fact(one).kind
+        if kind == "tensor":
+            operations.append(_name(context, one))
+        elif kind == "unknown":
+            is_complete = False
+    return TakenOut(tuple(operations), is_complete)
+
+
+def _name(context: RewriteContext, node: cst.CSTNode) -> str:
+    if isinstance(node, cst.Call):
+        function, method = called(context, node)
+        return method or (function or context.code(node.func)).rpartition(".")[2]
+    assert isinstance(node, _OPERATORS)
+    sign = node.comparisons[0].operator if isinstance(node, cst.Comparison) else node.operator
+    return context.code(sign).strip()
