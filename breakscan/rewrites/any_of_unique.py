@@ -48,10 +48,13 @@ def _tensor(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
 
 
 def _above(context: RewriteContext, node: cst.CSTNode) -> cst.CSTNode:
-    above = context.parent(node)
-    while above is not None and not isinstance(above, cst.BaseExpression | cst.BaseSmallStatement):
-        above = context.parent(above)
-    return above or node
+    """The expression or statement around a node, or the node itself if it is the head of a block."""
+    for above in context.around(node):
+        if isinstance(above, cst.BaseExpression | cst.BaseSmallStatement):
+            return above
+        if isinstance(above, cst.BaseCompoundStatement):
+            break
+    return node
 
 
 def _is_indifferent(context: RewriteContext, node: cst.BaseExpression) -> bool:
@@ -59,6 +62,8 @@ def _is_indifferent(context: RewriteContext, node: cst.BaseExpression) -> bool:
     values, text = node, context.code(node)
     while True:
         above = _above(context, values)
+        if above is values:
+            return False
         if isinstance(above, cst.Attribute) and isinstance(call := context.parent(above), cst.Call):
             if above.attr.value in _INDIFFERENT and call.func is above:
                 return not call.args and _is_each(context, values, text)
