@@ -20,7 +20,6 @@ from pathlib import Path
 from breakscan.analysis.pipeline.check import check_paths
 from breakscan.config import load_settings
 from breakscan.repair.planner import WantedRewrites, repair_file
-from breakscan.repair.repair import roots_of
 from breakscan.repair.result import FileRepair
 
 JUDGEMENTS = ("yes", "partly", "no", "case")
@@ -70,9 +69,10 @@ def main() -> None:
         os.chdir(root)
         settings = replace(load_settings(root, None, target_torch="2.13", no_cache=True), regions="all")
         found = check_paths([*root.rglob("*.py")], settings, jobs=arguments.jobs)
-        roots = {path: of for path, of in roots_of(found).items() if path in set(paths.values())}
+        roots = {Path(os.path.abspath(path)): tuple(map(Path, of)) for path, of in found.roots.items()}
+        roots = {path: of for path, of in roots.items() if path in set(paths.values())}
         repairs = {
-            path: repair_file(path, tuple(of), settings, WantedRewrites(unsafe=True, soften=True))
+            path: repair_file(path, of, settings, WantedRewrites(unsafe=True, soften=True))
             for path, of in roots.items()
         }
         counts: Counter[tuple[str, str]] = Counter()

@@ -6,7 +6,8 @@ A *site* is a place in the user's own file, a *finding* is one rule at one site.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -149,7 +150,8 @@ class SourceError:
 class CheckResult:
     """What one ``check`` found.  Findings are ordered by path, line and column; ``suppressed`` counts those that
     a comment suppressed, ``files`` the files that were read, including errors.  ``warnings`` are suppressions that
-    have no effect because they cannot be parsed or name no rule."""
+    have no effect because they cannot be parsed or name no rule.  ``roots`` gives for each file with findings the
+    absolute paths of checked files from which all of them are reached."""
 
     findings: tuple[Finding, ...]
     errors: tuple[SourceError, ...]
@@ -158,3 +160,4 @@ class CheckResult:
     torch: str
     fullgraph: bool
     warnings: tuple[SourceError, ...] = ()
+    roots: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

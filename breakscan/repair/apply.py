@@ -77,7 +77,13 @@ class _Replacer(cst.CSTTransformer):
 
 
 def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> AppliedText:
-    """Returns the text with the edits and the imports that the new code needs. The edits must not overlap."""
+    """Returns the text with the edits and the imports that the new code needs. The edits must not overlap.
+
+    Raises ValueError if libcst would change code that no edit is about.
+    """
+    before = tree.module.code
+    if before != tree.text:
+        raise ValueError("libcst does not give the text of this file back")
     replace = {node: new for edit in edits for node, new in edit.replace.items()}
     above: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
     there: set[str] = set()
@@ -96,7 +102,7 @@ def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> Ap
     for node, statements in above.items():
         regions.append(ChangedLines(_first_line(tree, node), 0, sum(_size(tree.module, one) for one in statements)))
     text = module.code
-    lines = _source_map(tree.module.code, text, regions)
+    lines = _source_map(before, text, regions)
     if imports:
         context = CodemodContext()
         for name in imports:

@@ -60,11 +60,10 @@ def repair_found(
     repaired.
     """
     progress = progress or Progress()
-    roots = roots_of(found)
+    paths = set(found.roots)
     if wanted.places is not None:
-        files = {Path(os.path.abspath(path)) for path, *_ in wanted.places}
-        roots = {path: of for path, of in roots.items() if path in files}
-    tasks = [(path, tuple(sorted(of))) for path, of in sorted(roots.items())]
+        paths &= {path for path, *_ in wanted.places}
+    tasks = [(Path(os.path.abspath(path)), tuple(map(Path, found.roots[path]))) for path in sorted(paths)]
     repairs: list[FileRepair] = []
     for done, repair in enumerate(_repairs(tasks, settings, wanted, jobs), 1):
         repairs.append(repair)
@@ -73,16 +72,6 @@ def repair_found(
     all_errors = {*errors, *found.errors, *(error for repair in repairs for error in repair.errors)}
     ordered = sorted(all_errors, key=lambda error: (error.path, error.line))
     return Repair(tuple(repairs), tuple(ordered), found.files, found.torch, found.fullgraph)
-
-
-def roots_of(found: CheckResult) -> dict[Path, set[Path]]:
-    """Returns the files to repair, each with the files from which the compiler reaches it."""
-    roots: dict[Path, set[Path]] = {}
-    for finding in found.findings:
-        of = roots.setdefault(Path(os.path.abspath(finding.site.path)), set())
-        if finding.region is not None:
-            of.add(Path(os.path.abspath(finding.region.path)))
-    return roots
 
 
 def _repairs(

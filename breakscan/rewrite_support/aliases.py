@@ -11,6 +11,7 @@ from breakscan.rewrite_support.assignments import origin, plain_value
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.operators import makes_new, operator_of
 from breakscan.rewrite_support.purity import called
+from breakscan.rewrite_support.walking import findall
 
 _READING_BUILTINS = frozenset({f"builtins.{name}" for name in ("abs", "bool", "float", "int", "len", "max", "min")})
 
@@ -88,7 +89,7 @@ def _of_assigned(context: RewriteContext, assign: cst.Assign) -> Fate:
 def reads(context: RewriteContext, line: cst.SimpleStatementLine, target: cst.Name) -> list[cst.Name]:
     """The reads of a name that may see what a line binds to it."""
     found = []
-    for name in m.findall(context.function, m.Name(target.value)):
+    for name in findall(context.function, m.Name(target.value)):
         if not isinstance(name, cst.Name) or name not in context.tree.parents or not is_read(context, name):
             continue
         anchor = origin(context, name).anchor
@@ -122,7 +123,7 @@ def change_behind(context: RewriteContext, names: set[str] | None, node: cst.CST
             break
         if isinstance(one, cst.For | cst.While):
             start = context.tree.span(one)[:2]
-    for found in m.findall(context.function, m.AugAssign() | m.AssignTarget() | m.Call()):
+    for found in findall(context.function, m.AugAssign() | m.AssignTarget() | m.Call()):
         if found in context.tree.parents and context.tree.span(found)[:2] >= start:
             changed = _changed(found)
             if changed is not None and (names is None or _first_name(changed) in names):

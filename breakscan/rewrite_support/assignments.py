@@ -10,6 +10,7 @@ import libcst.matchers as m
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.names import read, written
+from breakscan.rewrite_support.walking import findall
 
 _INNER = (cst.Lambda, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
 _LOOPS = (cst.For, cst.While)
@@ -71,7 +72,7 @@ def is_bound_once(context: RewriteContext, name: str) -> bool:
     if _is_outer(context, name):
         return False
     binds = m.AssignTarget() | m.AnnAssign() | m.AugAssign() | m.NamedExpr() | m.For() | m.CompFor() | m.AsName()
-    nodes = m.findall(context.function, binds | m.Param() | m.Del())
+    nodes = findall(context.function, binds | m.Param() | m.Del())
     heads = [one.target if isinstance(one, cst.For | cst.CompFor | cst.NamedExpr) else one for one in nodes]
     return sum(name in _bound_by(one) for one in heads) == 1
 
@@ -97,7 +98,7 @@ def is_read(context: RewriteContext, name: cst.Name) -> bool:
 def reads_of(context: RewriteContext, target: cst.Name, line: cst.SimpleStatementLine) -> list[cst.Name]:
     """All reads of a name that a line assigns.  Declines where one may read another value, or there is none."""
     found = []
-    for one in m.findall(context.function, m.Name(target.value)):
+    for one in findall(context.function, m.Name(target.value)):
         if not isinstance(one, cst.Name) or one is target or not is_read(context, one):
             continue
         anchor = origin(context, one).anchor
@@ -125,7 +126,7 @@ def is_settled(context: RewriteContext, name: str) -> bool:
     this = m.Name(name)
     stored = m.AssignTarget(m.Subscript(value=this)) | m.AugAssign(m.Subscript(value=this))
     in_place = m.Call(func=m.Attribute(value=this, attr=m.Name(m.MatchRegex(r".*[^_]_$"))))
-    return is_bound_once(context, name) and not m.findall(context.function, stored | in_place)
+    return is_bound_once(context, name) and not findall(context.function, stored | in_place)
 
 
 def plain_value(statement: cst.CSTNode, name: str) -> cst.BaseExpression | None:
@@ -163,7 +164,7 @@ def _is_outer(context: RewriteContext, name: str) -> bool:
     """Whether a name is declared ``global`` or ``nonlocal``: then any call may change it."""
     for one in context.around():
         if isinstance(one, cst.FunctionDef):
-            declared = m.findall(one, m.Global() | m.Nonlocal())
+            declared = findall(one, m.Global() | m.Nonlocal())
             if any(item.name.value == name for each in declared for item in each.names):  # type: ignore[attr-defined]
                 return True
     return False
@@ -171,7 +172,7 @@ def _is_outer(context: RewriteContext, name: str) -> bool:
 
 def _has_walrus(node: cst.SimpleStatementLine | cst.If | cst.While, name: str) -> bool:
     part = node if isinstance(node, cst.SimpleStatementLine) else node.test
-    return bool(m.findall(part, m.NamedExpr(target=m.Name(name))))
+    return bool(findall(part, m.NamedExpr(target=m.Name(name))))
 
 
 def _items(node: cst.With | cst.Match) -> tuple[cst.CSTNode, ...]:
@@ -183,4 +184,4 @@ def _binds_ahead(node: cst.With | cst.Match, name: str) -> bool:
     if isinstance(node, cst.With):
         return any(name in written(item) for item in node.items)
     patterns = [case.pattern for case in node.cases]
-    return any(m.findall(pattern, m.Name(name)) for pattern in patterns)
+    return any(findall(pattern, m.Name(name)) for pattern in patterns)

@@ -15,6 +15,7 @@ from breakscan.rewrite_support.dtypes import is_bool
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.not_raising import may_raise
 from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
+from breakscan.rewrite_support.walking import children
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ class _Reader:
         code = self.context.code(test)
         if fact.kind != "tensor" or fact.maybe_none or fact.optional:
             raise Declined(f"`{code}` is not known to be a tensor")
-        if any(isinstance(one, cst.NamedExpr) for one in (test, *test.children)):
+        if any(isinstance(one, cst.NamedExpr) for one in (test, *children(test))):
             raise Declined(f"`{code}` assigns a name")
         if not fact.certain:
             self.doubts[assumes(f"`{code}` is taken for a tensor")] = None

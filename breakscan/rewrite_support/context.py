@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TypeVar
 
 import libcst as cst
@@ -14,6 +13,7 @@ from breakscan.facts import UNKNOWN, Fact, FileFacts, Source, Span
 from breakscan.findings import Finding, Site
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
+from breakscan.rewrite_support.walking import children
 
 Node = TypeVar("Node", bound=cst.CSTNode)
 Function = cst.FunctionDef | cst.Lambda
@@ -28,8 +28,7 @@ class FileTree:
             module = cst.parse_module(text)
         except (cst.ParserSyntaxError, RecursionError) as error:
             raise ValueError("libcst cannot parse this file") from error
-        if module.code != text:
-            raise ValueError("libcst does not give the text of this file back")
+        self.text = text
         self.facts = facts
         wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
         self.module = module
@@ -67,11 +66,6 @@ class FileTree:
         return self._by_span[max(around, key=lambda at: (at[:2], (-at[2], -at[3])))] if around else None
 
 
-@cache
-def _child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
-
-
 def _parents(module: cst.Module) -> dict[cst.CSTNode, cst.CSTNode]:
     """The parent of every node below a module.
 
@@ -81,12 +75,9 @@ def _parents(module: cst.Module) -> dict[cst.CSTNode, cst.CSTNode]:
     pending: list[cst.CSTNode] = [module]
     while pending:
         node = pending.pop()
-        for name in _child_fields(type(node)):
-            value = getattr(node, name)
-            for child in value if isinstance(value, tuple | list) else (value,):
-                if isinstance(child, cst.CSTNode):
-                    found[child] = node
-                    pending.append(child)
+        for child in children(node):
+            found[child] = node
+            pending.append(child)
     return found
 
 

@@ -10,6 +10,7 @@ import libcst.matchers as m
 from breakscan.facts import TensorFacts
 from breakscan.rewrite_support.aliases import Fate, fate, is_read
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.walking import findall
 
 
 def is_shared(context: RewriteContext, facts: TensorFacts, site: cst.CSTNode, rebound: str | None) -> bool:
@@ -35,7 +36,7 @@ def is_shared(context: RewriteContext, facts: TensorFacts, site: cst.CSTNode, re
 
 def holders(context: RewriteContext, facts: TensorFacts) -> Iterator[cst.Name]:
     """The reads of names, in the function of the site, that may give a tensor with the same storage."""
-    for name in m.findall(context.function, m.Name()):
+    for name in findall(context.function, m.Name()):
         if isinstance(name, cst.Name) and context.tree.holds(name) and is_read(context, name):
             other = context.fact(name).tensor
             if other is not None and not other.storage.isdisjoint(facts.storage):
@@ -47,7 +48,7 @@ def fate_of_name(context: RewriteContext, name: str, statement: cst.CSTNode) -> 
     around = _start(context, statement)
     after = context.tree.span(around)[:2] if around is not statement else context.tree.span(statement)[2:]
     worst = Fate.HELD
-    for found in m.findall(context.function, m.Name(name)):
+    for found in findall(context.function, m.Name(name)):
         if not isinstance(found, cst.Name) or not context.tree.holds(found) or not is_read(context, found):
             continue
         inside = any(above is statement for above in context.around(found))

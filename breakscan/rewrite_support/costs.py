@@ -6,6 +6,7 @@ import libcst as cst
 
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.purity import called
+from breakscan.rewrite_support.walking import children
 
 _COSTLY = frozenset(
     {
@@ -25,7 +26,7 @@ def what_costs(context: RewriteContext, node: cst.CSTNode) -> str | None:
             return context.code(node.func)
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.MatrixMultiply):
         return context.code(node)
-    for child in node.children:
+    for child in children(node):
         if (found := what_costs(context, child)) is not None:
             return found
     return None

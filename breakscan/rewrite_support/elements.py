@@ -10,6 +10,7 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.purity import called
+from breakscan.rewrite_support.walking import findall
 
 _LOOPS = (cst.For, cst.CompFor)
 _SIZE_METHODS = frozenset(
@@ -34,7 +35,7 @@ _BIT_OPERATORS = cst.BitAnd | cst.BitOr | cst.BitXor | cst.MatrixMultiply
 def targets(context: RewriteContext, function: cst.FunctionDef, parameter: str) -> list[cst.BaseExpression]:
     """What the loops over a parameter bind its elements to.  Declines where more is done with the parameter."""
     found: list[cst.BaseExpression] = []
-    for one in m.findall(function.body, m.Name(parameter)):
+    for one in findall(function.body, m.Name(parameter)):
         if not isinstance(one, cst.Name) or not is_read(context, one):
             continue
         above, positions = _iterated(context, one)
@@ -96,7 +97,7 @@ class Numbers:
             raise Declined("an element of the loop may be a row, which is another thing as a Python list")
 
     def _reads(self, name: str) -> list[cst.Name]:
-        found = [cst.ensure_type(one, cst.Name) for one in m.findall(self.function.body, m.Name(name))]
+        found = [cst.ensure_type(one, cst.Name) for one in findall(self.function.body, m.Name(name))]
         return [one for one in found if is_read(self.context, one) and not self._is_target(one)]
 
     def _is_target(self, name: cst.Name) -> bool:
@@ -246,7 +247,7 @@ class Numbers:
         """Whether all that a name is assigned is a tensor whatever the elements are."""
         values = [
             cst.ensure_type(one, cst.Assign).value
-            for one in m.findall(self.function.body, m.Assign())
+            for one in findall(self.function.body, m.Assign())
             if any(m.matches(target.target, m.Name(name)) for target in cst.ensure_type(one, cst.Assign).targets)
         ]
         return bool(values) and all(self._stays_tensor(one) for one in values)

@@ -12,6 +12,7 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.gradients import assigned_values
 from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.operators import operator_of
+from breakscan.rewrite_support.walking import children, findall
 from breakscan.torch_facts.not_measured import ATTRIBUTES_WITHOUT_GRADIENT
 from breakscan.torch_facts.operators import Gradient
 
@@ -51,7 +52,7 @@ def _gather(context: RewriteContext, node: cst.CSTNode, site: cst.CSTNode, found
         for arg in node.args:
             _gather(context, arg.value, site, found, seen)
     else:
-        for child in node.children:
+        for child in children(node):
             _gather(context, child, site, found, seen)
 
 
@@ -63,7 +64,7 @@ def _of_name(context: RewriteContext, name: str, site: cst.CSTNode, found: set[s
     function = context.function
     every = assigned_values(function, name)
     values = [one for one in every if not any(above is site for above in context.around(one))] or every
-    parameters = m.findall(function.params, m.Param(name=m.Name(name)))
+    parameters = findall(function.params, m.Param(name=m.Name(name)))
     if parameters or not values:
         found.add(name)
     for value in values:

@@ -16,6 +16,7 @@ from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.operators import is_elementwise, keeps_zero_gradients
 from breakscan.rewrite_support.purity import called, why_not_pure
 from breakscan.rewrite_support.shapes import Fit, fit, have_one_shape
+from breakscan.rewrite_support.walking import findall
 from breakscan.rewrite_support.wording import plain
 
 CONVERTS = frozenset(
@@ -90,7 +91,7 @@ def leaf_of(context: RewriteContext) -> Leaf:
     node: cst.CSTNode | None = context.node
     if isinstance(node, cst.Call) and hits_of(context, node) is not None:
         node = next((one for one in context.around() if isinstance(one, cst.Subscript)), None)
-        if node is None or not any(one is context.node for one in m.findall(node.slice[0], m.Call())):
+        if node is None or not any(one is context.node for one in findall(node.slice[0], m.Call())):
             raise Declined("its indices are not used as an index at once")
     leaf = leaf_at(context, node) if node is not None else None
     if leaf is None:

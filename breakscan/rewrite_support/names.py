@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import libcst as cst
 
@@ -100,10 +101,23 @@ class _Names(cst.CSTVisitor):
         return False
 
 
+MOST_KEPT = 2_048
+"""How many nodes keep their names: rewrites ask for those of a function again and again."""
+
+
 def _names(nodes: cst.CSTNode | Iterable[cst.CSTNode]) -> _Names:
+    if isinstance(nodes, cst.CSTNode):
+        return _names_of_one(nodes)
     found = _Names()
-    for node in [nodes] if isinstance(nodes, cst.CSTNode) else nodes:
+    for node in nodes:
         node.visit(found)
+    return found
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _names_of_one(node: cst.CSTNode) -> _Names:
+    found = _Names()
+    node.visit(found)
     return found
 
 

@@ -14,6 +14,7 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.dtypes import KnownDtype, never_raises
 from breakscan.rewrite_support.float_limits import asked_limits
 from breakscan.rewrite_support.operators import operator_of
+from breakscan.rewrite_support.walking import children
 from breakscan.torch_facts.not_measured import ATTRIBUTES_THAT_RAISE
 from breakscan.torch_facts.operators import Often, Operator, Shape
 from breakscan.torch_facts.promotion import COMPLEX
@@ -34,7 +35,7 @@ def may_raise(
     """
     if context.code(node) in ran:
         return None
-    for part in node.children:
+    for part in children(node):
         for inner in _expressions(part):
             if (found := may_raise(context, inner, given, ran)) is not None:
                 return found
@@ -49,7 +50,7 @@ def _expressions(node: cst.CSTNode) -> list[cst.BaseExpression]:
         return [node]
     if isinstance(node, cst.Arg):
         return [node.value]
-    return [one for child in node.children for one in _expressions(child)]
+    return [one for child in children(node) for one in _expressions(child)]
 
 
 def _raises(context: RewriteContext, node: cst.BaseExpression, given: Sequence[KnownDtype]) -> bool:

@@ -18,6 +18,7 @@ from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.numbers import is_number, written_number
 from breakscan.rewrite_support.purity import called
 from breakscan.rewrite_support.shapes import on_one_device
+from breakscan.rewrite_support.walking import findall
 
 DOUBLE = differs(
     "it is computed in the tensor's precision, not in double, and a division by zero does not raise",
@@ -172,7 +173,7 @@ class Uses:
     def _in_assert(self, above: cst.Assert) -> None:
         if above.msg is not None and not isinstance(above.msg, cst.SimpleString | cst.ConcatenatedString):
             raise Declined("an assertion on a tensor still breaks with a message that is made up")
-        if above.msg is not None and m.findall(above.msg, m.FormattedString()):
+        if above.msg is not None and findall(above.msg, m.FormattedString()):
             raise Declined("an assertion on a tensor still breaks with a message that is made up")
         self.note(ASSERT)
 
@@ -262,9 +263,9 @@ class Uses:
     def _is_bound_elsewhere(self, name: str, target: cst.Name) -> bool:
         if any(param.name.value == name for param in _parameters(self.context.function)):
             return True
-        if m.findall(self.context.function, m.Global() | m.Nonlocal()):
+        if findall(self.context.function, m.Global() | m.Nonlocal()):
             return True
-        lines = m.findall(self.context.function.body, m.SimpleStatementLine() | m.For() | m.With() | m.CompFor())
+        lines = findall(self.context.function.body, m.SimpleStatementLine() | m.For() | m.With() | m.CompFor())
         own = self.context.line(target)
         for line in lines:
             part: cst.CSTNode | Iterable[cst.CSTNode] = line
@@ -285,7 +286,7 @@ class Uses:
         change = change_behind(self.context, set(read(self.tensor)), above)
         if change is None:
             start = self.context.tree.span(above)[2:]
-            for call in m.findall(self.context.function, m.Call()):
+            for call in findall(self.context.function, m.Call()):
                 if call not in self.context.tree.parents or self.context.tree.span(call)[:2] < start:
                     continue
                 function, method = called(self.context, cst.ensure_type(call, cst.Call))
@@ -338,4 +339,4 @@ def _is_int(node: cst.BaseExpression) -> bool:
 
 
 def _parameters(function: cst.FunctionDef) -> list[cst.Param]:
-    return [one for one in m.findall(function.params, m.Param()) if isinstance(one, cst.Param)]
+    return [one for one in findall(function.params, m.Param()) if isinstance(one, cst.Param)]

@@ -8,6 +8,7 @@ import libcst.matchers as m
 from breakscan.rewrite_support.build import copied, method
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined
+from breakscan.rewrite_support.walking import findall
 
 _NO_GRADIENTS = m.Name("no_grad") | m.Name("inference_mode")
 _DECORATED = m.Decorator(decorator=m.Call(func=m.Attribute(attr=_NO_GRADIENTS)) | m.Attribute(attr=_NO_GRADIENTS))
@@ -18,7 +19,7 @@ _CUT_OFF = frozenset({"all", "any", "argmax", "argmin", "count_nonzero", "detach
 def must_be_tensor(context: RewriteContext, tensor: cst.BaseExpression) -> None:
     """Declines what is not known to be a tensor."""
     text = context.code(tensor)
-    if m.findall(tensor, m.Name("np") | m.Name("numpy") | m.Attribute(attr=m.Name("numpy"))):
+    if findall(tensor, m.Name("np") | m.Name("numpy") | m.Attribute(attr=m.Name("numpy"))):
         raise Declined(f"`{text}` is an array of NumPy, not a tensor")
     if not context.fact(tensor).is_tensor:
         raise Declined(f"`{text}` is not known to be a tensor")

@@ -6,11 +6,12 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.walking import findall
 
 
 def may_run_code(context: RewriteContext, node: cst.CSTNode) -> str | None:
     """The code of an attribute in an expression whose reading may run code, None where there is none."""
-    for one in m.findall(node, m.Attribute()):
+    for one in findall(node, m.Attribute()):
         if isinstance(one, cst.Attribute) and context.tree.holds(one) and not _is_plain(context, one):
             return context.code(one)
     return None
@@ -30,7 +31,7 @@ def _is_plain(context: RewriteContext, node: cst.Attribute) -> bool:
 def _functions_of_classes(context: RewriteContext) -> set[str]:
     return {
         one.name.value
-        for one in m.findall(context.tree.module, m.FunctionDef())
+        for one in findall(context.tree.module, m.FunctionDef())
         if isinstance(one, cst.FunctionDef)
         if one.decorators
     }

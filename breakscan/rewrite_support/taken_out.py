@@ -8,6 +8,7 @@ import libcst.matchers as m
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import TakenOut
 from breakscan.rewrite_support.purity import called
+from breakscan.rewrite_support.walking import findall
 
 _OPERATORS = cst.BinaryOperation | cst.UnaryOperation | cst.Comparison
 
@@ -16,7 +17,7 @@ def taken_out(context: RewriteContext, node: cst.CSTNode) -> TakenOut:
     """The operations in a statement or function, by the names of torch's functions or the texts of operators."""
     operations: list[str] = []
     is_complete = True
-    for one in m.findall(node, m.Call() | m.BinaryOperation() | m.UnaryOperation() | m.Comparison()):
+    for one in findall(node, m.Call() | m.BinaryOperation() | m.UnaryOperation() | m.Comparison()):
         if not context.tree.holds(one):
             continue
         kind = context.fact(one).kind

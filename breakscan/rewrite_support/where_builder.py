@@ -28,6 +28,7 @@ from breakscan.rewrite_support.not_raising import may_raise
 from breakscan.rewrite_support.plain_attributes import may_run_code
 from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
 from breakscan.rewrite_support.shapes import are_different, are_equal
+from breakscan.rewrite_support.walking import children
 
 _ANY = opaque(Symbol("", (0,)), DtypeOf(Symbol("", (0,)), number=None))
 """What is known about a value of which nothing is known."""
@@ -271,7 +272,7 @@ def _attributes(context: RewriteContext, node: cst.CSTNode) -> list[str]:
         fact = context.fact(node)
         if fact.kind == "tensor" and fact.dtype not in ("int", "bool") and isinstance(node.value, cst.Name):
             return [context.code(node)] if context.fact(node.value).kind in ("module", "instance") else []
-    for child in node.children:
+    for child in children(node):
         found += _attributes(context, child)
     return found
 
@@ -281,8 +282,8 @@ def _codes(context: RewriteContext, node: cst.BaseExpression) -> set[str]:
 
 
 def _expressions(node: cst.CSTNode) -> list[cst.BaseExpression]:
-    found = [child for child in node.children if isinstance(child, cst.BaseExpression)]
-    return [*found, *(one for child in node.children for one in _expressions(child))]
+    found = [child for child in children(node) if isinstance(child, cst.BaseExpression)]
+    return [*found, *(one for child in children(node) for one in _expressions(child))]
 
 
 def _is_vector(facts: TensorFacts) -> bool:

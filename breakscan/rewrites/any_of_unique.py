@@ -17,6 +17,7 @@ from breakscan.rewrite_support.masked import is_scalar
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.operators import is_elementwise
 from breakscan.rewrite_support.purity import called
+from breakscan.rewrite_support.walking import findall
 
 _INDIFFERENT = frozenset({"all", "amax", "amin", "any", "max", "min"})
 _INDIFFERENT_FUNCTIONS = frozenset(f"torch.{name}" for name in _INDIFFERENT)
@@ -107,7 +108,7 @@ def _named(context: RewriteContext, assignment: cst.Assign, tensor: cst.BaseExpr
     if not is_bound_once(context, name.value):
         raise Declined(f"`{name.value}` may hold another value where it is used")
     changes: dict[cst.CSTNode, Replacement] = {}
-    for one in m.findall(context.function, m.Name(name.value)):
+    for one in findall(context.function, m.Name(name.value)):
         if not isinstance(one, cst.Name) or one is name or not is_read(context, one):
             continue
         error = context.enclosing(cst.Raise, one)
@@ -153,7 +154,7 @@ def _may_change(context: RewriteContext, tensor: cst.Name, line: cst.SimpleState
     this = m.Name(tensor.value)
     stores = m.AssignTarget(m.Subscript(value=this)) | m.AugAssign(m.Subscript(value=this) | this)
     methods = m.Call(func=m.Attribute(value=this, attr=m.Name(m.MatchRegex(r".*[^_]_$"))))
-    if m.findall(context.function, stores | methods):
+    if findall(context.function, stores | methods):
         return True
     rebound = any(tensor.value in written(one) for one in context.behind(line))
     return rebound or origin(context, tensor).anchor is tensor

@@ -14,6 +14,7 @@ from breakscan.rewrite_support.definitions import is_function
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import read, written
+from breakscan.rewrite_support.walking import findall
 
 _KEYS = differs("the keys of the state dict of a module begin with `_orig_mod.`", Effect.STATE)
 
@@ -42,7 +43,7 @@ def _bound_here(context: RewriteContext, name: str) -> None:
         if isinstance(one, cst.FunctionDef):
             if name not in written(one):
                 raise Declined(f"`{name}` is no variable of this function")
-            if name not in read(context.behind(context.statement())) or m.findall(one, m.Global() | m.Nonlocal()):
+            if name not in read(context.behind(context.statement())) or findall(one, m.Global() | m.Nonlocal()):
                 raise Declined(f"`{name}` is not used behind the line in this function")
             return
         if isinstance(one, cst.ClassDef):

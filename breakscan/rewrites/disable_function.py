@@ -19,6 +19,7 @@ from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.purity import called
 from breakscan.rewrite_support.taken_out import taken_out
+from breakscan.rewrite_support.walking import children, findall
 
 FEWEST_BREAKS = 2
 ENTRIES = frozenset({"forward", "__call__"})
@@ -48,7 +49,7 @@ def rewrite(context: RewriteContext) -> Edit:
     name = function.name.value
     region = context.finding.region
     starts = region is not None and region.entry == context.finding.function
-    if name in ENTRIES or (starts and not m.findall(context.tree.module, _call_of(name))):
+    if name in ENTRIES or (starts and not findall(context.tree.module, _call_of(name))):
         raise Declined(f"`{name}` is where the compiler starts")
     if any(isinstance(one, cst.FunctionDef | cst.Lambda) for one in context.around(function)):
         raise Declined("the function lies in another function")
@@ -70,7 +71,7 @@ def _may_compute(context: RewriteContext, node: cst.CSTNode) -> str | None:
     """The code of the first callee that may be Python code of the program, or a module."""
     if isinstance(node, cst.Call) and not _is_plain_call(context, node):
         return context.code(node.func)
-    for child in node.children:
+    for child in children(node):
         if (found := _may_compute(context, child)) is not None:
             return found
     return None
@@ -93,7 +94,7 @@ def _is_plain_call(context: RewriteContext, node: cst.Call) -> bool:
 
 
 def _parameters(context: RewriteContext) -> list[str]:
-    found = m.findall(context.function.params, m.Param())
+    found = findall(context.function.params, m.Param())
     return [one.name.value for one in found if isinstance(one, cst.Param)]
 
 
@@ -112,4 +113,4 @@ def _yields(node: cst.CSTNode) -> bool:
         return True
     if m.matches(node, _OWN):
         return False
-    return any(_yields(child) for child in node.children)
+    return any(_yields(child) for child in children(node))

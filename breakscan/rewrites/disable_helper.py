@@ -23,6 +23,7 @@ from breakscan.rewrite_support.decorators import unknown_decorator
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.flow import flow, loaded, stored
 from breakscan.rewrite_support.taken_out import taken_out
+from breakscan.rewrite_support.walking import children, findall
 
 RESUMABLE = frozenset(
     {
@@ -149,13 +150,13 @@ def _resumes(context: RewriteContext, manager: cst.BaseExpression) -> bool:
 
 
 def _movable(context: RewriteContext, function: cst.FunctionDef, part: Statement, in_class: bool, what: str) -> None:
-    if function.asynchronous is not None or m.findall(function, m.Yield() | m.Await()):
+    if function.asynchronous is not None or findall(function, m.Yield() | m.Await()):
         raise Declined("the function is a generator or asynchronous")
-    if m.findall(function, m.Global() | m.Nonlocal() | m.Del(target=m.Name() | m.Tuple())):
+    if findall(function, m.Global() | m.Nonlocal() | m.Del(target=m.Name() | m.Tuple())):
         raise Declined("the function uses `global`, `nonlocal` or `del`")
-    if any(_own_return(context, part, one) for one in m.findall(part, m.Return())):
+    if any(_own_return(context, part, one) for one in findall(part, m.Return())):
         raise Declined(f"a `return` stands in the {what}")
-    for one in m.findall(part, m.Name()):
+    for one in findall(part, m.Name()):
         name = cst.ensure_type(one, cst.Name).value
         if name in SEES_ITS_FRAME:
             raise Declined(f"`{name}` depends on the function that it stands in")
@@ -232,7 +233,7 @@ def _computes_outside(context: RewriteContext, function: cst.FunctionDef, part: 
 
 
 def _expressions(node: cst.CSTNode, part: Statement) -> Iterator[cst.CSTNode]:
-    for child in node.children:
+    for child in children(node):
         if child is not part:
             if isinstance(child, cst.Call | cst.BinaryOperation | cst.UnaryOperation | cst.Subscript):
                 yield child
@@ -241,7 +242,7 @@ def _expressions(node: cst.CSTNode, part: Statement) -> Iterator[cst.CSTNode]:
 
 def _calls_python(context: RewriteContext, part: Statement) -> bool:
     """Whether code outside of torch may run in a part, which Dynamo would compile by itself."""
-    return any(not _is_plain(context, cst.ensure_type(one, cst.Call)) for one in m.findall(part, m.Call()))
+    return any(not _is_plain(context, cst.ensure_type(one, cst.Call)) for one in findall(part, m.Call()))
 
 
 def _is_plain(context: RewriteContext, node: cst.Call) -> bool:
@@ -255,7 +256,7 @@ def _is_plain(context: RewriteContext, node: cst.Call) -> bool:
 def _name(context: RewriteContext, function: cst.FunctionDef, part: Statement, classes: list[str], what: str) -> str:
     """``_forward_loop``, with its class where another function has that name, and a number where it has several."""
     own = function.name.value
-    alike = [one for one in m.findall(context.tree.module, m.FunctionDef()) if _named(one, own)]
+    alike = [one for one in findall(context.tree.module, m.FunctionDef()) if _named(one, own)]
     if len([one for one in alike if _class_of(context, one) == classes]) > 1:
         raise Declined(f"several functions are named `{own}`")
     kinds = next(kind for kind, word in WORDS if word == what)
@@ -266,7 +267,7 @@ def _name(context: RewriteContext, function: cst.FunctionDef, part: Statement, c
     words.append((_called(part) or what) if what == "step" else what)
     if len(several) > 1 and part in several:
         words.append(str(several.index(part) + 1))
-    taken = {cst.ensure_type(one, cst.Name).value for one in m.findall(context.tree.module, m.Name())}
+    taken = {cst.ensure_type(one, cst.Name).value for one in findall(context.tree.module, m.Name())}
     name = "_" + "_".join(words)
     if name in taken:
         raise Declined(f"the name `{name}` is taken")
@@ -275,7 +276,7 @@ def _name(context: RewriteContext, function: cst.FunctionDef, part: Statement, c
 
 def _called(part: cst.CSTNode) -> str:
     """The last name of the first function that a statement calls: ``lstm`` of ``out, _ = self.lstm(x)``."""
-    for one in m.findall(part, m.Call()):
+    for one in findall(part, m.Call()):
         func = cst.ensure_type(one, cst.Call).func
         if isinstance(name := func.attr if isinstance(func, cst.Attribute) else func, cst.Name):
             return name.value.strip("_")
@@ -300,7 +301,7 @@ def _snake(name: str) -> str:
 
 def _compound(node: cst.CSTNode, kinds: type[cst.CSTNode] | tuple[type[cst.CSTNode], ...]) -> Iterator[cst.CSTNode]:
     """The statements of some kinds, without those that lie in one another."""
-    for child in node.children:
+    for child in children(node):
         if isinstance(child, kinds):
             yield child
         else:

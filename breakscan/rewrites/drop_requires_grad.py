@@ -11,6 +11,7 @@ import libcst.matchers as m
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.walking import findall
 
 _ASKS = frozenset({"backward", "grad", "register_hook", "retain_grad", "requires_grad", "is_leaf"})
 
@@ -23,7 +24,7 @@ def rewrite(context: RewriteContext) -> Edit:
     kept = [arg for arg in node.args if arg.keyword is None or arg.keyword.value != "requires_grad"]
     if len(kept) == len(node.args) or any(arg.star for arg in node.args):
         raise Declined("`requires_grad` is not among the arguments by its name")
-    for one in m.findall(context.function.body, m.Attribute()):
+    for one in findall(context.function.body, m.Attribute()):
         if cst.ensure_type(one, cst.Attribute).attr.value in _ASKS:
             raise Declined("the function asks for a gradient itself: torch.func.grad computes it in the graph")
     statement = context.line().body[0]
@@ -31,7 +32,7 @@ def rewrite(context: RewriteContext) -> Edit:
         target = statement.targets[0].target
         if not isinstance(target, cst.Name) or len(statement.targets) > 1:
             raise Declined(f"`{context.code(target)}` outlives the call: make it a parameter, in `__init__`")
-        if m.findall(context.function.body, m.Return(value=m.Name(target.value))):
+        if findall(context.function.body, m.Return(value=m.Name(target.value))):
             raise Declined("the tensor is returned: create it before the compiled call")
     elif isinstance(statement, cst.Return) and statement.value is node:
         raise Declined("the tensor is returned: create it before the compiled call")

@@ -15,6 +15,7 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import read, written
+from breakscan.rewrite_support.walking import findall
 
 ONCE = differs("the class, with its attributes, is made once and not at each call", Effect.STATE, Effect.TYPES)
 _BASES = frozenset(
@@ -93,7 +94,7 @@ def _defined_above(context: RewriteContext, node: cst.ClassDef) -> None:
 
 def _is_handed_on(context: RewriteContext, function: cst.FunctionDef, name: str) -> bool:
     """Whether a class may be changed: it is used for more than to make instances, to raise and to catch them."""
-    for one in m.findall(function, m.Name(name)):
+    for one in findall(function, m.Name(name)):
         above = context.parent(one)
         if isinstance(above, cst.Call):
             held = above.func is not one
@@ -109,7 +110,7 @@ def _is_handed_on(context: RewriteContext, function: cst.FunctionDef, name: str)
     own = m.Attribute(value=m.Name("self"))
     stored = m.AssignTarget(target=m.Attribute() & ~own) | m.AugAssign(target=m.Attribute())
     changes = m.Call(func=m.Name("setattr") | m.Name("delattr") | m.Attribute(attr=m.Name("__dict__")))
-    inside = m.findall(context.node, stored | changes | m.Name("__class__") | m.Name("cls"))
+    inside = findall(context.node, stored | changes | m.Name("__class__") | m.Name("cls"))
     return bool(inside)
 
 

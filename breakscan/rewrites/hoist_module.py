@@ -13,6 +13,7 @@ from breakscan.rewrite_support.build import copied, statements
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.walking import findall
 
 ONCE = differs(
     "the weights are made once, in `__init__`, and are parameters of the module",
@@ -40,7 +41,7 @@ def rewrite(context: RewriteContext) -> Edit:
     _known_early(context, node, init, own)
     if any(isinstance(one, cst.For | cst.While | cst.Lambda | cst.BaseComp) for one in context.around()):
         raise Declined("several are made in a loop: make them in `__init__`, in an `nn.ModuleList`")
-    if any(isinstance(one, cst.Return) for one in m.findall(init, m.Return())):
+    if any(isinstance(one, cst.Return) for one in findall(init, m.Return())):
         raise Declined("`__init__` may return before its end")
     name = _attribute(context, node, owner)
     last = init.body.body[-1]
@@ -59,7 +60,7 @@ def _known_early(context: RewriteContext, node: cst.Call, init: cst.FunctionDef,
     set_there = {
         cst.ensure_type(one, cst.Attribute).attr.value
         for statement in init.body.body
-        for target in m.findall(statement, m.AssignTarget(m.Attribute(value=m.Name(own))))
+        for target in findall(statement, m.AssignTarget(m.Attribute(value=m.Name(own))))
         for one in [cst.ensure_type(target, cst.AssignTarget).target]
         if isinstance(statement, cst.SimpleStatementLine)
     }
@@ -99,7 +100,7 @@ def _attribute(context: RewriteContext, node: cst.Call, owner: cst.ClassDef) -> 
         if not isinstance(target, cst.Name):
             raise Declined("it is kept in an attribute, which each call binds anew")
         name = target.value
-    taken = {cst.ensure_type(one, cst.Attribute).attr.value for one in m.findall(owner, m.Attribute())}
+    taken = {cst.ensure_type(one, cst.Attribute).attr.value for one in findall(owner, m.Attribute())}
     if name in taken or name in {one.name.value for one in owner.body.body if isinstance(one, cst.FunctionDef)}:
         raise Declined(f"the attribute `{name}` is there already")
     return name

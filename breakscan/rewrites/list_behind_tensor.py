@@ -20,6 +20,7 @@ from breakscan.rewrite_support.difference import Difference, Effect, assumes, di
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.elements import Numbers, targets
 from breakscan.rewrite_support.names import read, written
+from breakscan.rewrite_support.walking import findall
 
 SUFFIX = "_list"
 _MAKES = frozenset({"torch.as_tensor", "torch.tensor"})
@@ -53,7 +54,7 @@ def _looped_over(context: RewriteContext, function: cst.FunctionDef) -> cst.Para
     declined: Declined | None = None
     for parameter in _parameters(function):
         name = parameter.name.value
-        loops = [one for one in m.findall(function.body, m.For() | m.CompFor()) if _iterates(one, name)]
+        loops = [one for one in findall(function.body, m.For() | m.CompFor()) if _iterates(one, name)]
         if not any(_is_about(context, one) for one in loops):
             continue
         try:
@@ -92,7 +93,7 @@ def _calls(context: RewriteContext, function: cst.FunctionDef) -> Iterator[tuple
     """All calls of a function in its file, and whether the first parameter is bound by the dot."""
     name = function.name.value
     module = context.tree.module
-    if len(m.findall(module, m.FunctionDef(name=m.Name(name)))) > 1:
+    if len(findall(module, m.FunctionDef(name=m.Name(name)))) > 1:
         raise Declined(f"the file has several functions of the name `{name}`")
     block = context.parent(function)
     owner = context.parent(block) if block is not None else None
@@ -105,7 +106,7 @@ def _calls(context: RewriteContext, function: cst.FunctionDef) -> Iterator[tuple
     in_class = isinstance(owner, cst.ClassDef)
     pattern = m.Attribute(attr=m.Name(name)) if in_class else m.Name(name)
     found = 0
-    for one in m.findall(module, pattern):
+    for one in findall(module, pattern):
         above = context.parent(one)
         if above is function or (isinstance(above, cst.Attribute) and above.attr is one):
             continue
@@ -184,7 +185,7 @@ def _made_of(context: RewriteContext, value: cst.BaseExpression | None) -> cst.N
 
 
 def _is_made_elsewhere(context: RewriteContext, tensor: str, numbers: str) -> bool:
-    for one in m.findall(context.tree.module, m.Assign([m.AssignTarget(m.Name(tensor))])):
+    for one in findall(context.tree.module, m.Assign([m.AssignTarget(m.Name(tensor))])):
         made = _made_of(context, cst.ensure_type(one, cst.Assign).value)
         if made is not None and made.value == numbers:
             return True
@@ -207,7 +208,7 @@ def _unchanged(there: RewriteContext, start: cst.CSTNode, names: set[str], numbe
     """Declines where the tensor is changed, or the list changed or bound, behind a node."""
     changed = change_behind(there, names, start)
     at = there.tree.span(start)[:2] if isinstance(start, cst.IndentedBlock) else there.tree.span(start)[2:]
-    for one in m.findall(there.function, m.Call() | m.AssignTarget() | m.NamedExpr() | m.For() | m.AsName() | m.Del()):
+    for one in findall(there.function, m.Call() | m.AssignTarget() | m.NamedExpr() | m.For() | m.AsName() | m.Del()):
         if changed is not None:
             break
         if there.tree.span(one)[:2] < at:

@@ -13,6 +13,7 @@ from breakscan.rewrite_support.build import assignment, copied, statements
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
+from breakscan.rewrite_support.walking import findall
 
 PART = "part"
 
@@ -44,7 +45,7 @@ def rewrite(context: RewriteContext) -> Edit:
 def _made(context: RewriteContext, name: str) -> cst.BaseExpression | None:
     """What the loop around the call binds a name to."""
     loop = next((one for one in context.around() if isinstance(one, cst.For | cst.While)), None)
-    found = m.findall(loop, m.Assign([m.AssignTarget(m.Name(name))])) if loop is not None else []
+    found = findall(loop, m.Assign([m.AssignTarget(m.Name(name))])) if loop is not None else []
     return cst.ensure_type(found[0], cst.Assign).value if len(found) == 1 else None
 
 

@@ -16,6 +16,7 @@ from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.purity import called
+from breakscan.rewrite_support.walking import findall
 
 _NAMES = ("num_classes", "n_classes", "num_labels", "n_labels", "num_categories")
 _PLACES = frozenset({"argmax", "argmin", "argsort"})
@@ -88,6 +89,6 @@ def _named(context: RewriteContext) -> cst.BaseExpression | None:
     holder = next((one for one in context.around() if isinstance(one, cst.ClassDef)), None)
     for name in _NAMES if holder is not None and "self" in parameters else ():
         target = m.AssignTarget(m.Attribute(m.Name("self"), m.Name(name)))
-        if holder is not None and m.findall(holder, target):
+        if holder is not None and findall(holder, target):
             return build.expression(f"self.{name}")
     return None

@@ -13,6 +13,7 @@ from breakscan.rewrite_support.build import statements, with_leading_lines
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.walking import findall
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -33,7 +34,7 @@ def rewrite(context: RewriteContext) -> Edit:
     if not isinstance(init, cst.FunctionDef) or not isinstance(init.body, cst.IndentedBlock):
         raise Declined(f"`{owner.name.value}` has no `__init__`")
     line = _start(context, init, own, name)
-    for one in m.findall(context.tree.module, m.Attribute(attr=m.Name(name))):
+    for one in findall(context.tree.module, m.Attribute(attr=m.Name(name))):
         above = context.parent(one)
         if isinstance(above, cst.AugAssign) and isinstance(above.value, cst.Integer):
             continue

@@ -14,6 +14,7 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
+from breakscan.rewrite_support.walking import findall
 
 DIFFERENCE = differs("in compiled code the tensor does not require a gradient by itself", Effect.GRADIENTS)
 
@@ -24,7 +25,7 @@ def rewrite(context: RewriteContext) -> Edit:
     target = _target(line.body[0])
     if not isinstance(target, cst.Name) or target.value not in written(context.function.body):
         raise Declined(f"`{context.code(target)}` is known outside of the function: set it before the compiled call")
-    for one in m.findall(context.function, m.Attribute()):
+    for one in findall(context.function, m.Attribute()):
         if cst.ensure_type(one, cst.Attribute).attr.value in ("grad", "backward", "retain_grad", "register_hook"):
             raise Declined("the function asks for gradients itself: torch.func.grad computes them in the graph")
     block = context.parent(line)

@@ -14,6 +14,7 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
+from breakscan.rewrite_support.walking import findall
 
 DIFFERENCE = differs(
     "the number is a tensor, and a float is rounded to the default dtype first", Effect.TYPES, Effect.VALUES
@@ -39,7 +40,7 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined("the function takes any number of arguments")
     if name in written(function.body):
         raise Declined(f"`{name}` is bound anew in the compiled function")
-    for one in m.findall(function.body, m.Name(name)):
+    for one in findall(function.body, m.Name(name)):
         inside = context.parent(one)
         operator = isinstance(inside, cst.BinaryOperation) and isinstance(
             inside.operator, cst.Add | cst.Subtract | cst.Multiply | cst.Divide
@@ -55,11 +56,11 @@ def rewrite(context: RewriteContext) -> Edit:
 def _compiled(context: RewriteContext, func: cst.BaseExpression) -> cst.FunctionDef:
     """The function of this file that a name was compiled from."""
     if isinstance(func, cst.Name):
-        for one in m.findall(context.tree.module, m.Assign([m.AssignTarget(m.Name(func.value))], m.Call())):
+        for one in findall(context.tree.module, m.Assign([m.AssignTarget(m.Name(func.value))], m.Call())):
             made = cst.ensure_type(cst.ensure_type(one, cst.Assign).value, cst.Call)
             if context.code(made.func).endswith("compile") and made.args:
                 named = made.args[0].value
-                for found in m.findall(context.tree.module, m.FunctionDef()):
+                for found in findall(context.tree.module, m.FunctionDef()):
                     if (
                         isinstance(named, cst.Name)
                         and cst.ensure_type(found, cst.FunctionDef).name.value == named.value

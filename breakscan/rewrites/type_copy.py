@@ -11,6 +11,7 @@ import libcst.matchers as m
 from breakscan.rewrite_support.build import method
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.walking import findall
 
 BUILTIN = frozenset({"list", "dict", "set", "List", "Dict", "Set"})
 _MADE = (cst.List, cst.ListComp, cst.Dict, cst.DictComp, cst.Set, cst.SetComp)
@@ -51,7 +52,7 @@ def _is_builtin_name(context: RewriteContext, name: str) -> bool:
         for one in (*params.posonly_params, *params.params, *params.kwonly_params)
         if one.name.value == name
     ]
-    bound = m.findall(function.body, m.Name(value=name))
+    bound = findall(function.body, m.Name(value=name))
     values: list[cst.BaseExpression] = []
     for one in bound:
         above = context.parent(one)

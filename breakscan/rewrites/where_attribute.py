@@ -22,6 +22,7 @@ from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.if_sides import branch_of
 from breakscan.rewrite_support.layout import fitted
 from breakscan.rewrite_support.purity import why_not_pure
+from breakscan.rewrite_support.walking import findall
 from breakscan.rewrite_support.where_builder import Chooser, SideValue
 from breakscan.rewrite_support.wording import plain
 
@@ -66,7 +67,7 @@ def _ends_in_store(node: cst.If) -> bool:
 
 def _sets_attributes(method: cst.CSTNode) -> bool:
     stores = m.AssignTarget(m.Attribute()) | m.AugAssign(m.Attribute())
-    return bool(m.findall(method, stores | m.Call(m.Attribute(attr=m.Name("register_buffer")))))
+    return bool(findall(method, stores | m.Call(m.Attribute(attr=m.Name("register_buffer")))))
 
 
 class _Branch:
@@ -191,7 +192,7 @@ class _Branch:
 
     def _check_no_leave(self, statement: cst.BaseStatement | cst.BaseSmallStatement) -> None:
         for kind, word in ((m.Return(), "returns"), (m.Raise() | m.Assert(), "raises")):
-            if m.findall(statement, kind):
+            if findall(statement, kind):
                 raise Declined(f"one side {word}")
 
     def _attribute(self, node: cst.CSTNode) -> str | None:
@@ -229,13 +230,13 @@ class _Branch:
         """Whether code has to do with an attribute, itself or in a method of the class that it calls."""
 
         def holds(code: cst.CSTNode) -> bool:
-            return bool(m.findall(code, m.Attribute(attr=m.Name(name)) | m.SimpleString(m.MatchRegex(f".{name}."))))
+            return bool(findall(code, m.Attribute(attr=m.Name(name)) | m.SimpleString(m.MatchRegex(f".{name}."))))
 
         return holds(node) or self._method_that(node, holds) is not None
 
     def _method_that(self, node: cst.CSTNode, holds: Callable[[cst.CSTNode], bool]) -> str | None:
         """The method of the class that code calls, of which something holds."""
-        called = {self._attribute(one) for one in m.findall(node, m.Attribute())}
+        called = {self._attribute(one) for one in findall(node, m.Attribute())}
         owner = next((one for one in self.context.around() if isinstance(one, cst.ClassDef)), None)
         for method in owner.body.body if owner is not None else ():
             if isinstance(method, cst.FunctionDef) and method.name.value in called and holds(method):

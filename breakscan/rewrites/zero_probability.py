@@ -14,6 +14,7 @@ from breakscan.rewrite_support.assignments import defined
 from breakscan.rewrite_support.build import and_list, joined_and, operand, operand_of_and
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
+from breakscan.rewrite_support.walking import findall
 
 _NO_PROBABILITY = ("tensor", "number", "container", "none", "module", "function", "class")
 
@@ -56,7 +57,7 @@ def _comparison(context: RewriteContext) -> cst.Comparison:
         test = test.expression
     if isinstance(test, cst.Name):
         test = defined(context, test)
-    found = [one for one in m.findall(test, m.Comparison()) if isinstance(one, cst.Comparison)]
+    found = [one for one in findall(test, m.Comparison()) if isinstance(one, cst.Comparison)]
     tensors = [one for one in found if context.fact(one).kind == "tensor"]
     if len(tensors) != 1 or len(tensors[0].comparisons) != 1:
         raise OtherForm("the test is no comparison of one random number with a probability")

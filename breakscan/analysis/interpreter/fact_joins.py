@@ -82,11 +82,12 @@ def _ranks(one: RankBounds, other: RankBounds, symbol: Symbol) -> RankBounds:
 def placed(facts: TensorFacts, symbols: dict[Symbol, Symbol]) -> TensorFacts:
     """The facts with other symbols for those of joins."""
 
+    # Symbols are hashed slowly, and few are joins.
     def one(symbol: Symbol) -> Symbol:
-        return symbols.get(symbol, symbol)
+        return symbols.get(symbol, symbol) if is_join(symbol) else symbol
 
     def many(found: frozenset[Symbol]) -> frozenset[Symbol]:
-        return frozenset(map(one, found))
+        return frozenset(map(one, found)) if any(map(is_join, found)) else found
 
     dtype = facts.dtype
     if isinstance(dtype, DtypeOf):
@@ -108,4 +109,4 @@ def joins_in(facts: TensorFacts) -> list[Symbol]:
     """The symbols of joins in some facts."""
     own = [facts.dtype.symbol] if isinstance(facts.dtype, DtypeOf) else []
     found = [*own, *facts.shape, *facts.rank.over, *facts.rank.under, *facts.storage, facts.device, facts.layout]
-    return [symbol for symbol in dict.fromkeys(found) if is_join(symbol)]
+    return list(dict.fromkeys(filter(is_join, found)))

@@ -83,7 +83,7 @@ class FunctionFacts:
             if not isinstance(node, ast.Tuple | ast.List):
                 value = _bare(value)
         else:
-            value = replace(value, facts=self._of(node, value))
+            value = value.with_facts(self._of(node, value))
         self._values[node] = value
         return value
 
@@ -91,7 +91,7 @@ class FunctionFacts:
         """The value that a name is bound to."""
         if value.facts is not None or value.sort in _WITHOUT:
             return value
-        return replace(value, facts=self._leaf(target, value))
+        return value.with_facts(self._leaf(target, value))
 
     def returned(self, node: ast.expr | None, value: Value) -> Value:
         """The value that a function returns.
@@ -101,21 +101,21 @@ class FunctionFacts:
         made_here = isinstance(node, ast.Call | ast.BinOp | ast.UnaryOp | ast.Compare | ast.Subscript)
         if value.facts is None or (made_here and not self._decorated):
             return value
-        return replace(value, facts=replace(value.facts, is_new=False))
+        return value.with_facts(replace(value.facts, is_new=False))
 
     def augmented(self, node: ast.AugAssign, old: Value, new: Value) -> Value:
         """The value of a name after ``name += value``.  A tensor is changed in place, and keeps its dtype and shape."""
         if new.sort in _WITHOUT:
             return new
         if old.is_tensor and old.facts is not None:
-            return replace(new, facts=old.facts)
-        return replace(new, facts=self._leaf(node.target, new))
+            return new.with_facts(old.facts)
+        return new.with_facts(self._leaf(node.target, new))
 
     def settle(self, names: dict[str, Value]) -> None:
         """Gives the values that differ between two paths a symbol for each name."""
         for name, value in names.items():
             if value.facts is not None and joins_in(value.facts):
-                names[name] = replace(value, facts=self._placed(name, value.facts))
+                names[name] = value.with_facts(self._placed(name, value.facts))
 
     def start_round(self, loop: ast.stmt, names: dict[str, Value]) -> None:
         """Forgets what is known about the names that a loop binds: at the start of a round they may hold either the
@@ -130,16 +130,17 @@ class FunctionFacts:
         """A value as one of which nothing is known but its symbol."""
         if value.sort in _WITHOUT:
             return _bare(value)
-        return replace(value, facts=_leaf(symbol, value))
+        return value.with_facts(_leaf(symbol, value))
 
     def _leaf(self, node: ast.expr, value: Value, source: Source = Source.INFERRED) -> TensorFacts:
         return _leaf(Symbol(_text(node), _position(node)), value, source)
 
     def _placed(self, name: str, facts: TensorFacts) -> TensorFacts:
-        for join in joins_in(facts):
+        joins = joins_in(facts)
+        for join in joins:
             if join not in self._places:
                 self._places[join] = Symbol(name, (*self._at, next(self._joins)))
-        return placed(facts, self._places)
+        return placed(facts, self._places) if joins else facts
 
     # -- expressions ------------------------------------------------------------------------------------------------
 
@@ -352,7 +353,7 @@ def _bare(value: Value) -> Value:
 
 
 def _stripped(value: Value) -> Value:
-    return _bare(value) if value.facts is None else replace(_bare(value), facts=None)
+    return _bare(value) if value.facts is None else _bare(value).with_facts(None)
 
 
 def _position(node: ast.AST) -> tuple[int, ...]:

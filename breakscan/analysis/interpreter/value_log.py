@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
 from pathlib import Path
 
 from breakscan.analysis.interpreter.values import Sure, Value, join
@@ -20,26 +21,21 @@ def _position(node: ast.expr | ast.stmt) -> Position:
 
 
 class FileNotes:
-    """The values of one file: joined over all calls and rounds of loops."""
+    """The values of one file, over all calls and rounds of loops."""
 
     def __init__(self, torch_version: str) -> None:
         self.torch_version = torch_version
-        self.values: dict[Position, Value] = {}
-        self.names: dict[Position, dict[str, Value]] = {}
+        self.values: dict[Position, list[Value]] = {}
+        self.names: dict[Position, list[dict[str, Value]]] = {}
 
     def value(self, node: ast.expr, value: Value) -> None:
         """Notes what an expression, or the target of an assignment, holds."""
-        at = _position(node)
-        known = self.values.get(at)
-        self.values[at] = value if known is None else join(known, value)
+        self.values.setdefault(_position(node), []).append(value)
 
     def statement(self, node: ast.stmt, names: dict[str, Value]) -> None:
         """Notes what the names hold when a statement that holds others starts."""
-        if not hasattr(node, "body"):
-            return
-        at = _position(node)
-        known = self.names.get(at, {})
-        self.names[at] = {name: join(known[name], value) if name in known else value for name, value in names.items()}
+        if hasattr(node, "body"):
+            self.names.setdefault(_position(node), []).append(dict(names))
 
     def facts(self, module: SourceModule) -> FileFacts:
         """What was noted, by the spans that people count."""
@@ -48,9 +44,51 @@ class FileNotes:
             return at[0], module.column(at[0], at[1]), at[2], module.column(at[2], at[3])
 
         return FileFacts(
-            {span(at): _fact(value) for at, value in self.values.items()},
-            {span(at): {name: _fact(value) for name, value in names.items()} for at, names in self.names.items()},
+            _Facts({span(at): values for at, values in self.values.items()}),
+            _NamesFacts({span(at): names for at, names in self.names.items()}),
         )
+
+
+class _Facts(Mapping[Span, Fact]):
+    """The facts about expressions, joined when they are asked for: few are, of the many that are noted."""
+
+    def __init__(self, noted: Mapping[Span, list[Value]]) -> None:
+        self._noted = noted
+        self._joined: dict[Span, Fact] = {}
+
+    def __getitem__(self, span: Span) -> Fact:
+        if span not in self._joined:
+            self._joined[span] = _fact(reduce(join, self._noted[span]))
+        return self._joined[span]
+
+    def __iter__(self) -> Iterator[Span]:
+        return iter(self._noted)
+
+    def __len__(self) -> int:
+        return len(self._noted)
+
+
+class _NamesFacts(Mapping[Span, Mapping[str, Fact]]):
+    """The facts about names at the start of statements, joined when they are asked for."""
+
+    def __init__(self, noted: Mapping[Span, list[dict[str, Value]]]) -> None:
+        self._noted = noted
+        self._joined: dict[Span, dict[str, Fact]] = {}
+
+    def __getitem__(self, span: Span) -> dict[str, Fact]:
+        if span not in self._joined:
+            values: dict[str, list[Value]] = {}
+            for names in self._noted[span]:
+                for name, value in names.items():
+                    values.setdefault(name, []).append(value)
+            self._joined[span] = {name: _fact(reduce(join, found)) for name, found in values.items()}
+        return self._joined[span]
+
+    def __iter__(self) -> Iterator[Span]:
+        return iter(self._noted)
+
+    def __len__(self) -> int:
+        return len(self._noted)
 
 
 class Notes:

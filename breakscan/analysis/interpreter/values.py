@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
+from operator import attrgetter
 
 from breakscan.analysis.interpreter.conditions import Condition
 from breakscan.analysis.interpreter.fact_joins import join_facts
@@ -87,6 +88,12 @@ class Value:
     def is_tensor(self) -> bool:
         return self.sort is Sort.TENSOR
 
+    def with_facts(self, facts: TensorFacts | None) -> Value:
+        """The same value with other facts.  As ``dataclasses.replace``, which takes six times as long."""
+        made = Value(*_FIELDS(self))
+        made.facts = facts
+        return made
+
     def words(self) -> frozenset[str]:
         """Every word of ``breakscan.rulebook.events.OPERANDS`` that is true of the value."""
         if self.sort is Sort.TENSOR:
@@ -144,6 +151,7 @@ class Value:
         return self if self.sort is Sort.CONSTANT else UNKNOWN
 
 
+_FIELDS = attrgetter(*(one.name for one in fields(Value)))
 _WORDS = frozenset(
     {Sort.NUMBER, Sort.SHAPE, Sort.CONSTANT, Sort.NONE, Sort.MODULE, Sort.INSTANCE, Sort.CONTAINER, Sort.CLASS}
 )
@@ -216,7 +224,7 @@ def join(a: Value, b: Value) -> Value:
     """The least that is true of both."""
     if a.facts is not b.facts:
         joined = _join(a, b)
-        return replace(joined, facts=join_facts(a.facts, b.facts, joined.dtype))
+        return joined.with_facts(join_facts(a.facts, b.facts, joined.dtype))
     return _join(a, b)
 
 

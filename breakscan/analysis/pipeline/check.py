@@ -8,7 +8,7 @@ from pathlib import Path
 from breakscan.analysis.pipeline.cache_fingerprint import open_cache
 from breakscan.analysis.pipeline.check_file import FileChecker
 from breakscan.analysis.pipeline.deep_stack import with_deep_stack
-from breakscan.analysis.pipeline.merge import Merged
+from breakscan.analysis.pipeline.merge import Merged, Roots
 from breakscan.analysis.pipeline.results import FileResult
 from breakscan.analysis.pipeline.shadowed import Reach, mark_behind
 from breakscan.analysis.pipeline.workers import check_files
@@ -37,11 +37,13 @@ def check_paths(
     errors: list[SourceError] = []
     warnings: list[SourceError] = []
     reaches: list[Reach] = []
+    roots = Roots()
 
     def take(result: FileResult) -> None:
         for finding in result.findings:
             if finding.site.path in wanted:
                 merged.add(finding)
+                roots.add(finding, result.path)
         for finding in result.suppressed:
             if finding.site.path in wanted:
                 silenced.add(finding)
@@ -76,6 +78,7 @@ def check_paths(
         torch=resolve_target(settings).torch,
         fullgraph=settings.fullgraph,
         warnings=tuple(sorted(warnings, key=lambda e: (e.path, e.line))),
+        roots=roots.by_path(),
     )
 
 

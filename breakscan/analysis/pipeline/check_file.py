@@ -65,7 +65,7 @@ class FileChecker:
     def check_file(self, path: Path, text: str | None = None) -> FileResult:
         """The findings of what a file, or a text that goes by its path, hands to the compiler."""
         self.project.start(path)
-        result = FileResult()
+        result = FileResult(str(path))
         try:
             self._check(self.project.load(path, text), result)
         except SourceProblem as problem:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import takewhile
+from pathlib import Path
 
 from breakscan.analysis.project.entry_points import is_assumed
 from breakscan.analysis.project.index import ModuleIndex
@@ -41,6 +43,29 @@ class Merged:
             where = self._where[key]
             assert where is not None
             yield where, finding
+
+
+class Roots:
+    """For each finding, one of the files whose check reports it: its own, else the first by path."""
+
+    def __init__(self) -> None:
+        self._by_finding: dict[tuple[str, Site], str] = {}
+        self._cwd = Path.cwd()
+
+    def add(self, finding: Finding, root: str) -> None:
+        """Adds that the check of the file at an absolute path reports a finding."""
+        key = finding.rule, finding.site
+        known = self._by_finding.get(key)
+        own = os.path.join(self._cwd, finding.site.path)
+        if known is None or root == own or (known != own and root < known):
+            self._by_finding[key] = root
+
+    def by_path(self) -> dict[str, tuple[str, ...]]:
+        """For each file with findings, by its path as it is reported: files whose checks report all of them."""
+        found: dict[str, set[str]] = {}
+        for (_, site), root in self._by_finding.items():
+            found.setdefault(site.path, set()).add(root)
+        return {path: tuple(sorted(roots)) for path, roots in found.items()}
 
 
 _SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.INFO)

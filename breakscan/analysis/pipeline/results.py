@@ -10,13 +10,14 @@ from breakscan.findings import Finding, SourceError
 
 @dataclass(slots=True)
 class FileResult:
-    """What one file gave, in itself and in the files that are reached from it.
+    """What one file, at an absolute path, gave in itself and in the files that are reached from it.
 
     ``suppressed`` are the findings that a comment silences.  ``depends`` says what the result rests on: absolute path
     → digest of the content (see :class:`.Digests`), ``""`` where a file was looked for and there was
     none.  ``reaches`` tells what lies behind those findings that give a function up.
     """
 
+    path: str = ""
     findings: list[Finding] = field(default_factory=list)
     suppressed: list[Finding] = field(default_factory=list)
     errors: list[SourceError] = field(default_factory=list)

@@ -101,7 +101,7 @@ def _check_apart(path: Path, settings: Settings) -> FileResult:
         except BrokenProcessPool:
             display = display_path(path, Path.cwd())
             message = "cannot be analysed: the process died over it, a bug in breakscan or Python: please report it"
-            return FileResult(errors=[SourceError(display, 1, 1, message)])
+            return FileResult(str(path), errors=[SourceError(display, 1, 1, message)])
 
 
 def _pool(settings: Settings, workers: int) -> ProcessPoolExecutor:

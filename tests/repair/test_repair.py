@@ -1,0 +1,51 @@
+"""The repair of several files: every finding of ``check`` has an outcome."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from breakscan.analysis.pipeline.check import check_paths
+from breakscan.config import load_settings
+from breakscan.repair.planner import WantedRewrites
+from breakscan.repair.repair import repair_found
+
+PROJECT = {
+    "base.py": """import torch
+
+
+class Base(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        return self.compute(x)
+""",
+    "layer.py": """import torch
+
+from base import Base
+from ops import scaled
+
+
+class Layer(Base):
+    def compute(self, x):
+        return scaled(x)
+""",
+    "ops.py": """def scaled(x):
+    y = x.sin()
+    print(y)
+    return y
+""",
+}
+
+
+def test_what_is_reached_through_an_inherited_forward_has_an_outcome(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in PROJECT.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    settings = load_settings(tmp_path, None, target_torch="2.13", no_cache=True)
+    found = check_paths([tmp_path / name for name in PROJECT], settings)
+    (finding,) = found.findings
+    assert (finding.site.path, finding.region and finding.region.path) == ("ops.py", "base.py")
+    (repair,) = repair_found(found, settings, WantedRewrites(unsafe=True)).files
+    assert [(one.finding.site, one.rewrite) for one in repair.applied] == [(finding.site, "is-compiling-guard")]
