@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -10,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from breakscan.analysis.pipeline.check import check_paths
-from breakscan.analysis.pipeline.workers import in_processes, start_worker
+from breakscan.analysis.pipeline.workers import in_processes, no_collector, start_worker
 from breakscan.config import Settings
 from breakscan.findings import CheckResult, SourceError
 from breakscan.repair.planner import WantedRewrites, repair_file
@@ -80,10 +81,16 @@ def _repairs(
     work = partial(_repair, settings=settings, wanted=wanted)
     workers = min(jobs or os.cpu_count() or 1, len(tasks))
     if workers <= 1 or len(tasks) < FEWEST_FILES:
-        yield from map(work, tasks)
+        with no_collector():
+            yield from map(work, tasks)
         return
-    pool = ProcessPoolExecutor(workers, initializer=start_worker, initargs=(str(Path.cwd()),))
+    pool = ProcessPoolExecutor(workers, initializer=_start, initargs=(str(Path.cwd()),))
     yield from in_processes(pool, work, tasks)
+
+
+def _start(folder: str) -> None:
+    start_worker(folder)
+    gc.disable()
 
 
 def _repair(task: tuple[Path, tuple[Path, ...]], settings: Settings, wanted: WantedRewrites) -> FileRepair:

@@ -7,12 +7,12 @@ from functools import cached_property
 from typing import TypeVar
 
 import libcst as cst
-from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from breakscan.facts import UNKNOWN, Fact, FileFacts, Source, Span
 from breakscan.findings import Finding, Site
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
+from breakscan.rewrite_support.places import Places
 from breakscan.rewrite_support.walking import children
 
 Node = TypeVar("Node", bound=cst.CSTNode)
@@ -30,40 +30,46 @@ class FileTree:
             raise ValueError("libcst cannot parse this file") from error
         self.text = text
         self.facts = facts
-        wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
         self.module = module
         self.parents: Mapping[cst.CSTNode, cst.CSTNode] = _parents(module)
-        self._ranges: Mapping[cst.CSTNode, CodeRange] = wrapper.resolve(PositionProvider)
-
-    @cached_property
-    def _by_span(self) -> dict[Span, cst.CSTNode]:
-        """The expression of each span, else the statement: a call that stands alone is both."""
-        found: dict[Span, cst.CSTNode] = {}
-        for node in self._ranges:
-            if isinstance(node, cst.BaseExpression):
-                found[self.span(node)] = node
-            elif isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement):
-                found.setdefault(self.span(node), node)
-        return found
+        self._places = Places(module)
+        self._found: dict[cst.CSTNode, dict[Span, cst.CSTNode]] = {}
 
     def holds(self, node: cst.CSTNode) -> bool:
         """Whether a node is one of the file, and not one that was made for it."""
-        return node in self._ranges
+        return node in self.parents
 
     def span(self, node: cst.CSTNode) -> Span:
         """Where a node stands, as a :class:`Site` counts."""
-        at = self._ranges[node]
-        return at.start.line, at.start.column + 1, at.end.line, at.end.column + 1
+        top = node
+        while (above := self.parents[top]) is not self.module:
+            top = above
+        return self._places.of(top)[node]
 
     def at(self, site: Site) -> cst.CSTNode | None:
         """The node at a site: the one of its span, else the innermost that holds it."""
+        top = self._places.at(site.line)
+        if top is None:
+            return None
+        by_span = self._by_span(top)
         span = site.line, site.column, site.end_line, site.end_column
-        exact = self._by_span.get(span)
+        exact = by_span.get(span)
         if exact is not None:
             return exact
-        around = [at for at in self._by_span if at[:2] <= span[:2] and at[2:] >= span[2:]]
+        around = [at for at in by_span if at[:2] <= span[:2] and at[2:] >= span[2:]]
         # Of two spans that hold the site, the inner one starts later or ends earlier.
-        return self._by_span[max(around, key=lambda at: (at[:2], (-at[2], -at[3])))] if around else None
+        return by_span[max(around, key=lambda at: (at[:2], (-at[2], -at[3])))] if around else None
+
+    def _by_span(self, top: cst.CSTNode) -> dict[Span, cst.CSTNode]:
+        """The expression of each span, else the statement: a call that stands alone is both."""
+        if top not in self._found:
+            found = self._found[top] = {}
+            for node, span in self._places.of(top).items():
+                if isinstance(node, cst.BaseExpression):
+                    found[span] = node
+                elif isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement):
+                    found.setdefault(span, node)
+        return self._found[top]
 
 
 def _parents(module: cst.Module) -> dict[cst.CSTNode, cst.CSTNode]:

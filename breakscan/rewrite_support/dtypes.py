@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from itertools import product
 
 import libcst as cst
@@ -17,6 +18,8 @@ from breakscan.torch_facts.operators import operator
 from breakscan.torch_facts.promotion import COMPLEX, DTYPES, FLOATS, INTEGERS, Operand, Priority, dtype_class, promoted
 
 MOST_CASES = 20_000
+MOST_ANSWERS = 4_096
+"""How many answers are kept: rewrites of neighbouring lines ask about the same values."""
 _CLASSES = {"float": tuple(sorted(FLOATS)), "int": tuple(sorted(INTEGERS)), "bool": ("bool",)}
 _ANY = tuple(dtype for dtype in DTYPES if dtype not in COMPLEX)
 """A tensor of unknown class is taken not to be complex, as in the classes of the interpreter, which know no complex."""
@@ -48,6 +51,11 @@ class Comparison:
 
 def compare(version: str, one: Dtype, other: Dtype, given: Sequence[KnownDtype] = ()) -> Comparison:
     """Compares the dtypes of two values of one function, where some conditions are known to hold."""
+    return _compare(version, one, other, tuple(given))
+
+
+@lru_cache(maxsize=MOST_ANSWERS)
+def _compare(version: str, one: Dtype, other: Dtype, given: tuple[KnownDtype, ...]) -> Comparison:
     source = min((leaf.source for leaf in _leaves((one, other))), default=Source.MEASURED)
     if one == other:
         return Comparison(True, False, None, source)
@@ -74,6 +82,11 @@ def compare(version: str, one: Dtype, other: Dtype, given: Sequence[KnownDtype] 
 
 def is_always(version: str, dtype: Dtype, wanted: str, given: Sequence[KnownDtype] = ()) -> bool:
     """Whether a dtype is of a class (``float``, ``int``, ``bool``) in every case."""
+    return _is_always(version, dtype, wanted, tuple(given))
+
+
+@lru_cache(maxsize=MOST_ANSWERS)
+def _is_always(version: str, dtype: Dtype, wanted: str, given: tuple[KnownDtype, ...]) -> bool:
     cases = _cases(version, (dtype,), given)
     if cases is None:
         return False
@@ -94,6 +107,11 @@ def is_bool(context: RewriteContext, node: cst.BaseExpression) -> bool:
 
 def never_raises(version: str, dtype: Dtype, given: Sequence[KnownDtype] = ()) -> bool:
     """Whether a dtype can be computed in every case."""
+    return _never_raises(version, dtype, tuple(given))
+
+
+@lru_cache(maxsize=MOST_ANSWERS)
+def _never_raises(version: str, dtype: Dtype, given: tuple[KnownDtype, ...]) -> bool:
     cases = _cases(version, (dtype,), given)
     return cases is not None and all(case.of(dtype) not in (None, _RAISES) for case in cases)
 
@@ -127,9 +145,6 @@ class _Case:
         if isinstance(dtype, Exactly):
             name = self.default if dtype.dtype == "default" else dtype.dtype
             return Operand(name, Priority.NUMBER if dtype.number else Priority.DIMENSIONED)
-        known = operator(self.version, dtype.operator)
-        if known is None or known.result not in ("tensor", "varies"):
-            return None
         operands = []
         for given in dtype.inputs:
             found = self.of(given.dtype)
@@ -139,21 +154,30 @@ class _Case:
                 flat = given.shape <= self.zero_dim
                 found = Operand(found.dtype, Priority.ZERO_DIM if flat else Priority.DIMENSIONED)
             operands.append(found)
-        if all(one.priority is Priority.NUMBER for one in operands):
-            return None
-        together = promoted(operands, self.default)
-        if together is None:
-            return None
-        refuses = True if together in known.refused else known.refuses(operands)
-        if refuses is not False:
-            return _RAISES if refuses else None
-        results = known.results_by_dtype.get(together, ())
-        if len(results) != 1:
-            return None
-        # The table was measured with float32 as the default dtype, which is what whole numbers become.
-        converts = set(known.results_by_dtype.values()) == {("float32",)}
-        floated = results[0] == "float32" and dtype_class(together) in ("int", "bool") and not converts
-        return Operand(self.default if floated else results[0])
+        return _result(self.version, dtype.operator, tuple(operands), self.default)
+
+
+@cache
+def _result(version: str, name: str, operands: tuple[Operand, ...], default: str) -> Operand | None:
+    """The dtype that an operator of torch returns; as :meth:`_Case.of`."""
+    known = operator(version, name)
+    if known is None or known.result not in ("tensor", "varies"):
+        return None
+    if all(one.priority is Priority.NUMBER for one in operands):
+        return None
+    together = promoted(operands, default)
+    if together is None:
+        return None
+    refuses = True if together in known.refused else known.refuses(operands)
+    if refuses is not False:
+        return _RAISES if refuses else None
+    results = known.results_by_dtype.get(together, ())
+    if len(results) != 1:
+        return None
+    # The table was measured with float32 as the default dtype, which is what whole numbers become.
+    converts = set(known.results_by_dtype.values()) == {("float32",)}
+    floated = results[0] == "float32" and dtype_class(together) in ("int", "bool") and not converts
+    return Operand(default if floated else results[0])
 
 
 def _cases(version: str, dtypes: Iterable[Dtype], given: Sequence[KnownDtype]) -> Iterator[_Case] | None:

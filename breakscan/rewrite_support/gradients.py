@@ -33,7 +33,7 @@ def why_gradient_differs(context: RewriteContext, node: cst.BaseExpression) -> D
 
 def why_origin_differs(context: RewriteContext, names: Collection[str], apart: Collection[str]) -> Difference | None:
     """The same for what the names of a side were made of, except those of ``apart``."""
-    queue = [name for name in names if name not in apart]
+    queue = sorted(name for name in names if name not in apart)
     seen = {*queue, *apart}
     for name in queue:
         for value in assigned_values(context.function, name):

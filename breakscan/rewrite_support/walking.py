@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
@@ -11,13 +12,19 @@ import libcst.matchers as m
 
 _FIRST: dict[type[cst.CSTNode], tuple[str, ...]] = {
     cst.Arg: ("star", "keyword"),
-    cst.AsName: ("whitespace_before_as",),
-    cst.ClassDef: ("leading_lines", "decorators", "name", "type_parameters", "bases", "keywords"),
+    cst.ClassDef: ("decorators", "name", "type_parameters", "bases", "keywords"),
     cst.ExceptHandler: ("type", "name"),
-    cst.FunctionDef: ("leading_lines", "decorators", "asynchronous", "name", "type_parameters", "params", "returns"),
-    cst.IfExp: ("lpar", "body", "whitespace_before_if", "whitespace_after_if", "test"),
+    cst.FunctionDef: ("decorators", "asynchronous", "name", "type_parameters", "params", "returns"),
+    cst.IfExp: ("body", "test"),
 }
 """Fields that come first in the text, and later in the class."""
+
+
+_LAYOUT = re.compile(
+    r"(leading|empty|trailing)_(lines|whitespace)|whitespace.*|lines_.*|header|footer|[lr](par|bracket|brace)"
+    r"|comma|equal|colon|semicolon|dot|first_line|newline|comment|indent"
+)
+"""The fields that hold no code."""
 
 
 @cache
@@ -26,29 +33,48 @@ def _child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
     return (*first, *(field.name for field in fields(kind) if field.name not in first))
 
 
+@cache
+def _code_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+    return tuple(name for name in _child_fields(kind) if not _LAYOUT.fullmatch(name))
+
+
+def _below(kind: type[object]) -> Iterator[type[object]]:
+    yield kind
+    for one in kind.__subclasses__():
+        yield from _below(one)
+
+
+_NODES = frozenset(_below(cst.CSTNode))
+"""libcst's nodes are abstract classes, which ``isinstance`` is slow for."""
+
+
 def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """The nodes in a node. Those that hold code are in the order of the text."""
-    for name in _child_fields(type(node)):
+    return _in_fields(node, _child_fields(type(node)))
+
+
+def _in_fields(node: cst.CSTNode, names: tuple[str, ...]) -> Iterator[cst.CSTNode]:
+    for name in names:
         value = getattr(node, name)
-        if isinstance(value, cst.CSTNode):
+        if type(value) in _NODES:
             yield value
         elif isinstance(value, tuple | list):
             for one in value:
-                if isinstance(one, cst.CSTNode):
+                if type(one) in _NODES:
                     yield one
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """A node and all nodes below it, in the order of the text."""
+    """A node and those below it that hold code, in the order of the text."""
     pending = [node]
     while pending:
         one = pending.pop()
         yield one
-        pending += reversed(list(children(one)))
+        pending += reversed(list(_in_fields(one, _code_fields(type(one)))))
 
 
 def findall(node: cst.CSTNode, matcher: m.BaseMatcherNode) -> list[cst.CSTNode]:
-    """The nodes that a matcher of node types matches, or one of several such, as ``libcst.matchers.findall`` does."""
+    """The nodes that a matcher of types of code matches, or one of several, as ``libcst.matchers.findall`` does."""
     kinds = frozenset(_kinds(matcher))
     return [one for one in walk(node) if type(one).__name__ in kinds and m.matches(one, matcher)]
 

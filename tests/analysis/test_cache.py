@@ -105,7 +105,7 @@ def test_whatever_is_found_comes_back_as_it_was(data: st.DataObject, tmp_path_fa
     model = base / "model.py"
     model.write_text("x = 1\n", encoding="utf-8")
     lists = [data.draw(st.lists(kind, max_size=3)) for kind in (FINDINGS, FINDINGS, ERRORS, ERRORS)]
-    result = FileResult(*lists, {str(model): Digests().of(str(model))})
+    result = FileResult(str(model), *lists, {str(model): Digests().of(str(model))})
     ResultCache(base / "cache", "now").put(model, result)
     assert ResultCache(base / "cache", "now").get(model) == result
 

@@ -11,6 +11,19 @@ import pytest
 import breakscan
 from breakscan.rewrite_support.walking import findall, walk
 
+CODE = (
+    cst.BaseExpression,
+    cst.BaseSmallStatement,
+    cst.BaseCompoundStatement,
+    cst.BaseUnaryOp,
+    cst.BaseBinaryOp,
+    cst.BaseCompOp,
+    cst.BaseSuite,
+    cst.Arg,
+    cst.Param,
+    cst.Decorator,
+    cst.SimpleStatementLine,
+)
 FILES = sorted((Path(breakscan.__file__).parent / "rewrites").glob("*.py"))
 MATCHERS = [
     m.Name(),
@@ -35,11 +48,12 @@ def modules() -> list[cst.Module]:
     return [cst.parse_module(path.read_text(encoding="utf-8")) for path in FILES]
 
 
-def test_a_walk_meets_every_node(modules: list[cst.Module]) -> None:
+def test_a_walk_meets_every_node_of_code(modules: list[cst.Module]) -> None:
     for module in modules:
         visited = _Visited()
         module.visit(visited)
-        assert {id(node) for node in walk(module)} == {id(node) for node in visited.nodes}
+        code = [node for node in visited.nodes if isinstance(node, CODE)]
+        assert {id(node) for node in code} <= {id(node) for node in walk(module)}
 
 
 @pytest.mark.parametrize("matcher", MATCHERS, ids=lambda one: type(one).__name__)

@@ -39,7 +39,7 @@ def check_files(files: Sequence[Path], settings: Settings, jobs: int | None) -> 
         return
     workers = min(jobs or os.cpu_count() or 1, len(files) // FILES_PER_TASK + 1)
     if workers == 1 or len(files) < FEWEST_FILES:
-        with _no_collector():
+        with no_collector():
             bench = _Bench(settings)
             for path in files:
                 yield bench.check(path)
@@ -57,7 +57,7 @@ def check_files(files: Sequence[Path], settings: Settings, jobs: int | None) -> 
 
 
 @contextmanager
-def _no_collector() -> Iterator[None]:
+def no_collector() -> Iterator[None]:
     """The collector walks all trees that are kept, over and over, and finds nothing: they are let go by hand."""
     enabled = gc.isenabled()
     gc.disable()

@@ -1,0 +1,52 @@
+"""Where the nodes of a file stand, worked out for those top-level statements that are asked about."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from breakscan.facts import Span
+
+_NEWLINE = re.compile(r"\r\n?|\n")
+
+
+class Places:
+    """The spans of the nodes of a module.
+
+    libcst's ``PositionProvider`` takes twice as long as the parser; most statements of a file are never asked about.
+    """
+
+    def __init__(self, module: cst.Module) -> None:
+        self._module = module
+        self._spans: dict[cst.CSTNode, dict[cst.CSTNode, Span]] = {}
+        self._starts: list[int] = []
+        line = 1 + sum(_lines(module.code_for_node(one)) for one in module.header)
+        for statement in module.body:
+            self._starts.append(line)
+            line += _lines(module.code_for_node(statement))
+        self._start_of: Mapping[cst.CSTNode, int] = dict(zip(module.body, self._starts, strict=True))
+
+    def at(self, line: int) -> cst.CSTNode | None:
+        """The top-level statement at a line."""
+        number = bisect_right(self._starts, line) - 1
+        return self._module.body[number] if number >= 0 else None
+
+    def of(self, statement: cst.CSTNode) -> Mapping[cst.CSTNode, Span]:
+        """The spans of a top-level statement and of all that is in it."""
+        if statement not in self._spans:
+            alone = self._module.with_changes(header=[], body=[statement], footer=[])
+            # The line that the statement is moved by.
+            by = self._start_of[statement] - 1
+            self._spans[statement] = {
+                node: (at.start.line + by, at.start.column + 1, at.end.line + by, at.end.column + 1)
+                for node, at in MetadataWrapper(alone, unsafe_skip_copy=True).resolve(PositionProvider).items()
+            }
+        return self._spans[statement]
+
+
+def _lines(code: str) -> int:
+    return len(_NEWLINE.findall(code))
