@@ -56,6 +56,12 @@ CHANGES_MORE_THAN_IT_RETURNS = frozenset(
     }
 )
 """Functions that change the state of torch, of the process, or of a file, none of which is a tensor."""
+SETS_THE_GENERATOR = frozenset({"manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state"})
+"""Functions that decide which random numbers are drawn next.  They take no tensor that is changed, or none at all."""
+SHOWS_THE_MEMORY = frozenset({"data_ptr", "set_", "storage", "untyped_storage"})
+"""Methods for the memory of a tensor.  What is done with an address, or through a storage, no call of them shows."""
+CONVERTS_WHERE_GIVEN = frozenset({"type"})
+"""Methods that convert a tensor to the dtype that they are given, and without one return a text, as measured."""
 TAKES_FUNCTIONS_OR_FLAGS = frozenset({"_assert", "_assert_async", "_check", "cond", "while_loop"})
 """Functions that call what they are given, or raise for a flag that they are given."""
 WRITING_ARGUMENTS = frozenset({"out", "inplace"})
