@@ -7,7 +7,12 @@ import libcst as cst
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.torch_facts.call_forms import KINDS, forms
-from breakscan.torch_facts.not_measured import CONVERTS_WHERE_GIVEN, SETS_THE_GENERATOR, WRITING_ARGUMENTS
+from breakscan.torch_facts.not_measured import (
+    CONVERTS_WHERE_GIVEN,
+    READS_THE_ONLY_ELEMENT,
+    SETS_THE_GENERATOR,
+    WRITING_ARGUMENTS,
+)
 from breakscan.torch_facts.operators import Gradient, Often, Operator, operator
 
 
@@ -54,8 +59,14 @@ def draws_random(context: RewriteContext, node: cst.Call) -> bool:
 
 
 def reads_values(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether the host may need the values of a tensor for a call."""
-    known = operator_of(context, node)
+    """Whether the host may need the values of a tensor for a call.  NumPy's functions are taken for torch's."""
+    function, method = called(context, node)
+    if function is not None and function.startswith("numpy."):
+        known = operator(context.torch_version, function.rpartition(".")[2])
+    else:
+        known = operator_of(context, node)
+    if (method or (function or "").removeprefix("torch.")) in READS_THE_ONLY_ELEMENT:
+        return True
     if known is None or known.result is None:
         return False
     return known.reads_in(forms(_kinds(context, node))) is not False

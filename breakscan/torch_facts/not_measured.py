@@ -44,6 +44,8 @@ WAITS_FOR_THE_DEVICE = frozenset({"cpu", "cuda", "is_nonzero", "item", "numpy", 
 """Methods that may copy from the device, which a CPU does not show."""
 COPIED_BETWEEN_DEVICES = frozenset({"cpu", "cuda"})
 """Methods that change neither dtype nor shape.  Not all of them run on a CPU."""
+READS_THE_ONLY_ELEMENT = frozenset({"is_nonzero"})
+"""Functions for a tensor of one element, which torch's samples lack, and which the calls that are made do not have."""
 COMPUTED_WITH_NUMBERS = frozenset(
     "add sub mul div floor_divide true_divide remainder fmod pow sqrt square abs neg floor ceil".split()
 )

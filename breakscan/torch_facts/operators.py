@@ -286,7 +286,9 @@ def _happens(often: Often | None, never_in: frozenset[str] | None, forms: Collec
 
 
 def _is_behind(place: int | None, argument: NumberArgument) -> bool:
-    return place is not None and argument.place is not None and place > argument.place
+    """Whether a position is one of several numbers of a list, which torch only takes for the first argument, or the
+    first behind the tensor."""
+    return place is not None and argument.place in (0, 1) and place > argument.place
 
 
 def _forms(texts: list[str] | None) -> frozenset[str] | None:

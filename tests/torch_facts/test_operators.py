@@ -82,6 +82,7 @@ def test_arguments_that_are_numbers() -> None:
     assert not view.takes_number(0, None)
     assert interpolate.takes_number(None, "size")
     assert not interpolate.takes_number(None, "mode")
+    assert not interpolate.takes_number(3, None)
     assert not add.takes_number(1, None)
     assert add.alike == {1}
     assert known("masked_fill").alike == {2}
@@ -105,6 +106,18 @@ def test_what_gives_back_what_it_is_given() -> None:
     assert not known("count_nonzero").gives_places
     assert known("unsqueeze").contiguous is Often.ALWAYS
     assert known("transpose").contiguous is not Often.ALWAYS
+
+
+def test_each_version_has_its_own_facts() -> None:
+    """A clamp by NaN gave NaN for a tensor alone, and a tensor as the start of a slice was read on the host."""
+    for version, measured in (("2.11", "2.11"), ("2.12", "2.11"), ("2.14", "2.13"), ("2.15", "2.15")):
+        clamp = operator(version, "clamp")
+        assert clamp is not None
+        assert clamp.measured_on == measured
+        assert clamp.alike == (frozenset() if measured == "2.11" else {1})
+    narrow = operator("2.15", "narrow")
+    assert narrow is not None
+    assert narrow.reads_values is Often.NEVER
 
 
 def test_every_measured_version_has_all_files() -> None:
