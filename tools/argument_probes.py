@@ -48,8 +48,8 @@ def numbers(entry: Entry) -> list[list[Any]]:
 
 
 def alike(entry: Entry, calls: list[Call]) -> list[int]:
-    """The positions where a 0-d tensor and its Python number give the same result, as long as they do not decide the
-    dtype.  Tried in the calls with the fewest arguments."""
+    """The positions where a 0-d tensor and its Python number give the same result, and the same gradient of the first
+    argument, as long as they do not decide the dtype.  Tried in the calls with the fewest arguments."""
     found = []
     for place in sorted(_number_or_tensor(entry) - {0}):
         plain = [
@@ -96,7 +96,29 @@ def _is_alike(calls: list[Call], place: int) -> bool:
                     tried = True
                     if not _is_equal(one, other):
                         return False
+                    if name == "float32" and not _has_equal_gradients(cast, place, tensor):
+                        return False
     return tried
+
+
+def _has_equal_gradients(call: Call, place: int, tensor: torch.Tensor) -> bool:
+    """Whether the gradient of the first tensor is the same beside a 0-d tensor and beside its number."""
+    found = [_gradient(_with(call, place, value)) for value in (tensor, tensor.item())]
+    if found[0] is None or found[1] is None:
+        return found[0] is found[1]
+    return _is_equal(*found)
+
+
+def _gradient(call: Call) -> torch.Tensor | None:
+    given = call.fresh()
+    try:
+        leaf = given.args[0].requires_grad_()
+        given.args[0] = leaf.clone()  # operators in place refuse leaves
+        result = given.run()
+        found: tuple[torch.Tensor | None, ...] = torch.autograd.grad(result.sum(), leaf, allow_unused=True)
+    except Exception:  # no gradient goes through, or none is known
+        return None
+    return found[0]
 
 
 def _with(call: Call, place: int, value: Any) -> Call:

@@ -123,8 +123,8 @@ class Operator:
     """Whether it multiplies matrices, or does other work that is more than a pass over the elements."""
     numbers: tuple[NumberArgument, ...]
     alike: frozenset[int]
-    """The positions, last of the call, where a 0-d tensor and its Python number give the same result to the last digit.
-    Tried where neither decides the dtype of the result."""
+    """The positions, last of the call, where a 0-d tensor and its Python number give the same result to the last digit,
+    and the same gradient of the first argument.  Tried where neither decides the dtype of the result."""
     not_read_in: frozenset[str] | None
     """If values are read sometimes: the forms of calls (``call_forms.py``) that read none."""
     not_raised_in: frozenset[str] | None

@@ -109,12 +109,12 @@ def test_what_gives_back_what_it_is_given() -> None:
 
 
 def test_each_version_has_its_own_facts() -> None:
-    """A clamp by NaN gave NaN for a tensor alone, and a tensor as the start of a slice was read on the host."""
+    """A number and a tensor as the bound of a clamp differ for NaN on 2.11, in the gradient at the bound on 2.15."""
     for version, measured in (("2.11", "2.11"), ("2.12", "2.11"), ("2.14", "2.13"), ("2.15", "2.15")):
         clamp = operator(version, "clamp")
         assert clamp is not None
         assert clamp.measured_on == measured
-        assert clamp.alike == (frozenset() if measured == "2.11" else {1})
+        assert clamp.alike == ({1} if measured == "2.13" else frozenset())
     narrow = operator("2.15", "narrow")
     assert narrow is not None
     assert narrow.reads_values is Often.NEVER
