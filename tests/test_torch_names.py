@@ -23,26 +23,16 @@ OTHER_WORDS = frozenset(dir(builtins)).union(*(dir(one) for one in (str, list, d
 NOT_OPERATORS = CHANGES_MORE_THAN_IT_RETURNS | TAKES_FUNCTIONS_OR_FLAGS | {"finfo", "iinfo"}
 
 CHOICE = "names the functions that the rule or rewrite speaks of"
-TO_ASK = "is to ask torch_facts"
 LEFT = {
     "analysis/compile_uses/arguments.py": (2, CHOICE),
     "analysis/compile_uses/parameters.py": (1, CHOICE),
     "analysis/interpreter/attributes.py": (1, CHOICE),
-    "analysis/interpreter/calls.py": (1, "methods of nn.Module that return the module"),
-    "rewrite_support/check_block.py": (1, TO_ASK),
-    "rewrite_support/costs.py": (1, TO_ASK),
-    "rewrite_support/elements.py": (3, TO_ASK),
-    "rewrite_support/masked.py": (2, TO_ASK),
-    "rewrite_support/number_uses.py": (2, TO_ASK),
-    "rewrite_support/one_number.py": (1, TO_ASK),
-    "rewrite_support/purity.py": (4, TO_ASK),
     "rewrite_support/unaliased.py": (1, CHOICE),
-    "rewrites/cond.py": (2, TO_ASK),
     "rewrites/drop_requires_grad.py": (1, CHOICE),
     "rewrites/index_one_element.py": (1, CHOICE),
     "rewrites/list_behind_tensor.py": (1, CHOICE),
     "rewrites/mask_from_nonzero.py": (1, CHOICE),
-    "rewrites/masked_reduction.py": (2, CHOICE),
+    "rewrites/masked_reduction.py": (1, CHOICE),
     "rewrites/masked_vector.py": (2, CHOICE),
     "rewrites/math_of_numpy.py": (1, CHOICE),
     "rewrites/one_hot_classes.py": (1, CHOICE),

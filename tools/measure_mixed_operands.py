@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 import breakscan
-from breakscan.torch_facts.operators import Operator, names, operator
+from breakscan.torch_facts.operators import Operator, measured_versions, names, operator
 from breakscan.torch_facts.promotion import COMPLEX, DTYPES
 from breakscan.torch_versions import minor_version
 
@@ -68,13 +68,24 @@ def refused(version: str) -> dict[str, list[str]]:
     return found
 
 
+def written(found: dict[str, list[str]]) -> str:
+    """The file: each distinct list of pairs, with the operators that refuse them."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name, bad in found.items():
+        groups.setdefault(tuple(bad), []).append(name)
+    rows = [json.dumps([" ".join(names), list(bad)], separators=(",", ":")) for bad, names in groups.items()]
+    return "[\n" + ",\n".join(rows) + "\n]\n"
+
+
 def main() -> None:
     version = minor_version(torch.__version__)
+    if version not in measured_versions():
+        raise SystemExit(f"the operators of torch {version} are not measured yet: run tools.measure_operators first")
     FOLDER.mkdir(exist_ok=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        rows = [f"{json.dumps(name)}: {json.dumps(bad)}" for name, bad in refused(version).items()]
-    (FOLDER / f"{version}.json").write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
+        text = written(refused(version))
+    (FOLDER / f"{version}.json").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,8 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 from breakscan.torch_facts.table import load_api
-from tools.operator_probes import COLUMNS, Entry, facts_of
+from tools.operator_calls import Entry
+from tools.operator_probes import COLUMNS, facts_of
 
 DATA = Path(__file__).parents[1] / "breakscan" / "torch_facts" / "data" / "operators"
 SECONDS = 120
@@ -139,7 +140,7 @@ def _kept(path: Path) -> dict[str, dict[str, Any]]:
     data = json.loads(path.read_text(encoding="utf-8"))
     columns = data["columns"]
     return {
-        name: {c: columns[c][row] for c, row in zip(columns, rows, strict=True)}
+        name: dict.fromkeys(COLUMNS) | {c: columns[c][row] for c, row in zip(columns, rows, strict=True)}
         for name, rows in data["operators"].items()
     }
 
@@ -159,6 +160,9 @@ def main() -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_text(written(table), encoding="utf-8")
     print(f"\nwrote {path}")
+    for column in COLUMNS:
+        if all(facts[column] is None for facts in table.values()):
+            print(f"{column}: nothing could be measured on torch {torch.__version__}")
 
 
 if __name__ == "__main__":

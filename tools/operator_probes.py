@@ -3,108 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations, islice, product, repeat
 from typing import Any
+from unittest.mock import patch
 
 import torch
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.testing._internal import common_methods_invocations
+from torch.utils._pytree import tree_leaves
 
 from breakscan.torch_facts.promotion import DTYPES, Operand, Priority, promoted, python_number
+from tools.argument_probes import alike, may_draw, numbers
+from tools.cost_probes import is_costly
+from tools.operator_calls import (
+    NOT_FINITE,
+    ORDINARY,
+    Call,
+    Entry,
+    kind_of,
+    often,
+    plain_calls,
+    samples,
+    short,
+    tensors_in,
+)
+from tools.value_probes import gives_places, is_contiguous, keeps_values, keeps_vectors, raises, reads_values
 
 COLUMNS = (
     *("result", "dtypes", "promotes", "shapes", "plain_shapes", "elementwise", "accepts_zero_dim", "accepts_empty"),
-    "keeps_layout",
-    *("shares_storage", "returns_input", "writes", "draws_random", "reads_values", "raises_for_values", "gradient"),
+    *("keeps_layout", "contiguous", "keeps_values", "keeps_vectors", "gives_places"),
+    *("shares_storage", "returns_input", "writes", "draws_random", "reads_values", "not_read_in"),
+    *("raises_for_values", "not_raised_in", "gradient", "costly", "numbers", "alike"),
 )
-SAMPLES = 12
 DTYPE_SAMPLES = 4
-BASES = (torch.float32, torch.int64, torch.bool, torch.complex64)
-ORDINARY = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 1e-4, -1e-4, 100.0, -100.0, 1e4, -1e4)
-"""Finite values that gradients are tried at."""
-NOT_FINITE = (float("inf"), float("-inf"), float("nan"), 0.0, 1.0)
-
-
-@dataclass
-class Entry:
-    """An operator: its callables with torch's own samples, and the function or method as a user calls it."""
-
-    name: str
-    infos: list[tuple[Any, Any]] = field(default_factory=list)
-    plain: Any = None
-    order: tuple[int, ...] = ()
-    """The places that the arguments of a sample have in the call, where torch's samples have them in another order."""
-
-
-@dataclass
-class Call:
-    function: Callable[..., Any]
-    args: list[Any]
-    options: dict[str, Any]
-    base: torch.dtype
-
-    def with_tensors(self, change: Callable[[torch.Tensor], Any]) -> Call:
-        def changed(value: Any) -> Any:
-            return change(value) if isinstance(value, torch.Tensor) else value
-
-        return Call(self.function, tree_map(changed, self.args), tree_map(changed, self.options), self.base)
-
-    def tensors(self) -> list[torch.Tensor]:
-        return [v for v in tree_leaves((self.args, self.options)) if isinstance(v, torch.Tensor)]
-
-    def has_elements(self, dtype: torch.dtype) -> bool:
-        """Whether there is a tensor of a dtype, and each has a dimension and elements: with others some operators
-        return before they choose a kernel, and so accept any dtype."""
-        tensors = self.tensors()
-        return any(value.dtype is dtype for value in tensors) and all(one.numel() and one.dim() for one in tensors)
-
-    def fresh(self) -> Call:
-        return self.with_tensors(lambda value: value.detach().clone())
-
-    def cast(self, dtype: torch.dtype) -> Call:
-        return self.with_tensors(lambda value: value.to(dtype) if value.dtype is self.base else value)
-
-    def run(self) -> Any:
-        return self.function(*self.args, **self.options)
-
-    def result(self) -> Any:
-        """What a call with copies of the inputs returns; an exception if it raises."""
-        try:
-            return self.fresh().run()
-        except Exception as error:  # any function of torch may refuse, in any way
-            return error
-
-
-def kind_of(result: Any) -> str:
-    if isinstance(result, torch.Tensor):
-        return "tensor"
-    if isinstance(result, tuple | list) and result and all(isinstance(one, torch.Tensor) for one in result):
-        return "tensors"
-    return "python" if isinstance(result, bool | int | float | complex) else "other"
-
-
-def tensors_in(result: Any) -> list[torch.Tensor]:
-    return [result] if isinstance(result, torch.Tensor) else list(result) if kind_of(result) == "tensors" else []
-
-
-def short(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-def often(seen: list[bool]) -> str | None:
-    return None if not seen else "always" if all(seen) else "sometimes" if any(seen) else "never"
 
 
 def facts_of(entry: Entry) -> Iterator[dict[str, Any]]:
     """The facts, those that are most likely to crash last."""
     torch.manual_seed(0)
-    sampled = _samples(entry)
-    plain = _plain_calls(entry, sampled)
+    sampled = samples(entry)
+    plain = plain_calls(entry, sampled)
     calls = [*plain, *sampled]
-    if not calls:
-        return
+    yield {"numbers": numbers(entry) or None, "draws_random": "sometimes" if may_draw(entry) else None}
     results = [(call, call.result()) for call in calls]
     good = [(call, result) for call, result in results if not isinstance(result, Exception)]
     if not good:
@@ -117,53 +57,32 @@ def facts_of(entry: Entry) -> Iterator[dict[str, Any]]:
         dtypes = _dtypes([call for call, _ in one])
         yield {"dtypes": dtypes, "promotes": _promotes([call for call, _ in one], dtypes)}
         yield _shape_facts(one)
-    yield _effects([call for call, _ in good])
+    ran = [call for call, _ in good]
+    costs = [call for call in ran if call in plain], [call for call in ran if call not in plain]
+    of_tensors = [(call, result) for call, result in good if isinstance(result, torch.Tensor)]
+    effects = _effects(ran)
+    yield effects
+    if effects["draws_random"] == "never" and may_draw(entry):
+        yield {"draws_random": "sometimes"}
     yield _sizes(plain)
-    yield {"elementwise": _elementwise([(c, r) for c, r in good if isinstance(r, torch.Tensor)])}
-    yield {"keeps_layout": _keeps_layout([call for call, result in good if isinstance(result, torch.Tensor)])}
-    yield {"reads_values": _reads_values([call for call, _ in good])}
-    yield {"gradient": _gradient([call for call, _ in good])}
+    elementwise = _elementwise(of_tensors)
+    yield {"elementwise": elementwise, "keeps_values": elementwise is not False and keeps_values(ran)}
+    yield {"keeps_layout": _keeps_layout([call for call, _ in of_tensors]), "contiguous": is_contiguous(ran)}
+    yield {"keeps_vectors": keeps_vectors(entry), "costly": is_costly(*costs), "alike": alike(entry, ran)}
+    yield {"gives_places": gives_places(ran)}
+    yield reads_values(ran)
+    yield {"gradient": _gradient(ran)}
     yield {"raises_for_values": "sometimes"}  # stays if the process crashes
-    yield {"raises_for_values": _raises([call for call, _ in good])}
+    yield raises(ran, plain)
 
 
-def _samples(entry: Entry) -> list[Call]:
-    found = []
-    for function, info in entry.infos:
-        base = next((dtype for dtype in BASES if dtype in info.dtypes), None)
-        if base is None:
-            continue
-        try:
-            for sample in islice(info.sample_inputs("cpu", base, requires_grad=False), SAMPLES):
-                leaves = tree_leaves((sample.args, sample.kwargs))
-                if any(isinstance(value, torch.dtype) for value in leaves) or sample.kwargs.get("inplace"):
-                    continue
-                given = [sample.input, *sample.args]
-                order = entry.order if len(entry.order) == len(given) else range(len(given))
-                found.append(Call(function, [given[place] for place in order], dict(sample.kwargs), base))
-        except Exception:  # samples of some operators need what is not installed
-            continue
-    return found
-
-
-def _plain_calls(entry: Entry, sampled: list[Call]) -> list[Call]:
-    """Calls with nothing but tensors, as few as the operator takes."""
-    function = entry.plain or (entry.infos[0][0] if entry.infos else None)
-    if function is None:
-        return []
-    bases = [call.base for call in sampled] or list(BASES)
-    for base, count in product(dict.fromkeys(bases), (1, 2, 3)):
-        calls = [
-            Call(function, [_made(shape, base, place) for place in range(count)], {}, base)
-            for shape in ((3,), (2, 3), (2, 2, 2))
-        ]
-        if any(not isinstance(call.result(), Exception) for call in calls):
-            return calls
-    return []
-
-
-def _made(shape: tuple[int, ...], dtype: torch.dtype, place: int) -> torch.Tensor:
-    return (torch.rand(shape) * 2 + place).to(dtype)
+def _without_seeds() -> Any:
+    """Torch's own operators that draw are wrapped: they draw from a seed, and put the generator back."""
+    return patch.object(
+        common_methods_invocations,
+        "wrapper_set_seed",
+        lambda function, *args, **options: function(*args, **options),
+    )
 
 
 def _dtypes(calls: list[Call]) -> list[str | None] | None:
@@ -308,7 +227,8 @@ def _effects(calls: list[Call]) -> dict[str, Any]:
         versions = [value._version for value in given]
         before = torch.get_rng_state()
         try:
-            result = fresh.run()
+            with _without_seeds():
+                result = fresh.run()
         except Exception:  # what the operator refuses says nothing of its effects
             continue
         draws.append(not torch.equal(before, torch.get_rng_state()))
@@ -408,6 +328,8 @@ def _elementwise(good: list[tuple[Call, Any]]) -> bool | None:
             if isinstance(changed, Exception):
                 continue
             tried = True
+            if changed.shape != shape:
+                return False
             # Elements at the end of a tensor are computed without vector instructions, which rounds otherwise.
             if not torch.allclose(_comparable(changed), _comparable(change(whole)), rtol=1e-5, atol=1e-7):
                 return False
@@ -417,22 +339,6 @@ def _elementwise(good: list[tuple[Call, Any]]) -> bool | None:
 def _comparable(tensor: torch.Tensor) -> torch.Tensor:
     tensor = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
     return tensor.double().nan_to_num(nan=12345.0)
-
-
-def _reads_values(calls: list[Call]) -> str | None:
-    seen: list[bool] = []
-    for call in calls:
-        mode = FakeTensorMode()
-        try:
-            fake = call.fresh().with_tensors(mode.from_tensor)
-            with mode:
-                fake.run()
-            seen.append(False)
-        except (DataDependentOutputException, DynamicOutputShapeException):
-            seen.append(True)
-        except Exception:  # no kernel for tensors without data: nothing is known
-            continue
-    return often(seen)
 
 
 def _gradient(calls: list[Call]) -> str | None:
@@ -494,27 +400,3 @@ def _backward(call: Call) -> str | None:
     except Exception:  # values that the operator refuses, or no derivative
         return None
     return "nan" if any(one is not None and bool(one.isnan().any()) for one in found) else "zero"
-
-
-def _raises(calls: list[Call]) -> str | None:
-    """Whether other values of the same shapes and dtypes raise."""
-    if not any(call.tensors() for call in calls):
-        return None
-    for call in calls:
-        for value in (1000, -1000, 0, -1, float("nan"), float("inf")):
-            changed = call.with_tensors(partial(_full, value))
-            try:
-                changed.run()
-            except NotImplementedError:
-                continue
-            except Exception:  # that it raises is what is asked
-                return "sometimes"
-    return "never"
-
-
-def _full(value: float, tensor: torch.Tensor) -> torch.Tensor:
-    if not tensor.is_floating_point() and not tensor.is_complex() and (value != value or abs(value) > 1e9):
-        return tensor.clone()
-    if tensor.dtype is torch.uint8:
-        value = abs(value) % 256
-    return torch.full_like(tensor, value if tensor.dtype is not torch.int8 else max(-128, min(127, value)))

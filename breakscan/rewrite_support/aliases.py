@@ -8,9 +8,9 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.rewrite_support.assignments import origin, plain_value
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.operators import makes_new, operator_of
-from breakscan.rewrite_support.purity import called
 from breakscan.rewrite_support.walking import findall
 
 _READING_BUILTINS = frozenset({f"builtins.{name}" for name in ("abs", "bool", "float", "int", "len", "max", "min")})

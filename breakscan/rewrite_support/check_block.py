@@ -8,14 +8,8 @@ import libcst as cst
 
 from breakscan.rewrite_support.context import RewriteContext, Statement
 from breakscan.rewrite_support.names import read, written
+from breakscan.rewrite_support.operators import reads_values
 from breakscan.rewrite_support.reporting_calls import why_missed
-
-_BREAKS = frozenset(
-    {
-        *("unique", "unique_consecutive", "nonzero", "argwhere", "masked_select", "bincount", "item", "tolist"),
-        *("numpy", "combinations", "equal", "allclose"),
-    }
-)
 
 
 def block_of(context: RewriteContext, last: Statement) -> list[Statement]:
@@ -56,8 +50,7 @@ class _Breaks(cst.CSTVisitor):
         self.found: str | None = None
 
     def visit_Call(self, node: cst.Call) -> None:
-        name = self.context.method(node) or (self.context.dotted(node.func) or "").rpartition(".")[2]
-        if self.found is None and name in _BREAKS:
+        if self.found is None and reads_values(self.context, node):
             self.found = self.context.code(node.func)
 
 

@@ -6,27 +6,17 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.rewrite_support.assignments import is_read
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.names import read, written
-from breakscan.rewrite_support.purity import called
+from breakscan.rewrite_support.operators import takes_alike
 from breakscan.rewrite_support.walking import findall
+from breakscan.torch_facts.not_measured import FILLED_WITH_NUMBERS, OF_THE_DEFAULT_DTYPE
+from breakscan.torch_facts.operators import operator
 
 _LOOPS = (cst.For, cst.CompFor)
-_SIZE_METHODS = frozenset(
-    {
-        *("expand", "narrow", "new_empty", "new_ones", "new_zeros", "repeat", "reshape", "resize", "split", "tile"),
-        *("unflatten", "view"),
-    }
-)
-_SIZE_FUNCTIONS = frozenset(
-    f"torch.{name}"
-    for name in (
-        *("arange", "as_tensor", "empty", "eye", "linspace", "nn.functional.interpolate", "ones", "rand", "randn"),
-        *("reshape", "split", "tensor", "zeros"),
-    )
-)
-_ARITHMETIC_METHODS = frozenset({"add", "clamp", "div", "mul", "sub"})
+_MAKES = OF_THE_DEFAULT_DTYPE | FILLED_WITH_NUMBERS
 _CONVERSIONS = frozenset({"builtins.float", "builtins.int", "builtins.range"})
 _KEEPING = frozenset({"builtins.max", "builtins.min", "builtins.abs"})
 _BIT_OPERATORS = cst.BitAnd | cst.BitOr | cst.BitXor | cst.MatrixMultiply
@@ -200,22 +190,31 @@ class Numbers:
         if not isinstance(call, cst.Call) or arg.star:
             raise self._refused(arg)
         function, method = called(self.context, call)
-        if self._takes_sizes(call) or function in _CONVERSIONS:
+        if self._takes_number(call, arg) or function in _CONVERSIONS:
             self._is_size = True
         elif function in _KEEPING:
             self._follow(call)
-        elif method not in _ARITHMETIC_METHODS and not (function or "").startswith("math."):
+        elif not (method and takes_alike(self.context, call, arg)) and not (function or "").startswith("math."):
             raise Declined(f"`{self.context.code(call.func)}` may need a tensor")
 
-    def _takes_sizes(self, call: cst.Call) -> bool:
+    def _takes_number(self, call: cst.Call, arg: cst.Arg) -> bool:
+        """Whether an argument is a number or a list of numbers, or one that a tensor is made of."""
         function, _ = called(self.context, call)
-        name = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
-        return function in _SIZE_FUNCTIONS if (function or "").startswith("torch.") else name in _SIZE_METHODS
+        keyword = arg.keyword.value if arg.keyword is not None else None
+        if function is not None and function.startswith("torch."):
+            if function.removeprefix("torch.") in _MAKES:
+                return True
+            known, first = operator(self.context.torch_version, function), 0
+        elif isinstance(call.func, cst.Attribute):
+            known, first = operator(self.context.torch_version, f"torch.Tensor.{call.func.attr.value}"), 1
+        else:
+            return False
+        return known is not None and known.takes_number(call.args.index(arg) + first, keyword)
 
     def _in_list(self, node: cst.CSTNode | None) -> None:
         above = self.context.parent(node) if node is not None else None
         call = self.context.parent(above) if isinstance(above, cst.Arg) else None
-        if isinstance(call, cst.Call) and self._takes_sizes(call):
+        if isinstance(call, cst.Call) and isinstance(above, cst.Arg) and self._takes_number(call, above):
             self._is_size = True
         elif isinstance(above, cst.Element):
             self._in_list(self.context.parent(above))

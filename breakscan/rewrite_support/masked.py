@@ -9,20 +9,17 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.dtypes import is_bool
 from breakscan.rewrite_support.edit import Declined
-from breakscan.rewrite_support.operators import is_elementwise, keeps_zero_gradients
-from breakscan.rewrite_support.purity import called, why_not_pure
+from breakscan.rewrite_support.operators import flattens, is_conversion, is_elementwise, keeps_zero_gradients
+from breakscan.rewrite_support.purity import why_not_pure
 from breakscan.rewrite_support.shapes import Fit, fit, have_one_shape
 from breakscan.rewrite_support.walking import findall
 from breakscan.rewrite_support.wording import plain
 
-CONVERTS = frozenset(
-    {"to", "type", "float", "double", "half", "bfloat16", "long", "int", "bool", "contiguous", "clone"}
-)
-_FLATTENS = frozenset({"flatten", "ravel", "squeeze"})
 _LINEAR = (cst.Add, cst.Subtract)
 _SCALARS = frozenset({"constant", "drawn", "number", "shape"})
 
@@ -167,10 +164,11 @@ def _collect_call(context: RewriteContext, node: cst.Call, found: Masked, mask: 
     function, method = called(context, node)
     if method is not None and isinstance(node.func, cst.Attribute):
         receiver = node.func.value
-        if method in CONVERTS and why_not_pure(context, node) is None:
+        converts = is_conversion(context, node) and not any(leaf_at(context, arg.value) for arg in node.args)
+        if converts and why_not_pure(context, node) is None:
             _collect(context, receiver, found, mask)
             return
-        if _is_flattening(node, method):
+        if is_flattening(context, node):
             _collect(context, receiver, found, mask)
             return
         operands = [receiver, *(arg.value for arg in node.args)]
@@ -190,17 +188,17 @@ def _collect_call(context: RewriteContext, node: cst.Call, found: Masked, mask: 
         _collect(context, operand, found, mask)
 
 
-def _is_flattening(node: cst.Call, method: str) -> bool:
+def is_flattening(context: RewriteContext, node: cst.Call) -> bool:
     """Whether a method leaves a vector as it is."""
-    if method in _FLATTENS:
-        return not node.args
     minus_one = m.UnaryOperation(operator=m.Minus(), expression=m.Integer("1"))
-    return method in ("view", "reshape") and m.matches(node, m.Call(args=[m.Arg(minus_one)]))
+    to_vector = m.Call(func=m.Attribute(attr=m.Name("view") | m.Name("reshape")), args=[m.Arg(minus_one)])
+    return flattens(context, node) or m.matches(node, to_vector)
 
 
 class _Whole(cst.CSTTransformer):
-    def __init__(self, leaves: Iterable[Leaf]) -> None:
+    def __init__(self, context: RewriteContext, leaves: Iterable[Leaf]) -> None:
         super().__init__()
+        self.context = context
         self.owners = {leaf.node: leaf.owner for leaf in leaves}
 
     def on_visit(self, node: cst.CSTNode) -> bool:
@@ -209,15 +207,14 @@ class _Whole(cst.CSTTransformer):
     def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> cst.CSTNode:  # type: ignore[override]
         if (owner := self.owners.get(original_node)) is not None:  # type: ignore[call-overload]
             return build.operand(owner)
-        if not isinstance(updated_node, cst.Call) or not isinstance(updated_node.func, cst.Attribute):
+        if not isinstance(original_node, cst.Call) or not is_flattening(self.context, original_node):
             return updated_node
-        flattens = _is_flattening(updated_node, updated_node.func.attr.value)
-        return updated_node.func.value if flattens else updated_node
+        return cst.ensure_type(cst.ensure_type(updated_node, cst.Call).func, cst.Attribute).value
 
 
-def whole(node: cst.BaseExpression, leaves: Iterable[Leaf]) -> cst.BaseExpression:
+def whole(context: RewriteContext, node: cst.BaseExpression, leaves: Iterable[Leaf]) -> cst.BaseExpression:
     """The expression for all elements: ``x - y`` for ``x[mask] - y[mask]``."""
-    made = node.visit(_Whole(leaves))
+    made = node.visit(_Whole(context, leaves))
     assert isinstance(made, cst.BaseExpression)
     return build.copied(made)
 

@@ -10,13 +10,14 @@ import libcst.matchers as m
 from breakscan.facts import Fact
 from breakscan.rewrite_support.aliases import change_behind, reads
 from breakscan.rewrite_support.assignments import defined, plain_value
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.dtypes import of_one_dtype
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.numbers import is_number, written_number
-from breakscan.rewrite_support.purity import called
+from breakscan.rewrite_support.operators import operator_of, takes_alike
 from breakscan.rewrite_support.shapes import on_one_device
 from breakscan.rewrite_support.walking import findall
 
@@ -30,14 +31,8 @@ ASSERT = differs("in compiled code a failing assertion is a RuntimeError", Effec
 _ARITHMETIC = cst.Add | cst.Subtract | cst.Multiply | cst.Divide | cst.FloorDivide | cst.Modulo
 _EXACT = cst.Add | cst.Subtract | cst.Multiply
 _ORDERS = cst.LessThan | cst.LessThanEqual | cst.GreaterThan | cst.GreaterThanEqual | cst.Equal | cst.NotEqual
-_METHODS = frozenset(
-    {
-        *("add", "add_", "div", "div_", "eq", "fill_", "ge", "gt", "le", "lt", "masked_fill", "masked_fill_", "mul"),
-        *("mul_", "ne", "sub", "sub_", "true_divide"),
-    }
-)
-"""Functions, and methods of tensors, whose other arguments may be numbers and 0-d tensors alike."""
-_BOUNDS = frozenset({"clamp", "clamp_", "clip", "clip_"})
+_OPERANDS = ("other", "value", "min", "max")
+"""The names that arguments have where a number and a tensor are taken alike."""
 
 
 class Uses:
@@ -183,7 +178,6 @@ class Uses:
             raise Declined("what takes the number is not known")
         function, method = called(self.context, call)
         name = (method or function or "").rpartition(".")[2]
-        text = self.context.code(call.func)
         keyword = arg.keyword.value if arg.keyword is not None else None
         if function in ("builtins.max", "builtins.min") and len(call.args) > 1 and keyword is None:
             self._beside_in_max(call, arg)
@@ -194,10 +188,19 @@ class Uses:
             return
         elif function == "torch.where" and keyword is None and call.args.index(arg) > 0:
             self._in_where(call, arg)
-        elif (method is not None or (function or "").startswith("torch.")) and name in _METHODS | _BOUNDS:
+        elif takes_alike(self.context, call, arg):
             self._in_operation(call, arg, name, method is not None)
         else:
-            raise Declined(f"`{text}` may need a Python number")
+            raise self._refused(call, keyword)
+
+    def _refused(self, call: cst.Call, keyword: str | None) -> Declined:
+        text = self.context.code(call.func)
+        known = operator_of(self.context, call)
+        if known is not None and keyword is not None and known.takes_number(None, keyword):
+            return Declined(f"`{keyword}` of `{text}` is a Python number")
+        if known is not None and known.alike and len(call.args) > 1:
+            return Declined(f"`{text}` has further arguments")
+        return Declined(f"`{text}` may need a Python number")
 
     def _beside_in_max(self, call: cst.Call, arg: cst.Arg) -> None:
         for one in call.args:
@@ -221,17 +224,9 @@ class Uses:
         owner = call.func.value if is_method and isinstance(call.func, cst.Attribute) else call.args[0].value
         if not is_method and call.args[0] is arg:
             raise Declined(f"`{text}` may need a Python number")
-        given = [one for one in call.args if one.keyword is None]
-        first = 0 if is_method else 1
         keyword = arg.keyword.value if arg.keyword is not None else None
-        if keyword not in (None, "other", "value", "min", "max"):
+        if keyword not in (None, *_OPERANDS):
             raise Declined(f"`{keyword}` of `{text}` is a Python number")
-        if name in _BOUNDS and len(call.args) - first != 1:
-            raise Declined(f"both bounds of `{text}` are numbers, or both are tensors")
-        if name.startswith("masked_fill") and keyword is None and given.index(arg) != first + 1:
-            raise Declined(f"`{text}` takes a mask there")
-        if name not in _BOUNDS and not name.startswith("masked_fill") and len(call.args) - first != 1:
-            raise Declined(f"`{text}` has further arguments")
         if not self.context.fact(owner).is_tensor:
             raise Declined(f"`{self.context.code(owner)}` is not known to be a tensor")
         self._beside(owner, in_place=name.endswith("_"))

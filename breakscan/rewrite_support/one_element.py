@@ -10,12 +10,12 @@ import libcst.matchers as m
 from breakscan.rewrite_support.aliases import Fate, change_behind, fate
 from breakscan.rewrite_support.assignments import defined, origin
 from breakscan.rewrite_support.build import operand
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.numbers import is_number
-from breakscan.rewrite_support.purity import called
 
 OUT_OF_RANGE = differs("an index out of range stops the kernel on a GPU, where it was an IndexError", Effect.EXCEPTIONS)
 

@@ -8,12 +8,11 @@ import libcst.matchers as m
 from breakscan.rewrite_support.build import copied, method
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined
+from breakscan.rewrite_support.operators import cuts_gradient
 from breakscan.rewrite_support.walking import findall
 
 _NO_GRADIENTS = m.Name("no_grad") | m.Name("inference_mode")
 _DECORATED = m.Decorator(decorator=m.Call(func=m.Attribute(attr=_NO_GRADIENTS)) | m.Attribute(attr=_NO_GRADIENTS))
-_CUT_OFF = frozenset({"all", "any", "argmax", "argmin", "count_nonzero", "detach"})
-"""Methods through which no gradient flows."""
 
 
 def must_be_tensor(context: RewriteContext, tensor: cst.BaseExpression) -> None:
@@ -33,7 +32,7 @@ def must_have_no_dimension(context: RewriteContext, tensor: cst.BaseExpression) 
 
 def without_gradient(context: RewriteContext, tensor: cst.BaseExpression) -> cst.BaseExpression:
     """A copy of a tensor, detached where a gradient may flow through it: none flows through a number."""
-    if context.fact(tensor).dtype in ("int", "bool") or context.method(tensor) in _CUT_OFF:
+    if context.fact(tensor).dtype in ("int", "bool") or cuts_gradient(context, tensor):
         return copied(tensor)
     if any(m.matches(decorator, _DECORATED) for decorator in context.function.decorators):
         return copied(tensor)

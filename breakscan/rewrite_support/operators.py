@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import libcst as cst
 
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.purity import called
+from breakscan.torch_facts.call_forms import KINDS, forms
+from breakscan.torch_facts.not_measured import (
+    CONVERTS_WHERE_GIVEN,
+    READS_THE_ONLY_ELEMENT,
+    SETS_THE_GENERATOR,
+    WRITING_ARGUMENTS,
+)
 from breakscan.torch_facts.operators import Gradient, Often, Operator, operator
 
 
@@ -33,7 +40,7 @@ def keeps_zero_gradients(context: RewriteContext, node: cst.Call) -> bool:
 
 def makes_new(context: RewriteContext, node: cst.Call) -> bool:
     """Whether the result of a call shares no storage with what it is given, for sure."""
-    if any(arg.keyword is not None and arg.keyword.value in ("out", "inplace") for arg in node.args):
+    if any(arg.keyword is not None and arg.keyword.value in WRITING_ARGUMENTS for arg in node.args):
         return False
     known = operator_of(context, node)
     if known is None or known.result is None:
@@ -41,3 +48,92 @@ def makes_new(context: RewriteContext, node: cst.Call) -> bool:
     if known.result == "python":
         return True
     return known.shares_storage is Often.NEVER and known.returns_input is Often.NEVER
+
+
+def draws_random(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether a call may draw random numbers, or sets what is drawn next."""
+    known = operator_of(context, node)
+    function, _ = called(context, node)
+    sets = (function or "").startswith("torch.") and (function or "").rpartition(".")[2] in SETS_THE_GENERATOR
+    return sets or (known is not None and known.draws_random not in (None, Often.NEVER))
+
+
+def reads_values(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether the host may need the values of a tensor for a call.  NumPy's functions are taken for torch's."""
+    function, method = called(context, node)
+    if function is not None and function.startswith("numpy."):
+        known = operator(context.torch_version, function.rpartition(".")[2])
+    else:
+        known = operator_of(context, node)
+    if (method or (function or "").removeprefix("torch.")) in READS_THE_ONLY_ELEMENT:
+        return True
+    if known is None or known.result is None:
+        return False
+    return known.reads_in(forms(_kinds(context, node))) is not False
+
+
+def raises_for_values(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether a call is known to raise for some values of its tensors."""
+    known = operator_of(context, node)
+    return known is not None and known.raises_in(forms(_kinds(context, node))) is True
+
+
+def gives_places(context: RewriteContext, node: cst.Call, result: str) -> bool:
+    """Whether the integers that a call returns, as a ``tensor`` or behind the first of ``tensors``, are places in the
+    tensor that it is given."""
+    known = operator_of(context, node)
+    return known is not None and known.result == result and known.gives_places is True
+
+
+def takes_alike(context: RewriteContext, node: cst.Call, arg: cst.Arg) -> bool:
+    """Whether a call computes element by element, and the same with a number for the 0-d tensor that is its last
+    argument, or with a 0-d tensor for the number."""
+    known = operator_of(context, node)
+    if known is None or known.elementwise is not True:
+        return False
+    _, method = called(context, node)
+    first = 1 if method is not None else 0
+    place = node.args.index(arg) + first
+    return place in known.alike and len(node.args) + first == place + 1
+
+
+def is_conversion(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether a call of a method gives its tensor back, in another dtype or another place in memory maybe."""
+    known = operator_of(context, node)
+    _, method = called(context, node)
+    if method in CONVERTS_WHERE_GIVEN:
+        return bool(node.args)
+    return method is not None and known is not None and known.keeps_values is True
+
+
+def flattens(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether a call of a method joins dimensions, and so leaves a vector as it is."""
+    known = operator_of(context, node)
+    _, method = called(context, node)
+    if method is None or node.args or known is None:
+        return False
+    return known.keeps_vectors is True and known.elementwise is not True
+
+
+def cuts_gradient(context: RewriteContext, node: cst.BaseExpression) -> bool:
+    """Whether an expression is a call through which no gradient flows."""
+    known = operator_of(context, node) if isinstance(node, cst.Call) else None
+    return known is not None and known.gradient is Gradient.NONE
+
+
+def _kinds(context: RewriteContext, node: cst.Call) -> list[str]:
+    """The letters that each argument of a call may have in its form; the tensor of a method is one."""
+    _, method = called(context, node)
+    kinds = [KINDS if arg.star else _kind(context, arg.value) for arg in node.args]
+    return ["t", *kinds] if method is not None else kinds
+
+
+def _kind(context: RewriteContext, node: cst.BaseExpression) -> str:
+    if isinstance(node, cst.SimpleString | cst.ConcatenatedString | cst.FormattedString):
+        return "s"
+    fact = context.fact(node)
+    if fact.is_tensor:
+        return "t"
+    if fact.kind == "constant" and fact.literal is None and not isinstance(node, cst.BaseNumber):
+        return "ns"
+    return "n" if fact.kind in ("constant", "drawn", "none", "number", "shape") else KINDS

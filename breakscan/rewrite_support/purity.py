@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 import libcst as cst
+import libcst.matchers as m
 
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.operators import draws_random, gives_places, raises_for_values, reads_values
+from breakscan.torch_facts.not_measured import (
+    CHANGES_MORE_THAN_IT_RETURNS,
+    COPIED_BETWEEN_DEVICES,
+    SHOWS_THE_MEMORY,
+    TAKES_FUNCTIONS_OR_FLAGS,
+)
 
 PURE_BUILTINS = frozenset({"abs", "bool", "float", "int", "isinstance", "len", "max", "min", "range", "round", "slice"})
 PURE_MODULES = ("torch.", "math.", "torch.nn.functional.", "torch.special.", "torch.linalg.", "torch.fft.")
-RANDOM = frozenset(
-    {
-        *("alpha_dropout", "bernoulli", "binomial", "cauchy", "dropout", "dropout1d", "dropout2d", "dropout3d"),
-        *("exponential", "feature_alpha_dropout", "geometric", "gumbel_softmax", "log_normal", "manual_seed"),
-        *("multinomial", "normal", "poisson", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like"),
-        *("random", "randperm", "rrelu", "scaled_dot_product_attention", "seed", "set_rng_state", "uniform"),
-    }
-)
-READS_VALUES = frozenset(
-    {
-        *("allclose", "bincount", "cpu", "cuda", "equal", "is_nonzero", "item", "masked_select", "nonzero", "numpy"),
-        *("repeat_interleave", "tolist", "unique", "unique_consecutive", "one_hot", "backward", "retain_grad"),
-        *("register_hook", "share_memory", "data_ptr", "storage", "untyped_storage", "set_", "save", "load"),
-        *("compile", "no_grad", "enable_grad", "set_grad_enabled", "use_deterministic_algorithms", "set_default_dtype"),
-        *("set_num_threads", "set_printoptions", "_assert", "_assert_async", "_check", "cond", "while_loop"),
-    }
-)
-"""Those that ask for values, leave the device, or change more than what they return."""
-MAY_RAISE = frozenset(
-    {
-        *("cholesky", "cholesky_ex", "eig", "eigh", "embedding", "gather", "index_select", "inv", "inverse", "lstsq"),
-        *("one_hot", "qr", "scatter", "scatter_add", "solve", "svd", "take", "take_along_dim", "nll_loss"),
-        *("cross_entropy", "binary_cross_entropy", "multinomial", "bincount"),
-    }
-)
-"""Functions of torch that raise, or read beyond the end, for some values of a tensor."""
+_CHANGES = CHANGES_MORE_THAN_IT_RETURNS | TAKES_FUNCTIONS_OR_FLAGS | SHOWS_THE_MEMORY | COPIED_BETWEEN_DEVICES
 
 
 def why_not_pure(context: RewriteContext, node: cst.CSTNode, *, modules: bool = False) -> str | None:
@@ -52,16 +36,6 @@ def why_may_raise(context: RewriteContext, node: cst.CSTNode) -> str | None:
     found = _Raises(context)
     node.visit(found)
     return found.reasons[0] if found.reasons else None
-
-
-def called(context: RewriteContext, node: cst.Call) -> tuple[str | None, str | None]:
-    """The dotted name of a function, and the name of a method of a tensor, that a call calls; None where unknown."""
-    if (method := context.method(node)) is not None:
-        return None, method
-    name = context.dotted(node.func)
-    if isinstance(node.func, cst.Name) and (name is None or name == node.func.value):
-        name = f"builtins.{node.func.value}"
-    return name, None
 
 
 class Effects(cst.CSTVisitor):
@@ -97,11 +71,11 @@ class _Impurities(Effects):
         name = (method or function or "").rpartition(".")[2]
         if method is None and not self._is_pure(function):
             self.reasons.append(f"`{text}` may do more than return a value")
-        elif name in RANDOM:
+        elif draws_random(self.context, node):
             self.reasons.append(f"`{text}` draws random numbers")
         elif name.endswith("_") and not name.endswith("__"):
             self.reasons.append(f"`{text}` changes a tensor in place")
-        elif name in READS_VALUES:
+        elif name in _CHANGES or reads_values(self.context, node):
             self.reasons.append(f"`{text}` needs a tensor's values, or changes more than it returns")
         elif any(arg.keyword is not None and arg.keyword.value in ("out", "inplace") for arg in node.args):
             self.reasons.append(f"`{text}` writes into one of its arguments")
@@ -119,8 +93,7 @@ class _Raises(cst.CSTVisitor):
         self.reasons: list[str] = []
 
     def visit_Call(self, node: cst.Call) -> None:
-        function, method = called(self.context, node)
-        if (method or function or "").rpartition(".")[2] in MAY_RAISE:
+        if raises_for_values(self.context, node):
             self.reasons.append(f"`{self.context.code(node.func)}` raises for some values")
 
     def visit_Subscript(self, node: cst.Subscript) -> None:
@@ -133,12 +106,10 @@ class _Raises(cst.CSTVisitor):
 
     def _is_in_range(self, index: cst.BaseExpression) -> bool:
         """Whether an index is one of places in a tensor, so that shapes decide, not values: ``torch.argsort(x)``."""
-        if isinstance(index, cst.Subscript):
-            index = index.value
-        if not isinstance(index, cst.Call):
-            return False
-        function, method = called(self.context, index)
-        return (method or function or "").rpartition(".")[2] in ("argmax", "argmin", "argsort", "sort", "topk")
+        if m.matches(index, m.Subscript(slice=[m.SubscriptElement(m.Index(m.Integer("1")))])):
+            call = cst.ensure_type(index, cst.Subscript).value
+            return isinstance(call, cst.Call) and gives_places(self.context, call, "tensors")
+        return isinstance(index, cst.Call) and gives_places(self.context, index, "tensor")
 
     def visit_BinaryOperation(self, node: cst.BinaryOperation) -> None:
         if isinstance(node.operator, cst.FloorDivide | cst.Modulo) or (

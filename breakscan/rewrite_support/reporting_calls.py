@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import libcst as cst
 
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.purity import RANDOM, Effects, called
+from breakscan.rewrite_support.operators import draws_random
+from breakscan.rewrite_support.purity import Effects
 
 _BUILTINS = frozenset(
     {
@@ -38,6 +40,7 @@ _METHODS = frozenset(
         *("stride", "type", "memory_format", "count", "index", "title", "replace"),
     }
 )
+_RANDOM_MODULES = ("random.", "numpy.random.")
 _ASKING = ("is_", "has_", "_is_", "_has_")
 _CHANGES = frozenset({"backward", "load_state_dict", "set_", "manual_seed", "save", "load", "compile", "register_hook"})
 
@@ -72,7 +75,7 @@ class _Missed(Effects):
         function, method = called(self.context, node)
         full = (function or "").removeprefix("builtins.")
         name = (method or full).rpartition(".")[2] or _last(node.func)
-        if name in RANDOM:
+        if draws_random(self.context, node) or full.startswith(_RANDOM_MODULES):
             self.reasons.append(f"`{text}` draws random numbers")
         elif name.endswith("_") and not name.endswith("__"):
             self.reasons.append(f"`{text}` changes a tensor in place")

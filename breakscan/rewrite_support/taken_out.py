@@ -5,9 +5,9 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import TakenOut
-from breakscan.rewrite_support.purity import called
 from breakscan.rewrite_support.walking import findall
 
 _OPERATORS = cst.BinaryOperation | cst.UnaryOperation | cst.Comparison

@@ -11,12 +11,12 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.assignments import is_bound_once, is_read, origin
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm, Replacement
 from breakscan.rewrite_support.masked import is_scalar
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.operators import is_elementwise
-from breakscan.rewrite_support.purity import called
 from breakscan.rewrite_support.walking import findall
 
 _INDIFFERENT = frozenset({"all", "amax", "amin", "any", "max", "min"})

@@ -16,24 +16,12 @@ from breakscan.rewrite_support.difference import Difference, assumes
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.if_sides import Side, branch_of, read_side
 from breakscan.rewrite_support.layout import fitted
+from breakscan.rewrite_support.operators import makes_new, operator_of
 from breakscan.rewrite_support.purity import why_not_pure
 from breakscan.rewrite_support.where_builder import Chooser, SideValue
+from breakscan.torch_facts.operators import Often
 
 _DIFFERENCE = assumes("both sides must give the same shape, dtype and strides, and may change nothing")
-_VIEWS = frozenset(
-    {
-        *("bfloat16", "contiguous", "detach", "double", "flatten", "float", "half", "ravel", "reshape", "squeeze"),
-        *("to", "type_as", "unflatten", "unsqueeze", "view", "view_as"),
-    }
-)
-"""Functions and methods that may give back what they get, or a view of it."""
-_STRIDED = frozenset(
-    {
-        *("broadcast_to", "chunk", "diagonal", "expand", "movedim", "narrow", "permute", "select", "split", "swapaxes"),
-        *("t", "transpose", "unbind"),
-    }
-)
-"""Those that give a view of other strides than a fresh tensor has."""
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -124,10 +112,12 @@ def _own(context: RewriteContext, value: SideValue) -> cst.BaseExpression:
     if isinstance(made, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison):
         return copied(made)
     if isinstance(made, cst.Call):
-        name = (context.dotted(made.func) or context.method(made) or "").rpartition(".")[2]
-        if name in _STRIDED:
+        known = operator_of(context, made)
+        if known is None:
+            return copied(made)
+        if known.result != "tensor" or known.contiguous is not Often.ALWAYS:
             raise Declined(f"`{context.code(made)}` may have other strides than the other side")
-        if name not in _VIEWS:
+        if makes_new(context, made):
             return copied(made)
     return method(made, "clone")
 

@@ -13,11 +13,11 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.findings import Confidence, Kind
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.costs import what_costs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
-from breakscan.rewrite_support.purity import called
 from breakscan.rewrite_support.taken_out import taken_out
 from breakscan.rewrite_support.walking import children, findall
 

@@ -10,11 +10,12 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.assignments import reads_of
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.masked import COUNT_IN_FLOAT16, hits_of, is_bool_tensor, is_scalar
-from breakscan.rewrite_support.purity import called, why_not_pure
+from breakscan.rewrite_support.purity import why_not_pure
 from breakscan.rewrite_support.shapes import have_one_shape, rank_of
 from breakscan.rewrite_support.wording import plain
 

@@ -13,11 +13,11 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.masked import (
-    CONVERTS,
     COUNT_IN_FLOAT16,
     NAN_GRADIENTS,
     Leaf,
@@ -35,8 +35,7 @@ from breakscan.rewrite_support.masked import (
     whole,
     zero,
 )
-from breakscan.rewrite_support.operators import is_elementwise
-from breakscan.rewrite_support.purity import called
+from breakscan.rewrite_support.operators import flattens, is_conversion, is_elementwise
 from breakscan.rewrite_support.wording import plain
 
 _REDUCTIONS = frozenset({"all", "amax", "amin", "any", "count_nonzero", "max", "mean", "min", "sum"})
@@ -65,7 +64,7 @@ def rewrite(context: RewriteContext) -> Edit:
     found = masked(context, use.value, leaf.mask)
     needs = conditions(context, found, counts=use.what == "mean")
     hazards = [NAN_GRADIENTS] if bends_gradients(context, use.value, found) else []
-    value = whole(use.value, found.leaves)
+    value = whole(context, use.value, found.leaves)
     if use.what in ("any", "all", "count_nonzero"):
         _refuse_arguments(context, use)
         hazards.clear()
@@ -131,8 +130,9 @@ def _attribute_use(
             return _Use(above, node, "count")
         if (
             is_elementwise(context, above)
-            or name in CONVERTS
-            or name in ("flatten", "ravel", "squeeze", "view", "reshape")
+            or is_conversion(context, above)
+            or flattens(context, above)
+            or name in ("view", "reshape")
         ):
             return above
     raise Declined(f"`{plain(context, attribute)}` needs the picked elements as such")
@@ -228,7 +228,7 @@ def _loss(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
             leaves += found.leaves
             if not found.leaves:
                 raise Declined(f"`{context.code(arg.value)}` is not picked by the mask")
-            value = filled(context, leaf.mask, whole(arg.value, found.leaves), zero(context, arg.value))
+            value = filled(context, leaf.mask, whole(context, arg.value, found.leaves), zero(context, arg.value))
             arguments.append(build.argument(value, keyword))
         elif keyword in ("beta", "delta"):
             arguments.append(arg.deep_clone())

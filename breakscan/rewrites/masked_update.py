@@ -58,7 +58,7 @@ def _of_assignment(context: RewriteContext, small: cst.Assign, leaf: Leaf) -> Ed
     found = masked(context, small.value, leaf.mask)
     if not any(one.node is leaf.node for one in found.leaves):
         raise Declined("the picked elements come to a single value that is assigned")
-    made = filled(context, leaf.mask, whole(small.value, found.leaves), target.owner)
+    made = filled(context, leaf.mask, whole(context, small.value, found.leaves), target.owner)
     return _edit(context, small, target, found, made, bends_gradients(context, small.value, found))
 
 
@@ -72,7 +72,7 @@ def _of_augmented(context: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> 
         found = Masked(leaf.mask)
     else:
         raise Declined(f"`{plain(context, small.value)}` may have as many elements as the mask has hits")
-    value = beside(leaf.owner, operator, whole(small.value, found.leaves))
+    value = beside(leaf.owner, operator, whole(context, small.value, found.leaves))
     made = filled(context, leaf.mask, value, leaf.owner)
     number = is_scalar(context, small.value) and not context.fact(small.value).is_tensor
     linear = isinstance(small.operator, cst.AddAssign | cst.SubtractAssign) or (

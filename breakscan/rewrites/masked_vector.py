@@ -14,6 +14,7 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.assignments import is_settled, origin, reads_of
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm, Replacement
 from breakscan.rewrite_support.masked import (
@@ -31,7 +32,6 @@ from breakscan.rewrite_support.masked import (
     zero,
 )
 from breakscan.rewrite_support.names import read, written
-from breakscan.rewrite_support.purity import called
 
 LOSSES = frozenset({"huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss"})
 _ZERO_AT_ZERO = frozenset({"abs", "square", "relu", "float", "double", "to", "neg", "clone", "contiguous"})

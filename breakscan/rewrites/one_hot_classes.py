@@ -11,11 +11,11 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.assignments import defined, is_bound_once
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
-from breakscan.rewrite_support.purity import called
 from breakscan.rewrite_support.walking import findall
 
 _NAMES = ("num_classes", "n_classes", "num_labels", "n_labels", "num_categories")

@@ -11,10 +11,10 @@ import libcst.matchers as m
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.aliases import Fate, change_behind
 from breakscan.rewrite_support.assignments import defined, is_bound_once, origin
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.copies import fate_of_name
 from breakscan.rewrite_support.edit import Declined, Edit
-from breakscan.rewrite_support.purity import called
 
 
 def rewrite(context: RewriteContext) -> Edit:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
-from breakscan.rewrite_support.purity import called
 
 
 def rewrite(context: RewriteContext) -> Edit:

@@ -44,6 +44,8 @@ WAITS_FOR_THE_DEVICE = frozenset({"cpu", "cuda", "is_nonzero", "item", "numpy", 
 """Methods that may copy from the device, which a CPU does not show."""
 COPIED_BETWEEN_DEVICES = frozenset({"cpu", "cuda"})
 """Methods that change neither dtype nor shape.  Not all of them run on a CPU."""
+READS_THE_ONLY_ELEMENT = frozenset({"is_nonzero"})
+"""Functions for a tensor of one element, which torch's samples lack, and which the calls that are made do not have."""
 COMPUTED_WITH_NUMBERS = frozenset(
     "add sub mul div floor_divide true_divide remainder fmod pow sqrt square abs neg floor ceil".split()
 )
@@ -56,6 +58,12 @@ CHANGES_MORE_THAN_IT_RETURNS = frozenset(
     }
 )
 """Functions that change the state of torch, of the process, or of a file, none of which is a tensor."""
+SETS_THE_GENERATOR = frozenset({"manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state"})
+"""Functions that decide which random numbers are drawn next.  They take no tensor that is changed, or none at all."""
+SHOWS_THE_MEMORY = frozenset({"data_ptr", "set_", "storage", "untyped_storage"})
+"""Methods for the memory of a tensor.  What is done with an address, or through a storage, no call of them shows."""
+CONVERTS_WHERE_GIVEN = frozenset({"type"})
+"""Methods that convert a tensor to the dtype that they are given, and without one return a text, as measured."""
 TAKES_FUNCTIONS_OR_FLAGS = frozenset({"_assert", "_assert_async", "_check", "cond", "while_loop"})
 """Functions that call what they are given, or raise for a flag that they are given."""
 WRITING_ARGUMENTS = frozenset({"out", "inplace"})

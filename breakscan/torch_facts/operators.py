@@ -8,7 +8,7 @@ are in ``not_measured.py``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -16,6 +16,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from breakscan.torch_facts.call_forms import is_covered
 from breakscan.torch_facts.promotion import DTYPES, Operand, Priority, dtype_class, promoted
 from breakscan.torch_facts.versions import nearest
 
@@ -60,6 +61,17 @@ class Shape(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class NumberArgument:
+    """An argument that is a Python number, and no tensor in any overload."""
+
+    place: int | None
+    """Its position, for a method counted from the tensor; None where it is given by name only."""
+    name: str
+    is_list: bool
+    """Whether it is a list of numbers.  They may be given one by one: ``x.view(2, 3)``."""
+
+
+@dataclass(frozen=True, slots=True)
 class Operator:
     """What is known of one function or tensor method.  None: not known."""
 
@@ -84,6 +96,15 @@ class Operator:
     """Whether each element of the result depends only on the elements at the same place."""
     keeps_layout: bool | None
     """Whether the strides of the result order the dimensions as those of the tensors given, if these agree."""
+    contiguous: Often | None
+    """Whether the results of calls with contiguous tensors are contiguous."""
+    keeps_values: bool | None
+    """Whether the result is the first tensor, in another dtype maybe."""
+    keeps_vectors: bool | None
+    """Whether a vector, given alone, comes back as it is or as a view that is the same."""
+    gives_places: bool | None
+    """Whether integers that are returned are places in the first tensor, whatever its values are: the result, or all
+    of several results but the first."""
     accepts_zero_dim: bool | None
     accepts_empty: bool | None
     shares_storage: Often | None
@@ -98,9 +119,34 @@ class Operator:
     raises_for_values: Often | None
     """Whether some values of valid shape and dtype raise: an index out of range, a singular matrix."""
     gradient: Gradient | None
+    costly: bool | None
+    """Whether it multiplies matrices, or does other work that is more than a pass over the elements."""
+    numbers: tuple[NumberArgument, ...]
+    alike: frozenset[int]
+    """The positions, last of the call, where a 0-d tensor and its Python number give the same result to the last digit,
+    and the same gradient of the first argument.  Tried where neither decides the dtype of the result."""
+    not_read_in: frozenset[str] | None
+    """If values are read sometimes: the forms of calls (``call_forms.py``) that read none."""
+    not_raised_in: frozenset[str] | None
+    """If values raise sometimes: the forms of calls for which none do."""
     refused_pairs: frozenset[tuple[str, str]] | None = None
     """Pairs of different dtypes that are refused, for the first operand and another one; a Python number is
     ``number:int64``.  None: mixed operands were not measured."""
+
+    def reads_in(self, forms: Collection[str]) -> bool | None:
+        """Whether the host may need the values of a tensor in a call that has one of these forms."""
+        return _happens(self.reads_values, self.not_read_in, forms)
+
+    def raises_in(self, forms: Collection[str]) -> bool | None:
+        """Whether some values of a tensor may raise in a call that has one of these forms."""
+        return _happens(self.raises_for_values, self.not_raised_in, forms)
+
+    def takes_number(self, place: int | None, name: str | None) -> bool:
+        """Whether the argument at a position, or of a name, is a Python number."""
+        return any(
+            one.name == name if name is not None else one.place == place or (one.is_list and _is_behind(place, one))
+            for one in self.numbers
+        )
 
     def refuses(self, operands: Sequence[Operand]) -> bool | None:
         """Whether a call with these operands, of which together no dtype is refused, raises for their combination."""
@@ -211,6 +257,10 @@ class _Table:
             plain_shapes=_shapes(facts["plain_shapes"]),
             elementwise=facts["elementwise"],
             keeps_layout=facts["keeps_layout"],
+            contiguous=_often(facts["contiguous"]),
+            keeps_values=facts["keeps_values"],
+            keeps_vectors=facts["keeps_vectors"],
+            gives_places=facts["gives_places"],
             accepts_zero_dim=facts["accepts_zero_dim"],
             accepts_empty=facts["accepts_empty"],
             shares_storage=_often(facts["shares_storage"]),
@@ -220,8 +270,29 @@ class _Table:
             reads_values=_often(facts["reads_values"]),
             raises_for_values=_often(facts["raises_for_values"]),
             gradient=None if facts["gradient"] is None else Gradient(facts["gradient"]),
+            costly=facts["costly"],
+            numbers=tuple(NumberArgument(*one) for one in facts["numbers"] or ()),
+            alike=frozenset(facts["alike"] or ()),
+            not_read_in=_forms(facts["not_read_in"]),
+            not_raised_in=_forms(facts["not_raised_in"]),
             refused_pairs=_refused_pairs(self.version).get(name),
         )
+
+
+def _happens(often: Often | None, never_in: frozenset[str] | None, forms: Collection[str]) -> bool | None:
+    if often is not Often.SOMETIMES:
+        return None if often is None else often is Often.ALWAYS
+    return not all(is_covered(form, never_in or ()) for form in forms)
+
+
+def _is_behind(place: int | None, argument: NumberArgument) -> bool:
+    """Whether a position is one of several numbers of a list, which torch only takes for the first argument, or the
+    first behind the tensor."""
+    return place is not None and argument.place in (0, 1) and place > argument.place
+
+
+def _forms(texts: list[str] | None) -> frozenset[str] | None:
+    return None if texts is None else frozenset(texts)
 
 
 def _kind(operand: Operand) -> str:
@@ -230,8 +301,13 @@ def _kind(operand: Operand) -> str:
 
 @cache
 def _refused_pairs(version: str) -> dict[str, frozenset[tuple[str, str]]]:
+    version = nearest(version, {path.stem for path in (_DATA / "mixed").glob("*.json")})
     data = json.loads((_DATA / "mixed" / f"{version}.json").read_text(encoding="utf-8"))
-    return {name: frozenset((one.split()[0], one.split()[1]) for one in pairs) for name, pairs in data.items()}
+    found: dict[str, frozenset[tuple[str, str]]] = {}
+    for operators, pairs in data:
+        refused = frozenset((one.split()[0], one.split()[1]) for one in pairs)
+        found |= dict.fromkeys(operators.split(), refused)
+    return found
 
 
 def _often(text: str | None) -> Often | None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 
 import pytest
 
-from breakscan.torch_facts.not_measured import ATTRIBUTES_THAT_RAISE, ATTRIBUTES_WITHOUT_GRADIENT
+from breakscan.torch_facts.not_measured import (
+    ATTRIBUTES_THAT_RAISE,
+    ATTRIBUTES_WITHOUT_GRADIENT,
+    RETURN_THE_MODULE,
+)
 from breakscan.torch_facts.table import load_api
 from breakscan.torch_versions import PINNED, minor_version
 
@@ -48,3 +53,10 @@ def test_no_gradient_goes_through_these_attributes(name: str) -> None:
             warnings.simplefilter("ignore")
             value = getattr(tensor, name)
         assert not getattr(value, "requires_grad", False)
+
+
+@pytest.mark.parametrize("name", sorted(RETURN_THE_MODULE))
+def test_these_methods_say_that_they_return_the_module(name: str) -> None:
+    annotation = inspect.signature(getattr(torch.nn.Module, name)).return_annotation
+    # ``to`` has overloads that say so.
+    assert name == "to" or str(annotation).rpartition(".")[2] in ("~T", "T", "Self")

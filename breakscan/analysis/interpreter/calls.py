@@ -28,7 +28,7 @@ from breakscan.analysis.interpreter.values import (
 from breakscan.analysis.project.entry_points import disabling_decorator
 from breakscan.analysis.project.index import BUILTINS, ClassInfo
 from breakscan.rulebook.events import EventKind
-from breakscan.torch_facts.not_measured import DISTINCTIVE_METHODS, SUGGESTIVE_METHODS
+from breakscan.torch_facts.not_measured import DISTINCTIVE_METHODS, RETURN_THE_MODULE, SUGGESTIVE_METHODS
 
 
 def apply(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
@@ -140,7 +140,7 @@ def _module_method(frame: Frame, node: ast.Call, owner: Value, dotted: str, argu
     emit_call(frame, node, dotted, arguments.with_receiver(owner), owner.sure)
     if name in ("parameters", "buffers"):
         return container_of(Value(Sort.TENSOR, parameter=name == "parameters"))
-    return owner if name in ("to", "cuda", "cpu", "eval", "train", "half", "float", "double") else UNKNOWN
+    return owner if name in RETURN_THE_MODULE else UNKNOWN
 
 
 def _constant_method(frame: Frame, node: ast.Call, owner: Value, name: str, arguments: Arguments) -> Value:
