@@ -92,7 +92,7 @@ class Probe:
             results, stopped = {}, error.first_line
         found = []
         for call, result in self._results.items():
-            difference = _difference(result, results[call]) if call in results else None
+            difference = stressed_difference(result, results[call]) if call in results else None
             if difference is not None:
                 found.append(StressDifference(call.stress, self._names[call.callable], difference))
         missing = [call for call in self._results if call not in results]
@@ -108,7 +108,7 @@ def _stressed(worker: Worker) -> tuple[dict[StressedCall, CallResult], str | Non
     return dict(zip(run.ended, load_results(path), strict=True)), run.stopped
 
 
-def _difference(one: CallResult, other: CallResult) -> ResultDifference | None:
+def stressed_difference(one: CallResult, other: CallResult) -> ResultDifference | None:
     """How one result with other inputs differs first. After the same exception, nothing else counts."""
     if one.error is not None and one.error == other.error:
         return None

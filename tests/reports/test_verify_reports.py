@@ -68,6 +68,13 @@ def test_what_becomes_of_the_files_is_said() -> None:
     )
 
 
+def test_a_difference_with_other_inputs_holds_back_unless_it_is_stated() -> None:
+    differs = replace(UNSEEN, unseen=())
+    assert differs.is_held_back
+    assert not replace(differs, difference="NaN counts as 0").is_held_back
+    assert replace(UNSEEN, difference="NaN counts as 0").is_held_back
+
+
 def test_the_terminal_report_has_a_line_a_change() -> None:
     lines = written("terminal").splitlines()
     assert lines[0] == "3 changes: 1 accepted, 1 no faster, 1 rejected."

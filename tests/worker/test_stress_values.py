@@ -49,13 +49,20 @@ def test_integers_stay_within_the_range_that_was_seen() -> None:
         assert stressed(torch.arange(9), stress) is None
 
 
+class Batch:
+    scale = torch.ones(2)
+
+    def __init__(self) -> None:
+        self.x = torch.ones(2)
+
+
 def test_only_inputs_change_and_they_are_put_back() -> None:
     x, weight = torch.ones(3, requires_grad=True), torch.nn.Parameter(torch.ones(3))
     x.grad = torch.ones(3)
-    given = {"args": (x, weight, torch.Generator(), 3.0, torch.zeros(0)), "kwargs": {"y": [torch.zeros(2)]}}
+    given = {"args": (x, weight, torch.Generator(), 3.0, torch.zeros(0), Batch()), "kwargs": {"y": [torch.zeros(2)]}}
     inputs = StateSnapshot(given, {})
     values = stressed_values(inputs, Stress.NAN)
-    assert values.keys() == {"args[0]", "kwargs['y'][0]"}
+    assert values.keys() == {"args[0]", "args[5].x", "kwargs['y'][0]"}
     with inputs.holding(values):
         inputs.restore()
         assert bool(x.isnan().all())

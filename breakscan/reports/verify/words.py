@@ -111,7 +111,8 @@ def remarks(proof: Proof) -> list[str]:
     if proof.unrun and not proof.members:
         rest = f" (and {len(proof.unrun) - 1} more)" if proof.unrun[1:] else ""
         said.append(f"Not proved, as the calls do not run it: {proof.unrun[0]}{rest}")
-    said += [_capitalized(unseen_words(unseen, proof)) for unseen in proof.unseen[1:]]
+    if not proof.members:
+        said += [_capitalized(unseen_words(unseen, proof)) for unseen in proof.unseen[1:]]
     said += [_capitalized(stress_words(found)) for found in proof.stress]
     if proof.difference and not proof.members:
         said.append(sentence(f"Not safe: {proof.difference}"))
