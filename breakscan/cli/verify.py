@@ -47,6 +47,12 @@ from breakscan.worker.worker import WorkerError
     "--config", "settings", metavar="KEY=VALUE", multiple=True, help="Verify this setting of torch.compile instead."
 )
 @click.option("--apply", is_flag=True, help="Write the rewrites that are accepted into your files.")
+@click.option(
+    "--apply-unseen",
+    is_flag=True,
+    help="As --apply, also those that the captured calls have not shown to be equal: with a test that had one outcome "
+    "only, or with other results for other inputs.",
+)
 @click.option("--compile-backend", default=BACKEND, metavar="NAME", help=f"The backend of --compile.  [{BACKEND}]")
 @measuring_options(VERIFY)
 def verify(
@@ -59,6 +65,7 @@ def verify(
     patch: Path | None,
     settings: tuple[str, ...],
     apply: bool,
+    apply_unseen: bool,
     calls: int,
     compile_: tuple[str, ...],
     compile_backend: str,
@@ -79,14 +86,15 @@ def verify(
     if patch is not None and settings:
         raise click.UsageError("--patch and --config are verified one at a time")
     candidate = _candidate(patch, settings)
-    if apply and settings:
+    if (apply or apply_unseen) and settings:
         raise click.UsageError("--apply cannot write a setting: set it in your program")
     rewrites, rules = _told_apart(ids)
     question = Question(
         load_settings(Path.cwd(), select=rules or select, ignore=ignore, no_cache=True),
         WantedRewrites(unsafe, soften, frozenset(rewrites) if rewrites else None),
         candidate,
-        apply,
+        apply or apply_unseen,
+        apply_unseen,
     )
     try:
         verification = prove(program_of(as_module, program, arguments, calls, compile_, compile_backend), question, say)

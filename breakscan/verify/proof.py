@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from breakscan.findings import Site
+from breakscan.worker.difference import ResultDifference
 from breakscan.worker.observation import Observation
+from breakscan.worker.protocol import Stress
 from breakscan.worker.timing import Ratio
 
 
@@ -56,6 +58,30 @@ class Metrics:
 
 
 @dataclass(frozen=True, slots=True)
+class UnseenOutcome:
+    """A test of the unchanged program that a change replaces, and the outcomes that it had in no captured call: one, or
+    both if no captured call evaluated it.
+    """
+
+    path: str
+    line: int
+    test: str
+    outcomes: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StressDifference:
+    """How a callable with a change differs if its inputs have other values. Without a ``difference``, ``error`` says
+    why it could not be run with them, while the unchanged program could.
+    """
+
+    stress: Stress
+    callable: str
+    difference: ResultDifference | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """One change and its verdict.
 
@@ -86,6 +112,15 @@ class Proof:
     """The places that break the graph with the change only."""
     unrun: tuple[str, ...] = ()
     """Lines of the change that the captured calls do not execute. Nothing is proved about them."""
+    unseen: tuple[UnseenOutcome, ...] = ()
+    """Outcomes of replaced tests that no captured call had."""
+    stress: tuple[StressDifference, ...] = ()
+    """How the results differ with other inputs. This does not change the verdict."""
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether the change may behave otherwise in calls that were not captured, and does not state that it does."""
+        return bool(self.unseen or (self.stress and self.difference is None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +130,8 @@ class Verification:
     ``same`` is the ratio of two processes that both run the unchanged program; ``tolerances`` are those of results, by
     dtype. ``dependent`` are rewrites that change something only after others, so that they are proved only with these;
     ``unreached`` are findings that could be rewritten but whose code the calls do not run; ``notes`` are further
-    remarks. ``applied`` are the files that were written.
+    remarks. ``applied`` are the files that were written. ``held_back`` are accepted changes that were to be written and
+    were not, because they may behave otherwise in calls that were not captured.
     """
 
     argv: tuple[str, ...]
@@ -110,6 +146,7 @@ class Verification:
     notes: tuple[Observation, ...] = ()
     applied: tuple[str, ...] = ()
     not_applied: str | None = None
+    held_back: tuple[str, ...] = ()
     breaks: int = 0
     interrupted: bool = False
     """The user stopped the command; it holds what was proved until then."""

@@ -12,6 +12,7 @@ from breakscan.verify.break_changes import BreakChanges
 from breakscan.verify.candidates import Candidate, diff_of
 from breakscan.verify.executed_changes import evidence
 from breakscan.verify.original import Original, Say
+from breakscan.verify.probe import Probe
 from breakscan.verify.proof import Proof, ProofVerdict
 from breakscan.verify.step_race import AFTER, StepRace
 from breakscan.worker import timing as measure
@@ -37,7 +38,9 @@ class Verifier:
 
     def __init__(self, original: Original, files: Sequence[str], say: Say) -> None:
         self.original = original
+        self._files = files
         self._say = say
+        self._probed: Probe | None = None
         self._race = StepRace(original)
         self._baseline = Baseline(original.first, original.values, files)
         self._unrepeatable = self._baseline.unrepeatable(original.second)
@@ -62,6 +65,8 @@ class Verifier:
             notes.append(Observation(ObservationKind.NO_DOUBLE, self._baseline.no_double))
         if self._original_differs:
             notes.append(Observation(ObservationKind.ORIGINAL_DIFFERS, details=(self._original_differs[0],)))
+        if self._probed is not None and self._probed.problem is not None:
+            notes.append(self._probed.problem)
         return notes
 
     def launches(self) -> Mapping[str, int] | None:
@@ -70,8 +75,10 @@ class Verifier:
 
     def prove(self, candidate: Candidate) -> Proof:
         """Runs the program with the change and returns the proof."""
-        self._say(f"{candidate.label}: running the program")
         trial = _Trial(candidate, self.original)
+        if candidate.texts:
+            trial.proof = replace(trial.proof, unseen=self._probe().unseen(candidate))
+        self._say(f"{candidate.label}: running the program")
         try:
             with self.original.workers.start(candidate.change) as worker:
                 self._judge(trial, worker)
@@ -80,6 +87,13 @@ class Verifier:
         except WorkerError as error:
             trial.add(Observation(ObservationKind.DOES_NOT_RUN, str(error)))
         return trial.proof
+
+    def _probe(self) -> Probe:
+        """Returns the probe, which runs when it is first needed: it is not there for settings of the compiler."""
+        if self._probed is None:
+            self._say("recording the outcomes of tests")
+            self._probed = Probe(self.original, self._files)
+        return self._probed
 
     def _judge(self, trial: _Trial, worker: Worker) -> None:
         about = worker.ready()
@@ -102,6 +116,8 @@ class Verifier:
         if not trial.proof.reasons:
             self._say(f"{trial.candidate.label}: timing")
             self._time(trial, worker)
+            if trial.candidate.texts:
+                trial.proof = replace(trial.proof, stress=self._probe().stress(worker))
 
     def _require_equal(self, trial: _Trial, worker: Worker, about: Description) -> None:
         results, lines = run_eager(worker, list(trial.candidate.texts))

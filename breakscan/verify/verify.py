@@ -30,13 +30,14 @@ ALL = "all"
 @dataclass(frozen=True, slots=True)
 class Question:
     """What to verify: ``candidate``, or else all rewrites that ``wanted`` and ``settings`` allow. ``apply`` says that
-    proved changes are written.
+    proved changes are written, ``apply_unseen`` that this includes those that are held back.
     """
 
     settings: Settings
     wanted: WantedRewrites
     candidate: Candidate | None = None
     apply: bool = False
+    apply_unseen: bool = False
 
 
 def verify(program: UserProgram, question: Question, say: Say) -> Verification:
@@ -97,6 +98,7 @@ class _Work:
             notes=(*notes_of(about), *self.verifier.notes),
             applied=self.applied,
             not_applied=self.not_applied,
+            held_back=self._held_back() if self.question.apply else (),
             breaks=self.original.compiled.metrics.breaks,
             interrupted=self.interrupted,
         )
@@ -157,30 +159,33 @@ class _Work:
         """Returns the proved changes, combined if there are several; None if there are none.
 
         This is the whole set if it is proved: some rewrites only help together with others, as when one break hides
-        another. Rewrites that make a step slower by themselves are left out if that is better. Otherwise as many as
-        possible are added, the largest gain first, and each is proved together with those before it.
+        another. Rewrites that make a step slower by themselves are left out if that is better, and those that are held
+        back always. Otherwise as many as possible are added, the largest gain first, and each is proved together with
+        those before it.
         """
         whole = next((proof for proof in self.proofs if proof.members), None)
         if whole is not None and not self._doubted():
             sets = [whole]
             slower = {proof.label for proof in self.proofs if proof.slower}
-            if slower:
-                rest = [self.candidates[label] for label in whole.members if label not in slower]
-                sets += self._together(rest, "without what is slower")
-            if best := max(filter(_holds, sets), key=_gain, default=None):
+            held = {proof.label for proof in self.proofs if self._is_held_back(proof)}
+            kinds = {"slower": slower.intersection(whole.members), "held back": held.intersection(whole.members)}
+            if left_out := frozenset().union(*kinds.values()):
+                rest = [self.candidates[label] for label in whole.members if label not in left_out]
+                sets += self._together(rest, f"without what is {' or '.join(kind for kind in kinds if kinds[kind])}")
+            if best := max(filter(self._holds, sets), key=_gain, default=None):
                 return self.candidates[best.label]
         return self._greedy()
 
     def _greedy(self) -> Candidate | None:
-        alone = sorted((one for one in self.proofs if _holds(one) and not one.members), key=_gain, reverse=True)
+        alone = sorted((one for one in self.proofs if self._holds(one) and not one.members), key=_gain, reverse=True)
         if not alone:
-            self.not_applied = "nothing was proved"
+            self.not_applied = None if self._held_back() else "nothing was proved"
             return None
         kept = [self.candidates[alone[0].label]]
         proved = kept[0]
         for one in alone[1:]:
             more = [*kept, self.candidates[one.label]]
-            for proof in filter(_holds, self._together(more, f"the {len(more)} that gain most")):
+            for proof in filter(self._holds, self._together(more, f"the {len(more)} that gain most")):
                 kept, proved = more, self.candidates[proof.label]
         return proved
 
@@ -191,13 +196,22 @@ class _Work:
         together = self.rewrites.together(candidates, label) if candidates else None
         return [] if together is None else [self._prove(together)]
 
+    def _holds(self, proof: Proof) -> bool:
+        return proof.verdict is ProofVerdict.ACCEPTED and not self._is_held_back(proof)
+
+    def _is_held_back(self, proof: Proof) -> bool:
+        """Returns whether a change is not written because it, or one of its members, is held back."""
+        members = (one for one in self.proofs if one.label in proof.members)
+        return not self.question.apply_unseen and any(one.is_held_back for one in (proof, *members))
+
+    def _held_back(self) -> tuple[str, ...]:
+        """Returns the accepted changes that are held back; sets only if there is no single one."""
+        held = [one for one in self.proofs if one.verdict is ProofVerdict.ACCEPTED and self._is_held_back(one)]
+        return tuple(one.label for one in [one for one in held if not one.members] or held)
+
     def _doubted(self) -> bool:
         """Returns whether the outputs of any single change are not equal."""
         return any(proof.outputs_equal is False for proof in self.proofs if not proof.members)
-
-
-def _holds(proof: Proof) -> bool:
-    return proof.verdict is ProofVerdict.ACCEPTED
 
 
 def _gain(proof: Proof) -> float:

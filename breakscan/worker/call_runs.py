@@ -44,7 +44,7 @@ class CallRuns:
         is_random = False
         for captured, call in self._calls():
             with ready(captured, call), eager_stance(), executed_lines(watched) as ran:
-                results.append(_outcome(captured, call, captured.original, backward=True).result)
+                results.append(run_call(captured, call, captured.original, backward=True).result)
             before = digests(call.rng)
             is_random = is_random or before != {**before, **results[-1].rng}
             for name, numbers in ran.items():
@@ -60,7 +60,7 @@ class CallRuns:
             with ready(captured, call), eager_stance(), without_autocast():
                 try:
                     with double_precision(tensors):
-                        outcome = _outcome(captured, call, captured.original, backward=True, compare_state=False)
+                        outcome = run_call(captured, call, captured.original, backward=True, compare_state=False)
                 except Exception as error:
                     return f"{type(error).__qualname__}: {error}"[:300]
             results.append(outcome.result)
@@ -148,13 +148,14 @@ def _call_in_row(captured: CapturedCallable, call: CapturedCall, number: int) ->
     return _CallInRow(number, time.perf_counter() - began, counter.count)
 
 
-def _outcome(
+def run_call(
     captured: CapturedCallable,
     call: CapturedCall,
     run: Callable[..., object],
     backward: bool,
     compare_state: bool = True,
 ) -> CallOutcome:
+    """Runs a captured call, and the backward pass if that is wanted and the call allows it."""
     return outcome_of(
         lambda: run(*call.args, **call.kwargs),
         backward and call.modes.grad and not call.modes.inference,
@@ -167,4 +168,4 @@ def _run_compiled(captured: CapturedCallable, call: CapturedCall) -> CallOutcome
     mark_step()
     with ready(captured, call):
         # A backward pass that the program does not run would be compiled for nothing.
-        return _outcome(captured, call, captured.compiled, backward=captured.backward)
+        return run_call(captured, call, captured.compiled, backward=captured.backward)

@@ -13,6 +13,8 @@ from breakscan.worker.codec import CommandTable
 from breakscan.worker.compile_failure import one_line
 from breakscan.worker.compile_options import all_backends, backends, choice_of, modes
 from breakscan.worker.device import cuda_in_use
+from breakscan.worker.outcomes import OutcomeRecorder
+from breakscan.worker.probe_runs import ProbeRuns
 from breakscan.worker.protocol import (
     AvailableChoices,
     CapturedCount,
@@ -30,17 +32,26 @@ CACHE_VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 class CommandHandler:
     """Answers commands about the calls that were captured.  ``cache`` is the folder of the worker's compiler caches."""
 
-    def __init__(self, capture: Capture, run: ProgramRun, stop_recording: Callable[[], None], cache: Path) -> None:
+    def __init__(
+        self,
+        capture: Capture,
+        run: ProgramRun,
+        stop_recording: Callable[[], None],
+        cache: Path,
+        recorder: OutcomeRecorder,
+    ) -> None:
         self._capture = capture
         self._run = run
         self._callables = capture.captured
         self._cache = cache
         self._stop_recording = stop_recording
+        self._recorder = recorder
 
     def table(self) -> CommandTable:
         """All commands with what answers them."""
         state = SharedState(self._callables)
         runs = CallRuns(self._callables, self._stop_recording)
+        probes = ProbeRuns(self._callables, self._recorder)
         timer = StepTimer(self._callables, self._before_timing)
         table = CommandTable()
         table.add(protocol.Describe, self.describe)
@@ -52,6 +63,8 @@ class CommandHandler:
         table.add(protocol.TakeValues, state.take)
         table.add(protocol.DigestCalls, state.digests)
         table.add(protocol.RunEager, runs.eager)
+        table.add(protocol.RecordOutcomes, probes.outcomes)
+        table.add(protocol.RunStressed, probes.stressed)
         table.add(protocol.RunDouble, runs.double)
         table.add(protocol.RunCompiled, runs.compiled)
         table.add(protocol.RunCompiledRandom, runs.compiled_random)

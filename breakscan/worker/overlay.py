@@ -9,17 +9,24 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.machinery import SourceFileLoader
 from types import CodeType
 from typing import Any
 
 
-class Overlay:
-    """``texts`` by path.  ``loaded`` are the paths, as they were given, whose text was truly executed."""
+def plain_code(text: str, path: str) -> CodeType:
+    """The code of the text of a file.  Raises SyntaxError."""
+    return compile(text, path, "exec", dont_inherit=True)
 
-    def __init__(self, texts: Mapping[str, str]) -> None:
+
+class Overlay:
+    """``texts`` by path, which ``compile_text`` compiles.  ``loaded`` are the paths, as they were given, whose text was
+    truly executed."""
+
+    def __init__(self, texts: Mapping[str, str], compile_text: Callable[[str, str], CodeType] = plain_code) -> None:
         self._texts = {os.path.realpath(path): (path, text) for path, text in texts.items()}
+        self._compile_text = compile_text
         self.loaded: set[str] = set()
 
     def install(self) -> None:
@@ -53,7 +60,7 @@ class Overlay:
     def code(self, path: str) -> CodeType:
         """The new code of a file that it :meth:`holds`; from here on it counts as loaded.  Raises SyntaxError."""
         given, text = self._texts[os.path.realpath(path)]
-        code = compile(text, path, "exec", dont_inherit=True)
+        code = self._compile_text(text, path)
         # Without a time, the cache does not look at the disk for a newer text.
         linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
         self.loaded.add(given)

@@ -24,7 +24,8 @@ from breakscan.worker.codec import read_settings
 from breakscan.worker.commands import CommandHandler
 from breakscan.worker.compiler_settings import CompilerSettings
 from breakscan.worker.executed_lines import executed_lines
-from breakscan.worker.overlay import Overlay, run_module, run_script, run_text
+from breakscan.worker.outcomes import OutcomeRecorder
+from breakscan.worker.overlay import Overlay, plain_code, run_module, run_script, run_text
 from breakscan.worker.protocol import ProcessSettings, ProgramRun
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ class WorkerProcess:
         self._argv = given.argv
         self._recording = Path(given.recording)
         self._cache = Path(given.cache)
-        self._overlay = Overlay(given.overlay)
+        self._records_outcomes = given.records_outcomes
+        self._outcomes = OutcomeRecorder()
+        self._overlay = Overlay(given.overlay, self._outcomes.compile if given.records_outcomes else plain_code)
         self._settings = CompilerSettings(given.settings)
         self._watch = ImportWatch()
         self._capture = Capture(given.calls, given.patience, self._serve)
@@ -77,8 +80,8 @@ class WorkerProcess:
     @contextlib.contextmanager
     def _traced(self) -> Iterator[None]:
         """Notes which lines of the new texts run before it serves.  Nothing is noted where ``--compile`` traces the
-        script."""
-        if not self._overlay.paths or sys.gettrace() is not None:
+        script, or where the texts are not new."""
+        if not self._overlay.paths or self._records_outcomes or sys.gettrace() is not None:
             yield
             return
         with executed_lines(self._overlay.paths) as self._ran:
@@ -129,7 +132,7 @@ class WorkerProcess:
             lost_settings=tuple(self._settings.lost()),
             torch=str(getattr(sys.modules.get("torch"), "__version__", "")) or None,
         )
-        table = CommandHandler(self._capture, run, self._stop_recording, self._cache).table()
+        table = CommandHandler(self._capture, run, self._stop_recording, self._cache, self._outcomes).table()
         for line in self._commands:
             reply = table.reply_line(line)
             sys.stdout.flush()

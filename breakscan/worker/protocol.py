@@ -43,12 +43,14 @@ class Stage(str, Enum):
 
 @dataclass(frozen=True)
 class ProcessSettings:
-    """What a worker process is started with.  ``commands`` and ``replies`` are file descriptors."""
+    """What a worker process is started with.  ``commands`` and ``replies`` are file descriptors.  ``records_outcomes``
+    says that the outcomes of tests in the texts of ``overlay`` are recorded."""
 
     argv: tuple[str, ...]
     recording: str
     cache: str
     overlay: dict[str, str]
+    records_outcomes: bool
     settings: dict[str, object]
     calls: int
     patience: float
@@ -256,6 +258,68 @@ class RunEager(Command[EagerRun]):
 
     path: str
     watched: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ExpressionSpan:
+    """Where an expression is in a file.  Lines count from 1, columns in bytes of UTF-8 from 0, as in ``ast``."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True)
+class SeenOutcomes:
+    """Which outcomes a tested expression had."""
+
+    span: ExpressionSpan
+    true: bool
+    false: bool
+
+
+@dataclass(frozen=True)
+class RecordOutcomes(Command[dict[str, tuple[SeenOutcomes, ...]]]):
+    """Runs each call eager.  Returns the outcomes of all tested expressions, by the real paths of the files in which
+    they are recorded."""
+
+
+class Stress(str, Enum):
+    """What takes the place of the values of inputs.  The last ones are the most likely to make a device fail."""
+
+    PERMUTED = "permuted"
+    """The same values, in another order."""
+    NEGATED = "negated"
+    ZERO = "zero"
+    EXTREME = "extreme"
+    """The largest and the smallest values of the dtype."""
+    INFINITE = "infinite"
+    NAN = "nan"
+
+
+@dataclass(frozen=True)
+class StressedCall:
+    """The first captured call of a callable, which has this number, with other inputs."""
+
+    callable: int
+    stress: Stress
+
+
+@dataclass(frozen=True)
+class StressedRun:
+    """The calls that ended within the time limit, in the order of their results, and why no more could be run.  On a
+    GPU, a failed assertion makes the device unusable."""
+
+    ended: tuple[StressedCall, ...]
+    stopped: str | None
+
+
+@dataclass(frozen=True)
+class RunStressed(Command[StressedRun]):
+    """Runs the first call of each callable eager with other inputs, and writes the results."""
+
+    path: str
 
 
 @dataclass(frozen=True)

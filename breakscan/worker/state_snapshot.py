@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from breakscan.worker.object_walk import ObjectWalk
@@ -36,6 +37,26 @@ class StateSnapshot:
     def plains(self) -> dict[str, object]:
         """Numbers, strings and other plain values by path."""
         return self._found.plains
+
+    @property
+    def data(self) -> dict[str, Tensor]:
+        """The values of tensors and arrays by path, without parameters, gradients and generators."""
+        import torch
+
+        tensors = {path for path, one in self.tensors.items() if not isinstance(one, torch.nn.Parameter)}
+        gradients = {f"{path}.grad" for path in self._found.grads}
+        paths = (tensors | self._found.arrays.keys()) - gradients
+        return {path: value for path, value in self.values.items() if path in paths}
+
+    @contextlib.contextmanager
+    def holding(self, values: Mapping[str, Tensor]) -> Iterator[None]:
+        """Holds other values while the block runs: :meth:`restore` then writes these."""
+        before = self.values
+        self.values = {**before, **values}
+        try:
+            yield
+        finally:
+            self.values = before
 
     @property
     def complete(self) -> bool:

@@ -59,10 +59,12 @@ class WorkerError(Exception):
 @dataclass(frozen=True, slots=True)
 class ProgramChange:
     """How the program is changed: new texts of files by their absolute paths, and settings of the compiler
-    (``dynamo.capture_scalar_outputs``)."""
+    (``dynamo.capture_scalar_outputs``).  ``records_outcomes`` says that the outcomes of tests in the texts are
+    recorded."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
+    records_outcomes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ class Worker:
             recording=str(self.recording),
             cache=str(cache),
             overlay=dict(change.texts),
+            records_outcomes=change.records_outcomes,
             settings=dict(change.settings),
             calls=program.calls,
             patience=program.patience,

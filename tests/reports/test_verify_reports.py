@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from verify_results import ACCEPTED, ALL, NO_FASTER, REJECTED, WHOLE, verification
+from verify_results import ACCEPTED, ALL, HOSTILE, NO_FASTER, REJECTED, UNSEEN, WHOLE, verification
 
 from breakscan.reports.formats import VERIFY
 from breakscan.reports.verify.words import ending_words, headline, steps, verdict_words
@@ -53,10 +54,25 @@ def test_the_headline_counts_changes_and_not_their_sum() -> None:
 def test_what_becomes_of_the_files_is_said() -> None:
     assert ending_words(WHOLE) == "Your files are unchanged. --apply writes the accepted change."
     assert ending_words(verification(REJECTED)) == "Your files are unchanged."
+    held = replace(ACCEPTED, unseen=UNSEEN.unseen)
+    assert ending_words(verification(held)) == (
+        "Your files are unchanged. The accepted change is held back: --apply-unseen writes it."
+    )
+    assert ending_words(verification(held, ACCEPTED)) == "Your files are unchanged. --apply writes what is accepted."
+    assert ending_words(replace(WHOLE, held_back=("net.py:12 where",))) == (
+        "Your files are unchanged. Held back: net.py:12 where. --apply-unseen writes what is held back, too."
+    )
     assert ending_words(replace(WHOLE, applied=("net.py",))) == "Written: net.py."
     assert ending_words(replace(WHOLE, not_applied="nothing was proved")) == (
         "Your files are unchanged: nothing was proved."
     )
+
+
+def test_a_difference_with_other_inputs_holds_back_unless_it_is_stated() -> None:
+    differs = replace(UNSEEN, unseen=())
+    assert differs.is_held_back
+    assert not replace(differs, difference="NaN counts as 0").is_held_back
+    assert replace(UNSEEN, difference="NaN counts as 0").is_held_back
 
 
 def test_the_terminal_report_has_a_line_a_change() -> None:
@@ -72,7 +88,7 @@ def test_the_terminal_report_has_a_line_a_change() -> None:
 
 
 def test_the_json_is_what_its_schema_says_and_the_whole_set_comes_last(valid: Callable[..., Any]) -> None:
-    for result in (WHOLE, verification()):
+    for result in (WHOLE, verification(), verification(UNSEEN)):
         valid(written("json", result), "verify")
     told = json.loads(written("json"))
     assert told["proofs"][-1]["members"] == list(ALL.members)
@@ -88,7 +104,7 @@ def test_markdown_ends_below_what_github_takes() -> None:
 
 @pytest.mark.parametrize("format_", VERIFY.names)
 def test_foreign_text_steers_nothing(format_: str) -> None:
-    told = written(format_)
+    told = written(format_, replace(WHOLE, proofs=(*WHOLE.proofs, UNSEEN), held_back=(HOSTILE,)))
     assert "\x1b" not in told
     assert "\u202e" not in told
     # In Markdown it stands in a code span, as entities elsewhere.
@@ -128,3 +144,16 @@ def test_what_is_not_proved_of_a_change_is_told(form: str) -> None:
     for words in ("as the calls do not run it: y = where(x, 0)", "breaks the graph there: net.py:31", "No break was"):
         assert words in told
     assert "y = where(x, 0)" not in written(form, verification(replace(half, verdict=ProofVerdict.REJECTED)))
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "html"])
+def test_what_the_calls_do_not_show_is_told(form: str) -> None:
+    seen = replace(UNSEEN.unseen[0], test="x.sum() > 0")
+    page = html.unescape(written(form, verification(replace(UNSEEN, unseen=(seen, *UNSEEN.unseen[1:])))))
+    told = " ".join(page.replace("\\", "").split())
+    for words in (
+        "(1.00 [0.99, 1.02]); no captured call took the `False` side of `x.sum() > 0`, line 20 (and 1 more)",
+        "No captured call evaluated `x or y`, other.py:3.",
+        "With NaN in place of the inputs of Net, output 0 is int32, not int64.",
+    ):
+        assert words in told

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from breakscan.findings import Site
-from breakscan.verify.proof import KernelCode, Metrics, Proof, ProofVerdict, Verification
+from breakscan.verify.proof import (
+    KernelCode,
+    Metrics,
+    Proof,
+    ProofVerdict,
+    StressDifference,
+    UnseenOutcome,
+    Verification,
+)
 from breakscan.worker.difference import Change, Part, ResultDifference
 from breakscan.worker.observation import Observation, ObservationKind
+from breakscan.worker.protocol import Stress
 from breakscan.worker.timing import Ratio
 
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e::error::"
@@ -57,6 +68,14 @@ ALL = Proof(
     None,
     BEFORE,
     members=("net.py:12 where", "net.py:20 cond"),
+)
+UNSEEN = replace(
+    NO_FASTER,
+    unseen=(UnseenOutcome("net.py", 20, HOSTILE, (False,)), UnseenOutcome("other.py", 3, "x or y", (True, False))),
+    stress=(
+        StressDifference(Stress.NAN, "Net", ResultDifference(Part.OUTPUT, Change.DTYPE, "output 0", "int64", "int32")),
+        StressDifference(Stress.ZERO, HOSTILE, error=HOSTILE),
+    ),
 )
 
 

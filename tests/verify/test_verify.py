@@ -185,7 +185,7 @@ def test_breaks_that_another_one_hides_are_proved_and_written_together(
 ) -> None:
     script = tmp_path / "hidden.py"
     script.write_text(HIDDEN, encoding="utf-8")
-    told = valid(verify(tmp_path, "--apply", "--format", "json", "hidden.py").stdout, "verify")
+    told = valid(verify(tmp_path, "--apply-unseen", "--format", "json", "hidden.py").stdout, "verify")
     inner, mean, std, amax, whole = told["proofs"]
     assert inner["verdict"] == "no-faster", inner["reasons"]
     assert inner["breaks"] == {"before": 2, "after": 3}
@@ -235,7 +235,7 @@ for step in range(3):
 def test_what_makes_a_step_slower_by_itself_is_not_written(tmp_path: Path, valid: Callable[..., Any]) -> None:
     script = tmp_path / "slower.py"
     script.write_text(SLOWER, encoding="utf-8")
-    told = valid(verify(tmp_path, "--apply", "--format", "json", "slower.py").stdout, "verify")
+    told = valid(verify(tmp_path, "--apply-unseen", "--format", "json", "slower.py").stdout, "verify")
     assert [one["verdict"] for one in told["proofs"]] == ["no-faster", "accepted", "accepted", "accepted", "accepted"]
     assert told["proofs"][0]["says"].startswith("equal, slower (")
     assert told["proofs"][-1]["label"] == "without what is slower"

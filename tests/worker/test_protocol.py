@@ -13,6 +13,7 @@ from breakscan.worker import protocol
 from breakscan.worker.capture import Capture
 from breakscan.worker.codec import CommandFailed, CommandTable, command_line, reply_of
 from breakscan.worker.commands import CommandHandler
+from breakscan.worker.outcomes import OutcomeRecorder
 from breakscan.worker.protocol import (
     BlockTime,
     Command,
@@ -38,7 +39,7 @@ MOST_ANY = 75
 
 def test_every_command_is_answered() -> None:
     run = ProgramRun(None, None, (), {}, (), (), None)
-    handler = CommandHandler(Capture(1, 0.0, lambda: None), run, lambda: None, Path())
+    handler = CommandHandler(Capture(1, 0.0, lambda: None), run, lambda: None, Path(), OutcomeRecorder())
     assert handler.table().names == {kind.__name__ for kind in COMMANDS}
 
 

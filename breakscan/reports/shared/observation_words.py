@@ -12,6 +12,7 @@ from breakscan.worker.protocol import CallModes, Description
 from breakscan.worker.random_state import generator_words
 
 _ONE_PROCESS = "{names} was timed in one process alone, as another one failed"
+_NOT_PROBED = "no outcomes of tests were recorded, and nothing was run with other inputs"
 _WORDS = {
     ObservationKind.ERROR: "{text}",
     ObservationKind.FAILS_WITH_CHANGE: "the program fails with it: {text}",
@@ -68,6 +69,10 @@ _WORDS = {
         "the program chooses the folder of its compiler caches itself, and they are not empty: the seconds of "
         "compiling, and after how many calls it pays, are too small"
     ),
+    ObservationKind.NOT_PROBED: f"{_NOT_PROBED}: {{text}}",
+    ObservationKind.PROBE_MAKES_OTHER_CALLS: f"{_NOT_PROBED}: a further process makes {{calls}}",
+    ObservationKind.PROBE_HAS_OTHER_VALUES: f"{_NOT_PROBED}: in a further process, {{detail}}",
+    ObservationKind.NOT_STRESSED: "the program could not be run with other inputs: {text}",
     ObservationKind.NOT_COMPARED: "results were not compared, as the program does not repeat itself: {detail}",
     ObservationKind.ONE_PROCESS: f"{_ONE_PROCESS}: {{text}}",
     ObservationKind.ONE_PROCESS_UNSTEADY: f"{_ONE_PROCESS}: it is compiled again while it is timed",

@@ -9,8 +9,9 @@ from typing import Any, TextIO
 
 from breakscan import __version__
 from breakscan.reports.shared.observation_words import observation_words
+from breakscan.reports.verify.unseen_words import stress_words, unseen_words
 from breakscan.reports.verify.words import verdict_words
-from breakscan.verify.proof import Metrics, Proof, Verification
+from breakscan.verify.proof import Metrics, Proof, StressDifference, UnseenOutcome, Verification
 
 SCHEMA = 1
 
@@ -33,6 +34,7 @@ def write_verify_json(verification: Verification, stream: TextIO) -> None:
         "notes": [observation_words(note) for note in verification.notes],
         "applied": list(verification.applied),
         "not_applied": verification.not_applied,
+        "held_back": list(verification.held_back),
     }
     json.dump(told, stream, indent=2)
     stream.write("\n")
@@ -57,6 +59,9 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "breaks_there": proof.breaks_there,
         "revealed": list(proof.revealed),
         "unrun": list(proof.unrun),
+        "unseen": [_unseen(unseen, proof) for unseen in proof.unseen],
+        "stress": [_stress(found) for found in proof.stress],
+        "held_back": proof.is_held_back,
         "outputs_equal": proof.outputs_equal,
         "breaks": both(lambda metrics: metrics.breaks),
         "recompiles": both(lambda metrics: metrics.recompiles),
@@ -70,4 +75,24 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "memory_bytes": both(lambda metrics: metrics.memory_bytes),
         "ratio": asdict(proof.ratio) if proof.ratio else None,
         "diff": proof.diff,
+    }
+
+
+def _unseen(unseen: UnseenOutcome, proof: Proof) -> dict[str, Any]:
+    return {
+        "path": unseen.path,
+        "line": unseen.line,
+        "test": unseen.test,
+        "outcomes": list(unseen.outcomes),
+        "says": unseen_words(unseen, proof),
+    }
+
+
+def _stress(found: StressDifference) -> dict[str, Any]:
+    difference = found.difference
+    return {
+        "inputs": found.stress.value,
+        "callable": found.callable,
+        "part": difference.part.value if difference else None,
+        "says": stress_words(found),
     }

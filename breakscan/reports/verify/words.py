@@ -9,6 +9,7 @@ from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.ratio_words import interval, number, ratio_words
 from breakscan.reports.shared.wording import counted, sentence
+from breakscan.reports.verify.unseen_words import stress_words, unseen_words
 from breakscan.verify.proof import Metrics, Proof, ProofVerdict, Verification
 
 NOISY = 1.1
@@ -17,15 +18,22 @@ KINDS = ("triton", "cpp", "extern", "fallback", "other")
 
 
 def verdict_words(proof: Proof) -> str:
-    """``equal, 4.9× faster [4.7, 5.1]``, ``equal, no faster (1.00 [0.99, 1.02])``, ``rejected: …``."""
+    """``equal, 4.9× faster [4.7, 5.1]``, ``equal, no faster (1.00 [0.99, 1.02])``, ``rejected: …``.
+
+    The first unseen outcome follows, unless the change is rejected.
+    """
     if proof.verdict is ProofVerdict.REJECTED:
         return f"rejected: {visible(observation_words(proof.reasons[0]))}" if proof.reasons else "rejected"
     ratio = proof.ratio
     assert ratio is not None
     if proof.verdict is ProofVerdict.ACCEPTED:
-        return f"equal, {number(ratio.median)}× faster {interval(ratio)}"
-    word = "slower" if proof.slower else "no faster"
-    return f"equal, {word} ({ratio_words(ratio)})"
+        words = f"equal, {number(ratio.median)}× faster {interval(ratio)}"
+    else:
+        words = f"equal, {'slower' if proof.slower else 'no faster'} ({ratio_words(ratio)})"
+    if proof.unseen:
+        rest = f" (and {len(proof.unseen) - 1} more)" if proof.unseen[1:] else ""
+        words += f"; {visible(unseen_words(proof.unseen[0], proof))}{rest}"
+    return words
 
 
 def from_to(before: object, after: object) -> str:
@@ -103,6 +111,9 @@ def remarks(proof: Proof) -> list[str]:
     if proof.unrun and not proof.members:
         rest = f" (and {len(proof.unrun) - 1} more)" if proof.unrun[1:] else ""
         said.append(f"Not proved, as the calls do not run it: {proof.unrun[0]}{rest}")
+    if not proof.members:
+        said += [_capitalized(unseen_words(unseen, proof)) for unseen in proof.unseen[1:]]
+    said += [_capitalized(stress_words(found)) for found in proof.stress]
     if proof.difference and not proof.members:
         said.append(sentence(f"Not safe: {proof.difference}"))
     return said
@@ -150,15 +161,36 @@ def basis_words(verification: Verification) -> list[str]:
 
 def ending_words(verification: Verification) -> str:
     """What became of the files."""
+    said = []
     if verification.applied:
-        said = f"Written: {', '.join(map(visible, verification.applied))}."
-        return f"{said} Not written: {verification.not_applied}." if verification.not_applied else said
-    if verification.not_applied:
-        return f"Your files are unchanged: {verification.not_applied}."
-    count = sum(proof.verdict is ProofVerdict.ACCEPTED and bool(proof.diff) for proof in verification.proofs)
-    if not count:
-        return "Your files are unchanged."
-    return f"Your files are unchanged. --apply writes {'the accepted change' if count == 1 else 'what is accepted'}."
+        said.append(f"Written: {', '.join(map(visible, verification.applied))}.")
+        if verification.not_applied:
+            said.append(f"Not written: {verification.not_applied}.")
+    elif verification.not_applied:
+        said.append(f"Your files are unchanged: {verification.not_applied}.")
+    else:
+        said.append("Your files are unchanged.")
+    if verification.held_back:
+        labels = ", ".join(map(visible, verification.held_back))
+        said.append(f"Held back: {labels}. --apply-unseen writes what is held back, too.")
+    elif not (verification.applied or verification.not_applied):
+        said += _options(verification)
+    return " ".join(said)
+
+
+def _options(verification: Verification) -> list[str]:
+    """The options that would write the accepted changes."""
+    accepted = [one for one in verification.proofs if one.verdict is ProofVerdict.ACCEPTED and one.diff]
+    if not accepted:
+        return []
+    what = "the accepted change" if len(accepted) == 1 else "what is accepted"
+    if all(one.is_held_back for one in accepted):
+        return [f"{what[:1].upper()}{what[1:]} is held back: --apply-unseen writes it."]
+    return [f"--apply writes {what}."]
+
+
+def _capitalized(text: str) -> str:
+    return sentence(text[:1].upper() + text[1:])
 
 
 def _launches(metrics: Metrics) -> str:

@@ -1,0 +1,96 @@
+"""Records the outcomes of the tested expressions of a file: whether they were true, false or both.
+
+The code that runs is compiled from a changed tree, in which each tested expression passes its value to a recorder. It
+computes the same as the code of the unchanged text, and its lines are the same.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import os
+from collections.abc import Iterator
+from types import CodeType
+
+from breakscan.source.tested import Tested, tested_expressions
+from breakscan.worker.protocol import ExpressionSpan, SeenOutcomes
+
+RECORDER = "__breakscan_outcome__"
+"""A name in ``builtins``. Names that end in underscores are not changed in classes."""
+
+
+class OutcomeRecorder:
+    """Compiles texts so that it can record the outcomes of their tested expressions."""
+
+    def __init__(self) -> None:
+        self._tested: dict[str, list[ExpressionSpan]] = {}
+        self._seen: set[tuple[str, int, bool]] = set()
+        self._is_on = False
+
+    def compile(self, text: str, path: str) -> CodeType:
+        """The code of a text. Raises SyntaxError."""
+        tree = ast.parse(text, path)
+        tested = list(tested_expressions(tree))
+        real = os.path.realpath(path)
+        self._tested[real] = [span_of(one.node) for one in tested]
+        _Recorded(real, tested).visit(tree)
+        setattr(builtins, RECORDER, self._record)
+        return compile(tree, path, "exec", dont_inherit=True)
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[None]:
+        """Records while the block runs."""
+        self._is_on = True
+        try:
+            yield
+        finally:
+            self._is_on = False
+
+    def outcomes(self) -> dict[str, tuple[SeenOutcomes, ...]]:
+        """The recorded outcomes of all tested expressions, by the real path of the file."""
+        return {
+            path: tuple(
+                SeenOutcomes(span, (path, number, True) in self._seen, (path, number, False) in self._seen)
+                for number, span in enumerate(spans)
+            )
+            for path, spans in self._tested.items()
+        }
+
+    def _record(self, path: str, number: int, value: object) -> object:
+        if self._is_on:
+            self._seen.add((path, number, bool(value)))
+        return value
+
+
+def span_of(node: ast.expr) -> ExpressionSpan:
+    """Where an expression is."""
+    return ExpressionSpan(node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0)
+
+
+class _Recorded(ast.NodeTransformer):
+    """Puts a call of the recorder around each tested expression."""
+
+    def __init__(self, path: str, tested: list[Tested]) -> None:
+        self._path = path
+        self._numbers = {id(one.node): (number, one.keeps_value) for number, one in enumerate(tested)}
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        known = self._numbers.get(id(node))
+        visited: ast.AST = self.generic_visit(node)
+        if known is None:
+            return visited
+        assert isinstance(visited, ast.expr)
+        number, keeps_value = known
+        # Where only the truth is asked for, the recorder gets it: an object is then asked once, as without a recorder.
+        value = visited if keeps_value else ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), visited))
+        arguments: list[ast.expr] = [ast.Constant(self._path), ast.Constant(number), value]
+        return _at(visited, ast.Call(ast.Name(RECORDER, ast.Load()), arguments, []))
+
+
+def _at(place: ast.expr, made: ast.expr) -> ast.expr:
+    """Gives all new nodes the place of the expression that they are around."""
+    for node in ast.walk(made):
+        if isinstance(node, ast.expr) and not hasattr(node, "lineno"):
+            ast.copy_location(node, place)
+    return made
