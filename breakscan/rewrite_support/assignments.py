@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import libcst as cst
 import libcst.matchers as m
@@ -10,10 +11,12 @@ import libcst.matchers as m
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.names import read, written
-from breakscan.rewrite_support.walking import findall
+from breakscan.rewrite_support.walking import findall, walk
 
 _INNER = (cst.Lambda, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
 _LOOPS = (cst.For, cst.While)
+MOST_FUNCTIONS_KEPT = 256
+"""How many functions keep what they declare: rewrites ask for every name that they read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +165,14 @@ def _writes_elsewhere(above: cst.CSTNode, node: cst.CSTNode, name: str) -> bool:
 
 def _is_outer(context: RewriteContext, name: str) -> bool:
     """Whether a name is declared ``global`` or ``nonlocal``: then any call may change it."""
-    for one in context.around():
-        if isinstance(one, cst.FunctionDef):
-            declared = findall(one, m.Global() | m.Nonlocal())
-            if any(item.name.value == name for each in declared for item in each.names):  # type: ignore[attr-defined]
-                return True
-    return False
+    return any(name in _declared(one) for one in context.around() if isinstance(one, cst.FunctionDef))
+
+
+@lru_cache(maxsize=MOST_FUNCTIONS_KEPT)
+def _declared(function: cst.FunctionDef) -> frozenset[str]:
+    """The names that a function, or one in it, declares ``global`` or ``nonlocal``."""
+    declared = [one for one in walk(function) if isinstance(one, cst.Global | cst.Nonlocal)]
+    return frozenset(item.name.value for one in declared for item in one.names)
 
 
 def _has_walrus(node: cst.SimpleStatementLine | cst.If | cst.While, name: str) -> bool:

@@ -6,13 +6,13 @@ Every combination of dtypes is tried that these may have; ``breakscan.torch_fact
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import product
 
 import libcst as cst
 
-from breakscan.facts import Dtype, DtypeOf, Exactly, ResultOf, Source, Symbol
+from breakscan.facts import Dtype, DtypeOf, ResultOf, Source, Symbol
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.torch_facts.operators import operator
 from breakscan.torch_facts.promotion import COMPLEX, DTYPES, FLOATS, INTEGERS, Operand, Priority, dtype_class, promoted
@@ -137,14 +137,22 @@ class _Case:
     dtypes: Mapping[Symbol, Operand]
     zero_dim: frozenset[Symbol]
     default: str
+    results: dict[int, Operand | None] = field(default_factory=dict)
+    """What was worked out, by the identity of a term: values that are computed from others share their terms."""
 
     def of(self, dtype: Dtype) -> Operand | None:
         """The dtype of a value in this case; ``_RAISES`` if it cannot be computed, None if that is not known."""
+        if isinstance(dtype, ResultOf):
+            known = id(dtype)
+            if known not in self.results:
+                self.results[known] = self._of_result(dtype)
+            return self.results[known]
         if isinstance(dtype, DtypeOf):
             return self.dtypes[dtype.symbol]
-        if isinstance(dtype, Exactly):
-            name = self.default if dtype.dtype == "default" else dtype.dtype
-            return Operand(name, Priority.NUMBER if dtype.number else Priority.DIMENSIONED)
+        name = self.default if dtype.dtype == "default" else dtype.dtype
+        return Operand(name, Priority.NUMBER if dtype.number else Priority.DIMENSIONED)
+
+    def _of_result(self, dtype: ResultOf) -> Operand | None:
         operands = []
         for given in dtype.inputs:
             found = self.of(given.dtype)
