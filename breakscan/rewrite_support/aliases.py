@@ -11,7 +11,7 @@ from breakscan.rewrite_support.assignments import origin, plain_value
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.operators import makes_new, operator_of
-from breakscan.rewrite_support.walking import findall
+from breakscan.rewrite_support.walking import findall, nodes_named
 
 _READING_BUILTINS = frozenset({f"builtins.{name}" for name in ("abs", "bool", "float", "int", "len", "max", "min")})
 
@@ -89,7 +89,7 @@ def _of_assigned(context: RewriteContext, assign: cst.Assign) -> Fate:
 def reads(context: RewriteContext, line: cst.SimpleStatementLine, target: cst.Name) -> list[cst.Name]:
     """The reads of a name that may see what a line binds to it."""
     found = []
-    for name in findall(context.function, m.Name(target.value)):
+    for name in nodes_named(context.function, target.value):
         if not isinstance(name, cst.Name) or name not in context.tree.parents or not is_read(context, name):
             continue
         anchor = origin(context, name).anchor

@@ -11,7 +11,7 @@ import libcst.matchers as m
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.names import read, written
-from breakscan.rewrite_support.walking import findall, walk
+from breakscan.rewrite_support.walking import findall, nodes_named, walk
 
 _INNER = (cst.Lambda, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
 _LOOPS = (cst.For, cst.While)
@@ -101,7 +101,7 @@ def is_read(context: RewriteContext, name: cst.Name) -> bool:
 def reads_of(context: RewriteContext, target: cst.Name, line: cst.SimpleStatementLine) -> list[cst.Name]:
     """All reads of a name that a line assigns.  Declines where one may read another value, or there is none."""
     found = []
-    for one in findall(context.function, m.Name(target.value)):
+    for one in nodes_named(context.function, target.value):
         if not isinstance(one, cst.Name) or one is target or not is_read(context, one):
             continue
         anchor = origin(context, one).anchor
@@ -189,4 +189,4 @@ def _binds_ahead(node: cst.With | cst.Match, name: str) -> bool:
     if isinstance(node, cst.With):
         return any(name in written(item) for item in node.items)
     patterns = [case.pattern for case in node.cases]
-    return any(findall(pattern, m.Name(name)) for pattern in patterns)
+    return any(nodes_named(pattern, name) for pattern in patterns)

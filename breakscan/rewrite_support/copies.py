@@ -10,7 +10,7 @@ import libcst.matchers as m
 from breakscan.facts import TensorFacts
 from breakscan.rewrite_support.aliases import Fate, fate, is_read
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.walking import findall
+from breakscan.rewrite_support.walking import findall, nodes_named
 
 
 def is_shared(context: RewriteContext, facts: TensorFacts, site: cst.CSTNode, rebound: str | None) -> bool:
@@ -48,7 +48,7 @@ def fate_of_name(context: RewriteContext, name: str, statement: cst.CSTNode) -> 
     around = _start(context, statement)
     after = context.tree.span(around)[:2] if around is not statement else context.tree.span(statement)[2:]
     worst = Fate.HELD
-    for found in findall(context.function, m.Name(name)):
+    for found in nodes_named(context.function, name):
         if not isinstance(found, cst.Name) or not context.tree.holds(found) or not is_read(context, found):
             continue
         inside = any(above is statement for above in context.around(found))

@@ -11,7 +11,7 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.operators import takes_alike
-from breakscan.rewrite_support.walking import findall
+from breakscan.rewrite_support.walking import findall, nodes_named
 from breakscan.torch_facts.not_measured import FILLED_WITH_NUMBERS, OF_THE_DEFAULT_DTYPE
 from breakscan.torch_facts.operators import operator
 
@@ -25,7 +25,7 @@ _BIT_OPERATORS = cst.BitAnd | cst.BitOr | cst.BitXor | cst.MatrixMultiply
 def targets(context: RewriteContext, function: cst.FunctionDef, parameter: str) -> list[cst.BaseExpression]:
     """What the loops over a parameter bind its elements to.  Declines where more is done with the parameter."""
     found: list[cst.BaseExpression] = []
-    for one in findall(function.body, m.Name(parameter)):
+    for one in nodes_named(function.body, parameter):
         if not isinstance(one, cst.Name) or not is_read(context, one):
             continue
         above, positions = _iterated(context, one)
@@ -87,7 +87,7 @@ class Numbers:
             raise Declined("an element of the loop may be a row, which is another thing as a Python list")
 
     def _reads(self, name: str) -> list[cst.Name]:
-        found = [cst.ensure_type(one, cst.Name) for one in findall(self.function.body, m.Name(name))]
+        found = nodes_named(self.function.body, name)
         return [one for one in found if is_read(self.context, one) and not self._is_target(one)]
 
     def _is_target(self, name: cst.Name) -> bool:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.rewrite_support.assignments import origin
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.operators import makes_new, operator_of
-from breakscan.rewrite_support.walking import findall
+from breakscan.rewrite_support.walking import nodes_named
 
 _ONLY_LOOKED_AT = frozenset({"shape", "dtype", "device", "ndim"})
 
@@ -24,7 +23,7 @@ def is_unshared(context: RewriteContext, name: cst.Name) -> bool:
             break
         if isinstance(loop, cst.For | cst.While) and context.tree.span(loop)[:2] >= start:
             stop = max(stop, context.tree.span(loop)[2:])
-    reads = [one for one in findall(context.function, m.Name(name.value)) if one in context.tree.parents]
+    reads = [one for one in nodes_named(context.function, name.value) if one in context.tree.parents]
     between = [one for one in reads if one is not name and start <= context.tree.span(one)[:2] < stop]
     return all(_is_harmless(context, one) for one in between)
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import fields
-from functools import cache
+from functools import cache, lru_cache
 
 import libcst as cst
 import libcst.matchers as m
+
+MOST_KEPT = 64
+"""How many nodes keep the names in them: rewrites look through one function again and again."""
 
 _FIRST: dict[type[cst.CSTNode], tuple[str, ...]] = {
     cst.Arg: ("star", "keyword"),
@@ -77,6 +80,20 @@ def findall(node: cst.CSTNode, matcher: m.BaseMatcherNode) -> list[cst.CSTNode]:
     """The nodes that a matcher of types of code matches, or one of several, as ``libcst.matchers.findall`` does."""
     kinds = frozenset(_kinds(matcher))
     return [one for one in walk(node) if type(one).__name__ in kinds and m.matches(one, matcher)]
+
+
+def nodes_named(node: cst.CSTNode, text: str) -> tuple[cst.Name, ...]:
+    """The nodes that are a name, in the order of the text: variables, attributes, keywords."""
+    return _names_in(node).get(text, ())
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _names_in(node: cst.CSTNode) -> dict[str, tuple[cst.Name, ...]]:
+    found: dict[str, list[cst.Name]] = {}
+    for one in walk(node):
+        if isinstance(one, cst.Name):
+            found.setdefault(one.value, []).append(one)
+    return {text: tuple(these) for text, these in found.items()}
 
 
 def _kinds(matcher: m.BaseMatcherNode) -> Iterator[str]:

@@ -17,7 +17,7 @@ from breakscan.rewrite_support.edit import Declined, Edit, OtherForm, Replacemen
 from breakscan.rewrite_support.masked import is_scalar
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.operators import is_elementwise
-from breakscan.rewrite_support.walking import findall
+from breakscan.rewrite_support.walking import findall, nodes_named
 
 _INDIFFERENT = frozenset({"all", "amax", "amin", "any", "max", "min"})
 _INDIFFERENT_FUNCTIONS = frozenset(f"torch.{name}" for name in _INDIFFERENT)
@@ -108,7 +108,7 @@ def _named(context: RewriteContext, assignment: cst.Assign, tensor: cst.BaseExpr
     if not is_bound_once(context, name.value):
         raise Declined(f"`{name.value}` may hold another value where it is used")
     changes: dict[cst.CSTNode, Replacement] = {}
-    for one in findall(context.function, m.Name(name.value)):
+    for one in nodes_named(context.function, name.value):
         if not isinstance(one, cst.Name) or one is name or not is_read(context, one):
             continue
         error = context.enclosing(cst.Raise, one)

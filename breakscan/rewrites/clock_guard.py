@@ -15,7 +15,7 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import read, written
-from breakscan.rewrite_support.walking import findall
+from breakscan.rewrite_support.walking import findall, nodes_named
 
 DIFFERENCE = differs("in compiled code no time is taken and reported", Effect.OUTPUT)
 _REPORTS = re.compile(r"(self\.)?(print|(_?log(ger|ging)?|writer)\.\w+)", re.IGNORECASE)
@@ -49,7 +49,7 @@ def rewrite(context: RewriteContext) -> Edit:
 def _uses(context: RewriteContext, name: str, bindings: bool = False) -> list[cst.SimpleStatementLine]:
     """The lines of the function that read a name, or that bind it."""
     found: list[cst.SimpleStatementLine] = []
-    for one in findall(context.function.body, m.Name(name)):
+    for one in nodes_named(context.function.body, name):
         statement = context.statement(one)
         if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
             raise Declined(f"`{name}` decides which code runs")

@@ -15,7 +15,7 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import read, written
-from breakscan.rewrite_support.walking import findall
+from breakscan.rewrite_support.walking import findall, nodes_named
 
 ONCE = differs("the class, with its attributes, is made once and not at each call", Effect.STATE, Effect.TYPES)
 _BASES = frozenset(
@@ -94,7 +94,7 @@ def _defined_above(context: RewriteContext, node: cst.ClassDef) -> None:
 
 def _is_handed_on(context: RewriteContext, function: cst.FunctionDef, name: str) -> bool:
     """Whether a class may be changed: it is used for more than to make instances, to raise and to catch them."""
-    for one in findall(function, m.Name(name)):
+    for one in nodes_named(function, name):
         above = context.parent(one)
         if isinstance(above, cst.Call):
             held = above.func is not one

@@ -14,7 +14,7 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
-from breakscan.rewrite_support.walking import findall
+from breakscan.rewrite_support.walking import findall, nodes_named
 
 DIFFERENCE = differs(
     "the number is a tensor, and a float is rounded to the default dtype first", Effect.TYPES, Effect.VALUES
@@ -40,7 +40,7 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined("the function takes any number of arguments")
     if name in written(function.body):
         raise Declined(f"`{name}` is bound anew in the compiled function")
-    for one in findall(function.body, m.Name(name)):
+    for one in nodes_named(function.body, name):
         inside = context.parent(one)
         operator = isinstance(inside, cst.BinaryOperation) and isinstance(
             inside.operator, cst.Add | cst.Subtract | cst.Multiply | cst.Divide

@@ -6,12 +6,11 @@ The method of the type is what ``copy.copy`` calls in the end.
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.rewrite_support.build import method
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit
-from breakscan.rewrite_support.walking import findall
+from breakscan.rewrite_support.walking import nodes_named
 
 BUILTIN = frozenset({"list", "dict", "set", "List", "Dict", "Set"})
 _MADE = (cst.List, cst.ListComp, cst.Dict, cst.DictComp, cst.Set, cst.SetComp)
@@ -52,7 +51,7 @@ def _is_builtin_name(context: RewriteContext, name: str) -> bool:
         for one in (*params.posonly_params, *params.params, *params.kwonly_params)
         if one.name.value == name
     ]
-    bound = findall(function.body, m.Name(value=name))
+    bound = nodes_named(function.body, name)
     values: list[cst.BaseExpression] = []
     for one in bound:
         above = context.parent(one)
