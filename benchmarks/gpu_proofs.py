@@ -78,7 +78,8 @@ def prove(case: CapturedCall, mode: str, cpu: bool) -> dict[str, Any]:
     argv = case.arguments(mode, cpu)
     settings, wanted = load_settings(Path.cwd(), no_cache=True), WantedRewrites(unsafe=True)
     (file,) = repair_paths((Path(argv[0]).absolute(),), settings, wanted, jobs=1).files
-    candidate = Candidate("breakscan fix", {str(file.path): (file.before, file.after)})
+    path = str(file.path)
+    candidate = Candidate("breakscan fix", {path: (file.before, file.after)}, lines={path: file.lines})
     program = UserProgram(tuple(argv))
     turn = Turn()
 
@@ -98,7 +99,9 @@ def prove(case: CapturedCall, mode: str, cpu: bool) -> dict[str, Any]:
     (proof,) = verification.proofs
 
     def told(metrics: Metrics | None) -> dict[str, Any] | None:
-        return metrics and {
+        if metrics is None:
+            return None
+        return {
             "breaks": metrics.breaks,
             "recompiles": metrics.recompiles,
             "graphs": metrics.graphs,
@@ -113,7 +116,7 @@ def prove(case: CapturedCall, mode: str, cpu: bool) -> dict[str, Any]:
     return {
         "environment": dict(verification.environment),
         "rewrites": [one.rewrite for one in file.applied],
-        "verdict": proof.standing.value,
+        "verdict": proof.verdict.value,
         "says": verdict_words(proof),
         "reasons": list(proof.reasons),
         "slower": proof.slower,
@@ -141,15 +144,15 @@ class Turn:
             sys.stdin.readline()
 
 
-def time_eager(arm: Any) -> dict[str, Any]:
+def time_eager(worker: Any) -> dict[str, Any]:
     """The median of a step of the unchanged program, without the compiler."""
-    from breakscan.worker.timing import EAGER
+    from breakscan.worker.protocol import CountLaunches, Prepare, StepKind
 
-    arm.ready()
-    seconds = arm.ask("prepare", kind=EAGER)
+    worker.ready()
+    seconds = worker.ask(Prepare(StepKind.EAGER))
     calls = max(1, round(BLOCK / seconds))
-    blocks = [arm.block(calls, EAGER)["seconds"] for _ in range(EAGER_BLOCKS)]
-    return {"step_seconds": statistics.median(blocks), "launches": arm.ask("launches", kind=EAGER)}
+    blocks = [worker.block(calls, StepKind.EAGER).seconds for _ in range(EAGER_BLOCKS)]
+    return {"step_seconds": statistics.median(blocks), "launches": worker.ask(CountLaunches(StepKind.EAGER))}
 
 
 # -- all of them --------------------------------------------------------------------------------------------------
@@ -177,6 +180,7 @@ class Worker:
 
     def is_ready(self, until: float) -> bool:
         """Waits until it wants its turn or has ended."""
+        assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, until - time.monotonic()))
         return bool(ready)
 
@@ -254,8 +258,8 @@ def table(told: dict[str, Any]) -> str:
     about = told["machine"]
     versions = f"torch {about['torch']}, Python {about['python']}"
     head = f"{about['device']}, {versions}, {about['cpus']} CPU cores, {about['date']}."
-    columns = ("program", "mode", "breaks", "Triton kernels", "launches (+ CUDA graphs)", "eager", "before", "after")
-    columns += ("verdict", "A/A")
+    columns = ["program", "mode", "breaks", "Triton kernels", "launches (+ CUDA graphs)", "eager", "before", "after"]
+    columns += ["verdict", "A/A"]
     lines = [head, "", f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
     eager = {row["case"]: row["eager"]["step_seconds"] for row in told["rows"] if row.get("eager")}
     for row in told["rows"]:

@@ -83,7 +83,7 @@ def steady(name: str, backend: str, seconds: float) -> None:
                 recorded.append(program(name, backend))
         once, _ = block(plain[0], 20)
         steps = max(1, round(BLOCK / once))
-        pairs = []
+        pairs: list[Any] = []
         gc.collect()
         gc.freeze()
         ends = time.monotonic() + seconds

@@ -89,7 +89,7 @@ def compared(one: Any, other: Any) -> str:
     return f"different: {found}" if found else "close"
 
 
-def differs(one: Any, other: Any, **tolerance: float) -> str | None:
+def differs(one: Any, other: Any, **tolerance: Any) -> str | None:
     """What of two outcomes differs, in words."""
     import torch
 

@@ -283,7 +283,7 @@ def _edit_statements(text: str, rng: random.Random, corpus: Corpus) -> str:
     return "\n".join([*lines[:first], *_indented(graft, indent), *lines[end:]])
 
 
-def _same_kind(text: str, rng: random.Random, _: Corpus) -> str:
+def _same_kind(text: str, rng: random.Random, _corpus: Corpus) -> str:
     """Tokens exchanged with others of their kind: names with names, numbers with numbers."""
     tokens = _tokens(text)
     for _try in range(rng.choice((1, 3, 10))):
@@ -297,7 +297,7 @@ def _same_kind(text: str, rng: random.Random, _: Corpus) -> str:
     return text
 
 
-def _any_token(text: str, rng: random.Random, _: Corpus) -> str:
+def _any_token(text: str, rng: random.Random, _corpus: Corpus) -> str:
     """A token deleted, doubled, exchanged with any other, or put in anywhere."""
     tokens = _tokens(text)
     if not tokens:

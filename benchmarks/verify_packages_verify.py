@@ -14,10 +14,11 @@ import importlib
 import json
 import sys
 from dataclasses import replace
+from typing import Any
 
 from breakscan.__main__ import main
 from breakscan.repair.planner import WantedRewrites
-from breakscan.verify.proof import Proof, ProofVerdict
+from breakscan.verify.proof import ProofVerdict
 from breakscan.verify.verifier import Verifier
 from breakscan.worker import timing as measure
 
@@ -26,9 +27,9 @@ LONGEST = 5.0
 UNTIMED = measure.Ratio(1.0, 1.0, 1.0)
 
 
-def not_timed(_: Verifier, __: object, proof: Proof, ___: object) -> Proof:
+def not_timed(_: Verifier, trial: Any, __: object) -> None:
     """Replaces the timing of an equal change."""
-    return replace(proof, standing=ProofVerdict.NO_FASTER, ratio=UNTIMED)
+    trial.proof = replace(trial.proof, verdict=ProofVerdict.NO_FASTER, ratio=UNTIMED)
 
 
 if __name__ == "__main__":
@@ -38,6 +39,6 @@ if __name__ == "__main__":
         arguments.pop(0)
     places = {(path, line, column, rule): rewrite for path, line, column, rule, rewrite in json.loads(arguments[0])}
     command = importlib.import_module("breakscan.cli.verify")
-    command.Wanted = functools.partial(WantedRewrites, places=places)  # type: ignore[attr-defined]
+    command.WantedRewrites = functools.partial(WantedRewrites, places=places)  # type: ignore[attr-defined]
     measure.interleave = functools.partial(measure.interleave, longest=LONGEST)
     sys.exit(main(arguments[1:]))
