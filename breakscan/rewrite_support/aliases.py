@@ -28,6 +28,11 @@ class Fate(IntEnum):
 
 def fate(context: RewriteContext, node: cst.BaseExpression) -> Fate:
     """What becomes of the storage of an expression's value."""
+    return _fate(context, node, set())
+
+
+def _fate(context: RewriteContext, node: cst.BaseExpression, seen: set[cst.CSTNode]) -> Fate:
+    """As :func:`fate`.  ``seen`` are the assignments that count already: a name may be made of itself in a loop."""
     above = context.parent(node)
     if isinstance(above, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison | cst.ComparisonTarget):
         return Fate.USED
@@ -36,46 +41,46 @@ def fate(context: RewriteContext, node: cst.BaseExpression) -> Fate:
     if isinstance(above, cst.AugAssign):
         return Fate.CHANGED if above.target is node else Fate.USED
     if isinstance(above, cst.Attribute):
-        return _of_attribute(context, above)
+        return _of_attribute(context, above, seen)
     if isinstance(above, cst.Subscript) and above.value is node:
         stored = isinstance(context.parent(above), cst.AssignTarget | cst.AugAssign | cst.Del)
-        return Fate.CHANGED if stored else fate(context, above)
+        return Fate.CHANGED if stored else _fate(context, above, seen)
     if isinstance(above, cst.Arg):
         call = context.parent(above)
-        return _of_argument(context, call, above) if isinstance(call, cst.Call) else Fate.HANDED_ON
+        return _of_argument(context, call, above, seen) if isinstance(call, cst.Call) else Fate.HANDED_ON
     if isinstance(above, cst.Assign):
-        return _of_assigned(context, above)
+        return _of_assigned(context, above, seen)
     return Fate.HANDED_ON
 
 
-def _of_attribute(context: RewriteContext, above: cst.Attribute) -> Fate:
+def _of_attribute(context: RewriteContext, above: cst.Attribute, seen: set[cst.CSTNode]) -> Fate:
     call = context.parent(above)
     if isinstance(call, cst.Call) and call.func is above:
-        return _of_call(context, call, above.attr.value)
-    return fate(context, above) if context.fact(above).kind in ("tensor", "unknown") else Fate.USED
+        return _of_call(context, call, above.attr.value, seen)
+    return _fate(context, above, seen) if context.fact(above).kind in ("tensor", "unknown") else Fate.USED
 
 
-def _of_argument(context: RewriteContext, call: cst.Call, arg: cst.Arg) -> Fate:
+def _of_argument(context: RewriteContext, call: cst.Call, arg: cst.Arg, seen: set[cst.CSTNode]) -> Fate:
     if arg.keyword is not None and arg.keyword.value == "out":
         return Fate.CHANGED
     function, method = called(context, call)
     if method is not None or function in _READING_BUILTINS:
         return Fate.USED
     if (function or "").startswith("torch."):
-        return _of_call(context, call, (function or "").rpartition(".")[2])
+        return _of_call(context, call, (function or "").rpartition(".")[2], seen)
     return Fate.HANDED_ON
 
 
-def _of_call(context: RewriteContext, call: cst.Call, name: str) -> Fate:
+def _of_call(context: RewriteContext, call: cst.Call, name: str, seen: set[cst.CSTNode]) -> Fate:
     if name.endswith("_") and not name.endswith("__"):
         return Fate.CHANGED
     known = operator_of(context, call)
     if known is None or known.writes is None or known.writes:
         return Fate.HANDED_ON
-    return Fate.USED if makes_new(context, call) else fate(context, call)
+    return Fate.USED if makes_new(context, call) else _fate(context, call, seen)
 
 
-def _of_assigned(context: RewriteContext, assign: cst.Assign) -> Fate:
+def _of_assigned(context: RewriteContext, assign: cst.Assign, seen: set[cst.CSTNode]) -> Fate:
     """The worst that any read of the name does."""
     line = context.parent(assign)
     target = assign.targets[0].target
@@ -83,7 +88,10 @@ def _of_assigned(context: RewriteContext, assign: cst.Assign) -> Fate:
         return Fate.HANDED_ON
     if plain_value(line, target.value) is None:
         return Fate.HANDED_ON
-    return max([fate(context, read) for read in reads(context, line, target)], default=Fate.HELD) or Fate.HELD
+    if line in seen:
+        return Fate.HELD
+    seen.add(line)
+    return max([_fate(context, read, seen) for read in reads(context, line, target)], default=Fate.HELD) or Fate.HELD
 
 
 def reads(context: RewriteContext, line: cst.SimpleStatementLine, target: cst.Name) -> list[cst.Name]:
@@ -127,7 +135,7 @@ def change_behind(context: RewriteContext, names: set[str] | None, node: cst.CST
         if found in context.tree.parents and context.tree.span(found)[:2] >= start:
             changed = _changed(found)
             if changed is not None and (names is None or _first_name(changed) in names):
-                return context.code(found)
+                return context.code(found.target if isinstance(found, cst.AssignTarget) else found)
     return None
 
 

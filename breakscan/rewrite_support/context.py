@@ -206,6 +206,8 @@ class RewriteContext:
         package = dotted.split(".")[0]
         alias = self._aliases.get(package, package)
         if alias == package and package not in self._aliases:
+            if package == "torch" and not self._imports_torch:
+                raise Declined("the file imports no torch, which the new code needs")
             self.imports.add(package)
         if alias in self._local_names:
             raise Declined(f"`{alias}` is another thing in this function")
@@ -215,18 +217,39 @@ class RewriteContext:
     def _aliases(self) -> dict[str, str]:
         """The names that the file's top level imports modules under."""
         found: dict[str, str] = {}
+        for small in self._imports:
+            for name in small.names if isinstance(small, cst.Import) else ():
+                if name.asname is None:
+                    package = name.evaluated_name.split(".")[0]
+                    found[package] = package
+                elif name.evaluated_alias is not None:
+                    found.setdefault(name.evaluated_name, name.evaluated_alias)
+        return found
+
+    @cached_property
+    def _imports_torch(self) -> bool:
+        """Whether the file imports torch, or something of it."""
+        for small in self._imports:
+            if isinstance(small, cst.Import):
+                named = [name.evaluated_name for name in small.names]
+            else:
+                named = [] if small.relative or small.module is None else [self.code(small.module)]
+            if any(name.split(".")[0] == "torch" for name in named):
+                return True
+        return False
+
+    @cached_property
+    def _imports(self) -> list[cst.Import | cst.ImportFrom]:
+        """The imports of the file's top level that are made when it runs."""
+        found: list[cst.Import | cst.ImportFrom] = []
         lines: list[cst.BaseStatement] = list(self.tree.module.body)
         for line in lines:
+            if isinstance(line, cst.If) and "TYPE_CHECKING" in self.code(line.test):
+                continue
             if isinstance(line, cst.If | cst.Try) and isinstance(line.body, cst.IndentedBlock):
                 lines += line.body.body  # `if is_torch_available(): import torch`
-            for small in line.body if isinstance(line, cst.SimpleStatementLine) else ():
-                if isinstance(small, cst.Import):
-                    for name in small.names:
-                        if name.asname is None:
-                            package = name.evaluated_name.split(".")[0]
-                            found[package] = package
-                        elif name.evaluated_alias is not None:
-                            found.setdefault(name.evaluated_name, name.evaluated_alias)
+            if isinstance(line, cst.SimpleStatementLine):
+                found += [small for small in line.body if isinstance(small, cst.Import | cst.ImportFrom)]
         return found
 
     @cached_property

@@ -8,11 +8,13 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
+from breakscan.rewrite_support.assignments import defined
 from breakscan.rewrite_support.build import assignment, method, with_leading_lines
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
+from breakscan.rewrite_support.operators import operator_of
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -25,6 +27,10 @@ def rewrite(context: RewriteContext) -> Edit:
     tensor = cst.ensure_type(cst.ensure_type(statement, cst.Assign).targets[0].target, cst.Attribute).value
     if not isinstance(tensor, cst.Name) or tensor.value not in written(context.function.body):
         raise Declined(f"`{context.code(tensor)}` is known outside of the function: set it before the compiled call")
+    made_by = defined(context, tensor)
+    is_plain = isinstance(made_by, cst.Call) and operator_of(context, made_by) is not None
+    if context.fact(tensor).parameter or not is_plain:
+        raise Declined(f"`{tensor.value}` may be a parameter, which `detach()` would turn into a plain tensor")
     if any(isinstance(one, cst.For | cst.While) for one in context.around(line)):
         raise Declined("in a loop it is mostly parameters that are frozen: set it before the compiled call")
     made = assignment(tensor, method(tensor, "detach")).with_changes(trailing_whitespace=line.trailing_whitespace)

@@ -2,8 +2,7 @@
 
 An index with a dimension is looked up in the graph, where a 0-d one is read into Python first.  The elements are the
 same, negative indices too.  The result is a copy and no longer a view, so it is safe only where nothing can tell; and
-an index out of range is an IndexError on the CPU as before, but stops the kernel on a GPU.  With a 0-d bool tensor
-``x[t] = number`` is ``x.masked_fill_(t, number)``.
+an index out of range is an IndexError on the CPU as before, but stops the kernel on a GPU.
 """
 
 from __future__ import annotations
@@ -11,15 +10,12 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.rewrite_support.assignments import defined
-from breakscan.rewrite_support.build import method
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import assumes
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
-from breakscan.rewrite_support.numbers import is_number, written_number
+from breakscan.rewrite_support.numbers import is_number
 from breakscan.rewrite_support.one_element import element_edit
 
 _ARITHMETIC = cst.Add | cst.Subtract | cst.Multiply | cst.FloorDivide | cst.Modulo
-_MOST_OF_HALF = 65504
 _COUNTS = frozenset({"argmax", "argmin", "count_nonzero", "int", "long", "sum"})
 
 
@@ -29,7 +25,7 @@ def rewrite(context: RewriteContext) -> Edit:
     if not context.fact(node.value).is_tensor:
         raise Declined(f"`{context.code(node.value)}` is not known to be a tensor")
     if context.fact(index).dtype == "bool":
-        return _by_mask(context, node, index)
+        raise OtherForm(f"`{context.code(index)}` is a mask")
     if context.fact(index).dtype != "int" and not _is_no_mask(context, index):
         raise Declined(f"`{context.code(index)}` may be a mask")
     return element_edit(context, node, index, index, index)
@@ -47,26 +43,6 @@ def _index(context: RewriteContext) -> tuple[cst.Subscript, cst.BaseExpression]:
             "which of the indices is a 0-d tensor is not known" if not tensors else "two indices are tensors"
         )
     return node, tensors[0]
-
-
-def _by_mask(context: RewriteContext, node: cst.Subscript, index: cst.BaseExpression) -> Edit:
-    above = context.parent(node)
-    assign = context.parent(above) if isinstance(above, cst.AssignTarget) else None
-    if not isinstance(assign, cst.Assign):
-        raise Declined(f"a 0-d mask like `{context.code(index)}` takes all or nothing, and how much is a shape")
-    if len(assign.targets) != 1 or len(node.slice) != 1:
-        raise Declined("it is stored to more than one place, or with more than the mask")
-    if not is_number(context, assign.value):
-        raise Declined(f"`{context.code(assign.value)}` is not known to be a number, which `masked_fill_` takes")
-    if abs(written_number(assign.value) or 0) > _MOST_OF_HALF:
-        raise Declined(
-            f"`masked_fill_` raises for `{context.code(assign.value)}` in half precision, where it was infinite"
-        )
-    differences = (
-        [] if context.fact(node.value).certain else [assumes(f"`{context.code(node.value)}` is taken to be a tensor")]
-    )
-    filled = cst.Expr(method(node.value, "masked_fill_", index, assign.value))
-    return Edit({assign: filled}, differences)
 
 
 def _is_no_mask(context: RewriteContext, index: cst.BaseExpression) -> bool:

@@ -26,7 +26,7 @@ def rewrite(context: RewriteContext) -> Edit:
     flag, owner = node.slice[0].slice.value, node.value
     if context.fact(flag).dtype != "bool":
         raise Declined(f"`{context.code(flag)}` is not known to be a bool tensor")
-    if not (context.fact(owner).is_tensor and context.fact(owner).certain):
+    if not context.fact(owner).is_tensor:
         raise Declined(f"`{context.code(owner)}` is not known to be a tensor")
     assignment = context.enclosing(cst.Assign)
     if assignment is None or len(assignment.targets) != 1 or assignment.targets[0].target is not node:
@@ -41,10 +41,20 @@ def rewrite(context: RewriteContext) -> Edit:
             f"`{context.code(value)}` may not fit the dtype of `{context.code(owner)}`, or not be a single number"
         )
     differences = [] if is_bool_tensor(context, flag) else [assumes(f"`{context.code(flag)}` must be a bool tensor")]
+    if not context.fact(owner).certain:
+        differences.append(assumes(f"`{context.code(owner)}` is taken to be a tensor"))
+    if not _on_one_device(context, owner, flag):
+        # An index may come from the CPU, a mask may not.
+        differences.append(assumes(f"`{context.code(flag)}` must be on the device of `{context.code(owner)}`"))
     if not _fits(context, owner, number, isinstance(value, cst.UnaryOperation)):
         said = f"it raises where the dtype of `{context.code(owner)}` cannot hold {context.code(value)}"
         differences.append(differs(said, Effect.EXCEPTIONS))
     return Edit({assignment: cst.Expr(build.method(owner, "masked_fill_", flag, value))}, differences)
+
+
+def _on_one_device(context: RewriteContext, one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
+    first, second = context.fact(one).tensor, context.fact(other).tensor
+    return first is not None and second is not None and first.device == second.device
 
 
 def _fits(context: RewriteContext, owner: cst.BaseExpression, number: cst.BaseExpression, signed: bool) -> bool:

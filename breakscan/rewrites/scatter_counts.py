@@ -36,8 +36,10 @@ def rewrite(context: RewriteContext) -> Edit:
     for one in (counted, weights):
         if one is not None and not isinstance(one, cst.Name | cst.Attribute):
             raise Declined(f"`{context.code(one)}` would be computed several times")
-    said = f"a value that is not below `{context.code(length)}` raises an error, and so does one that is not int64"
+    said = f"a value that is not below `{context.code(length)}` raises an error, and so does a dtype narrower than int32"
     differences = [differs(said, Effect.EXCEPTIONS)]
+    if weights is None:
+        differences.append(differs("the counts of an int32 tensor are int32, not int64", Effect.DTYPES))
     ones = build.call(context.imported("torch.ones_like"), counted)
     if weights is not None:
         said = "weights are summed in their own dtype, not in float64 where they are not float32"

@@ -34,7 +34,7 @@ def rewrite(context: RewriteContext) -> Edit:
     code = cst.Module([]).code_for_node(asked)
     whole = _whole_test(context, test)
     tests = and_list(whole)
-    if any(context.code(one).strip("()") == code for one in tests):
+    if any(_is_above_zero(context, one, probability) for one in (*tests, *_tests_around(context, whole))):
         raise Declined(f"it breaks only where `{code}` already")
     if whole is test:
         made: cst.BaseExpression = cst.BooleanOperation(asked, cst.And(), operand_of_and(test))
@@ -64,6 +64,27 @@ def _comparison(context: RewriteContext) -> cst.Comparison:
     return tensors[0]
 
 
+def _tests_around(context: RewriteContext, node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What holds wherever a test is made, in its function."""
+    found: list[cst.BaseExpression] = []
+    below: cst.CSTNode = node
+    for above in context.around(node):
+        if isinstance(above, cst.FunctionDef):
+            break
+        if isinstance(above, cst.If) and below is above.body:
+            found += and_list(above.test)
+        below = above
+    return found
+
+
+def _is_above_zero(context: RewriteContext, test: cst.BaseExpression, probability: cst.BaseExpression) -> bool:
+    zero = m.Integer("0") | m.Float(m.MatchIfTrue(lambda text: float(text) == 0))
+    above_zero = m.Comparison(comparisons=[m.ComparisonTarget(m.GreaterThan(), zero)])
+    return m.matches(test, above_zero) and context.code(cst.ensure_type(test, cst.Comparison).left) == context.code(
+        probability
+    )
+
+
 def _sides(test: cst.Comparison) -> tuple[cst.BaseExpression, cst.BaseExpression]:
     """The drawn number, and what it must be less than."""
     target = test.comparisons[0]
@@ -71,7 +92,7 @@ def _sides(test: cst.Comparison) -> tuple[cst.BaseExpression, cst.BaseExpression
         return test.left, target.comparator
     if isinstance(target.operator, cst.GreaterThan):
         return target.comparator, test.left
-    raise Declined("only `<` is false for every number that is drawn where the probability is 0")
+    raise OtherForm("only `<` is false for every number that is drawn where the probability is 0")
 
 
 def _whole_test(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression:
