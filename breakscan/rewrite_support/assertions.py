@@ -10,7 +10,7 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 
-_FAILURE = differs("in compiled code a failure is a RuntimeError, on CUDA a device-side assert", Effect.EXCEPTIONS)
+_FAILURE = differs("in compiled code, a failure is a RuntimeError, or a device-side assert on CUDA", Effect.EXCEPTIONS)
 
 
 def asserted_test(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -21,7 +21,7 @@ def asserted_test(context: RewriteContext, test: cst.BaseExpression) -> cst.Base
         parts = operands(test)
         asked = [one for one in parts if asks_tensor(context, one)]
         if asked != parts[len(parts) - len(asked) :]:
-            raise Declined("a tensor is tested before a Python value")
+            raise Declined("a tensor is tested before a Python value: test the Python value first")
         if len(asked) == 1 and _is_one_tensor(context, asked[0]):
             return None
     check = check_of(context, test)
@@ -43,7 +43,7 @@ def edit_of_assert(context: RewriteContext, assertion: cst.Assert) -> Edit:
     """The assert around the site with a test that compiles."""
     test = asserted_test(context, assertion.test)
     if test is None:
-        raise Declined("the test is one tensor already")
+        raise Declined("the test is already a single tensor")
     return Edit({assertion.test: test}, [_FAILURE])
 
 

@@ -43,7 +43,7 @@ def truth(context: RewriteContext, test: cst.BaseExpression) -> Truth:
         ):
             static.append(one)
         else:
-            raise Declined(f"`{context.code(one)}` is tested behind a tensor and may itself do something")
+            raise Declined(f"`{context.code(one)}` is tested after a tensor and may have side effects")
     if not tensors:
         raise Declined(f"`{context.code(test)}` is not known to be a tensor")
     reader = _Reader(context)
@@ -82,9 +82,9 @@ class _Reader:
         for test in tests[1:]:
             reason = why_not_pure(self.context, test) or why_may_raise(self.context, test)
             if reason is not None:
-                raise Declined(f"both tests would be computed, and {reason}")
+                raise Declined(f"both tests would be evaluated, and {reason}")
             if (raising := may_raise(self.context, test, ran={self.context.code(tests[0])})) is not None:
-                said = f"`{raising}` may raise where the test before it decides"
+                said = f"`{raising}` is computed even if the test before it decides, and may raise"
                 self.doubts[differs(said, Effect.EXCEPTIONS)] = None
         made = self.read(tests[0])
         for test in tests[1:]:
@@ -124,9 +124,9 @@ class _Reader:
         if any(isinstance(one, cst.NamedExpr) for one in (test, *children(test))):
             raise Declined(f"`{code}` assigns a name")
         if not fact.certain:
-            self.doubts[assumes(f"`{code}` is taken for a tensor")] = None
+            self.doubts[assumes(f"`{code}` is assumed to be a tensor")] = None
         if not fact.zero_dim:
-            said = f"if `{code}` has several elements, it chooses for each instead of raising"
+            said = f"if `{code}` has several elements, each is tested separately instead of raising"
             self.doubts[differs(said, Effect.EXCEPTIONS)] = None
 
     def _compared(self, test: cst.BaseExpression, operator: cst.BaseCompOp) -> cst.BaseExpression:
@@ -138,7 +138,7 @@ class _Reader:
         operands = _sides(test)
         tensors = [self.context.fact(one).kind == "tensor" for one in operands]
         if not all(one or other for one, other in pairwise(tensors)):
-            raise Declined(f"a part of `{self.context.code(test)}` compares no tensor")
+            raise Declined(f"part of `{self.context.code(test)}` compares no tensors")
         for one in operands:
             if self.context.fact(one).kind == "tensor":
                 self._check(one)
@@ -146,7 +146,7 @@ class _Reader:
         for target in test.comparisons:
             for one in (left, target.comparator):
                 if (reason := why_not_pure(self.context, one)) is not None:
-                    raise Declined(f"it would be computed twice, and {reason}")
+                    raise Declined(f"an operand would be computed twice, and {reason}")
             pair = cst.Comparison(
                 operand_of_comparison(left),
                 [cst.ComparisonTarget(target.operator.deep_clone(), operand_of_comparison(target.comparator))],

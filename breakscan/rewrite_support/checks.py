@@ -51,7 +51,7 @@ def check_of(context: RewriteContext, test: cst.BaseExpression, negated: bool = 
     return Check(tuple(reader.when), tensor, reader.certain, reader.combined)
 
 
-AS_TENSOR = differs("the outcome is a tensor, not a Python bool", Effect.TYPES)
+AS_TENSOR = differs("the result is a tensor, not a Python bool", Effect.TYPES)
 
 
 def asks_tensor(context: RewriteContext, test: cst.BaseExpression) -> bool:
@@ -123,7 +123,7 @@ def reduced(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
     element: cst.BaseExpression
     if isinstance(values, cst.GeneratorExp | cst.ListComp):
         if values.for_in.inner_for_in is not None or values.for_in.ifs:
-            raise Declined(f"`{name}` goes over a filtered or nested comprehension, which may be empty")
+            raise Declined(f"`{name}` iterates over a filtered or nested comprehension, which may be empty")
         if not _is_filled(context, values.for_in.iter):
             raise Declined(f"`{context.code(values.for_in.iter)}` may be empty, and an empty list cannot be stacked")
         elements = [values.elt]
@@ -132,11 +132,11 @@ def reduced(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
         elements = [one.value for one in values.elements]
         stacked = cst.List([cst.Element(copied(one)) for one in elements])
     else:
-        raise Declined(f"`{context.code(values)}` is no list or comprehension whose elements are known")
+        raise Declined(f"`{context.code(values)}` is not a list or comprehension with known elements")
     for element in elements:
         fact = context.fact(element)
         if not fact.is_tensor or not fact.zero_dim:
-            raise Declined(f"`{context.code(element)}` is not known to be a tensor of a single element")
+            raise Declined(f"`{context.code(element)}` is not known to be a tensor with a single element")
         reason = why_not_pure(context, element) or why_may_raise(context, element)
         if reason is not None:
             raise Declined(f"all elements would be computed, and {reason}")
@@ -174,7 +174,7 @@ class _Reader:
         if len(tensors) == 1:
             return self.read(tensors[0], negated)
         if not tensors:
-            raise Declined(f"`{self.context.code(test)}` is not known to ask for a tensor")
+            raise Declined(f"`{self.context.code(test)}` is not known to test a tensor")
         self.combined = True
         for one in tensors[1:]:
             self._refuse_effects(one)
@@ -187,7 +187,7 @@ class _Reader:
             made = binary_of(made, _like(self.context, one, both), self.read(one, inner))
         # What one operand leaves to Python must settle the whole.
         if any(when.otherwise is both for when in self.when[before:]):
-            raise Declined(f"`{self.context.code(test)}` mixes tensors with what Python decides")
+            raise Declined(f"`{self.context.code(test)}` mixes tensors with Python conditions")
         turn = negated and not inner
         self.when[before:] = [When(when.test, when.otherwise is not turn) for when in self.when[before:]]
         return _turned(made, turn)
@@ -195,16 +195,16 @@ class _Reader:
     def _static(self, test: cst.BaseExpression, conjunct: bool, negated: bool) -> None:
         reason = why_not_pure(self.context, test) or why_may_raise(self.context, test)
         if reason is not None:
-            raise Declined(f"it would be tested twice, and {reason}")
+            raise Declined(f"a Python condition would be evaluated twice, and {reason}")
         self.when.append(When(copied(test) if conjunct else not_python(test), conjunct is negated))
 
     def _refuse_effects(self, test: cst.BaseExpression) -> None:
         for one in _asked(self.context, test):
             if self.context.fact(one).kind == "number":
-                raise Declined(f"`{self.context.code(one)}` is a number that is read out of a tensor")
+                raise Declined(f"`{self.context.code(one)}` is a number read from a tensor")
             reason = why_not_pure(self.context, one) or why_may_raise(self.context, one)
             if reason is not None:
-                raise Declined(f"all tests would be computed, and {reason}")
+                raise Declined(f"all tests would be evaluated, and {reason}")
 
     def _chain(self, test: cst.Comparison) -> cst.BaseExpression:
         if not is_chain(self.context, test):
@@ -214,10 +214,10 @@ class _Reader:
         made: cst.BaseExpression | None = None
         for target in test.comparisons:
             if isinstance(target.operator, cst.In | cst.NotIn | cst.Is | cst.IsNot):
-                raise Declined(f"`{self.context.code(test)}` chains more than comparisons")
+                raise Declined(f"`{self.context.code(test)}` chains `in` or `is`")
             self._refuse_effects(target.comparator)
             if left is not test.left and len(self.context.code(left)) > _SHORT:
-                raise Declined(f"`{self.context.code(left)}` would be computed twice")
+                raise Declined(f"`{self.context.code(left)}` would be computed twice: assign it to a variable first")
             compared = cst.ComparisonTarget(target.operator.deep_clone(), _side(target.comparator))
             pair = cst.Comparison(_side(left), [compared])
             made = pair if made is None else binary_of(made, cst.BitAnd(), pair)
@@ -241,11 +241,11 @@ class _Reader:
                 return _turned(reduced(self.context, test), negated)
         fact = self.context.fact(test)
         if fact.kind == "number":
-            raise Declined(f"`{self.context.code(test)}` is a number that is read out of a tensor")
+            raise Declined(f"`{self.context.code(test)}` is a number read from a tensor")
         if not fact.is_tensor:
             raise Declined(f"`{self.context.code(test)}` is not known to be a tensor")
         if fact.optional:
-            raise Declined(f"`{self.context.code(test)}` is a tensor in some calls alone")
+            raise Declined(f"`{self.context.code(test)}` is a tensor only in some calls")
         self.certain &= fact.certain
         return _turned(copied(test), negated) if fact.dtype == "bool" else _compared(test, negated)
 
@@ -256,7 +256,7 @@ class _Reader:
             given.append(cst.ensure_type(node.func, cst.Attribute).value)
         given += [one.value for one in node.args if one.keyword is None and not one.star]
         if len(given) < number:
-            raise Declined(f"`{self.context.code(node)}` names its arguments")
+            raise Declined(f"`{self.context.code(node)}` has keyword or starred arguments")
         for one in given[:number]:
             if not self.context.fact(one).is_tensor and self.context.fact(one).kind != "unknown":
                 raise Declined(f"`{self.context.code(one)}` is not known to be a tensor")
@@ -269,7 +269,9 @@ class _Reader:
         if not single:
             for side in (one, other):
                 if not _is_short(side):
-                    raise Declined(f"`{self.context.code(side)}` would be computed twice, for its shape too")
+                    raise Declined(
+                        f"`{self.context.code(side)}` would be computed twice: assign it to a variable first"
+                    )
             shapes = [cst.Attribute(operand(side), cst.Name("shape")) for side in (one, other)]
             same = cst.Comparison(shapes[0], [cst.ComparisonTarget(cst.Equal(), shapes[1])])
             self.when.append(When(same, negated))
@@ -290,7 +292,7 @@ class _Reader:
         target = test.comparisons[0]
         value, holder = self.context.fact(test.left), self.context.fact(target.comparator)
         if not (value.is_number or value.zero_dim):
-            raise Declined(f"`{self.context.code(test.left)}` is not known to be one number")
+            raise Declined(f"`{self.context.code(test.left)}` is not known to be a single number")
         if not holder.is_tensor:
             raise Declined(f"`{self.context.code(target.comparator)}` is not known to be a tensor")
         self.certain &= holder.certain

@@ -138,7 +138,7 @@ class RewriteContext:
         for one in self.around():
             if isinstance(one, cst.FunctionDef):
                 return one
-        raise Declined("the site stands in no function")
+        raise Declined("the code is not inside a function")
 
     def statement(self, node: cst.CSTNode | None = None) -> Statement:
         """The innermost whole statement that holds a node: a line of simple statements, or a compound one."""
@@ -146,13 +146,13 @@ class RewriteContext:
         for one in (start, *self.around(start)):
             if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement):
                 return one
-        raise Declined("the site stands in no statement")
+        raise Declined("the code is not inside a statement")
 
     def line(self, node: cst.CSTNode | None = None) -> cst.SimpleStatementLine:
         """The statement line around a node.  Declines for a compound statement, and where several share the line."""
         statement = self.statement(node)
         if not isinstance(statement, cst.SimpleStatementLine):
-            raise Declined("the site stands in the head of a compound statement")
+            raise Declined("the code is in the header of a compound statement")
         if len(statement.body) != 1:
             raise Declined("several statements share the line")
         return statement
@@ -164,7 +164,7 @@ class RewriteContext:
         for position, one in enumerate(body):
             if one is statement:
                 return body, position
-        raise Declined("the statement stands on the line of its header")
+        raise Declined("the statement is on the same line as its header")
 
     def behind(self, statement: Statement) -> Sequence[cst.BaseStatement]:
         """The statements that follow in the same block."""
@@ -208,7 +208,7 @@ class RewriteContext:
         if alias == package and package not in self._aliases:
             self.imports.add(package)
         if alias in self._local_names:
-            raise Declined(f"`{alias}` is another thing in this function")
+            raise Declined(f"`{alias}` is a local variable in this function")
         return cst.parse_expression(alias + dotted[len(package) :])
 
     @cached_property

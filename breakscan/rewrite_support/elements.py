@@ -34,7 +34,7 @@ def targets(context: RewriteContext, function: cst.FunctionDef, parameter: str) 
         target: cst.BaseExpression = above.target
         for position in positions:
             if not isinstance(target, cst.Tuple | cst.List) or len(target.elements) <= position:
-                raise Declined(f"the loop over `{parameter}` does not unpack what it gets")
+                raise Declined(f"the loop over `{parameter}` does not unpack its elements")
             target = target.elements[position].value
         found.append(target)
     return found
@@ -57,7 +57,7 @@ def _iterated(context: RewriteContext, name: cst.Name) -> tuple[cst.For | cst.Co
                 positions.insert(0, 1 if function == "enumerate" else at)
                 node = call
                 continue
-        raise Declined(f"`{name.value}` is used for more than a loop over its elements")
+        raise Declined(f"`{name.value}` is used for more than iterating over its elements")
 
 
 class Numbers:
@@ -84,7 +84,7 @@ class Numbers:
                 for one in self._reads(name):
                     self._follow(one)
         if any(unsure) and not self._is_size:
-            raise Declined("an element of the loop may be a row, which is another thing as a Python list")
+            raise Declined("an element of the loop may be a row, which behaves differently as a Python list")
 
     def _reads(self, name: str) -> list[cst.Name]:
         found = [cst.ensure_type(one, cst.Name) for one in findall(self.function.body, m.Name(name))]
@@ -104,12 +104,12 @@ class Numbers:
             self._own |= names
             return False
         if not isinstance(target, cst.Name):
-            raise Declined("the loop binds its elements to more than names")
+            raise Declined("the loop does not assign its elements to plain names")
         reads = self._reads(target.value)
         parts = [above for one in reads if (above := self._part_of(one)) is not None]
         if len(parts) < len(reads):
             if parts:
-                raise Declined(f"`{target.value}` is used as a row and as a number")
+                raise Declined(f"`{target.value}` is used both as a row and as a number")
             self.names.add(target.value)
             self._own.add(target.value)
             return True
@@ -170,7 +170,7 @@ class Numbers:
             raise self._refused(node)
 
     def _refused(self, node: cst.CSTNode) -> Declined:
-        return Declined(f"`{self.context.code(node)}` goes to where a tensor may be needed")
+        return Declined(f"`{self.context.code(node)}` is used where a tensor may be needed")
 
     def _in_comparison(self, above: cst.Comparison, node: cst.BaseExpression) -> None:
         target = above.comparisons[0]
@@ -235,7 +235,7 @@ class Numbers:
     def _in_augmented(self, above: cst.AugAssign, node: cst.BaseExpression) -> None:
         if above.target is node:
             if isinstance(node, cst.Name) and node.value in self._own:
-                raise Declined(f"`{self.context.code(above)}` changes the tensor that the loop goes over")
+                raise Declined(f"`{self.context.code(above)}` changes the tensor that the loop iterates over")
         elif isinstance(above.target, cst.Name):
             if not self._holds_tensors(above.target.value):
                 self.names.add(above.target.value)

@@ -24,9 +24,9 @@ def why_gradient_differs(context: RewriteContext, node: cst.BaseExpression) -> D
     found = _Steep(context)
     node.visit(found)
     if found.for_finite is not None:
-        return differs(f"`{found.for_finite}` may give a NaN gradient when it is not chosen", Effect.GRADIENTS)
+        return differs(f"`{found.for_finite}` may give a NaN gradient if it is not chosen", Effect.GRADIENTS)
     if found.for_others is not None:
-        said = f"`{found.for_others}` may give a NaN gradient when it is not chosen and a value is not finite"
+        said = f"`{found.for_others}` may give a NaN gradient if it is not chosen and a value is not finite"
         return differs(said, Effect.GRADIENTS)
     return None
 

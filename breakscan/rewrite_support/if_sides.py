@@ -71,7 +71,7 @@ def branch_of(context: RewriteContext) -> cst.If | cst.IfExp:
         if isinstance(above, cst.BaseStatement | cst.BaseSmallStatement):
             break
         child = above
-    raise OtherForm("it is no test of an `if` or a conditional expression")
+    raise OtherForm("this is not the test of an `if` or a conditional expression")
 
 
 def read_side(body: Sequence[cst.BaseStatement], context: RewriteContext, where: str = "one side") -> Side:
@@ -82,7 +82,7 @@ def read_side(body: Sequence[cst.BaseStatement], context: RewriteContext, where:
     returned: cst.BaseExpression | None = None
     for statement in body:
         if not isinstance(statement, cst.SimpleStatementLine):
-            raise Declined(f"{where} holds {_BLOCKS.get(type(statement), 'a compound statement')}")
+            raise Declined(f"{where} contains {_BLOCKS.get(type(statement), 'a compound statement')}")
         if len(statement.body) != 1:
             raise Declined("several statements share a line")
         comments += [line for line in statement.leading_lines if line.comment is not None]
@@ -134,24 +134,24 @@ def _assignment(
         target, value = small.target, small.value
         operator = _OPERATORS.get(type(small.operator))
         if operator is None:
-            raise Declined(f"`{context.code(small)}` has no operator for tensors")
+            raise Declined(f"the operator of `{context.code(small)}` is not supported")
     else:
         raise Declined(_why_no_assignment(context, small, where))
     if isinstance(target, cst.Name):
         return Assigned(target.value, value, line, operator)
     if isinstance(target, cst.Subscript):
-        raise Declined(f"`{context.code(target)}` is written in place")
+        raise Declined(f"`{context.code(target)}` is changed in place")
     if isinstance(target, cst.Attribute):
-        raise Declined(f"`{context.code(target)}` is stored on one side")
-    raise Declined(f"`{context.code(target)}` takes several values at once")
+        raise Declined(f"the attribute `{context.code(target)}` is set on one side")
+    raise Declined(f"`{context.code(target)}` assigns several names at once")
 
 
 def _why_no_assignment(context: RewriteContext, small: cst.BaseSmallStatement, where: str) -> str:
     if isinstance(small, cst.Raise | cst.Assert):
         return f"{where} raises"
     if isinstance(small, cst.Continue | cst.Break):
-        return f"{where} leaves the round of a loop"
+        return f"{where} contains `continue` or `break`"
     if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
-        return f"`{context.code(small.value.func)}(...)` does more than assign a name"
+        return f"`{context.code(small.value.func)}(...)` is not an assignment to a name"
     text = context.code(small)
-    return f"`{text if len(text) <= 40 else text[:37] + '...'}` does more than assign a name"
+    return f"`{text if len(text) <= 40 else text[:37] + '...'}` is not an assignment to a name"

@@ -89,16 +89,18 @@ def leaf_of(context: RewriteContext) -> Leaf:
     if isinstance(node, cst.Call) and hits_of(context, node) is not None:
         node = next((one for one in context.around() if isinstance(one, cst.Subscript)), None)
         if node is None or not any(one is context.node for one in findall(node.slice[0], m.Call())):
-            raise Declined("its indices are not used as an index at once")
+            raise Declined("the indices are not used directly as an index")
     leaf = leaf_at(context, node) if node is not None else None
     if leaf is None:
-        raise Declined("the mask is one index of several" if isinstance(node, cst.Subscript) else "it is no index")
+        raise Declined(
+            "the mask is one of several indices" if isinstance(node, cst.Subscript) else "this is not an index"
+        )
     if leaf.loose == "indices" and leaf.node is not node:
-        raise Declined("its indices are not used as an index at once")
+        raise Declined("the indices are not used directly as an index")
     if not context.fact(leaf.owner).is_tensor:
         raise Declined(f"`{plain(context, leaf.owner)}` is not known to be a tensor")
     if context.fact(leaf.mask).dtype not in (None, "bool"):
-        raise Declined(f"`{plain(context, leaf.mask)}` is no mask of booleans")
+        raise Declined(f"`{plain(context, leaf.mask)}` is not a bool mask")
     for part in (leaf.owner, leaf.mask):
         if (reason := why_not_pure(context, part)) is not None:
             raise Declined(reason)
@@ -140,7 +142,7 @@ def _collect(context: RewriteContext, node: cst.BaseExpression, found: Masked, m
     elif isinstance(node, cst.Call):
         _collect_call(context, node, found, mask)
     else:
-        raise Declined(f"`{plain(context, node)}` may have as many elements as the mask has hits")
+        raise Declined(f"`{plain(context, node)}` may have as many elements as the mask selects")
 
 
 def _is_linear(context: RewriteContext, node: cst.BinaryOperation) -> bool:
@@ -157,7 +159,7 @@ def _is_number(context: RewriteContext, node: cst.BaseExpression) -> bool:
 
 def _refuse_division(context: RewriteContext, node: cst.BinaryOperation) -> None:
     if isinstance(node.operator, cst.FloorDivide | cst.Modulo) and context.fact(node).dtype != "float":
-        raise Declined(f"`{plain(context, node)}` may divide by zero where the mask is off")
+        raise Declined(f"`{plain(context, node)}` may divide by zero where the mask is False")
 
 
 def _collect_call(context: RewriteContext, node: cst.Call, found: Masked, mask: str) -> None:
@@ -175,13 +177,13 @@ def _collect_call(context: RewriteContext, node: cst.Call, found: Masked, mask: 
     elif (function or "").startswith("torch."):
         operands = [arg.value for arg in node.args]
     else:
-        raise Declined(f"`{plain(context, node.func)}` is called with the picked elements")
+        raise Declined(f"`{plain(context, node.func)}` is called with the selected elements")
     if (
         not is_elementwise(context, node)
         or any(arg.star for arg in node.args)
         or why_not_pure(context, node) is not None
     ):
-        raise Declined(f"`{plain(context, node.func)}` does not compute element by element")
+        raise Declined(f"`{plain(context, node.func)}` is not elementwise")
     found.bends |= not keeps_zero_gradients(context, node)
     found.saves = True
     for operand in operands:
@@ -240,7 +242,7 @@ def conditions(context: RewriteContext, found: Masked, *others: Leaf, counts: bo
             continue
         kind = fit(context, found.mask, leaf.owner)
         if kind is Fit.ROWS:
-            raise Declined(f"`{mask}` has fewer dimensions than `{text}`, so that whole rows are picked")
+            raise Declined(f"`{mask}` has fewer dimensions than `{text}`, so it selects whole rows")
         if leaf.loose == "indices" and not have_one_shape(context, found.mask, leaf.owner):
             shaped[f"`{text}`"] = None
         elif kind is Fit.OPEN:
@@ -251,9 +253,9 @@ def conditions(context: RewriteContext, found: Masked, *others: Leaf, counts: bo
     if loose:
         needs.append(assumes(f"`{mask}` must have as many dimensions as {' and '.join(loose)}"))
     if placed:
-        needs.append(assumes(f"`{mask}` must be on the device of {' and '.join(placed)}"))
+        needs.append(assumes(f"`{mask}` must be on the same device as {' and '.join(placed)}"))
     if shaped:
-        needs.append(assumes(f"`{mask}` must have the shape of {' and '.join(shaped)}"))
+        needs.append(assumes(f"`{mask}` must have the same shape as {' and '.join(shaped)}"))
     if not is_bool_tensor(context, found.mask):
         needs.append(assumes(f"`{mask}` must be a bool tensor"))
     return list(dict.fromkeys(needs))
@@ -277,12 +279,12 @@ def may_require_gradient(context: RewriteContext, node: cst.BaseExpression) -> b
 
 
 _MEAN_IN_FLOAT16 = differs("the mean of a float16 tensor is summed in float16, which may overflow", Effect.VALUES)
-COUNT_IN_FLOAT16 = differs("a number of hits above 65504 does not fit into float16", Effect.VALUES)
+COUNT_IN_FLOAT16 = differs("a count above 65504 does not fit in float16", Effect.VALUES)
 _MEAN_OF_INTEGERS = differs(
-    "the mean of an integer or bool tensor is computed, where it was an error", Effect.EXCEPTIONS
+    "the mean of an integer or bool tensor is computed instead of raising an error", Effect.EXCEPTIONS
 )
-NAN_GRADIENTS = differs("values outside of the mask can make gradients NaN", Effect.GRADIENTS)
-_ROUNDING = differs("the numbers are added in another order, so that the last digits may differ", Effect.VALUES)
+NAN_GRADIENTS = differs("values outside the mask can make gradients NaN", Effect.GRADIENTS)
+_ROUNDING = differs("the numbers are added in a different order, so the last digits may differ", Effect.VALUES)
 
 
 def rounding(context: RewriteContext, summed: Iterable[cst.BaseExpression]) -> list[Difference]:

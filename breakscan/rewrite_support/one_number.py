@@ -19,7 +19,7 @@ def must_be_tensor(context: RewriteContext, tensor: cst.BaseExpression) -> None:
     """Declines what is not known to be a tensor."""
     text = context.code(tensor)
     if findall(tensor, m.Name("np") | m.Name("numpy") | m.Attribute(attr=m.Name("numpy"))):
-        raise Declined(f"`{text}` is an array of NumPy, not a tensor")
+        raise Declined(f"`{text}` is a NumPy array, not a tensor")
     if not context.fact(tensor).is_tensor:
         raise Declined(f"`{text}` is not known to be a tensor")
 
@@ -27,7 +27,7 @@ def must_be_tensor(context: RewriteContext, tensor: cst.BaseExpression) -> None:
 def must_have_no_dimension(context: RewriteContext, tensor: cst.BaseExpression) -> None:
     """Declines a tensor that may have dimensions, which show where the number had none."""
     if not context.fact(tensor).zero_dim:
-        raise Declined(f"`{context.code(tensor)}` may have dimensions, each of size one, which the number has not")
+        raise Declined(f"`{context.code(tensor)}` may have dimensions of size 1, which a number does not have")
 
 
 def without_gradient(context: RewriteContext, tensor: cst.BaseExpression) -> cst.BaseExpression:

@@ -49,10 +49,10 @@ class Effects(cst.CSTVisitor):
         self.reasons.append(f"`{self.context.code(node)}` assigns a name")
 
     def visit_Await(self, node: cst.Await) -> None:
-        self.reasons.append("it awaits")
+        self.reasons.append("the code awaits")
 
     def visit_Yield(self, node: cst.Yield) -> None:
-        self.reasons.append("it yields")
+        self.reasons.append("the code yields")
 
     def visit_Lambda(self, node: cst.Lambda) -> bool:
         return False
@@ -70,15 +70,15 @@ class _Impurities(Effects):
         function, method = called(self.context, node)
         name = (method or function or "").rpartition(".")[2]
         if method is None and not self._is_pure(function):
-            self.reasons.append(f"`{text}` may do more than return a value")
+            self.reasons.append(f"`{text}` may have side effects")
         elif draws_random(self.context, node):
             self.reasons.append(f"`{text}` draws random numbers")
         elif name.endswith("_") and not name.endswith("__"):
             self.reasons.append(f"`{text}` changes a tensor in place")
         elif name in _CHANGES or reads_values(self.context, node):
-            self.reasons.append(f"`{text}` needs a tensor's values, or changes more than it returns")
+            self.reasons.append(f"`{text}` reads the values of a tensor or has side effects")
         elif any(arg.keyword is not None and arg.keyword.value in ("out", "inplace") for arg in node.args):
-            self.reasons.append(f"`{text}` writes into one of its arguments")
+            self.reasons.append(f"`{text}` writes to one of its arguments")
 
     def _is_pure(self, function: str | None) -> bool:
         if function is None:

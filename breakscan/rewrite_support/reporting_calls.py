@@ -80,7 +80,7 @@ class _Missed(Effects):
         elif name.endswith("_") and not name.endswith("__"):
             self.reasons.append(f"`{text}` changes a tensor in place")
         elif name in _CHANGES or not (method is not None or self._is_harmless(node, full, name)):
-            self.reasons.append(f"`{text}` may do more than return a value")
+            self.reasons.append(f"`{text}` may have side effects")
 
     def _is_harmless(self, node: cst.Call, function: str, name: str) -> bool:
         if is_reporting(self.context, node) or name.startswith(_ASKING):

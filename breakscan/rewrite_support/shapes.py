@@ -14,7 +14,7 @@ class Fit(Enum):
     """Whether an index by a mask takes single elements, or whole rows."""
 
     ELEMENTS = "elements"
-    COUNTED = "elements, but the mask is not computed from what it picks from"
+    COUNTED = "elements, but the mask is not computed from the indexed tensor"
     OPEN = "open"
     ROWS = "rows"
 

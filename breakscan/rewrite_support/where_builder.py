@@ -34,8 +34,8 @@ _ANY = opaque(Symbol("", (0,)), DtypeOf(Symbol("", (0,)), number=None))
 """What is known about a value of which nothing is known."""
 
 
-_LAYOUT = differs("the sides may be laid out differently in memory, and the strides may change", Effect.STRIDES)
-_REQUIRED = differs("a side that requires no gradient would if the other one does", Effect.GRADIENTS)
+_LAYOUT = differs("the sides may have different memory layouts, so the strides may change", Effect.STRIDES)
+_REQUIRED = differs("the result requires a gradient if either side does", Effect.GRADIENTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Chooser:
     def old(self, name: str, fact: Fact | None) -> SideValue:
         """The value that a name had before the site."""
         if fact is None:
-            raise Declined(f"`{name}` may not be assigned before")
+            raise Declined(f"`{name}` may have no value before the `if`")
         self._check_tensor(fact, name, None)
         return SideValue(cst.Name(name), fact.tensor or _ANY, frozenset({name}))
 
@@ -100,11 +100,11 @@ class Chooser:
         if text in ("True", "False"):
             raise Declined("one side is a Python bool")
         if fact.is_number or isinstance(source, cst.BaseNumber):
-            raise Declined(f"`{text}` is a Python number and no tensor")
+            raise Declined(f"`{text}` is a Python number, not a tensor")
         if not fact.is_tensor or fact.optional:
             raise Declined(f"`{text}` is not known to be a tensor")
         if not fact.certain:
-            self.doubts[assumes(f"`{text}` is taken for a tensor")] = None
+            self.doubts[assumes(f"`{text}` is assumed to be a tensor")] = None
 
     def choose(
         self,
@@ -144,7 +144,7 @@ class Chooser:
     def _check_alike(self, yes: SideValue, no: SideValue) -> None:
         """Declines sides of different shapes, and doubts what is not known to have one shape and dtype."""
         if are_different(yes.facts, no.facts):
-            raise Declined("its sides have different shapes")
+            raise Declined("the sides have different shapes")
         if not are_equal(yes.facts, no.facts):
             self.doubts[assumes("sides of different shapes would be broadcast")] = None
         if yes.facts.layout != no.facts.layout and not (_is_vector(yes.facts) or _is_vector(no.facts)):
@@ -155,11 +155,11 @@ class Chooser:
             if found.source is Source.ASSUMED:
                 self.doubts[assumes("the dtypes of the sides are known only by convention")] = None
         elif found.raises:
-            said = f"a side that is not chosen raises if {found.when or 'it refuses the dtype'}"
+            said = f"a side that is not chosen raises if {found.when or 'it does not support the dtype'}"
             self.doubts[differs(said, Effect.EXCEPTIONS)] = None
         else:
-            when = f", as if {found.when}" if found.when else ""
-            said = f"sides of different dtypes would give the wider one{when}"
+            when = f", for example if {found.when}" if found.when else ""
+            said = f"sides of different dtypes would give the wider dtype{when}"
             self.doubts[differs(said, Effect.DTYPES)] = None
 
     def _check_copied(self, value: SideValue, becomes: Fate, rebound: str | None) -> None:
@@ -170,11 +170,11 @@ class Chooser:
             return
         text = context.code(value.made)
         if self._loses_gradient(facts, becomes):
-            said = f"`{text}` keeps its gradient, and a copy has none under `no_grad`"
+            said = f"`{text}` keeps its gradient, but a copy made under `no_grad` has none"
             self.doubts[differs(said, Effect.GRADIENTS)] = None
         site = context.statement()
         if becomes >= Fate.HANDED_ON and is_shared(context, facts, site, rebound):
-            said = f"a copy of `{text}` is handed on, not `{text}` itself"
+            said = f"a copy of `{text}` is passed on, not `{text}` itself"
             self.doubts[differs(said, Effect.STORAGE, Effect.STRIDES, Effect.TYPES)] = None
         known = bool(facts.storage) and all(symbol.new for symbol in facts.storage)
         names = {*read(value.made), *(name.value for name in holders(context, facts))} - {rebound}
@@ -219,16 +219,16 @@ class Chooser:
         facts = context.fact(source).tensor
         given = [*self.given, *([KnownDtype(facts.dtype)] if facts is not None else [])]
         if (raising := may_raise(context, source, given, ran)) is not None:
-            said = f"`{raising}` may raise where its side is not chosen"
+            said = f"`{raising}` may raise even if its side is not chosen"
             self.doubts[differs(said, Effect.EXCEPTIONS)] = None
         if (attribute := may_run_code(context, source)) is not None:
-            self.doubts[differs(f"`{attribute}` may be a property, and always runs", Effect.STATE)] = None
+            self.doubts[differs(f"`{attribute}` may be a property, which would always run", Effect.STATE)] = None
         if (steep := why_gradient_differs(context, source)) is not None:
             self.doubts[steep] = None
         elsewhere = context.code(other) if other is not None else ""
         for name in _attributes(context, source):
             if name not in elsewhere:
-                said = f"if `{name}` is a parameter, its gradient is zero instead of none"
+                said = f"if `{name}` is a parameter, its gradient is zero instead of None"
                 self.doubts[differs(said, Effect.GRADIENTS)] = None
 
     def _one_call(self, test: cst.BaseExpression, yes: SideValue, no: SideValue) -> cst.BaseExpression | None:

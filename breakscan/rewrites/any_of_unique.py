@@ -27,13 +27,13 @@ def rewrite(context: RewriteContext) -> Edit:
     """The test of all values."""
     node = context.node
     if not isinstance(node, cst.Call):
-        raise OtherForm("it is no call")
+        raise OtherForm("this is not a call")
     tensor = _tensor(context, node)
     if _is_indifferent(context, node):
         return Edit({node: build.operand(tensor)})
     assignment = context.parent(node) or node
     if not m.matches(assignment, m.Assign([m.AssignTarget(m.Name())])):
-        raise Declined(f"`{context.code(_above(context, node))}` needs the different values as such")
+        raise Declined(f"`{context.code(_above(context, node))}` needs the unique values themselves")
     return _named(context, cst.ensure_type(assignment, cst.Assign), tensor)
 
 
@@ -45,7 +45,7 @@ def _tensor(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
         return node.func.value
     if function == "torch.unique" and len(given) == 1 and given[0].keyword is None:
         return given[0].value
-    raise Declined("it is asked for more than the different values")
+    raise Declined("the call returns more than the unique values")
 
 
 def _above(context: RewriteContext, node: cst.CSTNode) -> cst.CSTNode:
@@ -104,9 +104,9 @@ def _named(context: RewriteContext, assignment: cst.Assign, tensor: cst.BaseExpr
     name = cst.ensure_type(assignment.targets[0].target, cst.Name)
     line = context.line(assignment)
     if not isinstance(tensor, cst.Name):
-        raise Declined("the tensor has no name, and would be computed several times")
+        raise Declined("the tensor would be computed several times: assign it to a variable first")
     if not is_bound_once(context, name.value):
-        raise Declined(f"`{name.value}` may hold another value where it is used")
+        raise Declined(f"`{name.value}` may have a different value where it is used")
     changes: dict[cst.CSTNode, Replacement] = {}
     for one in findall(context.function, m.Name(name.value)):
         if not isinstance(one, cst.Name) or one is name or not is_read(context, one):
@@ -118,9 +118,9 @@ def _named(context: RewriteContext, assignment: cst.Assign, tensor: cst.BaseExpr
         elif _is_indifferent(context, one):
             changes[one] = build.copied(tensor)
         else:
-            raise Declined(f"`{context.code(_above(context, one))}` needs the different values as such")
+            raise Declined(f"`{context.code(_above(context, one))}` needs the unique values themselves")
     if _may_change(context, tensor, line):
-        raise Declined(f"`{tensor.value}` may be another tensor where it is tested")
+        raise Declined(f"`{tensor.value}` may be a different tensor where it is tested")
     behind = context.behind(line)
     if not changes or not behind:
         raise Declined(f"`{name.value}` is not used")

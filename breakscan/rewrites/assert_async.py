@@ -25,7 +25,8 @@ from breakscan.rewrite_support.reporting_calls import why_missed
 
 _WIDTH = 120
 _FAILURE = differs(
-    "in compiled code a failure is a RuntimeError with a constant text, on CUDA a device-side assert", Effect.EXCEPTIONS
+    "in compiled code, a failure is a RuntimeError with a constant text, or a device-side assert on CUDA",
+    Effect.EXCEPTIONS,
 )
 
 
@@ -37,12 +38,12 @@ def rewrite(context: RewriteContext) -> Edit:
     *before, last = guard.body.body
     raised = _raised(last)
     if raised is None or not all(_is_assignment(one) for one in before):
-        raise Declined("more happens behind the test than that an exception is raised")
+        raise Declined("the `if` does more than raise an exception")
     if (reason := why_missed(context, guard.test)) is not None:
-        raise Declined(f"compiled code would not run the test as it stands, and {reason}")
+        raise Declined(f"compiled code would skip the original test, and {reason}")
     block: Sequence[cst.CSTNode] = [guard] if _is_elif(context, guard) else block_of(context, guard)
     if (culprit := breaking(context, block[:-1])) is not None:
-        raise Declined(f"what the check needs comes from `{culprit}`, which breaks the graph itself")
+        raise Declined(f"the check needs `{culprit}`, which breaks the graph itself")
     check = check_of(context, guard.test, negated=True)
     text = _message(context, raised, before)
     asserted = call(context.imported("torch._assert_async"), check.tensor, *([] if text is None else [text]))

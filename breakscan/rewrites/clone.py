@@ -19,7 +19,7 @@ def rewrite(context: RewriteContext) -> Edit:
     """The copy of a tensor by the tensor's own method."""
     node = context.node
     if not isinstance(node, cst.Call) or len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
-        raise Declined("the copy is not made of one argument")
+        raise Declined("the call does not have exactly one argument")
     copied = node.args[0].value
     fact = context.fact(copied)
     if fact.kind == "module":
@@ -31,6 +31,6 @@ def rewrite(context: RewriteContext) -> Edit:
         return Edit({node: method(copied, "clone")})
     differences = [
         differs("the copy of a tensor that requires a gradient does not require one", Effect.GRADIENTS),
-        differs("a tensor with a `grad_fn` is copied, where it was an error", Effect.EXCEPTIONS),
+        differs("a tensor with a `grad_fn` is copied instead of raising an error", Effect.EXCEPTIONS),
     ]
     return Edit({node: method(method(copied, "detach"), "clone")}, differences)

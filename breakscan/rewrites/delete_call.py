@@ -16,7 +16,7 @@ def rewrite(context: RewriteContext) -> Edit:
     line = context.line()
     statement = line.body[0]
     if not isinstance(statement, cst.Expr) or statement.value is not context.node:
-        raise Declined("the call is not a statement of its own")
+        raise Declined("the call is not a separate statement")
     body, _ = context.siblings(line)
     if len(body) > 1:
         return Edit({line: None})

@@ -37,31 +37,31 @@ _OWN = m.FunctionDef() | m.Lambda() | m.ClassDef()
 def rewrite(context: RewriteContext) -> Edit:
     """The decorator, nearest to the function."""
     if context.fullgraph:
-        raise Declined("with fullgraph=True nothing may be left to Python")
+        raise Declined("fullgraph=True does not allow code outside the graph")
     breaks = {
         finding.site.line
         for finding in context.others
         if finding.kind is Kind.GRAPH_BREAK and finding.confidence not in (Confidence.CONDITIONAL, Confidence.POSSIBLE)
     }
     if context.finding.site.line not in breaks or len(breaks) < FEWEST_BREAKS:
-        raise Declined("the function has no second break, and would split the graph as well if it were disabled")
+        raise Declined("the function breaks only once, and disabling it would split the graph as well")
     function = context.function
     name = function.name.value
     region = context.finding.region
     starts = region is not None and region.entry == context.finding.function
     if name in ENTRIES or (starts and not findall(context.tree.module, _call_of(name))):
-        raise Declined(f"`{name}` is where the compiler starts")
+        raise Declined(f"`{name}` is the function that is compiled")
     if any(isinstance(one, cst.FunctionDef | cst.Lambda) for one in context.around(function)):
-        raise Declined("the function lies in another function")
+        raise Declined("the function is nested in another function")
     if function.asynchronous is not None or any(_yields(part) for part in function.body.body):
         raise Declined("the function yields or awaits")
     for decorator in function.decorators:
         if "torch" in (context.dotted(_called(decorator)) or context.code(decorator.decorator)):
-            raise Declined(f"the function stands under `@{context.code(decorator.decorator)}`")
+            raise Declined(f"the function is decorated with `@{context.code(decorator.decorator)}`")
     if (costly := what_costs(context, function.body)) is not None:
-        raise Declined(f"`{costly}` would not be compiled any more")
+        raise Declined(f"`{costly}` would no longer be compiled")
     if (unknown := _may_compute(context, function.body)) is not None:
-        raise Declined(f"`{unknown}` may compute, which would not be compiled any more")
+        raise Declined(f"`{unknown}` may run tensor operations, which would no longer be compiled")
     disable = cst.Decorator(context.imported("torch.compiler.disable"))
     made = function.with_changes(decorators=[*function.decorators, disable])
     return Edit({function: made}, takes_out=taken_out(context, function.body))

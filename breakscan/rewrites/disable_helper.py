@@ -69,12 +69,12 @@ def rewrite(context: RewriteContext) -> Edit:
     parsed, path = _parsed(context, function, part)
     moved = flow(parsed, path)
     if moved.unbound:
-        raise Declined(f"`{moved.unbound[0]}` may have no value before or behind the {what}")
+        raise Declined(f"`{moved.unbound[0]}` may have no value before or after the {what}")
     _closures(parsed, path[-1][0][path[-1][1]], moved.bound_behind, what)
     if not _computes_outside(context, function, part):
-        raise Declined(f"nothing is computed with tensors outside of the {what}: there is nothing to compile around it")
+        raise Declined(f"there are no tensor operations to compile outside the {what}")
     if len(moved.needs) > MOST_NAMES:
-        raise Declined(f"the {what} needs {len(moved.needs)} names from around it")
+        raise Declined(f"the {what} needs {len(moved.needs)} variables from the code around it")
     name = _name(context, function, part, classes, what)
     given = ", ".join(moved.needs)
     results = ", ".join(moved.gives)
@@ -110,20 +110,20 @@ def _with_blank_lines(helper: cst.FunctionDef) -> cst.FunctionDef:
 def _worth_it(context: RewriteContext) -> None:
     finding = context.finding
     if context.fullgraph:
-        raise Declined("with fullgraph=True nothing may be left to Python")
+        raise Declined("fullgraph=True does not allow code outside the graph")
     if finding.verdict is not Verdict.EAGER:
-        raise Declined("the break does not keep the rest of the function from being compiled")
+        raise Declined("the break does not prevent the rest of the function from being compiled")
     if finding.via is not None:
-        raise Declined(f"it is the call in `{finding.via}` that stands in a loop, `try` or `with`")
+        raise Declined(f"the loop, `try` or `with` is around the call in `{finding.via}`")
     if finding.confidence in (Confidence.CONDITIONAL, Confidence.POSSIBLE):
-        raise Declined("it breaks in some calls only, and a helper would split the graph in all of them")
+        raise Declined("the code breaks only in some calls, and a helper would split the graph in all of them")
 
 
 def _classes_around(context: RewriteContext, function: cst.FunctionDef) -> list[str]:
     names: list[str] = []
     for one in context.around(function):
         if isinstance(one, cst.FunctionDef | cst.Lambda):
-            raise Declined("the function lies in another function")
+            raise Declined("the function is nested in another function")
         if isinstance(one, cst.ClassDef):
             names.insert(0, one.name.value)
     return names
@@ -141,7 +141,7 @@ def _part(context: RewriteContext, function: cst.FunctionDef) -> Statement:
     if found is None:
         found = context.line()
         if context.finding.place is not Place.PLAIN or m.matches(found, m.SimpleStatementLine([m.Return()])):
-            raise Declined("no statement around the site can be moved")
+            raise Declined("no statement around this code can be moved")
     return found
 
 
@@ -155,15 +155,15 @@ def _movable(context: RewriteContext, function: cst.FunctionDef, part: Statement
     if findall(function, m.Global() | m.Nonlocal() | m.Del(target=m.Name() | m.Tuple())):
         raise Declined("the function uses `global`, `nonlocal` or `del`")
     if any(_own_return(context, part, one) for one in findall(part, m.Return())):
-        raise Declined(f"a `return` stands in the {what}")
+        raise Declined(f"the {what} contains a `return`")
     for one in findall(part, m.Name()):
         name = cst.ensure_type(one, cst.Name).value
         if name in SEES_ITS_FRAME:
-            raise Declined(f"`{name}` depends on the function that it stands in")
+            raise Declined(f"`{name}` depends on the function in which it is used")
         if name == "stacklevel":
-            raise Declined("`stacklevel` counts the functions that are being called")
+            raise Declined("`stacklevel` counts stack frames, and a helper adds one")
         if in_class and name.startswith("__") and not name.endswith("__"):
-            raise Declined(f"`{name}` means another name outside of its class")
+            raise Declined(f"`{name}` has a different meaning outside its class")
     if not any(
         name.evaluated_name.split(".")[0] == "torch" if isinstance(small, cst.Import) else _from_torch(small)
         for line in context.tree.module.body
@@ -199,7 +199,7 @@ def _parsed(
     found = next(one for one in ast.walk(module) if isinstance(one, ast.FunctionDef) and one.lineno == line)
     path = _path(found.body, context.tree.span(part)[0])
     if path is None:
-        raise Declined("the statement lies in a `match`")
+        raise Declined("the statement is in a `match`")
     return found, path
 
 
@@ -222,7 +222,7 @@ def _closures(function: ast.FunctionDef, part: ast.stmt, bound_behind: frozenset
         if one is not function and isinstance(one, ast.Lambda | ast.FunctionDef | ast.GeneratorExp):
             changed = bound_behind if one in inside else bound_inside
             if shared := [name for name in loaded(one) if name in changed]:
-                raise Declined(f"a function shares the variable `{shared[0]}` with the {what}")
+                raise Declined(f"an inner function shares the variable `{shared[0]}` with the {what}")
 
 
 def _computes_outside(context: RewriteContext, function: cst.FunctionDef, part: Statement) -> bool:
@@ -270,7 +270,7 @@ def _name(context: RewriteContext, function: cst.FunctionDef, part: Statement, c
     taken = {cst.ensure_type(one, cst.Name).value for one in findall(context.tree.module, m.Name())}
     name = "_" + "_".join(words)
     if name in taken:
-        raise Declined(f"the name `{name}` is taken")
+        raise Declined(f"the name `{name}` is already used")
     return name
 
 

@@ -17,7 +17,7 @@ from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.walking import findall
 
-ONCE = differs("the class, with its attributes, is made once and not at each call", Effect.STATE, Effect.TYPES)
+ONCE = differs("the class and its attributes are created once, not at each call", Effect.STATE, Effect.TYPES)
 _BASES = frozenset(
     {
         *("object", "Exception", "ValueError", "RuntimeError", "TypeError", "NamedTuple", "typing.NamedTuple", "Enum"),
@@ -47,12 +47,12 @@ def rewrite(context: RewriteContext) -> Edit:
     local = {bound for one in functions for bound in _bound(one, node)} - {name}
     used = [one for one in read(node) if one in local]
     if used:
-        raise Declined(f"its body uses `{used[0]}`, a variable of the function")
+        raise Declined(f"the class body uses `{used[0]}`, a variable of the function")
     inside = set(context.around())
     if any(name in written(one) for one in context.tree.module.body if one not in inside) or name in _bound(
         functions[0], node
     ):
-        raise Declined(f"the name `{name}` is bound elsewhere too")
+        raise Declined(f"the name `{name}` is also bound elsewhere")
     _defined_above(context, node)
     body, _ = context.siblings(node)
     leading = [cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)]

@@ -16,7 +16,7 @@ from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.walking import findall
 
 ONCE = differs(
-    "the weights are made once, in `__init__`, and are parameters of the module",
+    "the weights are created once, in `__init__`, and are parameters of the module",
     *(Effect.RANDOM, Effect.STATE, Effect.VALUES),
 )
 
@@ -25,22 +25,22 @@ def rewrite(context: RewriteContext) -> Edit:
     """The construction at the end of ``__init__``, and an attribute in its place."""
     node = context.node
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute | cst.Name):
-        raise Declined("the module is not made by a call of its class")
+        raise Declined("the module is not created by a call of its class")
     owner = context.parent(context.function)
     owner = context.parent(owner) if owner is not None else None
     if not isinstance(owner, cst.ClassDef):
-        raise Declined("the function is no method: make it outside and pass it in")
+        raise Declined("the function is not a method: create the module outside and pass it in")
     init = next((one for one in owner.body.body if m.matches(one, m.FunctionDef(name=m.Name("__init__")))), None)
     if not isinstance(init, cst.FunctionDef) or not isinstance(init.body, cst.IndentedBlock):
         raise Declined(f"`{owner.name.value}` has no `__init__`")
     if init is context.function:
-        raise Declined("it is made in `__init__` already")
+        raise Declined("the module is already created in `__init__`")
     own = _own_name(context.function)
     if own is None or own != _own_name(init):
         raise Declined("the method has no `self`")
     _known_early(context, node, init, own)
     if any(isinstance(one, cst.For | cst.While | cst.Lambda | cst.BaseComp) for one in context.around()):
-        raise Declined("several are made in a loop: make them in `__init__`, in an `nn.ModuleList`")
+        raise Declined("a loop creates several modules: create them in `__init__`, in an `nn.ModuleList`")
     if any(isinstance(one, cst.Return) for one in findall(init, m.Return())):
         raise Declined("`__init__` may return before its end")
     name = _attribute(context, node, owner)
@@ -98,9 +98,9 @@ def _attribute(context: RewriteContext, node: cst.Call, owner: cst.ClassDef) -> 
     if isinstance(statement, cst.Assign) and statement.value is node and len(statement.targets) == 1:
         target = statement.targets[0].target
         if not isinstance(target, cst.Name):
-            raise Declined("it is kept in an attribute, which each call binds anew")
+            raise Declined("the module is assigned to an attribute in each call")
         name = target.value
     taken = {cst.ensure_type(one, cst.Attribute).attr.value for one in findall(owner, m.Attribute())}
     if name in taken or name in {one.name.value for one in owner.body.body if isinstance(one, cst.FunctionDef)}:
-        raise Declined(f"the attribute `{name}` is there already")
+        raise Declined(f"the attribute `{name}` already exists")
     return name

@@ -39,13 +39,11 @@ def _index(context: RewriteContext) -> tuple[cst.Subscript, cst.BaseExpression]:
     """The subscript and the 0-d tensor in it that the site speaks of."""
     node = context.node if isinstance(context.node, cst.Subscript) else context.enclosing(cst.Subscript)
     if node is None:
-        raise OtherForm("there is no index at the site")
+        raise OtherForm("this is not an index")
     indices = [element.slice.value for element in node.slice if isinstance(element.slice, cst.Index)]
     tensors = [one for one in indices if context.fact(one).is_tensor and context.fact(one).zero_dim]
     if len(tensors) != 1:
-        raise Declined(
-            "which of the indices is a 0-d tensor is not known" if not tensors else "two indices are tensors"
-        )
+        raise Declined("it is not known which index is a 0-d tensor" if not tensors else "two indices are tensors")
     return node, tensors[0]
 
 
@@ -53,17 +51,17 @@ def _by_mask(context: RewriteContext, node: cst.Subscript, index: cst.BaseExpres
     above = context.parent(node)
     assign = context.parent(above) if isinstance(above, cst.AssignTarget) else None
     if not isinstance(assign, cst.Assign):
-        raise Declined(f"a 0-d mask like `{context.code(index)}` takes all or nothing, and how much is a shape")
+        raise Declined(f"a 0-d mask such as `{context.code(index)}` selects all or nothing, so a shape depends on it")
     if len(assign.targets) != 1 or len(node.slice) != 1:
-        raise Declined("it is stored to more than one place, or with more than the mask")
+        raise Declined("there are several targets, or indices besides the mask")
     if not is_number(context, assign.value):
-        raise Declined(f"`{context.code(assign.value)}` is not known to be a number, which `masked_fill_` takes")
+        raise Declined(f"`{context.code(assign.value)}` is not known to be a number, which `masked_fill_` requires")
     if abs(written_number(assign.value) or 0) > _MOST_OF_HALF:
         raise Declined(
-            f"`masked_fill_` raises for `{context.code(assign.value)}` in half precision, where it was infinite"
+            f"`masked_fill_` raises for `{context.code(assign.value)}` in float16, instead of storing infinity"
         )
     differences = (
-        [] if context.fact(node.value).certain else [assumes(f"`{context.code(node.value)}` is taken to be a tensor")]
+        [] if context.fact(node.value).certain else [assumes(f"`{context.code(node.value)}` is assumed to be a tensor")]
     )
     filled = cst.Expr(method(node.value, "masked_fill_", index, assign.value))
     return Edit({assign: filled}, differences)

@@ -20,8 +20,8 @@ from breakscan.rewrite_support.edit import Declined, Edit, Replacement
 from breakscan.rewrite_support.guards import guard_of
 from breakscan.rewrite_support.reporting_calls import is_reporting, why_missed
 
-_UNCHECKED = differs("nothing is checked in compiled code", Effect.EXCEPTIONS)
-_SILENT = differs("nothing is printed, logged or warned of in compiled code", Effect.OUTPUT)
+_UNCHECKED = differs("compiled code skips the check", Effect.EXCEPTIONS)
+_SILENT = differs("compiled code does not print, log or warn", Effect.OUTPUT)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -41,11 +41,11 @@ def _report(context: RewriteContext) -> Edit:
     line = context.statement()
     if not isinstance(line, cst.SimpleStatementLine) or not _reports(context, line):
         call = context.code(cst.ensure_type(context.node, cst.Call).func)
-        raise Declined(f"the result of `{call}` is used, or it shares its line")
+        raise Declined(f"the result of `{call}` is used, or the call shares its line")
     run = _neighbours(context, line)
     for one in run:
         if (reason := _why_missed_in(context, one)) is not None:
-            raise Declined(f"compiled code would leave it out, and {reason}")
+            raise Declined(f"compiled code would skip it, and {reason}")
     if len(run) == 1:
         run = _with_preparation(context, line)
     return Edit(_under_guard(context, run), [_SILENT])
@@ -92,11 +92,11 @@ def _asking_logger(context: RewriteContext) -> Edit:
             if above.orelse is not None or not all(_reports(context, one) for one in above.body.body):
                 break
             if (reason := why_missed(context, above)) is not None:
-                raise Declined(f"compiled code would leave it out, and {reason}")
+                raise Declined(f"compiled code would skip it, and {reason}")
             return Edit({above.test: and_not_compiling(context, above.test)}, [_SILENT])
     name = context.code(cst.ensure_type(context.node, cst.Call).func)
     if isinstance(context.parent(context.node), cst.Expr):
-        raise Declined(f"`{name}` does more than tell something")
+        raise Declined(f"`{name}` does more than report something")
     raise Declined(f"the result of `{name}` is used")
 
 
@@ -105,7 +105,7 @@ def _asking_logger(context: RewriteContext) -> Edit:
 
 def _assertion(context: RewriteContext, node: cst.Assert) -> Edit:
     if (reason := why_missed(context, node.test)) is not None:
-        raise Declined(f"compiled code would leave the check out, and {reason}")
+        raise Declined(f"compiled code would skip the check, and {reason}")
     kept = node.test.deep_clone() if isinstance(node.test, cst.BooleanOperation) else operand_of_and(node.test)
     return Edit({node.test: cst.BooleanOperation(compiling(context), cst.Or(), kept)}, [_UNCHECKED])
 
@@ -113,7 +113,7 @@ def _assertion(context: RewriteContext, node: cst.Assert) -> Edit:
 def _check(context: RewriteContext, guard: cst.If) -> Edit:
     for part in (guard.test, *guard.body.body[:-1]):
         if (reason := _why_kept(context, part)) is not None:
-            raise Declined(f"compiled code would leave the check out, and {reason}")
+            raise Declined(f"compiled code would skip the check, and {reason}")
     block = [guard] if isinstance(context.parent(guard), cst.If) else block_of(context, guard)
     if breaking(context, block[:-1]) is not None:
         return Edit(_under_guard(context, block), [_UNCHECKED])

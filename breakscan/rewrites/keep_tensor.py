@@ -36,7 +36,7 @@ def rewrite(context: RewriteContext) -> Edit:
                 raise Declined(f"`{context.code(node)}` is not known to be an integer")
             if not context.fact(subscript.value).is_tensor:
                 raise Declined(
-                    f"`{context.code(subscript.value)}` is not known to be a tensor, and takes a Python number"
+                    f"`{context.code(subscript.value)}` is not known to be a tensor, and may need a Python number"
                 )
             must_have_no_dimension(context, tensor)
             return element_edit(context, subscript, node, made, tensor, differences)
@@ -57,14 +57,14 @@ def _read(context: RewriteContext) -> tuple[cst.Call, cst.BaseExpression, list[s
     """The outermost conversion around the site, the tensor, and the conversions from the inside out."""
     node = context.node
     if not isinstance(node, cst.Call):
-        raise Declined("no conversion stands at the site")
+        raise Declined("this is not a conversion")
     if isinstance(node.func, cst.Attribute) and node.func.attr.value == "item" and not node.args:
         tensor: cst.BaseExpression = node.func.value
         conversions: list[str] = []
     elif isinstance(node.func, cst.Name) and node.func.value in _CONVERSIONS and len(node.args) == 1:
         tensor, conversions = node.args[0].value, [node.func.value]
     else:
-        raise Declined(f"`{context.code(node.func)}` is not given one tensor")
+        raise Declined(f"`{context.code(node.func)}` is not called with one tensor")
     outer = node
     while (call := _conversion_around(context, outer)) is not None:
         outer = call
@@ -89,20 +89,20 @@ def _converted(
 ) -> tuple[cst.BaseExpression, str | None, list[Difference]]:
     """The tensor that stands for the number, its dtype, and what differs."""
     fact = context.fact(tensor)
-    differences = [] if fact.certain else [assumes(f"`{context.code(tensor)}` is taken to be a tensor")]
+    differences = [] if fact.certain else [assumes(f"`{context.code(tensor)}` is assumed to be a tensor")]
     dtype = fact.dtype
     made = without_gradient(context, tensor)
     for one in conversions:
         if one == dtype:
             continue
         if dtype is None:
-            raise Declined(f"the dtype of `{context.code(tensor)}` is not known, which `{one}()` would change")
+            raise Declined(f"`{one}()` would change the dtype of `{context.code(tensor)}`, which is not known")
         if one == "bool":
             made = cst.Comparison(operand(made), [cst.ComparisonTarget(cst.NotEqual(), cst.Integer("0"))])
         else:
             if (dtype, one) == ("float", "int"):
                 made = tensor
-                said = "`int()` of a NaN or of infinity no longer raises"
+                said = "`int()` of NaN or infinity no longer raises"
                 differences.append(differs(said, Effect.EXCEPTIONS, Effect.VALUES))
             made = method(made, "long" if one == "int" else "float")
         dtype = one

@@ -29,7 +29,7 @@ _NO_INTEGER = ("float", "half", "double", "bool", "complex")
 _LIST_TYPES = ("list", "tuple", "sequence")
 _CHANGES = frozenset({"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"})
 
-_NUMBERS = differs("the loop gets Python numbers in place of 0-d tensors", Effect.TYPES)
+_NUMBERS = differs("the loop gets Python numbers instead of 0-d tensors", Effect.TYPES)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -59,7 +59,7 @@ def _looped_over(context: RewriteContext, function: cst.FunctionDef) -> cst.Para
             continue
         try:
             if name in written(function.body):
-                raise Declined(f"`{name}` is bound anew in the function")
+                raise Declined(f"`{name}` is reassigned in the function")
             if parameter.annotation is not None and context.code(parameter.annotation.annotation).endswith("Tensor"):
                 raise Declined(f"`{name}` is annotated as a tensor")
             numbers = Numbers(context, function, targets(context, function, name))
@@ -68,7 +68,7 @@ def _looped_over(context: RewriteContext, function: cst.FunctionDef) -> cst.Para
             continue
         if (numbers.names | numbers.rows).intersection(read(context.node)):
             return parameter
-    raise declined or OtherForm("no size that breaks here comes from a loop over a parameter")
+    raise declined or OtherForm("the size does not come from a loop over a parameter")
 
 
 def _iterates(node: cst.CSTNode, name: str) -> bool:
@@ -94,7 +94,7 @@ def _calls(context: RewriteContext, function: cst.FunctionDef) -> Iterator[tuple
     name = function.name.value
     module = context.tree.module
     if len(findall(module, m.FunctionDef(name=m.Name(name)))) > 1:
-        raise Declined(f"the file has several functions of the name `{name}`")
+        raise Declined(f"the file has several functions named `{name}`")
     block = context.parent(function)
     owner = context.parent(block) if block is not None else None
     binds = True
@@ -102,7 +102,7 @@ def _calls(context: RewriteContext, function: cst.FunctionDef) -> Iterator[tuple
         code = context.code(decorator.decorator)
         binds = binds and code != "staticmethod"
         if code not in ("staticmethod", "classmethod") and not code.startswith("torch."):
-            raise Declined(f"`{name}` stands under `@{code}`")
+            raise Declined(f"`{name}` is decorated with `@{code}`")
     in_class = isinstance(owner, cst.ClassDef)
     pattern = m.Attribute(attr=m.Name(name)) if in_class else m.Name(name)
     found = 0
@@ -111,15 +111,15 @@ def _calls(context: RewriteContext, function: cst.FunctionDef) -> Iterator[tuple
         if above is function or (isinstance(above, cst.Attribute) and above.attr is one):
             continue
         if not isinstance(above, cst.Call) or above.func is not one:
-            raise Declined(f"`{name}` is handed on, and may be called from elsewhere")
+            raise Declined(f"`{name}` is passed on, and may be called from elsewhere")
         if isinstance(one, cst.Attribute) and isinstance(owner, cst.ClassDef):
             on = context.code(one.value)
             if on not in ("self", "cls") and (on != owner.name.value or binds):
-                raise Declined(f"`{context.code(one)}` may be another function")
+                raise Declined(f"`{context.code(one)}` may be a different function")
         found += 1
         yield above, in_class and binds
     if not found:
-        raise Declined(f"no call of `{name}` is in this file")
+        raise Declined(f"`{name}` is not called in this file")
 
 
 def _given(
@@ -128,14 +128,14 @@ def _given(
     """What a call gives for a parameter."""
     name = parameter.name.value
     if any(arg.star for arg in call.args):
-        raise Declined(f"a call with a star may give `{name}`")
+        raise Declined(f"a call with `*` may pass `{name}`")
     for arg in call.args:
         if arg.keyword is not None and arg.keyword.value == name:
             return arg.value
     positional = [*function.params.posonly_params, *function.params.params][bound:]
     at = positional.index(parameter) if parameter in positional else len(call.args)
     if at >= len(call.args) or call.args[at].keyword is not None:
-        raise Declined(f"a call leaves `{name}` out")
+        raise Declined(f"a call does not pass `{name}`")
     return call.args[at].value
 
 
@@ -145,7 +145,7 @@ def _given(
 def _list_of(context: RewriteContext, given: cst.BaseExpression) -> tuple[str, list[Difference]]:
     """The name of the list behind what a call gives, and what must hold."""
     text = context.code(given)
-    none = Declined(f"a call gives `{text}`, and no list behind it is at hand")
+    none = Declined(f"a call passes `{text}`, and the list that it is made from is not available")
     if not isinstance(given, cst.Name):
         raise none
     there = RewriteContext(context.tree, context.finding, given, context.torch_version, context.fullgraph)
@@ -156,14 +156,14 @@ def _list_of(context: RewriteContext, given: cst.BaseExpression) -> tuple[str, l
         if sibling not in parameters or not _is_made_elsewhere(context, text, sibling):
             raise none
         _unchanged(there, found.anchor.body, {text, sibling}, sibling)
-        return sibling, [assumes(f"`{sibling}` must hold what `{text}` holds")]
+        return sibling, [assumes(f"`{sibling}` must hold the same numbers as `{text}`")]
     made = _made_of(context, found.value)
     if made is None or found.anchor is None:
         raise none
     if made.value == text:
-        raise Declined(f"`{text}` was the list before it is the tensor")
+        raise Declined(f"`{text}` names both the list and the tensor")
     if not _is_list(there, made):
-        raise Declined(f"`{made.value}`, which `{text}` is made of, may be no list")
+        raise Declined(f"`{text}` is made from `{made.value}`, which may not be a list")
     _unchanged(there, found.anchor, {text, made.value}, made.value)
     return made.value, []
 
@@ -220,4 +220,4 @@ def _unchanged(there: RewriteContext, start: cst.CSTNode, names: set[str], numbe
             is_change = numbers in (read(head) if isinstance(one, cst.For) else written(one))
         changed = there.code(one).partition("\n")[0] if is_change else None
     if changed is not None:
-        raise Declined(f"`{changed}` may part the list from the tensor")
+        raise Declined(f"after `{changed}`, the list and the tensor may differ")

@@ -20,13 +20,13 @@ from breakscan.rewrite_support.shapes import have_one_shape, rank_of
 from breakscan.rewrite_support.wording import plain
 
 _ZERO = m.Index(m.Integer("0"))
-_FIRST = differs("where nothing is hit, the result is 0 instead of an IndexError", Effect.EXCEPTIONS)
+_FIRST = differs("if the mask selects nothing, the result is 0 instead of an IndexError", Effect.EXCEPTIONS)
 
 
 def rewrite(context: RewriteContext) -> Edit:
     """What the indices are for, by the mask."""
     if not isinstance(context.node, cst.Call):
-        raise OtherForm("it is no call")
+        raise OtherForm("this is not a call")
     mask = hits_of(context, context.node)
     rows = mask is None
     if mask is None:
@@ -53,7 +53,7 @@ def _matrix_of(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
         return node.func.value
     if function in ("torch.nonzero", "torch.argwhere") and len(given) == 1 and given[0].keyword is None:
         return given[0].value
-    raise Declined("its arguments are not those of one mask")
+    raise Declined("the call does not have one mask as its only argument")
 
 
 def _above(context: RewriteContext, node: cst.CSTNode) -> cst.CSTNode | None:
@@ -67,12 +67,12 @@ def _above(context: RewriteContext, node: cst.CSTNode) -> cst.CSTNode | None:
 def _store(context: RewriteContext, subscript: cst.Subscript, mask: cst.BaseExpression) -> Edit:
     """``x[torch.where(mask)] = 0``: a bool mask stores one value, and compiles."""
     if len(subscript.slice) != 1:
-        raise Declined("the indices are one index of several")
+        raise Declined("the indices are one of several indices")
     assignment = context.parent(context.parent(subscript) or subscript)
     if not isinstance(assignment, cst.Assign) or not isinstance(context.parent(subscript), cst.AssignTarget):
-        raise Declined("the elements that are hit are needed as such")
+        raise Declined("the selected elements themselves are needed")
     if not is_scalar(context, assignment.value):
-        raise Declined(f"`{plain(context, assignment.value)}` may be another value for each hit")
+        raise Declined(f"`{plain(context, assignment.value)}` may have a different value for each selected element")
     needs = _index_needs(context, subscript.value, mask)
     return Edit({context.node: build.copied(mask)}, needs)
 
@@ -80,7 +80,7 @@ def _store(context: RewriteContext, subscript: cst.Subscript, mask: cst.BaseExpr
 def _index_needs(context: RewriteContext, owner: cst.BaseExpression, mask: cst.BaseExpression) -> list[Difference]:
     needs = []
     if not have_one_shape(context, mask, owner):
-        needs.append(assumes(f"`{plain(context, mask)}` must have the sizes of `{plain(context, owner)}`"))
+        needs.append(assumes(f"`{plain(context, mask)}` must have the same shape as `{plain(context, owner)}`"))
     if not is_bool_tensor(context, mask):
         needs.append(assumes(f"`{plain(context, mask)}` must be a bool tensor"))
     return needs
@@ -96,7 +96,7 @@ def _vector(context: RewriteContext, node: cst.Call, rows: bool) -> tuple[cst.Ba
             above.targets[0].target, m.Tuple([m.Element()]) | m.List([m.Element()])
         ):
             return node, True
-        raise Declined("the indices of every dimension are needed as such")
+        raise Declined("the indices of every dimension are needed")
     call = context.parent(above) if isinstance(above, cst.Attribute) else None
     if isinstance(call, cst.Call) and isinstance(above, cst.Attribute):
         minus_one = m.UnaryOperation(operator=m.Minus(), expression=m.Integer("1"))
@@ -118,7 +118,7 @@ def _used(context: RewriteContext, vector: cst.BaseExpression, mask: cst.BaseExp
     counted = _count_at(context, vector)
     if counted is not None:
         if rows and m.matches(counted, m.Call(func=m.Attribute(attr=m.Name("numel")))):
-            raise Declined("all numbers of all rows of indices are counted")
+            raise Declined("`numel` counts the indices of every dimension")
         made = build.call(context.imported("torch.count_nonzero"), mask)
         return Edit({_as_tensor(context, counted): made}, [COUNT_IN_FLOAT16])
     if isinstance(above, cst.Subscript) and above.value is vector:
@@ -126,11 +126,11 @@ def _used(context: RewriteContext, vector: cst.BaseExpression, mask: cst.BaseExp
         needs = [_FIRST, *_one_dimension(context, mask)]
         return Edit({first: _argmax(context, mask)}, needs)
     if isinstance(above, cst.For | cst.CompFor):
-        raise Declined("a loop runs once for each hit")
+        raise Declined("a loop runs once for each selected element")
     if isinstance(above, cst.Return):
         raise Declined("the indices are returned")
     where = above if isinstance(above, cst.BaseExpression) else vector
-    raise Declined(f"`{plain(context, where)}` needs the indices as such")
+    raise Declined(f"`{plain(context, where)}` needs the indices themselves")
 
 
 def _one_dimension(context: RewriteContext, mask: cst.BaseExpression) -> list[Difference]:
@@ -169,7 +169,7 @@ def _as_tensor(context: RewriteContext, count: cst.BaseExpression) -> cst.BaseEx
         fact = context.fact(above.right if above.left is count else above.left)
         if fact.is_tensor and fact.certain and fact.dtype == "float":
             return count
-    raise Declined("their number is needed as a Python number")
+    raise Declined("the count is needed as a Python number")
 
 
 def _first_at(context: RewriteContext, subscript: cst.Subscript, rows: bool) -> cst.BaseExpression:
@@ -182,7 +182,7 @@ def _first_at(context: RewriteContext, subscript: cst.Subscript, rows: bool) -> 
             return outer
     if rows and m.matches(subscript, m.Subscript(slice=[m.SubscriptElement(_ZERO), m.SubscriptElement(_ZERO)])):
         return subscript
-    raise Declined(f"`{plain(context, subscript)}` needs the indices as such")
+    raise Declined(f"`{plain(context, subscript)}` needs the indices themselves")
 
 
 # -- hits under a name ----------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def _named(
     if isinstance(target, cst.Tuple | cst.List) and one_dim:
         target = target.elements[0].value
     if not isinstance(target, cst.Name) or len(assignment.targets) != 1:
-        raise Declined("the indices are kept where other code can see them")
+        raise Declined("the indices are stored where other code can read them")
     line = context.line(assignment)
     uses = reads_of(context, target, line)
     shown = [] if one_dim else _one_dimension(context, mask)
@@ -233,6 +233,6 @@ def _stored_into(context: RewriteContext, name: cst.Name) -> cst.BaseExpression:
     if isinstance(subscript, cst.Subscript) and len(subscript.slice) == 1 and isinstance(assignment, cst.Assign):
         if is_scalar(context, assignment.value):
             return subscript.value
-        raise Declined(f"`{plain(context, assignment.value)}` may be another value for each hit")
+        raise Declined(f"`{plain(context, assignment.value)}` may have a different value for each selected element")
     where = subscript if isinstance(subscript, cst.BaseExpression) else name
-    raise Declined(f"`{plain(context, where)}` needs the indices as such")
+    raise Declined(f"`{plain(context, where)}` needs the indices themselves")

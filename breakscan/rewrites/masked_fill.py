@@ -22,7 +22,7 @@ def rewrite(context: RewriteContext) -> Edit:
     """The fill under a flag."""
     node = context.node
     if not isinstance(node, cst.Subscript) or len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):
-        raise Declined("the flag is one index of several")
+        raise Declined("the flag is one of several indices")
     flag, owner = node.slice[0].slice.value, node.value
     if context.fact(flag).dtype != "bool":
         raise Declined(f"`{context.code(flag)}` is not known to be a bool tensor")
@@ -30,7 +30,7 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined(f"`{context.code(owner)}` is not known to be a tensor")
     assignment = context.enclosing(cst.Assign)
     if assignment is None or len(assignment.targets) != 1 or assignment.targets[0].target is not node:
-        raise OtherForm("it is no assignment under a flag")
+        raise OtherForm("this is not an assignment with a bool index")
     value = assignment.value
     number = value.expression if isinstance(value, cst.UnaryOperation) else value
     exact = isinstance(number, cst.Integer) or (
@@ -38,11 +38,11 @@ def rewrite(context: RewriteContext) -> Edit:
     )
     if not exact:
         raise Declined(
-            f"`{context.code(value)}` may not fit the dtype of `{context.code(owner)}`, or not be a single number"
+            f"`{context.code(value)}` may not fit the dtype of `{context.code(owner)}`, or may not be a single number"
         )
     differences = [] if is_bool_tensor(context, flag) else [assumes(f"`{context.code(flag)}` must be a bool tensor")]
     if not _fits(context, owner, number, isinstance(value, cst.UnaryOperation)):
-        said = f"it raises where the dtype of `{context.code(owner)}` cannot hold {context.code(value)}"
+        said = f"it raises if the dtype of `{context.code(owner)}` cannot represent {context.code(value)}"
         differences.append(differs(said, Effect.EXCEPTIONS))
     return Edit({assignment: cst.Expr(build.method(owner, "masked_fill_", flag, value))}, differences)
 

@@ -60,10 +60,10 @@ def rewrite(context: RewriteContext) -> Edit:
     leaf = leaf_of(context)
     line = context.line()
     if _leaf_on(context, line) is None:
-        raise OtherForm("the picked elements are not kept under a name")
+        raise OtherForm("the selected elements are not assigned to a name")
     named = isinstance(leaf.mask, cst.Name) and is_settled(context, leaf.mask.value)
     if isinstance(leaf.mask, cst.Name) and not named:
-        raise Declined(f"`{leaf.mask.value}` may be another mask where the elements are used")
+        raise Declined(f"`{leaf.mask.value}` may be a different mask where the elements are used")
     group = _Group(leaf.mask, build.copied(leaf.mask) if named else cst.Name("mask"))
     group.lines[line] = leaf
     group.waiting.append(line)
@@ -73,7 +73,7 @@ def rewrite(context: RewriteContext) -> Edit:
     above: list[cst.BaseStatement] = []
     if group.counts and not named:
         if len(group.lines) > 1 or "mask" in {*read(context.function), *written(context.function)}:
-            raise Declined("the mask has no name")
+            raise Declined("the mask has no name: assign it to a variable first")
         above.append(build.with_leading_lines(build.assignment(cst.Name("mask"), build.copied(leaf.mask)), line))
     for one, picked in group.lines.items():
         mask = cst.Name("mask") if above else leaf.mask
@@ -143,9 +143,9 @@ def _computed(
         function, method = called(context, call)
         if (method or function or "").rpartition(".")[2] in _ZERO_AT_ZERO:
             return call
-        raise Declined(f"`{context.code(call.func)}` needs the picked elements as such")
+        raise Declined(f"`{context.code(call.func)}` needs the selected elements themselves")
     where = above if isinstance(above, cst.BaseExpression) else value
-    raise Declined(f"`{context.code(where)}` needs the picked elements as such")
+    raise Declined(f"`{context.code(where)}` needs the selected elements themselves")
 
 
 def _size_at(context: RewriteContext, above: cst.CSTNode | None) -> cst.BaseExpression | None:
@@ -157,7 +157,7 @@ def _reduced(
     context: RewriteContext, group: _Group, call: cst.Call, value: cst.BaseExpression, args: Sequence[cst.Arg]
 ) -> None:
     if args:
-        raise Declined(f"`{context.code(call.func)}` has further arguments")
+        raise Declined(f"`{context.code(call.func)}` has additional arguments")
     _zero_at_zero(context, group, value)
     if m.matches(call.func, m.Attribute(attr=m.Name("mean"))):
         _divided(context, group, call, build.method(value, "sum"))
@@ -182,9 +182,9 @@ def _lost(context: RewriteContext, group: _Group, call: cst.Call) -> None:
         elif keyword in ("beta", "delta"):
             others.append(arg)
         else:
-            raise Declined(f"`{context.code(call.func)}` has further arguments")
+            raise Declined(f"`{context.code(call.func)}` has additional arguments")
     if len(sides) != 2 or reduction not in ("mean", "sum"):
-        raise Declined("the loss of each picked element is asked for")
+        raise Declined("the loss is not reduced to a mean or a sum")
     for side in sides:
         _zero_at_zero(context, group, side.value)
     if reduction == "mean":
@@ -207,7 +207,7 @@ def _counted(context: RewriteContext, group: _Group, node: cst.BaseExpression) -
             group.changes[node] = build.method(group.counter, "sum")
             group.counts = group.compares = True
             return
-    raise Declined("their number is needed as a Python number")
+    raise Declined("the count is needed as a Python number")
 
 
 def _zero_at_zero(context: RewriteContext, group: _Group, node: cst.BaseExpression) -> None:
@@ -216,7 +216,7 @@ def _zero_at_zero(context: RewriteContext, group: _Group, node: cst.BaseExpressi
         line = origin(context, node).anchor
         leaf = _leaf_on(context, line) if isinstance(line, cst.SimpleStatementLine) else None
         if leaf is None or context.code(leaf.mask) != context.code(group.mask):
-            raise Declined(f"`{node.value}` is not picked by the same mask")
+            raise Declined(f"`{node.value}` is not selected by the same mask")
         if line not in group.lines:
             assert isinstance(line, cst.SimpleStatementLine)
             group.lines[line] = leaf
@@ -230,21 +230,21 @@ def _zero_at_zero(context: RewriteContext, group: _Group, node: cst.BaseExpressi
         _zero_at_zero(context, group, node.left)
         if not is_scalar(context, node.right):
             if isinstance(node.operator, cst.Divide):
-                raise Declined(f"`{context.code(node)}` may divide by zero where the mask is off")
+                raise Declined(f"`{context.code(node)}` may divide by zero where the mask is False")
             _zero_at_zero(context, group, node.right)
     elif isinstance(node, cst.BinaryOperation) and m.matches(
         node, m.BinaryOperation(operator=m.Power(), right=m.Integer())
     ):
         if cst.ensure_type(node.right, cst.Integer).evaluated_value < 1:
-            raise Declined(f"`{context.code(node)}` is not zero where the elements are")
+            raise Declined(f"`{context.code(node)}` is not zero where the elements are zero")
         _zero_at_zero(context, group, node.left)
     elif isinstance(node, cst.Call):
         function, method = called(context, node)
         if (method or function or "").rpartition(".")[2] not in _ZERO_AT_ZERO:
-            raise Declined(f"`{context.code(node)}` is not zero where the elements are")
+            raise Declined(f"`{context.code(node)}` is not zero where the elements are zero")
         receiver = (
             node.func.value if method is not None and isinstance(node.func, cst.Attribute) else node.args[0].value
         )
         _zero_at_zero(context, group, receiver)
     else:
-        raise Declined(f"`{context.code(node)}` is not zero where the elements are")
+        raise Declined(f"`{context.code(node)}` is not zero where the elements are zero")

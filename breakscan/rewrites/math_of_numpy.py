@@ -19,7 +19,7 @@ from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 _ROUNDING = frozenset({"ceil", "floor"})
 _ANY_SIZE = frozenset({"log1p", "sqrt"})
 _NOT_OF_NOTHING = frozenset({"log", "log2", "log10"})
-_DOMAIN = differs("the logarithm of zero raises, where NumPy gives minus infinity", Effect.EXCEPTIONS)
+_DOMAIN = differs("the logarithm of zero raises instead of giving minus infinity", Effect.EXCEPTIONS)
 _WHOLE = m.SimpleString(value='"int"') | m.SimpleString(value="'int'") | m.Name("int")
 _ASTYPE_INT = m.Call(func=m.Attribute(attr=m.Name("astype")), args=[m.Arg(_WHOLE)])
 _ARITHMETIC = cst.Add | cst.Multiply | cst.Divide | cst.FloorDivide
@@ -32,9 +32,9 @@ def rewrite(context: RewriteContext) -> Edit:
     """The number by functions of ``math``."""
     node = context.node
     if not isinstance(node, cst.Call):
-        raise Declined("no conversion stands at the site")
+        raise Declined("this is not a conversion")
     if not m.matches(node, m.Call(func=m.Attribute(attr=m.Name("item")), args=[])):
-        raise Declined("no number is read out of an array")
+        raise Declined("no number is read from an array")
     value = cst.ensure_type(node.func, cst.Attribute).value
     is_int = m.matches(value, _ASTYPE_INT)
     if is_int:
@@ -42,11 +42,11 @@ def rewrite(context: RewriteContext) -> Edit:
     differences: list[Difference] = []
     name = _numpy_name(context, value)
     if name is None:
-        raise OtherForm(f"`{context.code(value)}` is no function of NumPy")
+        raise OtherForm(f"`{context.code(value)}` is not a call of a NumPy function")
     if name in _ROUNDING and not is_int:
-        raise Declined(f"`np.{name}` gives a float here, and `math.{name}` an int")
+        raise Declined(f"`np.{name}` returns a float here, but `math.{name}` returns an int")
     if name not in _ROUNDING and name != "prod":
-        raise Declined(f"`np.{name}` is not rounded to a whole number")
+        raise Declined(f"the result of `np.{name}` is not rounded to an integer")
     return Edit({node: _made(context, value, differences)}, list(dict.fromkeys(differences)))
 
 
@@ -71,7 +71,7 @@ def _made(context: RewriteContext, node: cst.BaseExpression, differences: list[D
     if name in _NOT_OF_NOTHING:
         differences.append(_DOMAIN)
     elif name not in _ANY_SIZE and name not in _ROUNDING:
-        raise Declined(f"`math` is not known to do what `np.{name}` does")
+        raise Declined(f"`math` has no known equivalent of `np.{name}`")
     return call(context.imported(f"math.{name}"), _made(context, inner, differences))
 
 

@@ -26,17 +26,17 @@ def rewrite(context: RewriteContext) -> Edit:
     """The call, with the number of classes."""
     node = context.node
     if not isinstance(node, cst.Call) or not node.args or any(arg.star for arg in node.args):
-        raise Declined("its arguments are not written out")
+        raise Declined("the arguments are not passed individually")
     if len(node.args) > 1:
-        raise Declined("the number of classes is read out of a tensor")
+        raise Declined("the number of classes is read from a tensor")
     labels = node.args[0].value
     classes = _shown(context, defined(context, labels)) or _named(context)
     if classes is None:
-        raise Declined("the code does not say how many classes there are")
+        raise Declined("the code does not show the number of classes: pass `num_classes`")
     first = node.args[0].deep_clone().with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
     made = node.deep_clone().with_changes(args=[first, build.argument(classes, "num_classes")])
     columns = context.code(classes)
-    said = f"it always has `{columns}` columns, where it had one more than the largest label"
+    said = f"the result always has `{columns}` columns, not one more than the largest label"
     return Edit({node: made}, [differs(said, Effect.SHAPES, Effect.EXCEPTIONS)])
 
 

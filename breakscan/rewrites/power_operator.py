@@ -19,13 +19,13 @@ def rewrite(context: RewriteContext) -> Edit:
     """The power by the operator, spaced as formatters do it: none around ``**`` between names and numbers."""
     node = context.node
     if not isinstance(node, cst.Call):
-        raise OtherForm("this is no call of `pow`")
+        raise OtherForm("this is not a call of `pow`")
     given = dict(zip(("base", "exp", "mod"), (arg for arg in node.args if arg.keyword is None), strict=False))
     given |= {arg.keyword.value: arg for arg in node.args if arg.keyword is not None}
     if any(arg.star for arg in node.args) or not {"base", "exp"} <= given.keys():
-        raise Declined("its arguments are not given one by one")
+        raise Declined("the arguments are not passed individually")
     if "mod" in given:
-        raise Declined("`**` has no modulus")
+        raise Declined("`**` does not take a modulus")
     base, exponent = given["base"].value, given["exp"].value
     right, bare = operand(exponent), exponent
     if isinstance(exponent, cst.UnaryOperation) and isinstance(exponent.operator, cst.Minus):

@@ -16,7 +16,7 @@ from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.walking import findall
 
-DIFFERENCE = differs("in compiled code the tensor does not require a gradient by itself", Effect.GRADIENTS)
+DIFFERENCE = differs("in compiled code, the tensor is not set to require a gradient", Effect.GRADIENTS)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -24,10 +24,12 @@ def rewrite(context: RewriteContext) -> Edit:
     line = context.line()
     target = _target(line.body[0])
     if not isinstance(target, cst.Name) or target.value not in written(context.function.body):
-        raise Declined(f"`{context.code(target)}` is known outside of the function: set it before the compiled call")
+        raise Declined(
+            f"`{context.code(target)}` is visible outside the function: set `requires_grad` before the compiled call"
+        )
     for one in findall(context.function, m.Attribute()):
         if cst.ensure_type(one, cst.Attribute).attr.value in ("grad", "backward", "retain_grad", "register_hook"):
-            raise Declined("the function asks for gradients itself: torch.func.grad computes them in the graph")
+            raise Declined("the function computes gradients itself: use torch.func.grad, which stays in the graph")
     block = context.parent(line)
     above = context.parent(block) if block is not None else None
     if (
@@ -49,4 +51,4 @@ def _target(statement: cst.BaseSmallStatement) -> cst.BaseExpression:
     if m.matches(statement, m.Expr(m.Call(m.Attribute(attr=m.Name("requires_grad_")), []))):
         call = cst.ensure_type(cst.ensure_type(statement, cst.Expr).value, cst.Call)
         return cst.ensure_type(call.func, cst.Attribute).value
-    raise Declined("the statement does more than tell a tensor to require a gradient")
+    raise Declined("the statement does more than set `requires_grad`")

@@ -21,7 +21,7 @@ def rewrite(context: RewriteContext) -> Edit:
     """The copy by the method of the type, which compiles."""
     node = context.node
     if not isinstance(node, cst.Call) or len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
-        raise Declined("the copy is not made of one argument")
+        raise Declined("the call does not have exactly one argument")
     copied = node.args[0].value
     kind = context.fact(copied).kind
     if kind == "tensor":

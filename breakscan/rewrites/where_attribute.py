@@ -31,7 +31,7 @@ def rewrite(context: RewriteContext) -> Edit:
     """The branch whose test stands at the site, as one choice that is stored."""
     node = branch_of(context)
     if not isinstance(node, cst.If) or not _ends_in_store(node):
-        raise OtherForm("it is no `if` whose sides end in the same store")
+        raise OtherForm("this is not an `if` whose sides end by setting an attribute")
     return _Branch(context, node).edit()
 
 
@@ -76,7 +76,7 @@ class _Branch:
         self.node = node
         given = [*context.function.params.posonly_params, *context.function.params.params]
         if not given:
-            raise Declined("the function is given no object")
+            raise Declined("the function has no parameters")
         self.own = given[0].name.value
         if context.names_before(node).get(self.own, UNKNOWN).kind == "tensor":
             raise Declined(f"`{self.own}` is a tensor itself")
@@ -84,14 +84,14 @@ class _Branch:
     def edit(self) -> Edit:
         context, node = self.context, self.node
         if isinstance(context.parent(node), cst.If) or isinstance(node.orelse, cst.If):
-            raise Declined("it is a chain of `elif`")
+            raise Declined("the `if` is part of an `elif` chain")
         if node.orelse is None:
-            raise Declined("there is no `else` that sets the attribute as well")
+            raise Declined("there is no `else` that also sets the attribute")
         tested = truth(context, node.test)
         if tested.static:
-            raise Declined(f"`{context.code(tested.static[0])}` is no tensor")
+            raise Declined(f"`{context.code(tested.static[0])}` is not a tensor")
         if (reason := why_not_pure(context, node.test)) is not None:
-            raise Declined(f"the test would run behind the preparation, and {reason}")
+            raise Declined(f"the test would run after the preparation, and {reason}")
         yes, no = self._side(node.body), self._side(node.orelse.body)
         if yes.store.name != no.store.name:
             raise Declined(f"one side sets `{self.own}.{yes.store.name}`, the other `{self.own}.{no.store.name}`")
@@ -108,7 +108,7 @@ class _Branch:
 
     def _side(self, block: cst.BaseSuite) -> _Side:
         if not isinstance(block, cst.IndentedBlock):
-            raise Declined("a side stands on the line of its test")
+            raise Declined("a side is on the same line as its test")
         for statement in block.body:
             self._check_no_leave(statement)
         *before, last = block.body
@@ -132,26 +132,26 @@ class _Branch:
                 if name is not None and m.matches(value, m.Call(m.Attribute(own, m.Name("to")))):
                     for arg in cst.ensure_type(value, cst.Call).args:
                         if (reason := why_not_pure(self.context, arg)) is not None:
-                            raise Declined(f"it would always run, and {reason}")
+                            raise Declined(f"the preparation would always run, and {reason}")
                     return [name]
-        raise Declined(f"`{self._short(statement)}` on one side is more than preparation")
+        raise Declined(f"`{self._short(statement)}` on one side does more than prepare the value")
 
     def _prepared_once(self, guard: cst.If) -> list[str]:
         """The attributes that ``if not hasattr(self, "y"):`` sets, ``y`` among them."""
         once = m.UnaryOperation(m.Not(), m.Call(m.Name("hasattr"), [m.Arg(m.Name(self.own)), m.Arg(m.SimpleString())]))
         if not m.matches(guard.test, once) or guard.orelse is not None:
-            raise Declined(f"`if {plain(self.context, guard.test)}` on one side is more than preparation")
+            raise Declined(f"`if {plain(self.context, guard.test)}` on one side does more than prepare the value")
         asked = cst.ensure_type(cst.ensure_type(guard.test, cst.UnaryOperation).expression, cst.Call).args[1].value
         names: list[str] = []
         for statement in guard.body.body:
             small = statement.body if isinstance(statement, cst.SimpleStatementLine) else [statement]
             for one in small:
                 if not isinstance(one, cst.Assign) or len(one.targets) != 1:
-                    raise Declined(f"`{self._short(statement)}` on one side is more than preparation")
+                    raise Declined(f"`{self._short(statement)}` on one side does more than prepare the value")
                 names += self._targets(one.targets[0].target)
                 self._check_value(one.value)
         if cst.ensure_type(asked, cst.SimpleString).evaluated_value not in names:
-            raise Declined(f"`if {plain(self.context, guard.test)}` does not set what it asks for")
+            raise Declined(f"`if {plain(self.context, guard.test)}` does not set the attribute that it tests")
         return names
 
     def _targets(self, target: cst.BaseExpression) -> list[str]:
@@ -188,7 +188,7 @@ class _Branch:
                         self.context.code(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for arg in rest
                     )
                     return _Store(statement, str(first.value.evaluated_value), second.value, f"register_buffer {way}")
-        raise Declined(f"one side ends in `{self._short(statement)}`, which sets no attribute of `{self.own}`")
+        raise Declined(f"one side ends with `{self._short(statement)}`, which sets no attribute of `{self.own}`")
 
     def _check_no_leave(self, statement: cst.BaseStatement | cst.BaseSmallStatement) -> None:
         for kind, word in ((m.Return(), "returns"), (m.Raise() | m.Assert(), "raises")):
@@ -248,11 +248,11 @@ class _Branch:
     def _value(self, chooser: Chooser, store: _Store) -> SideValue:
         context, fact = self.context, self.context.fact(store.value)
         if fact.parameter and not store.registers:
-            raise Declined(f"`{context.code(store.value)}` is a parameter, and a choice is none")
+            raise Declined(f"`{context.code(store.value)}` is a parameter, but the result of torch.where is not")
         if not store.registers or fact.kind not in ("unknown", "namespace") or m.matches(store.value, m.Name("None")):
             return chooser.value(store.value)
         # `register_buffer` takes nothing but a tensor or None.
-        chooser.doubts[assumes("the values are taken for tensors of one shape and dtype")] = None
+        chooser.doubts[assumes("the values are assumed to be tensors of the same shape and dtype")] = None
         return chooser.unknown(store.value)
 
     def _lines(self, yes: _Side, no: _Side, made: cst.BaseExpression) -> list[cst.BaseStatement]:
@@ -276,7 +276,7 @@ class _Branch:
         return fitted(cst.SimpleStatementLine([small]), self.context, self.context.tree.span(self.node)[1] - 1)
 
     def _difference(self, yes: _Side, no: _Side, chooser: Chooser) -> list[Difference]:
-        own = f"`{self.own}.{yes.store.name}` is a new tensor at each call (the second may compile again)"
+        own = f"`{self.own}.{yes.store.name}` is a new tensor at each call (the second call may recompile)"
         differences = [differs(own, Effect.STORAGE, Effect.STATE, Effect.GRADIENTS)]
         if yes.preparation or no.preparation:
             differences.insert(0, differs("both sides are prepared", Effect.EXCEPTIONS))

@@ -25,17 +25,17 @@ def rewrite(context: RewriteContext) -> Edit:
     number, probability = _sides(test)
     drawn = defined(context, number)
     if not isinstance(drawn, cst.Call) or context.dotted(drawn.func) != "torch.rand":
-        raise OtherForm("what is compared is not drawn by `torch.rand`")
+        raise OtherForm("the compared number is not drawn by `torch.rand`")
     if drawn is number:
-        raise Declined("the number is drawn in the test itself, and would not be drawn any more")
+        raise Declined("the number would not be drawn if the probability is 0: draw it before the test")
     if not isinstance(probability, cst.Attribute | cst.Name) or context.fact(probability).kind in _NO_PROBABILITY:
-        raise Declined(f"`{context.code(probability)}` is no plain Python number")
+        raise Declined(f"`{context.code(probability)}` is not a plain Python number")
     asked = cst.Comparison(operand(probability), [cst.ComparisonTarget(cst.GreaterThan(), cst.Integer("0"))])
     code = cst.Module([]).code_for_node(asked)
     whole = _whole_test(context, test)
     tests = and_list(whole)
     if any(context.code(one).strip("()") == code for one in tests):
-        raise Declined(f"it breaks only where `{code}` already")
+        raise Declined(f"it already breaks only if `{code}`")
     if whole is test:
         made: cst.BaseExpression = cst.BooleanOperation(asked, cst.And(), operand_of_and(test))
         in_parentheses = bool(test.lpar) or isinstance(context.parent(test), cst.BooleanOperation | cst.UnaryOperation)
@@ -60,7 +60,7 @@ def _comparison(context: RewriteContext) -> cst.Comparison:
     found = [one for one in findall(test, m.Comparison()) if isinstance(one, cst.Comparison)]
     tensors = [one for one in found if context.fact(one).kind == "tensor"]
     if len(tensors) != 1 or len(tensors[0].comparisons) != 1:
-        raise OtherForm("the test is no comparison of one random number with a probability")
+        raise OtherForm("the test is not a comparison of one random number with a probability")
     return tensors[0]
 
 
@@ -71,7 +71,7 @@ def _sides(test: cst.Comparison) -> tuple[cst.BaseExpression, cst.BaseExpression
         return test.left, target.comparator
     if isinstance(target.operator, cst.GreaterThan):
         return target.comparator, test.left
-    raise Declined("only `<` is false for every number that is drawn where the probability is 0")
+    raise Declined("only `<` is always False if the probability is 0")
 
 
 def _whole_test(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression:
