@@ -1,4 +1,4 @@
-"""The test of an assert as Dynamo takes it into the graph: Python's part in front, one tensor behind."""
+"""Tests of asserts in the form that Dynamo can put into the graph: Python conditions first, then a single tensor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FAILURE = differs("in compiled code, a failure is a RuntimeError, or a device-s
 
 
 def asserted_test(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression | None:
-    """A test that compiles in an assert, or None where the test does so as it is."""
+    """A test that compiles in an assert, or None if the test already compiles."""
     if _is_one_tensor(context, test):
         return None
     if isinstance(test, cst.BooleanOperation):
@@ -27,7 +27,7 @@ def asserted_test(context: RewriteContext, test: cst.BaseExpression) -> cst.Base
     check = check_of(context, test)
     made = check.tensor
     for when in reversed(check.when):
-        # `a and (b or c)` keeps its parentheses, a row of the same needs none.
+        # `a and (b or c)` keeps its parentheses; operands of the same operator need none.
         made = operand(made) if isinstance(made, cst.BooleanOperation) else made
         left = not_python(when.test) if when.otherwise else when.test
         made = cst.BooleanOperation(operand_of_and(left), cst.Or() if when.otherwise else cst.And(), made)

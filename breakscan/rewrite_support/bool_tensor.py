@@ -20,10 +20,10 @@ from breakscan.rewrite_support.walking import children
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """A test.  ``static`` are the conditions that no tensor decides, which stay Python's; ``tensor`` is new code.
+    """A test.  ``static`` are the conditions that do not depend on tensors and stay in Python; ``tensor`` is new code.
 
-    ``opposite`` says that the sides change places, as for ``not t``.  ``doubts`` say what has to hold for the tensor to
-    mean the same.
+    ``opposite`` says that the sides are swapped, as for ``not t``.  ``doubts`` are the assumptions under which the
+    tensor is equivalent.
     """
 
     static: tuple[cst.BaseExpression, ...]
@@ -33,7 +33,7 @@ class Truth:
 
 
 def truth(context: RewriteContext, test: cst.BaseExpression) -> Truth:
-    """The two halves of a test: what Python decides, and one bool tensor.  Declines where there is no such tensor."""
+    """The two parts of a test: Python conditions, and one bool tensor.  Declines if there is no such tensor."""
     static, tensors = [], []
     for one in and_list(test):
         if _asks_tensor(context, one):
@@ -78,7 +78,7 @@ class _Reader:
         self.doubts: dict[Difference, None] = {}
 
     def joined(self, tests: list[cst.BaseExpression], operator: cst.BaseBinaryOp) -> cst.BaseExpression:
-        """All tests in one; those behind the first are now always computed."""
+        """All tests in one expression; those after the first are now always computed."""
         for test in tests[1:]:
             reason = why_not_pure(self.context, test) or why_may_raise(self.context, test)
             if reason is not None:
@@ -96,7 +96,7 @@ class _Reader:
         return made
 
     def read(self, test: cst.BaseExpression) -> cst.BaseExpression:
-        """A new expression of a bool tensor that is true where the test is."""
+        """A new expression for a bool tensor that is True if the test is true."""
         if isinstance(test, cst.BooleanOperation):
             finite = self._not_finite(test)
             if finite is not None:
@@ -130,7 +130,7 @@ class _Reader:
             self.doubts[differs(said, Effect.EXCEPTIONS)] = None
 
     def _compared(self, test: cst.BaseExpression, operator: cst.BaseCompOp) -> cst.BaseExpression:
-        """``t != 0``, which is what Python asks of a tensor that is not bool."""
+        """``t != 0``, which is the truth value of a tensor that is not bool."""
         self._check(test)
         return cst.Comparison(operand_of_comparison(test), [cst.ComparisonTarget(operator, cst.Integer("0"))])
 
@@ -180,7 +180,7 @@ class _Reader:
 
 
 def operand_of_comparison(node: cst.BaseExpression) -> cst.BaseExpression:
-    """A copy that can stand beside ``==`` or ``<``: in parentheses only where it binds less closely."""
+    """A copy that can be an operand of ``==`` or ``<``: in parentheses only if it has a lower precedence."""
     if isinstance(node, cst.BinaryOperation | cst.UnaryOperation) and not m.matches(
         node, m.UnaryOperation(operator=m.Not())
     ):
@@ -213,6 +213,6 @@ def _argument_of_any(context: RewriteContext, node: cst.BaseExpression) -> cst.C
 
 
 def _function_name(context: RewriteContext, node: cst.Call) -> str | None:
-    """The name of a function of torch that is called as an attribute: ``torch.isnan``."""
+    """The name of a torch function that is called as an attribute: ``torch.isnan``."""
     name = context.dotted(node.func) or ""
     return name.removeprefix("torch.") if name.startswith("torch.") and isinstance(node.func, cst.Attribute) else None

@@ -1,4 +1,4 @@
-"""The test of a check as a bool tensor, with what Python itself decides set apart."""
+"""The test of a check as a bool tensor, separated from its Python conditions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHORT = 24
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A condition that Python decides.  Where it does not hold, the whole test is ``otherwise``."""
+    """A Python condition.  If it does not hold, the whole test is ``otherwise``."""
 
     test: cst.BaseExpression
     otherwise: bool
@@ -32,10 +32,10 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A test.  Where all of ``when`` hold, in their order, ``tensor`` is true where the test is.
+    """A test.  If all of ``when`` hold, in this order, ``tensor`` is True if and only if the test is true.
 
-    ``certain`` tells that no guess was needed of what is a tensor, ``combined`` that several tests became one, all of
-    which are now computed.
+    ``certain`` says that all tensors are known to be tensors, ``combined`` that several tests were combined, all of
+    which are now evaluated.
     """
 
     when: tuple[When, ...]
@@ -45,7 +45,7 @@ class Check:
 
 
 def check_of(context: RewriteContext, test: cst.BaseExpression, negated: bool = False) -> Check:
-    """A test, or its opposite, as a bool tensor.  Declines where there is none."""
+    """A test, or its opposite, as a bool tensor.  Declines if this is not possible."""
     reader = _Reader(context)
     tensor = reader.read(test, negated)
     return Check(tuple(reader.when), tensor, reader.certain, reader.combined)
@@ -55,7 +55,7 @@ AS_TENSOR = differs("the result is a tensor, not a Python bool", Effect.TYPES)
 
 
 def asks_tensor(context: RewriteContext, test: cst.BaseExpression) -> bool:
-    """Whether a test asks for the truth of a tensor, or of what is read out of one."""
+    """Whether a test tests the truth of a tensor or of a value read from a tensor."""
     if isinstance(test, cst.BooleanOperation):
         return asks_tensor(context, test.left) or asks_tensor(context, test.right)
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
@@ -64,14 +64,14 @@ def asks_tensor(context: RewriteContext, test: cst.BaseExpression) -> bool:
 
 
 def is_chain(context: RewriteContext, test: cst.BaseExpression) -> bool:
-    """Whether it is a chain of comparisons, such as ``0 < t < 1``, with a tensor in it."""
+    """Whether the test is a chain of comparisons with a tensor, such as ``0 < t < 1``."""
     if not isinstance(test, cst.Comparison) or len(test.comparisons) < 2:
         return False
     return any(context.fact(one).is_tensor for one in (test.left, *(target.comparator for target in test.comparisons)))
 
 
 def is_membership(context: RewriteContext, test: cst.BaseExpression) -> bool:
-    """Whether it is ``value in tensor`` or ``value not in tensor``."""
+    """Whether the test is ``value in tensor`` or ``value not in tensor``."""
     if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
         return False
     target = test.comparisons[0]
@@ -88,7 +88,7 @@ def operands(test: cst.BaseExpression) -> list[cst.BaseExpression]:
 
 
 def not_python(test: cst.BaseExpression) -> cst.BaseExpression:
-    """The opposite of a test that Python decides."""
+    """The opposite of a Python condition."""
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         return copied(test.expression)
     if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
@@ -113,7 +113,7 @@ _OPPOSITE: dict[type[cst.BaseCompOp], cst.BaseCompOp] = {
 
 
 def reduced(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
-    """The builtin ``any`` or ``all`` over tensors as an operation of torch."""
+    """The builtin ``any`` or ``all`` over tensors as a torch operation."""
     name = context.dotted(node.func) or ""
     if len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
         raise Declined(f"`{name}` is not called with one argument")
@@ -178,14 +178,14 @@ class _Reader:
         self.combined = True
         for one in tensors[1:]:
             self._refuse_effects(one)
-        # `not (not a or not b)` reads better as `a & b`.
+        # `not (not a or not b)` is simpler as `a & b`.
         inner = negated and sum(_is_negative(one) for one in tensors) * 2 > len(tensors)
         both = isinstance(test.operator, cst.And) is not inner
         before = len(self.when)
         made = self.read(tensors[0], inner)
         for one in tensors[1:]:
             made = binary_of(made, _like(self.context, one, both), self.read(one, inner))
-        # What one operand leaves to Python must settle the whole.
+        # If a Python condition of one operand does not hold, this must decide the whole test.
         if any(when.otherwise is both for when in self.when[before:]):
             raise Declined(f"`{self.context.code(test)}` mixes tensors with Python conditions")
         turn = negated and not inner
@@ -250,7 +250,7 @@ class _Reader:
         return _turned(copied(test), negated) if fact.dtype == "bool" else _compared(test, negated)
 
     def _arguments(self, node: cst.Call, number: int) -> list[cst.BaseExpression]:
-        """The tensors that a function, or a method, compares."""
+        """The tensors that a function or method compares."""
         given: list[cst.BaseExpression] = []
         if self.context.method(node) is not None:
             given.append(cst.ensure_type(node.func, cst.Attribute).value)
@@ -303,7 +303,7 @@ class _Reader:
 
 
 def _like(context: RewriteContext, right: cst.BaseExpression, both: bool) -> cst.BaseBinaryOp:
-    """``&`` or ``|`` with the layout of the ``and`` or ``or`` before an operand."""
+    """``&`` or ``|`` with the whitespace of the ``and`` or ``or`` before an operand."""
     above = context.parent(right)
     operator = cst.BitAnd() if both else cst.BitOr()
     if not isinstance(above, cst.BooleanOperation) or above.right is not right:
@@ -315,7 +315,7 @@ def _like(context: RewriteContext, right: cst.BaseExpression, both: bool) -> cst
 
 
 def binary_of(left: cst.BaseExpression, operator: cst.BaseBinaryOp, right: cst.BaseExpression) -> cst.BaseExpression:
-    """``left & right``, where a row of the same operator and ``~t`` need no parentheses."""
+    """``left & right``, without parentheses around ``~t`` and around operands with the same operator."""
     made = binary(left, operator, right)
     if _is_inverted(left) or (isinstance(left, cst.BinaryOperation) and type(left.operator) is type(operator)):
         made = made.with_changes(left=copied(left))
@@ -333,13 +333,13 @@ def _turned(test: cst.BaseExpression, negated: bool) -> cst.BaseExpression:
 
 
 def _compared(test: cst.BaseExpression, negated: bool) -> cst.BaseExpression:
-    """``t != 0``, which is what Python asks of a tensor that is not bool."""
+    """``t != 0``, which is the truth value of a tensor that is not bool."""
     operator = cst.Equal() if negated else cst.NotEqual()
     return cst.Comparison(_side(test), [cst.ComparisonTarget(operator, cst.Integer("0"))])
 
 
 def _side(node: cst.BaseExpression) -> cst.BaseExpression:
-    """A copy that can stand beside ``==``: in parentheses only where it binds less closely."""
+    """A copy that can be an operand of ``==``: in parentheses only if it has a lower precedence."""
     if isinstance(node, cst.BinaryOperation) or (
         isinstance(node, cst.UnaryOperation) and not isinstance(node.operator, cst.Not)
     ):
@@ -352,7 +352,7 @@ def _is_negative(test: cst.BaseExpression) -> bool:
 
 
 def _is_short(node: cst.BaseExpression) -> bool:
-    """Whether nobody minds to have it twice: a name, an attribute of one, or an item by a constant."""
+    """Whether code is short enough to be repeated: a name, an attribute of a name, or an item with a constant index."""
     if isinstance(node, cst.Subscript):
         index = node.slice[0].slice if len(node.slice) == 1 else None
         return isinstance(index, cst.Index) and isinstance(index.value, cst.Integer) and _is_short(node.value)
@@ -362,7 +362,7 @@ def _is_short(node: cst.BaseExpression) -> bool:
 
 
 def _asked(context: RewriteContext, test: cst.BaseExpression) -> Sequence[cst.CSTNode]:
-    """The parts of a test that its new form computes."""
+    """The parts of a test that its new form evaluates."""
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         return _asked(context, test.expression)
     if isinstance(test, cst.BooleanOperation):

@@ -9,7 +9,7 @@ from breakscan.rewrite_support.edit import Declined
 
 
 def guard_of(context: RewriteContext) -> cst.If:
-    """The ``if`` that tests what stands at the site and then raises.  Declines where there is none."""
+    """The ``if`` whose test is at the site and that then raises.  Declines if there is none."""
     child = context.node
     for above in context.around():
         if isinstance(above, cst.If):

@@ -1,4 +1,4 @@
-"""Reads the sides of an ``if``: which names each gives which values, and what it returns."""
+"""Reads the sides of an ``if``: the values that each assigns to names, and what it returns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BLOCKS = {
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """``name = value``, in the statement ``line``.  ``operator`` is that of ``name += value``."""
+    """``name = value``, in the statement ``line``.  ``operator`` is the operator of ``name += value``."""
 
     name: str
     value: cst.BaseExpression
@@ -44,7 +44,7 @@ class Assigned:
 class Side:
     """The statements of one side.
 
-    ``returned`` is what it returns, if it does, ``messages`` are the calls that only tell something.
+    ``returned`` is the returned value, if any; ``messages`` are the calls that only report something.
     """
 
     assigned: tuple[Assigned, ...] = ()
@@ -60,10 +60,10 @@ class Side:
 
 
 def branch_of(context: RewriteContext) -> cst.If | cst.IfExp:
-    """The branch whose test stands at the site.  Declines where there is none."""
+    """The ``if`` or conditional expression whose test is at the site.  Declines if there is none."""
     child = context.node
     if isinstance(child, cst.If | cst.IfExp):
-        # A test in parentheses of its own has no node that spans them.
+        # No node spans a test with its parentheses.
         return child
     for above in context.around():
         if isinstance(above, cst.If | cst.IfExp) and above.test is child:
@@ -75,7 +75,7 @@ def branch_of(context: RewriteContext) -> cst.If | cst.IfExp:
 
 
 def read_side(body: Sequence[cst.BaseStatement], context: RewriteContext, where: str = "one side") -> Side:
-    """The side of a block.  Declines where it holds more than assignments to names and a return of a value."""
+    """The side that a block is.  Declines if it contains more than assignments to names and the return of a value."""
     assigned: dict[str, Assigned] = {}
     comments: list[cst.EmptyLine] = []
     messages: list[cst.SimpleStatementLine] = []
@@ -105,7 +105,7 @@ def read_side(body: Sequence[cst.BaseStatement], context: RewriteContext, where:
 
 
 def tells(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether an expression is a call that tells the user something, by what it is or by its name."""
+    """Whether an expression is a call that reports something to the user, judged by its function or its name."""
     if is_reporting(context, node):
         return True
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name | cst.Attribute):

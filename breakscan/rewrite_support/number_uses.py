@@ -1,4 +1,4 @@
-"""What becomes of a Python number that was read out of a tensor: whether the 0-d tensor does as well everywhere."""
+"""The uses of a Python number that was read from a tensor: whether the 0-d tensor can replace it in all of them."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ _ARITHMETIC = cst.Add | cst.Subtract | cst.Multiply | cst.Divide | cst.FloorDivi
 _EXACT = cst.Add | cst.Subtract | cst.Multiply
 _ORDERS = cst.LessThan | cst.LessThanEqual | cst.GreaterThan | cst.GreaterThanEqual | cst.Equal | cst.NotEqual
 _OPERANDS = ("other", "value", "min", "max")
-"""The names that arguments have where a number and a tensor are taken alike."""
+"""The names of arguments for which a function treats a number and a tensor alike."""
 
 
 class Uses:
-    """Follows a number from where it is read on, and gathers what is no longer as it was with a 0-d tensor.
+    """Follows a number to all its uses, and collects the differences that a 0-d tensor makes.
 
-    Declines where something takes a Python number only.  ``indices`` are the subscripts that it is an index of.
+    Declines if a use takes only a Python number.
     """
 
     def __init__(self, context: RewriteContext, tensor: cst.BaseExpression, dtype: str | None, text: str) -> None:
         self.context = context
         self.tensor = tensor
         self.dtype = dtype
-        """Of the 0-d tensor that takes the number's place."""
+        """The dtype of the 0-d tensor that replaces the number."""
         self.text = text
         self.differences: dict[Difference, None] = {}
         self.is_kept = False
-        """Whether something holds the value beyond its statement."""
+        """Whether the value is kept after its statement."""
         self._followed: set[cst.CSTNode] = set()
 
     def note(self, *differences: Difference) -> None:
         self.differences.update(dict.fromkeys(differences))
 
     def follow(self, node: cst.BaseExpression) -> None:
-        """Looks at what uses the value of an expression."""
+        """Follows the use of an expression's value."""
         if node in self._followed:
             return
         self._followed.add(node)
@@ -82,14 +82,14 @@ class Uses:
             self._elsewhere(above)
 
     def _fact(self, node: cst.BaseExpression) -> Fact:
-        """What is known of an expression; of the target of an augmented assignment, what its name was bound to."""
+        """What is known about an expression; for the target of an augmented assignment, about the value of its name."""
         fact = self.context.fact(node)
         return fact if fact.kind != "unknown" else self.context.fact(defined(self.context, node))
 
-    # -- what takes both ----------------------------------------------------------------------------------------
+    # -- uses that take both ------------------------------------------------------------------------------------
 
     def _beside(self, other: cst.BaseExpression, in_place: bool = False) -> None:
-        """Notes what differs beside another tensor."""
+        """Records the differences in an operation with another tensor."""
         fact = self._fact(other)
         if not fact.certain:
             self.note(assumes(f"`{self.context.code(other)}` is assumed to be a tensor"))
@@ -100,7 +100,7 @@ class Uses:
             self._beside_dtype(other, fact)
 
     def _beside_dtype(self, other: cst.BaseExpression, fact: Fact) -> None:
-        """Notes that the dtype of the 0-d tensor may count, where that of a number does not."""
+        """Records that the dtype of the 0-d tensor may affect the result, as that of a number does not."""
         if of_one_dtype(self.context, self.tensor, other):
             return
         if fact.dtype in ("int", "bool") and self.dtype not in ("int", "bool"):
@@ -110,7 +110,7 @@ class Uses:
             self.note(differs(said, Effect.DTYPES))
 
     def _must_be_no_bool(self, node: cst.BaseExpression) -> None:
-        """What Python computes of a bool, torch refuses to compute of a bool tensor."""
+        """Python does arithmetic with bools, but torch raises for bool tensors."""
         if self.dtype == "bool":
             raise Declined(f"`{self.context.code(node)}` would raise for a bool tensor")
         if self.dtype is None:
@@ -231,7 +231,7 @@ class Uses:
             raise Declined(f"`{self.context.code(owner)}` is not known to be a tensor")
         self._beside(owner, in_place=name.endswith("_"))
 
-    # -- what keeps it ------------------------------------------------------------------------------------------
+    # -- uses that keep the value -------------------------------------------------------------------------------
 
     def _in_assignment(self, above: cst.Assign) -> None:
         line = self.context.parent(above)
@@ -273,7 +273,7 @@ class Uses:
         return False
 
     def is_new(self, node: cst.BaseExpression) -> bool:
-        """Whether an expression makes a tensor of its own, which nothing else changes."""
+        """Whether an expression creates a new tensor, which no other code can change."""
         facts = self.context.fact(node).tensor
         return not isinstance(node, cst.Name) and facts is not None and facts.is_new
 
@@ -300,7 +300,7 @@ class Uses:
         self._beside(above.target, in_place=True)
 
     def _must_not_overlap(self, text: str) -> None:
-        """An operation in place raises where what it reads is a part of what it writes."""
+        """An in-place operation raises if its input is a part of its output."""
         if not self.is_new(defined(self.context, self.tensor)):
             raise Declined(f"`{self.text}` may overlap the memory that `{text}` changes in place")
 

@@ -1,4 +1,4 @@
-"""Indices of one element: ``x[t]`` with a 0-d integer tensor ``t`` as an index with a dimension."""
+"""Indices of one element: ``x[t]`` with a 0-d integer tensor ``t``, rewritten as an index with a dimension."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def element_edit(
     source: cst.BaseExpression,
     differences: Sequence[Difference] = (),
 ) -> Edit:
-    """The edit of a subscript of a tensor, in which ``made``, a 0-d integer tensor, takes the place of ``index``.
+    """The edit of a subscript of a tensor in which the 0-d integer tensor ``made`` replaces ``index``.
 
-    ``source`` is the expression of the file that holds the same number.
+    ``source`` is the expression of the file with the same number.
     """
     element, dimension = looked_up(context, node, index, made)
     found = [*differences]
@@ -61,10 +61,10 @@ def with_dimension(index: cst.BaseExpression) -> cst.BaseExpression:
 def looked_up(
     context: RewriteContext, node: cst.Subscript, index: cst.BaseExpression, made: cst.BaseExpression
 ) -> tuple[cst.Subscript, int]:
-    """``x[…, made[None], …]`` for ``x[…, index, …]``, and the dimension that the result has too much.
+    """``x[…, made[None], …]`` for ``x[…, index, …]``, and the additional dimension of the result.
 
-    ``made`` is the 0-d tensor that takes the place of ``index``.  Declines where the other indices do not tell which
-    dimension that is.
+    ``made`` is the 0-d tensor that replaces ``index``.  Declines if the other indices do not show which dimension that
+    is.
     """
     position = place(context, node, index)
     elements = [element.deep_clone() for element in node.slice]
@@ -73,7 +73,7 @@ def looked_up(
 
 
 def place(context: RewriteContext, node: cst.Subscript, index: cst.BaseExpression) -> int:
-    """Which of the indices of a subscript an expression is."""
+    """The position of an expression among the indices of a subscript."""
     for position, element in enumerate(node.slice):
         if isinstance(element.slice, cst.Index) and element.slice.value is index:
             return position
@@ -81,7 +81,7 @@ def place(context: RewriteContext, node: cst.Subscript, index: cst.BaseExpressio
 
 
 def _dimension(context: RewriteContext, elements: Sequence[cst.SubscriptElement], position: int) -> int:
-    """The dimension of the result that an index with one element leaves."""
+    """The dimension of the result that belongs to an index with one element."""
     kinds = [_kind(context, element.slice) for element in elements]
     others = kinds[:position] + kinds[position + 1 :]
     if "other" in others:
@@ -113,7 +113,7 @@ def squeezed(made: cst.Subscript, dimension: int) -> cst.BaseExpression:
 
 
 def always_in_range(context: RewriteContext, owner: cst.BaseExpression, index: cst.BaseExpression) -> bool:
-    """Whether an index is where a tensor that is indexed has its largest or smallest element."""
+    """Whether an index is the position of the largest or smallest element of the indexed tensor."""
     made = defined(context, index)
     if not isinstance(made, cst.Call):
         return False

@@ -1,4 +1,4 @@
-"""Whether code may run although it would not have, or again, or not at all, and nobody notices but by its result."""
+"""Whether it makes no difference, except for its result, that code runs additionally, again or not at all."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _CHANGES = CHANGES_MORE_THAN_IT_RETURNS | TAKES_FUNCTIONS_OR_FLAGS | SHOWS_THE_M
 
 
 def why_not_pure(context: RewriteContext, node: cst.CSTNode, *, modules: bool = False) -> str | None:
-    """Why running an expression changes more than what it returns, as a sentence's end; None where it does not.
+    """Why an expression has side effects, as the end of a sentence; None if it has none.
 
-    Only what is known to be pure counts as pure: functions of torch and math that change nothing, methods of tensors
-    without a trailing underscore, operators, and attributes.  With ``modules``, calls of modules are let through.
+    Only code that is known to be pure counts as pure: functions of torch and math without side effects, tensor methods
+    without a trailing underscore, operators, and attributes.  With ``modules``, calls of modules are allowed.
     """
     found = _Impurities(context, modules)
     node.visit(found)
@@ -32,14 +32,14 @@ def why_not_pure(context: RewriteContext, node: cst.CSTNode, *, modules: bool = 
 
 
 def why_may_raise(context: RewriteContext, node: cst.CSTNode) -> str | None:
-    """Why running an expression may raise for some values of its tensors, as a sentence's end; None where not."""
+    """Why an expression may raise for some values of its tensors, as the end of a sentence; None if it does not."""
     found = _Raises(context)
     node.visit(found)
     return found.reasons[0] if found.reasons else None
 
 
 class Effects(cst.CSTVisitor):
-    """Gathers why code does more than return a value; what calls do is left to subclasses."""
+    """Collects the reasons why code has side effects; subclasses decide about calls."""
 
     def __init__(self, context: RewriteContext) -> None:
         self.context = context
@@ -105,7 +105,7 @@ class _Raises(cst.CSTVisitor):
                 self.reasons.append(f"`{self.context.code(node)}` raises for indices out of range")
 
     def _is_in_range(self, index: cst.BaseExpression) -> bool:
-        """Whether an index is one of places in a tensor, so that shapes decide, not values: ``torch.argsort(x)``."""
+        """Whether an index holds positions in a tensor, so that only shapes matter: ``torch.argsort(x)``."""
         if m.matches(index, m.Subscript(slice=[m.SubscriptElement(m.Index(m.Integer("1")))])):
             call = cst.ensure_type(index, cst.Subscript).value
             return isinstance(call, cst.Call) and gives_places(self.context, call, "tensors")

@@ -1,4 +1,4 @@
-"""Whether code that compiled runs leave out is missed by nobody but the reader of its text."""
+"""Whether compiled code may skip code that only reports something."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ _CHANGES = frozenset({"backward", "load_state_dict", "set_", "manual_seed", "sav
 
 
 def why_missed(context: RewriteContext, node: cst.CSTNode) -> str | None:
-    """Why code must not be left out, as a sentence's end; None where it only makes values and texts.
+    """Why code must not be skipped, as the end of a sentence; None if it only computes values and texts.
 
-    Only calls that are known to change nothing may go, and functions whose name says that they only ask.
+    Only calls known to have no side effects may be skipped, and functions whose names start with ``is_`` or ``has_``.
     """
     found = _Missed(context)
     node.visit(found)
@@ -56,7 +56,7 @@ def why_missed(context: RewriteContext, node: cst.CSTNode) -> str | None:
 
 
 def is_reporting(context: RewriteContext, node: cst.CSTNode) -> bool:
-    """Whether an expression is a call that only tells something: a print, a log call, a warning."""
+    """Whether an expression is a call that only reports something: a print, a log call, a warning."""
     if not isinstance(node, cst.Call):
         return False
     name = context.dotted(node.func) or ""
