@@ -1,7 +1,7 @@
 """``torch.any(torch.unique(t) > n)`` → ``torch.any(t > n)``.
 
-What holds for any, or for all, of the different values holds for any, or all, of the values.  The largest and the
-smallest are the same too.  Values that are kept for the message of an error are found where it is raised.
+A condition holds for any or all of the unique values if and only if it holds for any or all values.  The largest and
+smallest value are also the same.  Unique values that are needed for an error message are computed where it is raised.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _above(context: RewriteContext, node: cst.CSTNode) -> cst.CSTNode:
 
 
 def _is_indifferent(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether the expression around a value gives the same for repeated elements in any order."""
+    """Whether the expression around a value has the same result for repeated elements in any order."""
     values, text = node, context.code(node)
     while True:
         above = _above(context, values)
@@ -79,7 +79,7 @@ def _is_indifferent(context: RewriteContext, node: cst.BaseExpression) -> bool:
 
 
 def _is_each(context: RewriteContext, node: cst.BaseExpression, text: str) -> bool:
-    """Whether an expression is computed from each element of a value alone."""
+    """Whether an expression is computed element by element from a value."""
     if context.code(node) == text or is_scalar(context, node):
         return True
     if isinstance(node, cst.UnaryOperation):
@@ -100,7 +100,7 @@ def _is_each(context: RewriteContext, node: cst.BaseExpression, text: str) -> bo
 
 
 def _named(context: RewriteContext, assignment: cst.Assign, tensor: cst.BaseExpression) -> Edit:
-    """The tests of a name that holds the values; the assignment goes to where an error is raised, or goes."""
+    """The tests of a name that holds the values; the assignment moves to where an error is raised, or is removed."""
     name = cst.ensure_type(assignment.targets[0].target, cst.Name)
     line = context.line(assignment)
     if not isinstance(tensor, cst.Name):
@@ -124,7 +124,7 @@ def _named(context: RewriteContext, assignment: cst.Assign, tensor: cst.BaseExpr
     behind = context.behind(line)
     if not changes or not behind:
         raise Declined(f"`{name.value}` is not used")
-    # The comment above the assignment is about the test, and stays there.
+    # The comment above the assignment is about the test, so it stays.
     following = behind[0]
     inner = {node: new for node, new in changes.items() if _is_within(context, node, following)}
     moved = following.visit(_Changes(inner))
@@ -150,7 +150,7 @@ def _is_within(context: RewriteContext, node: cst.CSTNode, statement: cst.CSTNod
 
 
 def _may_change(context: RewriteContext, tensor: cst.Name, line: cst.SimpleStatementLine) -> bool:
-    """Whether a tensor is bound anew, or written to in place, behind a line."""
+    """Whether a tensor is rebound after a line, or changed in place."""
     this = m.Name(tensor.value)
     stores = m.AssignTarget(m.Subscript(value=this)) | m.AugAssign(m.Subscript(value=this) | this)
     methods = m.Call(func=m.Attribute(value=this, attr=m.Name(m.MatchRegex(r".*[^_]_$"))))

@@ -1,6 +1,6 @@
 """``torch.compile(step)`` alone on a line → ``step = torch.compile(step)``.
 
-For a module, the name then holds a wrapper: the keys of its state dict begin with ``_orig_mod.``.
+For a module, the name then holds a wrapper: the keys of its state dict start with ``_orig_mod.``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _KEYS = differs("the keys of a module's state dict start with `_orig_mod.`", Eff
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The result, bound to the name of what is compiled."""
+    """The result, assigned to the name of the compiled object."""
     line = context.line()
     statement = line.body[0]
     if not isinstance(statement, cst.Expr) or not isinstance(statement.value, cst.Call) or not statement.value.args:
@@ -38,7 +38,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _bound_here(context: RewriteContext, name: str) -> None:
-    """Declines where the name belongs to another scope, or is not used behind the line."""
+    """Declines if the name belongs to another scope, or is not used after the line."""
     for one in context.around():
         if isinstance(one, cst.FunctionDef):
             if name not in written(one):

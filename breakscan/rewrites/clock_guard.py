@@ -1,6 +1,6 @@
 """``start = time.time()`` … ``print(time.time() - start)`` → the same under ``if not torch.compiler.is_compiling():``.
 
-For times that are only printed or logged.  In compiled code they would say when the calls were traced or launched.
+For times that are only printed or logged.  In compiled code, they would measure when calls were traced or launched.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CLOCK = re.compile(r"\b(time|time_ns|perf_counter|perf_counter_ns|monotonic|pro
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """Every statement that takes, computes with or reports the time, under a test."""
+    """All statements that measure, compute with or report the time, under a guard."""
     first = context.line()
     lines = [first]
     queue = [first]
@@ -59,7 +59,7 @@ def _uses(context: RewriteContext, name: str, bindings: bool = False) -> list[cs
 
 
 def _taken(context: RewriteContext, line: cst.SimpleStatementLine) -> list[cst.SimpleStatementLine]:
-    """The lines of the function in which a line's times were taken."""
+    """The lines of the function that measure the times in a line."""
     names = set(read(line))
     return [
         statement

@@ -1,8 +1,8 @@
 """``copy.deepcopy(tensor)`` → ``tensor.detach().clone()``.
 
-A deep copy of a leaf of autograd is a leaf that requires a gradient as the original does, with storage of its own; of
-a tensor that is no leaf there is no deep copy, Python raises.  Integers and booleans never require a gradient: there
-``clone`` alone is the same.  Strides may become those of a dense tensor.
+A deep copy of an autograd leaf is a leaf with its own storage that requires a gradient if the original does; a deep
+copy of a tensor that is not a leaf raises.  Integers and bools never require a gradient: for them, ``clone`` alone is
+equivalent.  The strides may become those of a dense tensor.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def rewrite(context: RewriteContext) -> Edit:
     if fact.kind == "module":
         raise Declined("a module is copied: copy it once, before the compiled call")
     if not fact.is_tensor or not fact.certain:
-        # What is copied deeply is as often a list of tensors, which has no `clone`.
+        # Deep copies are often of lists of tensors, which have no `clone`.
         raise Declined(f"`{context.code(copied)}` is not known to be a tensor")
     if fact.dtype in ("int", "bool") and fact.certain:
         return Edit({node: method(copied, "clone")})

@@ -1,7 +1,7 @@
-"""``print("loss", t)`` → ``torch._higher_order_ops.print("loss {}", t)``, which prints from inside of the graph.
+"""``print("loss", t)`` → ``torch._higher_order_ops.print("loss {}", t)``, which prints inside the graph.
 
-Needs torch 2.11.  The line appears in compiled code as well; a tensor of no dimension is shown as its number, and a
-tensor that requires a gradient without its `grad_fn`.
+Requires torch 2.11.  The line is also printed in compiled code; a 0-d tensor is printed as its number, and a tensor
+that requires a gradient is printed without its `grad_fn`.
 """
 
 from __future__ import annotations

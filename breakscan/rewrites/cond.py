@@ -1,7 +1,7 @@
 """``if tensor: x = costly(a)`` → ``x = torch.cond(tensor, lambda: costly(a), lambda: x.clone())``.
 
-Only one side runs, in the graph.  Both are traced: they must give tensors of the same shapes and dtypes, change
-nothing, and return no input as it is, hence the `clone`.  It is never safe, for what a module does inside is not seen.
+Only one side runs, in the graph.  Both are traced: they must return tensors of the same shapes and dtypes, have no side
+effects, and not return an input itself, hence the `clone`.  Never safe, because calls of modules are not analyzed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DIFFERENCE = assumes("both sides must return the same shape, dtype and strides,
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The branch whose test stands at the site, as an operation of the graph."""
+    """The branch whose test is at the site, as an operation in the graph."""
     node = branch_of(context)
     return _of_statement(context, node) if isinstance(node, cst.If) else _of_expression(context, node)
 
@@ -107,7 +107,7 @@ def _conditional(context: RewriteContext, tested: Truth, yes: SideValue, no: Sid
 
 
 def _own(context: RewriteContext, value: SideValue) -> cst.BaseExpression:
-    """Code for a value that shares no memory with what it is made of."""
+    """Code for a value that does not share memory with its inputs."""
     made = value.made
     if isinstance(made, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison):
         return copied(made)

@@ -1,7 +1,7 @@
-"""``assert test, f"got {x}"`` → ``assert test, "got x"``, which the graph can hold.
+"""``assert test, f"got {x}"`` → ``assert test, "got x"``, which the graph can contain.
 
-Compiled code then checks inside of the graph: a failure is a RuntimeError with the text.  In the text, each value is
-replaced by its code.  The message of ``torch._check`` becomes a lambda that gives the constant text.
+Compiled code then checks inside the graph: a failure is a RuntimeError with the text.  In the text, each value is
+replaced by its code.  The message of ``torch._check`` becomes a lambda that returns the constant text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DIFFERENCE = differs(
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The message as a literal, and the test as one tensor where it is none yet."""
+    """The message as a literal, and the test as a single tensor if it is not one yet."""
     if isinstance(context.node, cst.Call) and context.finding.rule == "BRK430":
         return _of_check(context, context.node)
     node = context.enclosing(cst.Assert)
@@ -50,7 +50,7 @@ def _of_check(context: RewriteContext, node: cst.Call) -> Edit:
         raise Declined(f"the literal parts of `{context.code(said)}` are not known")
     new = cst.Lambda(cst.Parameters(), _laid_out(text, made), whitespace_after_lambda=cst.SimpleWhitespace(""))
     changed = isinstance(made, cst.SimpleString | cst.ConcatenatedString) and not _has_fields(made)
-    # A text in the function's place raises a TypeError as soon as the check fails.
+    # With a string instead of a function, a failing check raises a TypeError.
     words = "a failing check now shows its message" if changed else "the message shows no values"
     return Edit({said: new}, [differs(words, Effect.EXCEPTIONS)])
 
@@ -66,7 +66,7 @@ def _has_fields(node: cst.BaseExpression) -> bool:
 
 
 def _laid_out(text: cst.BaseExpression, like: cst.BaseExpression) -> cst.BaseExpression:
-    """The text in the parentheses of what it replaces, where it takes several lines."""
+    """The text in the parentheses of the code that it replaces, if it has several lines."""
     if isinstance(text, cst.ConcatenatedString | cst.BinaryOperation):
         return text.with_changes(
             lpar=[one.deep_clone() for one in like.lpar], rpar=[one.deep_clone() for one in like.rpar]

@@ -1,6 +1,6 @@
 """``y.data = new`` → ``y.data.copy_(new)``.
 
-The assignment puts another storage under the tensor, the copy writes into the one that it has.  Autograd sees neither.
+The assignment replaces the storage of the tensor, the copy writes to the existing one.  Autograd records neither.
 """
 
 from __future__ import annotations

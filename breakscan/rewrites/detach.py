@@ -1,6 +1,6 @@
 """``y.requires_grad = False`` → ``y = y.detach()``.
 
-For a tensor that the function made.  Where it is no leaf of autograd and requires a gradient, the assignment raises.
+For a tensor that the function created.  If it is not an autograd leaf and requires a gradient, the assignment raises.
 """
 
 from __future__ import annotations

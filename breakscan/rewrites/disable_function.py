@@ -1,8 +1,8 @@
 """A function that breaks at several lines → the same under ``@torch.compiler.disable``.
 
-Each of its breaks splits the graph of whoever calls it; a function that Dynamo is told to leave alone splits it once.
-It ran as plain Python between its breaks and does so now, so values, side effects and exceptions stay.  What it
-computes is no longer compiled, so it must hold nothing costly.
+Each break splits the graph of the caller; a disabled function splits it only once.  It ran as plain Python between its
+breaks and still does, so values, side effects and exceptions stay.  What it computes is no longer compiled, so it must
+not contain costly operations.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _may_compute(context: RewriteContext, node: cst.CSTNode) -> str | None:
-    """The code of the first callee that may be Python code of the program, or a module."""
+    """The code of the first called object that may be Python code of the program, or a module."""
     if isinstance(node, cst.Call) and not _is_plain_call(context, node):
         return context.code(node.func)
     for child in children(node):
@@ -78,7 +78,7 @@ def _may_compute(context: RewriteContext, node: cst.CSTNode) -> str | None:
 
 
 def _is_plain_call(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether a call runs no code that could be compiled, but one function of torch, or Python's library."""
+    """Whether a call runs no code that could be compiled except one torch function, or Python's library."""
     function, method = called(context, node)
     if method is not None:
         return True
@@ -108,7 +108,7 @@ def _called(decorator: cst.Decorator) -> cst.BaseExpression:
 
 
 def _yields(node: cst.CSTNode) -> bool:
-    """Whether a part of a function yields or awaits, inner functions left out."""
+    """Whether a part of a function yields or awaits, outside inner functions."""
     if isinstance(node, cst.Yield | cst.Await):
         return True
     if m.matches(node, _OWN):

@@ -1,6 +1,6 @@
 """``torch.zeros(n, requires_grad=True)`` → ``torch.zeros(n)``.
 
-For a tensor that stays in the function, and whose gradient nobody there asks for.
+For a tensor that does not leave the function, and whose gradient is not used there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``torch.equal(a, b)``, ``torch.allclose(a, b)``, ``v in t`` → ``(a == b).all()`` and the like.
 
-The comparison stays in the graph; its outcome is a tensor, not a Python bool.  ``torch.equal`` is False for different
-shapes, so a comparison of the shapes goes in front.  In an assert, a failure is a RuntimeError in compiled code.
+The comparison stays in the graph; its result is a tensor, not a Python bool.  ``torch.equal`` is False for different
+shapes, so a comparison of the shapes comes first.  In an assert, a failure is a RuntimeError in compiled code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The comparison, element by element and reduced."""
+    """The elementwise comparison, reduced."""
     assertion = context.enclosing(cst.Assert)
     if assertion is not None:
         return edit_of_assert(context, assertion)

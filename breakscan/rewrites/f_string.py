@@ -1,7 +1,7 @@
-"""``format(t, spec)`` and ``"%.3f" % t`` → ``f"{t:spec}"``, which Dynamo puts off until the graph has run.
+"""``format(t, spec)`` and ``"%.3f" % t`` → ``f"{t:spec}"``, which Dynamo evaluates after the graph has run.
 
-The text is the same: ``format`` and an f-string call the same method, and ``%.3f`` reads the number out of a tensor
-as ``:.3f`` does.  ``%s`` is left alone, for it shows a tensor of no dimension as ``tensor(...)``.
+The text is the same: ``format`` and an f-string call the same method, and ``%.3f`` reads the number from a tensor as
+``:.3f`` does.  ``%s`` is not rewritten, because it shows a 0-d tensor as ``tensor(...)``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``torch.compile(step)(x)`` in a loop → ``compiled = torch.compile(step)`` before the loop, and ``compiled(x)`` in it.
 
-The wrapper is made once; what it runs is the same.
+The wrapper is created once; it runs the same code.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NAME = "compiled"
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The wrapper, made before the outermost loop that does not change it."""
+    """The wrapper, created before the outermost loop that does not change it."""
     node = context.node
     if not isinstance(node, cst.Call) or not context.code(node.func).endswith("compile") or not node.args:
         raise Declined("torch.compile is not called with a function or module")

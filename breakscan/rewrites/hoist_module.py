@@ -1,7 +1,7 @@
-"""``nn.Linear(4, 4)(x)`` in ``forward`` → ``self.linear(x)``, with the module made in ``__init__``.
+"""``nn.Linear(4, 4)(x)`` in ``forward`` → ``self.linear(x)``, with the module created in ``__init__``.
 
-Made in ``forward``, its weights are random again at each call and no optimizer knows them; made in ``__init__`` they
-are drawn once, and can be trained.
+If it is created in ``forward``, its weights are random at each call, and no optimizer knows them; in ``__init__``, they
+are drawn once and can be trained.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ONCE = differs(
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The construction at the end of ``__init__``, and an attribute in its place."""
+    """The construction at the end of ``__init__``, and an attribute that replaces it."""
     node = context.node
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute | cst.Name):
         raise Declined("the module is not created by a call of its class")
@@ -56,7 +56,7 @@ def _own_name(function: cst.FunctionDef) -> str | None:
 
 
 def _known_early(context: RewriteContext, node: cst.Call, init: cst.FunctionDef, own: str) -> None:
-    """Declines where an argument is not known in ``__init__``."""
+    """Declines if an argument is not known in ``__init__``."""
     set_there = {
         cst.ensure_type(one, cst.Attribute).attr.value
         for statement in init.body.body
@@ -92,7 +92,7 @@ def _known_early(context: RewriteContext, node: cst.Call, init: cst.FunctionDef,
 
 
 def _attribute(context: RewriteContext, node: cst.Call, owner: cst.ClassDef) -> str:
-    """A name for the attribute: the one that it is bound to, else that of its class."""
+    """A name for the attribute: the name that the module is assigned to, or that of its class."""
     statement = context.line().body[0]
     name = (context.dotted(node.func) or context.code(node.func)).rpartition(".")[2].lower()
     if isinstance(statement, cst.Assign) and statement.value is node and len(statement.targets) == 1:

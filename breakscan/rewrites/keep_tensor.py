@@ -1,9 +1,9 @@
-"""``t.item()``, ``float(t)``, ``int(t)`` and ``bool(t)`` → the 0-d tensor, where tensor operations get the number.
+"""``t.item()``, ``float(t)``, ``int(t)`` and ``bool(t)`` → the 0-d tensor, if only tensor operations use the number.
 
-Beside a tensor with dimensions a 0-d one counts like a number: neither changes the other's dtype within one category.
-``.detach()`` stops the gradient where the number did.  It is safe where the number meets only tensors that are
-computed from the same tensor, so that dtype and device are one; every use is looked at, and where one takes a Python
-number (a size, a branch, a list's index, code elsewhere), nothing is changed.  As an index the tensor gets a dimension
+With a tensor that has dimensions, a 0-d tensor behaves like a number: it does not change the dtype within a category.
+``.detach()`` stops the gradient, as the number did.  It is safe if the number is only combined with tensors that are
+computed from the same tensor, so that dtype and device are the same.  Every use is checked: if one takes a Python
+number (a size, a branch, a list index, other code), nothing is changed.  As an index, the tensor gets a dimension
 (``x[t[None]].squeeze(0)``).
 """
 
@@ -24,7 +24,7 @@ _CONVERSIONS = frozenset({"bool", "float", "int"})
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The 0-d tensor in the place of the number."""
+    """The 0-d tensor instead of the number."""
     node, tensor, conversions = _read(context)
     must_be_tensor(context, tensor)
     made, dtype, differences = _converted(context, tensor, conversions)
@@ -54,7 +54,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _read(context: RewriteContext) -> tuple[cst.Call, cst.BaseExpression, list[str]]:
-    """The outermost conversion around the site, the tensor, and the conversions from the inside out."""
+    """The outermost conversion at the site, the tensor, and the conversions from the inside out."""
     node = context.node
     if not isinstance(node, cst.Call):
         raise Declined("this is not a conversion")
@@ -87,7 +87,7 @@ def _conversion_around(context: RewriteContext, node: cst.Call) -> cst.Call | No
 def _converted(
     context: RewriteContext, tensor: cst.BaseExpression, conversions: list[str]
 ) -> tuple[cst.BaseExpression, str | None, list[Difference]]:
-    """The tensor that stands for the number, its dtype, and what differs."""
+    """The tensor that replaces the number, its dtype, and the differences."""
     fact = context.fact(tensor)
     differences = [] if fact.certain else [assumes(f"`{context.code(tensor)}` is assumed to be a tensor")]
     dtype = fact.dtype

@@ -1,9 +1,9 @@
 """``points(shapes)``, where ``shapes = torch.as_tensor(sizes)`` → ``points(sizes)``.
 
-A function that loops over a tensor of sizes breaks the graph where it uses one: as a size, as the bound of a slice.
-Where its callers have the list that the tensor was made of, the loop gets the numbers of that list instead.  The list
-is found where the caller itself makes the tensor of it, or where it takes both: ``shapes`` and ``shapes_list``.
-The function is left as it is, so callers in other files may go on with the tensor.
+A function that loops over a tensor of sizes breaks the graph where it uses an element as a size or slice bound.  If its
+callers have the list that the tensor was made from, the loop gets the numbers of that list instead.  The list is found
+if the caller itself makes the tensor from it, or if it takes both: ``shapes`` and ``shapes_list``.  The function is
+unchanged, so callers in other files can still pass the tensor.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _looped_over(context: RewriteContext, function: cst.FunctionDef) -> cst.Param:
-    """The parameter whose elements the site is made of."""
+    """The parameter from whose elements the site is computed."""
     declined: Declined | None = None
     for parameter in _parameters(function):
         name = parameter.name.value
@@ -76,7 +76,7 @@ def _iterates(node: cst.CSTNode, name: str) -> bool:
 
 
 def _is_about(context: RewriteContext, loop: cst.CSTNode) -> bool:
-    """Whether the site lies in a loop, or a comprehension in the site."""
+    """Whether the site is in a loop, or contains a comprehension."""
     holder = context.parent(loop) if isinstance(loop, cst.CompFor) else loop
     return any(one is holder for one in context.around()) or any(one is context.node for one in context.around(loop))
 
@@ -90,7 +90,7 @@ def _parameters(function: cst.FunctionDef) -> list[cst.Param]:
 
 
 def _calls(context: RewriteContext, function: cst.FunctionDef) -> Iterator[tuple[cst.Call, bool]]:
-    """All calls of a function in its file, and whether the first parameter is bound by the dot."""
+    """All calls of a function in its file, and whether the first parameter is bound by attribute access."""
     name = function.name.value
     module = context.tree.module
     if len(findall(module, m.FunctionDef(name=m.Name(name)))) > 1:
@@ -125,7 +125,7 @@ def _calls(context: RewriteContext, function: cst.FunctionDef) -> Iterator[tuple
 def _given(
     context: RewriteContext, function: cst.FunctionDef, parameter: cst.Param, call: cst.Call, bound: bool
 ) -> cst.BaseExpression:
-    """What a call gives for a parameter."""
+    """The argument that a call passes for a parameter."""
     name = parameter.name.value
     if any(arg.star for arg in call.args):
         raise Declined(f"a call with `*` may pass `{name}`")
@@ -143,7 +143,7 @@ def _given(
 
 
 def _list_of(context: RewriteContext, given: cst.BaseExpression) -> tuple[str, list[Difference]]:
-    """The name of the list behind what a call gives, and what must hold."""
+    """The name of the list from which an argument was made, and the assumptions."""
     text = context.code(given)
     none = Declined(f"a call passes `{text}`, and the list that it is made from is not available")
     if not isinstance(given, cst.Name):
@@ -169,7 +169,7 @@ def _list_of(context: RewriteContext, given: cst.BaseExpression) -> tuple[str, l
 
 
 def _made_of(context: RewriteContext, value: cst.BaseExpression | None) -> cst.Name | None:
-    """``sizes`` of ``torch.as_tensor(sizes, ...)``, which may be moved on; None for one of another dtype."""
+    """``sizes`` of ``torch.as_tensor(sizes, ...)``, also if the tensor is then moved; None for another dtype."""
     while isinstance(value, cst.Call):
         if any(word in context.code(arg.value) for arg in value.args[1:] for word in _NO_INTEGER):
             return None
@@ -205,7 +205,7 @@ def _is_list(there: RewriteContext, name: cst.Name) -> bool:
 
 
 def _unchanged(there: RewriteContext, start: cst.CSTNode, names: set[str], numbers: str) -> None:
-    """Declines where the tensor is changed, or the list changed or bound, behind a node."""
+    """Declines if the tensor is changed, or the list is changed or rebound, after a node."""
     changed = change_behind(there, names, start)
     at = there.tree.span(start)[:2] if isinstance(start, cst.IndentedBlock) else there.tree.span(start)[2:]
     for one in findall(there.function, m.Call() | m.AssignTarget() | m.NamedExpr() | m.For() | m.AsName() | m.Del()):

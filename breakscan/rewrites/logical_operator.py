@@ -1,8 +1,8 @@
 """``not t``, ``a and b``, ``a or b``, ``-1 < t < 1`` on tensors → ``~t``, ``a & b``, ``a | b``, two comparisons.
 
-The outcome stays a tensor in the graph.  ``a and b`` on two bool tensors of a single element gives one of them, which
-is the value of ``a & b``; ``not`` gives a Python bool, and ``and`` on other tensors one of its operands, which differ.
-In an assert, a failure is a RuntimeError in compiled code.
+The result stays a tensor in the graph.  ``a and b`` on two bool tensors with a single element returns one of them,
+which has the value of ``a & b``; ``not`` returns a Python bool, and ``and`` on other tensors an operand, so these
+differ.  In an assert, a failure is a RuntimeError in compiled code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OWN_TENSOR = (cst.Call, cst.Comparison, cst.BinaryOperation, cst.UnaryOperation
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The operator that works on tensors, in the place of Python's."""
+    """The tensor operator instead of Python's."""
     assertion = context.enclosing(cst.Assert)
     if assertion is not None:
         return edit_of_assert(context, assertion)

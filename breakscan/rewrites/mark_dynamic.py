@@ -1,7 +1,7 @@
-"""``compiled(x)`` of a changing size → ``torch._dynamo.maybe_mark_dynamic(x, 0)`` before it.
+"""``compiled(x)`` with a changing size → ``torch._dynamo.maybe_mark_dynamic(x, 0)`` before it.
 
-The first compilation then leaves that size open, and no second one follows.  Unlike ``mark_dynamic`` it asks for
-nothing: where the code needs the exact size, all stays as it was.
+The first compilation then makes that size dynamic, and there is no second one.  Unlike ``mark_dynamic``, it requires
+nothing: if the code needs the exact size, nothing changes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _made(context: RewriteContext, name: str) -> cst.BaseExpression | None:
-    """What the loop around the call binds a name to."""
+    """The value that the loop around the call assigns to a name."""
     loop = next((one for one in context.around() if isinstance(one, cst.For | cst.While)), None)
     found = findall(loop, m.Assign([m.AssignTarget(m.Name(name))])) if loop is not None else []
     return cst.ensure_type(found[0], cst.Assign).value if len(found) == 1 else None

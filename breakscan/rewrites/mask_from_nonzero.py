@@ -1,6 +1,6 @@
-"""``x[torch.where(mask)] = 0`` → ``x[mask] = 0``, a number of hits by ``count_nonzero``, the first by ``argmax``.
+"""``x[torch.where(mask)] = 0`` → ``x[mask] = 0``; a count → ``count_nonzero``, the first index → ``argmax``.
 
-The indices of the hits are not needed to count them, to store one value there, or to find the first.
+The indices of nonzero elements are not needed to count them, to assign one value to them, or to find the first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FIRST = differs("if the mask selects nothing, the result is 0 instead of an Ind
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """What the indices are for, by the mask."""
+    """The use of the indices, computed from the mask."""
     if not isinstance(context.node, cst.Call):
         raise OtherForm("this is not a call")
     mask = hits_of(context, context.node)
@@ -46,7 +46,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _matrix_of(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
-    """The mask of a ``nonzero`` that gives one row for each hit."""
+    """The mask of a ``nonzero`` that returns one row for each nonzero element."""
     function, method = called(context, node)
     given = [arg for arg in node.args if not m.matches(arg, m.Arg(m.Name("False"), keyword=m.Name("as_tuple")))]
     if method in ("nonzero", "argwhere") and isinstance(node.func, cst.Attribute) and not given:
@@ -57,7 +57,7 @@ def _matrix_of(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
 
 
 def _above(context: RewriteContext, node: cst.CSTNode) -> cst.CSTNode | None:
-    """What a node is an operand, index or receiver of."""
+    """The expression of which a node is an operand, index or receiver."""
     above = context.parent(node)
     while isinstance(above, cst.Index | cst.SubscriptElement | cst.Arg):
         above = context.parent(above)
@@ -65,7 +65,7 @@ def _above(context: RewriteContext, node: cst.CSTNode) -> cst.CSTNode | None:
 
 
 def _store(context: RewriteContext, subscript: cst.Subscript, mask: cst.BaseExpression) -> Edit:
-    """``x[torch.where(mask)] = 0``: a bool mask stores one value, and compiles."""
+    """``x[torch.where(mask)] = 0``: the assignment of one value with a bool mask compiles."""
     if len(subscript.slice) != 1:
         raise Declined("the indices are one of several indices")
     assignment = context.parent(context.parent(subscript) or subscript)
@@ -87,7 +87,7 @@ def _index_needs(context: RewriteContext, owner: cst.BaseExpression, mask: cst.B
 
 
 def _vector(context: RewriteContext, node: cst.Call, rows: bool) -> tuple[cst.BaseExpression, bool]:
-    """The expression of the hits of a mask with one dimension, and whether the code shows that there is one."""
+    """The expression of the indices in one dimension, and whether the code shows that the mask has only one."""
     above = context.parent(node)
     if not rows:
         if isinstance(above, cst.Subscript) and m.matches(above.slice[0].slice, _ZERO) and len(above.slice) == 1:
@@ -113,7 +113,7 @@ def _vector(context: RewriteContext, node: cst.Call, rows: bool) -> tuple[cst.Ba
 
 
 def _used(context: RewriteContext, vector: cst.BaseExpression, mask: cst.BaseExpression, rows: bool) -> Edit:
-    """Hits that are used where they are found."""
+    """Indices that are used in the same expression."""
     above = _above(context, vector)
     counted = _count_at(context, vector)
     if counted is not None:
@@ -141,13 +141,13 @@ def _one_dimension(context: RewriteContext, mask: cst.BaseExpression) -> list[Di
 
 
 def _argmax(context: RewriteContext, mask: cst.BaseExpression) -> cst.BaseExpression:
-    """The place of the first hit: ``argmax`` gives the first of several, and knows no booleans."""
+    """The position of the first nonzero element: ``argmax`` returns the first of several, and does not support bool."""
     truth = mask if is_bool_tensor(context, mask) else build.binary(mask, cst.NotEqual(), build.expression("0"))  # type: ignore[arg-type]
     return build.method(build.method(truth, "int"), "argmax")
 
 
 def _count_at(context: RewriteContext, vector: cst.BaseExpression) -> cst.BaseExpression | None:
-    """The expression that gives the number of hits."""
+    """The expression that counts the indices."""
     parent = context.parent(vector)
     if isinstance(parent, cst.Arg):
         call = context.parent(parent)
@@ -163,7 +163,7 @@ def _count_at(context: RewriteContext, vector: cst.BaseExpression) -> cst.BaseEx
 
 
 def _as_tensor(context: RewriteContext, count: cst.BaseExpression) -> cst.BaseExpression:
-    """A count that may be a tensor as well as a Python number.  Declines elsewhere."""
+    """A count that may be a tensor instead of a Python number.  Declines if it may not."""
     above = context.parent(count)
     if isinstance(above, cst.BinaryOperation):
         fact = context.fact(above.right if above.left is count else above.left)
@@ -173,7 +173,7 @@ def _as_tensor(context: RewriteContext, count: cst.BaseExpression) -> cst.BaseEx
 
 
 def _first_at(context: RewriteContext, subscript: cst.Subscript, rows: bool) -> cst.BaseExpression:
-    """The expression of the first hit's index."""
+    """The expression of the first index."""
     if m.matches(subscript, m.Subscript(slice=[m.SubscriptElement(_ZERO)])):
         if not rows:
             return subscript
@@ -185,13 +185,13 @@ def _first_at(context: RewriteContext, subscript: cst.Subscript, rows: bool) -> 
     raise Declined(f"`{plain(context, subscript)}` needs the indices themselves")
 
 
-# -- hits under a name ----------------------------------------------------------------------------------------------
+# -- indices with a name --------------------------------------------------------------------------------------------
 
 
 def _named(
     context: RewriteContext, assignment: cst.Assign, vector: cst.BaseExpression, mask: cst.BaseExpression, one_dim: bool
 ) -> Edit:
-    """The name holds the mask instead, or the first hit where that is all that is asked for."""
+    """The name holds the mask instead, or the first index if nothing else is used."""
     target: cst.BaseExpression = assignment.targets[0].target
     if isinstance(target, cst.Tuple | cst.List) and one_dim:
         target = target.elements[0].value
@@ -226,7 +226,7 @@ def _named(
 
 
 def _stored_into(context: RewriteContext, name: cst.Name) -> cst.BaseExpression:
-    """The tensor that a name indexes for a store of one value.  Declines for any other use."""
+    """The tensor that a name indexes in the assignment of one value.  Declines for any other use."""
     subscript = _above(context, name)
     target = context.parent(subscript) if subscript is not None else None
     assignment = context.parent(target) if isinstance(target, cst.AssignTarget) else None

@@ -1,7 +1,7 @@
 """``x[flag] = 0.0`` with a 0-d bool tensor → ``x.masked_fill_(flag, 0.0)``.
 
-All of ``x`` is set, or nothing.  As an index, the flag is read as a number of the program's; ``masked_fill_`` takes it
-as a mask that is spread over the tensor.
+Either all of ``x`` is set, or nothing.  As an index, the flag is read on the host; ``masked_fill_`` takes it as a mask
+that is broadcast to the tensor.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LARGEST_INT8 = 127
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The fill under a flag."""
+    """The fill with the flag as its mask."""
     node = context.node
     if not isinstance(node, cst.Subscript) or len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):
         raise Declined("the flag is one of several indices")
@@ -48,7 +48,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _fits(context: RewriteContext, owner: cst.BaseExpression, number: cst.BaseExpression, signed: bool) -> bool:
-    """Whether every dtype that the tensor may have holds a number."""
+    """Whether every dtype that the tensor may have can represent a number."""
     assert isinstance(number, cst.Integer | cst.Float)
     value, dtype = number.evaluated_value, context.fact(owner).dtype
     if dtype == "float":

@@ -1,8 +1,8 @@
 """``x[mask].sum()`` → ``torch.where(mask, x, 0.0).sum()``; a mean is divided by ``mask.sum()``, a count is that sum.
 
-What the mask drops gets a value that does not count: zero for a sum, False for ``any``, True for ``all``, infinity for
-a minimum or maximum.  ``torch.where`` rather than a product, for NaN times zero is NaN.  The mask must pick single
-elements, not rows, for ``torch.where`` aligns shapes at their other end.
+Elements outside the mask get a neutral value: zero for a sum, False for ``any``, True for ``all``, infinity for a
+minimum or maximum.  ``torch.where`` is used instead of a product, as NaN times zero is NaN.  The mask must select
+single elements, not rows, because ``torch.where`` aligns shapes at the last dimension.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from breakscan.rewrite_support.wording import plain
 
 _REDUCTIONS = frozenset({"all", "amax", "amin", "any", "count_nonzero", "max", "mean", "min", "sum"})
 _LOSSES = frozenset({"huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss"})
-"""Those that are zero, and have no slope, where both arguments are zero."""
+"""Losses that are zero, with a gradient of zero, if both arguments are zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """What is done with picked elements: ``node`` becomes the number that ``what`` makes of ``value``."""
+    """A use of selected elements: ``node`` is the reduction ``what`` of ``value``."""
 
     node: cst.BaseExpression
     value: cst.BaseExpression
@@ -90,11 +90,11 @@ def _edit(context: RewriteContext, use: _Use, made: cst.BaseExpression, differen
     return Edit({use.node: in_place_of(context, use.node, made)}, differences)
 
 
-# -- what becomes of the elements -----------------------------------------------------------------------------------
+# -- how the elements are used --------------------------------------------------------------------------------------
 
 
 def _use(context: RewriteContext, leaf: cst.BaseExpression) -> _Use:
-    """The reduction around picked elements.  Declines, with the use that needs them as they are."""
+    """The reduction around selected elements.  Declines if another use needs the elements themselves."""
     node: cst.BaseExpression = leaf
     while True:
         above = context.parent(node)
@@ -165,7 +165,7 @@ def _why_needed(context: RewriteContext, node: cst.CSTNode, above: cst.CSTNode |
     return f"`{plain(context, node)}` itself is used"
 
 
-# -- what takes their place -----------------------------------------------------------------------------------------
+# -- what replaces them ---------------------------------------------------------------------------------------------
 
 
 def _refuse_arguments(context: RewriteContext, use: _Use) -> None:
@@ -174,7 +174,7 @@ def _refuse_arguments(context: RewriteContext, use: _Use) -> None:
 
 
 def _without_only_dimension(context: RewriteContext, use: _Use) -> list[cst.Arg]:
-    """The arguments of a reduction over a vector, without the dimension, of which there is one."""
+    """The arguments of a reduction over a vector, without its only dimension."""
     if any(arg.keyword is not None and arg.keyword.value in ("keepdim", "out") for arg in use.args):
         raise Declined(f"`{use.what}` keeps the dimension or writes to a tensor")
     dimension = m.Arg(keyword=None) | m.Arg(keyword=m.Name("dim") | m.Name("axis"))
@@ -214,7 +214,7 @@ def _extreme(
 
 
 def _loss(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
-    """``F.mse_loss(x[mask], y[mask])``: both sides are zero where the mask is off, where the loss has no slope."""
+    """``F.mse_loss(x[mask], y[mask])``: where the mask is False, both arguments, the loss and its gradient are zero."""
     call = cst.ensure_type(use.node, cst.Call)
     leaves: list[Leaf] = []
     reduction = "mean"
@@ -249,7 +249,7 @@ def _loss(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
 
 
 def _count(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
-    """The number of hits, where a tensor does as well as a Python number."""
+    """The number of selected elements, if it may be a tensor instead of a Python number."""
     found = masked(context, use.value, leaf.mask)
     elements = m.matches(use.node, m.Call(func=m.Attribute(attr=m.Name("numel"))))
     needs = conditions(context, found, counts=True) if elements or leaf.loose else _only_mask(context, found)
@@ -276,7 +276,7 @@ def _count(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
 
 
 def _only_mask(context: RewriteContext, found: Masked) -> list[Difference]:
-    """What must hold for the number of rows to be that of the mask's hits."""
+    """The assumptions under which the number of rows is the number of True elements in the mask."""
     return (
         []
         if is_bool_tensor(context, found.mask)

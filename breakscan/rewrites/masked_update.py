@@ -1,8 +1,8 @@
 """``x[mask] = f(y[mask])`` → ``x = torch.where(mask, f(y), x)``, and ``x[mask] += 1`` likewise.
 
-Both write ``f(y)`` where the mask is on and leave the rest of ``x``.  The mask must pick single elements, not rows, for
-``torch.where`` aligns shapes at their other end.  A tensor that something else may hold is changed in place as before,
-by ``x.copy_``; only one that was made in the function and has no second name is bound anew.
+Both write ``f(y)`` where the mask is True and leave the rest of ``x``.  The mask must select single elements, not rows,
+because ``torch.where`` aligns shapes at the last dimension.  A tensor that may have aliases is still changed in place,
+by ``x.copy_``; only a tensor that was created in the function and has no aliases is rebound.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {**AUGMENTED, cst.BitX
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The assignment under the mask, made for all elements."""
+    """The assignment with the mask, computed for all elements."""
     leaf = leaf_of(context)
     augmented = context.enclosing(cst.AugAssign)
     if augmented is not None and augmented.target is context.node:
@@ -80,7 +80,7 @@ def _of_augmented(context: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> 
     )
     found.bends |= not linear
     found.saves |= not linear
-    # An operand of a wider dtype would widen the result, which an assignment in place does not.
+    # An operand of a wider dtype would widen the result, unlike an in-place assignment.
     return _edit(context, small, leaf, found, made, bends_gradients(context, leaf.owner, found), rebinds=number)
 
 
@@ -100,7 +100,7 @@ def _edit(
     else:
         new = cst.Expr(build.method(target.owner, "copy_", made))
         if found.saves and may_require_gradient(context, target.owner):
-            # An index makes a copy, which autograd may keep; here it keeps the tensor that is then written to.
+            # Indexing makes a copy, which autograd may keep; here it keeps the tensor that is then changed in place.
             said = f"autograd raises if it needs the old value of `{plain(context, target.owner)}`"
             difference.append(differs(said, Effect.GRADIENTS))
     return Edit({small: new}, [*difference, *needs])

@@ -1,7 +1,7 @@
 """``kept = x[mask]``, then ``kept.sum()`` → ``kept = torch.where(mask, x, 0.0)``; a mean is divided by ``mask.sum()``.
 
-The elements that the mask drops are zero, and everything that is done with the vector up to the sum leaves zeros zero,
-and gives them no gradient: differences, products, squares, absolute values, and the losses that are such.
+Elements outside the mask are zero, and all operations on the vector up to the sum keep zeros at zero, with a gradient
+of zero: differences, products, squares, absolute values, and the corresponding losses.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SIZE = m.Call(m.Attribute(attr=m.Name("size")), [m.Arg(m.Integer("0"))]) | m.Su
 
 @dataclass
 class _Group:
-    """Names that hold elements picked by one mask, and what becomes of their uses."""
+    """Names that hold elements selected by one mask, and the changes to their uses."""
 
     mask: cst.BaseExpression
     counter: cst.BaseExpression
@@ -56,7 +56,7 @@ class _Group:
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The vector with zeros in it, and its mean over the hits."""
+    """The vector filled with zeros, and its mean over the selected elements."""
     leaf = leaf_of(context)
     line = context.line()
     if _leaf_on(context, line) is None:
@@ -95,14 +95,14 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _leaf_on(context: RewriteContext, line: cst.SimpleStatementLine) -> Leaf | None:
-    """What a line that is ``name = x[mask]`` picks."""
+    """The elements that a line ``name = x[mask]`` selects."""
     if len(line.body) != 1 or not m.matches(line.body[0], m.Assign([m.AssignTarget(m.Name())])):
         return None
     return leaf_at(context, cst.ensure_type(line.body[0], cst.Assign).value)
 
 
 def _follow(context: RewriteContext, group: _Group, line: cst.SimpleStatementLine) -> None:
-    """Works out what becomes of the uses of the name that a line assigns."""
+    """Determines the changes to the uses of the name that a line assigns."""
     target = cst.ensure_type(cst.ensure_type(line.body[0], cst.Assign).targets[0].target, cst.Name)
     for use in reads_of(context, target, line):
         _one(context, group, use)
@@ -136,7 +136,7 @@ def _one(context: RewriteContext, group: _Group, use: cst.Name) -> None:
 def _computed(
     context: RewriteContext, value: cst.BaseExpression, above: cst.CSTNode | None, call: cst.Call | None
 ) -> cst.BaseExpression:
-    """The operation that a value goes into."""
+    """The operation that uses a value."""
     if isinstance(above, cst.BinaryOperation | cst.UnaryOperation):
         return above
     if call is not None:
@@ -211,7 +211,7 @@ def _counted(context: RewriteContext, group: _Group, node: cst.BaseExpression) -
 
 
 def _zero_at_zero(context: RewriteContext, group: _Group, node: cst.BaseExpression) -> None:
-    """Takes in the names of an expression that is zero where they are.  Declines for any other expression."""
+    """Records the names in an expression that is zero where they are zero.  Declines for any other expression."""
     if isinstance(node, cst.Name):
         line = origin(context, node).anchor
         leaf = _leaf_on(context, line) if isinstance(line, cst.SimpleStatementLine) else None

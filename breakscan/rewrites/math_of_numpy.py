@@ -1,8 +1,8 @@
 """``np.ceil(np.log1p(n)).astype("int").item()`` → ``math.ceil(math.log1p(n))``, on sizes and numbers.
 
-Dynamo traces NumPy as tensor operations, on plain numbers too, and reads the result out of a tensor; ``math`` it
-computes while it traces.  Both give the same double, except that ``math`` raises where NumPy gives infinity or NaN:
-sizes are never negative, so only a logarithm of nothing is left.
+Dynamo traces NumPy as tensor operations, even on plain numbers, and reads the result from a tensor; ``math`` is
+computed during tracing.  Both give the same double, except that ``math`` raises where NumPy gives infinity or NaN:
+sizes are never negative, so this concerns only the logarithm of zero.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SIZE = _LENGTH | m.Call(func=m.Attribute(attr=m.Name("size")), args=[m.Arg()]) 
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The number by functions of ``math``."""
+    """The number computed by ``math`` functions."""
     node = context.node
     if not isinstance(node, cst.Call):
         raise Declined("this is not a conversion")
@@ -51,7 +51,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _numpy_name(context: RewriteContext, node: cst.CSTNode) -> str | None:
-    """The name of the function of NumPy that a call calls with one argument."""
+    """The name of the NumPy function that is called with one argument."""
     if not isinstance(node, cst.Call) or len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
         return None
     dotted = context.dotted(node.func) or ""
@@ -59,7 +59,7 @@ def _numpy_name(context: RewriteContext, node: cst.CSTNode) -> str | None:
 
 
 def _made(context: RewriteContext, node: cst.BaseExpression, differences: list[Difference]) -> cst.BaseExpression:
-    """The same computed by ``math``.  Declines what is no number."""
+    """The same expression with ``math``.  Declines if it is not a number."""
     name = _numpy_name(context, node)
     if name is None:
         return _number(context, node)
@@ -76,7 +76,7 @@ def _made(context: RewriteContext, node: cst.BaseExpression, differences: list[D
 
 
 def _number(context: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression:
-    """A number that NumPy is given: a size, a literal, or arithmetic with them that cannot be negative."""
+    """A number that is passed to NumPy: a size, a literal, or arithmetic with them that cannot be negative."""
     if not _is_not_negative(context, node):
         raise Declined(f"`{context.code(node)}` is not known to be a size or a number")
     return copied(node)

@@ -1,6 +1,6 @@
-"""``torch.compile(model)`` that nobody keeps → ``model.compile()``.
+"""``torch.compile(model)`` whose result is not used → ``model.compile()``.
 
-The method of ``nn.Module`` compiles in place.  It does nothing for classes of ``torch.nn``.
+This method of ``nn.Module`` compiles in place.  It has no effect on classes of ``torch.nn``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _compiled(context: RewriteContext, statement: cst.BaseSmallStatement) -> tuple[cst.Call, str | None]:
-    """The call of ``torch.compile``, and the name that is bound to it."""
+    """The call of ``torch.compile``, and the name that its result is assigned to."""
     value: cst.BaseExpression | None = None
     name: str | None = None
     if isinstance(statement, cst.Expr):

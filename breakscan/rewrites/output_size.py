@@ -1,6 +1,6 @@
-"""``x.repeat_interleave(counts)`` → ``x.repeat_interleave(counts, output_size=n)`` where the sum is known.
+"""``x.repeat_interleave(counts)`` → ``x.repeat_interleave(counts, output_size=n)`` if the sum is known.
 
-The counts of a tensor's values add up to its number of elements, and those of a literal are there to be added.
+The counts of a tensor's values add up to its number of elements, and the counts in a literal can be added.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from breakscan.rewrite_support.edit import Declined, Edit
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The call, with the length of its result."""
+    """The call with the length of its result."""
     node = context.node
     if not isinstance(node, cst.Call) or any(arg.star for arg in node.args):
         raise Declined("the arguments are not passed individually")
@@ -46,7 +46,7 @@ def _comma(arg: cst.Arg) -> cst.Comma:
 
 
 def _sum(context: RewriteContext, repeats: cst.BaseExpression) -> cst.BaseExpression:
-    """What the repeats add up to.  Declines where the code does not show it."""
+    """The sum of the repeats.  Declines if the code does not show it."""
     value = defined(context, repeats)
     counted = _unpacked(context, repeats) if isinstance(repeats, cst.Name) else None
     counted = counted or _counted(context, value)
@@ -63,7 +63,7 @@ def _sum(context: RewriteContext, repeats: cst.BaseExpression) -> cst.BaseExpres
 
 
 def _must_be_unchanged(context: RewriteContext, repeats: cst.BaseExpression, counted: cst.Name) -> None:
-    """Declines where the counts, or what is counted, are changed in place, or handed on, after they are counted."""
+    """Declines if the counts or the counted tensor may be changed in place after counting."""
     anchor = origin(context, repeats).anchor if isinstance(repeats, cst.Name) else None
     names = {counted.value, *([repeats.value] if isinstance(repeats, cst.Name) else [])}
     if anchor is not None and (change := change_behind(context, names, anchor)) is not None:

@@ -1,7 +1,7 @@
 """``torch.linalg.lstsq(a, b).solution`` → ``torch.linalg.pinv(a) @ b``.
 
-Both give the solution of least norm.  Of what else ``lstsq`` returns, the residuals have a shape that depends on the
-rank of the matrix, so only code that takes the solution alone can be rewritten.
+Both give the solution of least norm.  ``lstsq`` also returns residuals, whose shape depends on the rank of the matrix,
+so only code that uses just the solution can be rewritten.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SOLUTION = m.Attribute(attr=m.Name("solution")) | m.Subscript(slice=[m.Subscrip
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The solution by the pseudo-inverse."""
+    """The solution computed with the pseudo-inverse."""
     node = context.node
     if not isinstance(node, cst.Call) or context.dotted(node.func) != "torch.linalg.lstsq":
         raise Declined("this is not PyTorch's function")

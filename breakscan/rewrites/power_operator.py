@@ -1,7 +1,7 @@
 """``pow(t, n)`` → ``t**n``.
 
-The builtin calls what the operator calls, with the same operands, so nothing changes but that Dynamo knows the
-operator.  With a third argument there is no operator.
+The builtin calls the same method as the operator, so the only change is that Dynamo supports the operator.  There is no
+operator with a third argument.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SHORT = cst.Name | cst.Attribute | cst.BaseNumber
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The power by the operator, spaced as formatters do it: none around ``**`` between names and numbers."""
+    """The power with the operator, spaced as by formatters: no spaces around ``**`` between names and numbers."""
     node = context.node
     if not isinstance(node, cst.Call):
         raise OtherForm("this is not a call of `pow`")

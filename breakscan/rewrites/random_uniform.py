@@ -1,8 +1,8 @@
 """``random.random()`` → ``random.uniform(0.0, 1.0)``; ``numpy.random.uniform(a, b)`` → ``random.uniform(a, b)``.
 
-Dynamo draws ``random.uniform`` and ``random.randrange`` anew at each call.  ``uniform(0.0, 1.0)`` is
-``0.0 + 1.0 * random()``: bit for bit the same number from the same seed.  In place of NumPy's generator, Python's is
-another source of numbers of the same distribution.
+Dynamo draws ``random.uniform`` and ``random.randrange`` anew at each call.  ``uniform(0.0, 1.0)`` is ``0.0 + 1.0 *
+random()``: bit for bit the same number from the same seed.  Python's generator instead of NumPy's is a different source
+of numbers with the same distribution.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _UNIT = frozenset({"numpy.random.rand", "numpy.random.random", "numpy.random.ran
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The same draw by a function that Dynamo traces."""
+    """The same draw with a function that Dynamo traces."""
     node = context.node
     if not isinstance(node, cst.Call):
         raise Declined("this is not a call")
@@ -46,7 +46,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _are_numbers(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether the bounds are Python numbers for sure: arrays would make an array."""
+    """Whether the bounds are known to be Python numbers: with arrays, the result would be an array."""
     return all(context.fact(arg.value).is_number or isinstance(arg.value, cst.BaseNumber) for arg in node.args)
 
 

@@ -1,7 +1,7 @@
-"""``self.steps = 0``, counted up in ``forward`` → ``self.register_buffer("steps", torch.tensor(0), persistent=False)``.
+"""``self.steps = 0``, changed in ``forward`` → ``self.register_buffer("steps", torch.tensor(0), persistent=False)``.
 
-A Python number on a module is a constant of the compiled code, a buffer is an input of it: ``self.steps += 1`` is then
-an operation of the graph.  ``persistent=False`` keeps it out of the state dict, where it was not before.
+A Python number on a module is a constant in compiled code, a buffer is an input: ``self.steps += 1`` is then an
+operation in the graph.  ``persistent=False`` keeps it out of the state dict, as before.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``x.requires_grad = True`` → the same under ``if not torch.compiler.is_compiling():``.
 
-That a tensor in the middle of a forward pass requires a gradient serves reentrant checkpointing in eager code: it asks
-its inputs for it.  In compiled code the gradients of the parameters are the same without.
+Code that makes a tensor require a gradient in the middle of a forward pass serves reentrant checkpointing, which needs
+this for its inputs.  In compiled code, the gradients of the parameters are the same without it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DIFFERENCE = differs("in compiled code, the tensor is not set to require a gradi
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The statement under a test, which joins the one that it stands under alone."""
+    """The statement under a guard, which is added to the test of an ``if`` that contains only this statement."""
     line = context.line()
     target = _target(line.body[0])
     if not isinstance(target, cst.Name) or target.value not in written(context.function.body):
@@ -43,7 +43,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _target(statement: cst.BaseSmallStatement) -> cst.BaseExpression:
-    """The tensor that is told to require a gradient."""
+    """The tensor that is made to require a gradient."""
     if m.matches(statement, m.Assign([m.AssignTarget(m.Attribute(attr=m.Name("requires_grad")))])):
         assign = cst.ensure_type(statement, cst.Assign)
         if m.matches(assign.value, m.Name("True")):

@@ -1,7 +1,7 @@
 """``torch.bincount(t, minlength=n)`` → ``t.new_zeros(n).scatter_add_(0, t, torch.ones_like(t))``.
 
-The counts of values below ``n``, in a result that is as long for every input.  ``bincount`` makes a longer one where a
-value is larger; code that gives ``minlength`` mostly relies on there being none.
+The counts of values below ``n``, in a result that has the same length for every input.  ``bincount`` returns more if a
+value is larger; code that passes ``minlength`` usually relies on there being none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``a, b = sorted([...])`` over tensors of a single element → ``torch.stack([...]).sort().values``.
+"""``a, b = sorted([...])`` of tensors with a single element → ``torch.stack([...]).sort().values``.
 
 The same values in the same order, as views of one tensor.  Gradients flow through both.
 """
@@ -14,7 +14,7 @@ from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The tensors stacked and sorted in the graph, where they are unpacked or gone through."""
+    """The tensors stacked and sorted in the graph, if they are unpacked or iterated over."""
     node = context.node
     if not isinstance(node, cst.Call) or context.dotted(node.func) != "sorted" or not node.args:
         raise OtherForm("this is not a call of `sorted`")
@@ -35,7 +35,7 @@ def rewrite(context: RewriteContext) -> Edit:
     stacked = call(context.imported("torch.stack"), cst.List([cst.Element(copied(one)) for one in elements]))
     named = {"descending": expression("True")} if descending else {}
     order = call(cst.Attribute(stacked, cst.Name("sort")), **named)
-    # The order of a NaN, which Python leaves where it stands, and a precision narrower than the class of the dtype.
+    # Python may leave a NaN where it is, and only the class of the dtype is known, not its precision.
     said = "NaN values are sorted to the end, and all tensors must have the same precision"
     return Edit({node: cst.Attribute(order, cst.Name("values"))}, [differs(said, Effect.VALUES, Effect.DTYPES)])
 

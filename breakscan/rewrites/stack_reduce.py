@@ -1,7 +1,7 @@
 """Python's ``any([...])`` or ``all([...])`` over tensors → ``torch.stack([...]).any()``.
 
-All elements are computed, where Python stops at the first that decides, and the outcome is a tensor.  They must be
-tensors of a single element, and more than none: an empty list cannot be stacked.
+All elements are computed, while Python stops at the first that decides, and the result is a tensor.  They must be
+tensors with a single element, and there must be at least one: an empty list cannot be stacked.
 """
 
 from __future__ import annotations

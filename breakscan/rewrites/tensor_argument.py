@@ -1,7 +1,7 @@
 """``compiled(x, step / 10)`` → ``compiled(x, torch.tensor(step / 10))``.
 
-A Python number is compiled in, a tensor is an input.  Where the compiled function only computes with it and tensors,
-the results have the same dtype; a float is rounded to torch's default dtype before.
+A Python number is compiled in, a tensor is an input.  If the compiled function only combines it with tensors, the
+results have the same dtype; a float is first rounded to torch's default dtype.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""``math.sqrt(t)`` → ``torch.sqrt(t)``, and so the other functions of ``math`` that torch has.
+"""``math.sqrt(t)`` → ``torch.sqrt(t)``, and likewise for other ``math`` functions that torch has.
 
-The result is a 0-d tensor in the tensor's dtype, where ``math`` computes in float64, and NaN or infinity where ``math``
-raises: never the same to the last digit.  As where a number is read out of a tensor, every use of the result is looked
-at, and nothing is changed where one takes a Python number.
+The result is a 0-d tensor in the tensor's dtype, while ``math`` computes in float64, and NaN or infinity if ``math``
+raises, so it is never the same to the last digit.  As for a number read from a tensor, every use of the result is
+checked, and nothing is changed if one takes a Python number.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DOMAIN = differs(
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The function of torch on the 0-d tensor."""
+    """The torch function on the 0-d tensor."""
     node = context.node
     name = context.dotted(node.func) if isinstance(node, cst.Call) else None
     if not isinstance(node, cst.Call) or name is None or not name.startswith("math."):
@@ -57,7 +57,7 @@ def rewrite(context: RewriteContext) -> Edit:
 def _made(
     context: RewriteContext, node: cst.Call, name: str, tensor: cst.BaseExpression
 ) -> tuple[cst.BaseExpression, str, list[Difference]]:
-    """The new expression, its dtype, and what differs."""
+    """The new expression, its dtype, and the differences."""
     given = without_gradient(context, tensor)
     differences = (
         [] if context.fact(tensor).certain else [assumes(f"`{context.code(tensor)}` is assumed to be a tensor")]

@@ -1,7 +1,7 @@
 """``torch.combinations(x)`` → ``x[torch.triu_indices(n, n, 1).T]``.
 
-The indices of all pairs above the diagonal of a square come in the order of ``combinations``, those with the diagonal
-in the order of ``with_replacement=True``.  Their number follows from the length of the tensor alone.
+The indices of all pairs above the diagonal of a square are in the order of ``combinations``, those with the diagonal in
+the order of ``with_replacement=True``.  Their number depends only on the length of the tensor.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from breakscan.rewrite_support.edit import Declined, Edit
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The pairs by their indices."""
+    """The pairs, selected by their indices."""
     node = context.node
     if not isinstance(node, cst.Call) or any(arg.star for arg in node.args):
         raise Declined("the arguments are not passed individually")

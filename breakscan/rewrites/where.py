@@ -1,8 +1,8 @@
 """``if tensor: x = a`` or ``a if tensor else b`` → ``torch.where(tensor, a, b)``.
 
-Both sides are then computed, whatever the test says.  It is safe where neither side does anything but give a value,
-neither can raise, both have the same shape and dtype, and the derivative of the side that is not chosen is finite.
-Conditions that no tensor decides stay an `if`.
+Both sides are then computed, regardless of the test.  It is safe if neither side has side effects, neither can raise,
+both have the same shape and dtype, and the derivative of the side that is not chosen is finite.  Python conditions stay
+an `if`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from breakscan.rewrite_support.where_builder import Chooser, SideValue
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The branch whose test stands at the site, as a choice between two tensors."""
+    """The branch whose test is at the site, as a choice between two tensors."""
     node = branch_of(context)
     return _Branch(context, node).edit() if isinstance(node, cst.If) else _Ternary(context).edit(node)
 
@@ -109,7 +109,7 @@ class _Branch:
             one = one.orelse
         return arms
 
-    # -- what becomes of it -------------------------------------------------------------------------------------
+    # -- the new code -------------------------------------------------------------------------------------------
 
     def edit(self) -> Edit:
         self._check_messages()
@@ -229,7 +229,7 @@ class _Branch:
     # -- checks -------------------------------------------------------------------------------------------------
 
     def _test_must_be_pure(self, moved: str) -> None:
-        """Declines where something would run before the test, which changes more than what it gives."""
+        """Declines if code would run before the test and the test has side effects."""
         reason = why_not_pure(self.context, self.node.test)
         if reason is not None:
             raise Declined(f"{moved} would run before the test, and in the test {reason}")
@@ -239,7 +239,7 @@ class _Branch:
             raise Declined(f"`{self.context.code(self.static[0])}` is not a tensor, and there is another side")
 
     def _check_messages(self) -> None:
-        """Declines where a message could not be kept for plain Python."""
+        """Declines if a message could not be kept in eager code."""
         for arm in self.arms:
             for line in arm.side.messages:
                 called = cst.ensure_type(cst.ensure_type(line.body[0], cst.Expr).value, cst.Call)
@@ -252,14 +252,14 @@ class _Branch:
                 self.chooser.doubts[differs(f"`{code}` is not called in compiled code", Effect.OUTPUT)] = None
 
     def _message(self) -> list[cst.BaseStatement]:
-        """The messages of the first side, which plain Python still gives."""
+        """The messages of the first side, which eager code still reports."""
         lines = [line.deep_clone() for line in self.arms[0].side.messages]
         if not lines:
             return []
         return [cst.If(and_not_compiling(self.context, self.node.test), cst.IndentedBlock(lines))]
 
     def _check_order(self, merged: Sequence[str], arms: Sequence[_Arm]) -> None:
-        """Declines where a value would be made of a name that already has its new value, or has it not yet."""
+        """Declines if a value would be computed from a name that has already been reassigned, or not yet."""
         for arm in arms:
             order = [one.name for one in arm.side.assigned]
             for place, one in enumerate(arm.side.assigned):
@@ -282,7 +282,7 @@ class _Branch:
             self.chooser.doubts[differs(said, Effect.STORAGE, Effect.STATE)] = None
 
     def _tests(self, merged: Sequence[str], lines: list[cst.BaseStatement]) -> list[cst.BaseExpression]:
-        """The code of each test: a name where it is needed more than once."""
+        """The code of each test: a name if it is needed more than once."""
         tests = [arm.truth.tensor for arm in self.arms if arm.truth is not None]
         if len(merged) == 1 or all(isinstance(test, cst.Name) and test.value not in merged for test in tests):
             return tests
@@ -302,7 +302,7 @@ class _Branch:
     # -- lines --------------------------------------------------------------------------------------------------
 
     def _kept(self, arms: Sequence[_Arm], merged: Sequence[str]) -> list[cst.BaseStatement]:
-        """The statements whose names no other place reads: they stay, in front of the choice."""
+        """The statements whose names are not read elsewhere: they stay, before the choice."""
         kept: dict[str, cst.BaseStatement] = {}
         messages = self._message() if arms is self.arms else []
         for arm in arms:
@@ -329,7 +329,7 @@ class _Branch:
         return [line for line in statement.leading_lines if line.comment is not None]
 
     def arms_comments(self, arms: Sequence[_Arm]) -> list[cst.EmptyLine]:
-        """The comments of all sides whose statements are gone, and those behind the tests."""
+        """The comments of all sides whose statements are removed, and those after the tests."""
         found: list[cst.EmptyLine] = []
         heads: cst.If | cst.Else | None = self.node
         for arm in arms:

@@ -1,9 +1,9 @@
 """``if tensor: self.x = a`` with an ``else: self.x = b`` → ``self.x = torch.where(tensor, a, b)``.
 
-What prepares a side, which may run again without harm, is put in front: ``if not hasattr(self, "y"): self.y = ...`` and
-``self.z = self.z.to(device)``.  It is never safe: both sides are then prepared at the first call, and the attribute is
-a tensor of its own where it was one of the two before.  In-place ``copy_`` would keep the attribute, but would write
-into the tensor that it was set to last.
+Code that prepares a side and may run repeatedly is moved before it: ``if not hasattr(self, "y"): self.y = ...`` and
+``self.z = self.z.to(device)``.  Never safe: both sides are then prepared at the first call, and the attribute is a new
+tensor instead of one of the two.  In-place ``copy_`` would keep the attribute, but would write to the tensor that it
+was last set to.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from breakscan.rewrite_support.wording import plain
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The branch whose test stands at the site, as one choice that is stored."""
+    """The branch whose test is at the site, as one choice that is assigned to the attribute."""
     node = branch_of(context)
     if not isinstance(node, cst.If) or not _ends_in_store(node):
         raise OtherForm("this is not an `if` whose sides end by setting an attribute")
@@ -37,7 +37,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 @dataclass(frozen=True, slots=True)
 class _Store:
-    """``self.x = value`` or ``self.register_buffer("x", value, ...)``.  ``way`` is the same for the same way."""
+    """``self.x = value`` or ``self.register_buffer("x", value, ...)``.  ``way`` identifies which of these it is."""
 
     line: cst.SimpleStatementLine
     name: str
@@ -59,7 +59,7 @@ class _Side:
 
 
 def _ends_in_store(node: cst.If) -> bool:
-    """Whether a side ends in a store to an attribute, by its looks."""
+    """Whether a side ends by setting an attribute, judged by its syntax."""
     registered = m.Expr(m.Call(m.Attribute(attr=m.Name("register_buffer"))))
     store = m.SimpleStatementLine([m.Assign([m.AssignTarget(m.Attribute())]) | registered])
     return isinstance(node.body, cst.IndentedBlock) and m.matches(node.body.body[-1], store)
@@ -122,7 +122,7 @@ class _Branch:
         return _Side(preparation, store, tuple(line for line in lines if line.comment is not None))
 
     def _prepared(self, statement: cst.BaseStatement) -> list[str]:
-        """The attributes that a statement of preparation sets.  Declines where it is something else."""
+        """The attributes that a statement of preparation sets.  Declines if it is something else."""
         if isinstance(statement, cst.If):
             return self._prepared_once(statement)
         match statement:
@@ -166,7 +166,7 @@ class _Branch:
         return names
 
     def _check_value(self, value: cst.BaseExpression) -> None:
-        """What is prepared once may be made by any call, but by none that is known to set more of the object."""
+        """Values that are prepared once may come from any call except one that is known to set attributes itself."""
         if (found := self._method_that(value, _sets_attributes)) is not None:
             raise Declined(f"`{self.own}.{found}` sets attributes itself")
 
@@ -201,7 +201,7 @@ class _Branch:
             return cst.ensure_type(node, cst.Attribute).attr.value
         return None
 
-    # -- what each may not see of the other -----------------------------------------------------------------------
+    # -- the sides must be independent ----------------------------------------------------------------------------
 
     def _check_apart(self, yes: _Side, no: _Side) -> None:
         for side, other in ((yes, no), (no, yes)):
@@ -217,7 +217,7 @@ class _Branch:
                 raise Declined(f"{who} uses `{self.own}.{name}`, which one side prepares")
 
     def _only(self, side: _Side, other: _Side) -> list[tuple[cst.BaseStatement, list[str]]]:
-        """The preparation that the other side does not do alike."""
+        """The preparation that the other side does not also do."""
         there = {self._bare(one) for one, _ in other.preparation}
         return [(one, names) for one, names in side.preparation if self._bare(one) not in there]
 
@@ -227,7 +227,7 @@ class _Branch:
         return plain(self.context, statement if bare else statement.with_changes(leading_lines=()))
 
     def _mentions(self, node: cst.CSTNode, name: str) -> bool:
-        """Whether code has to do with an attribute, itself or in a method of the class that it calls."""
+        """Whether code uses an attribute, itself or in a method of the class that it calls."""
 
         def holds(code: cst.CSTNode) -> bool:
             return bool(findall(code, m.Attribute(attr=m.Name(name)) | m.SimpleString(m.MatchRegex(f".{name}."))))
@@ -235,7 +235,7 @@ class _Branch:
         return holds(node) or self._method_that(node, holds) is not None
 
     def _method_that(self, node: cst.CSTNode, holds: Callable[[cst.CSTNode], bool]) -> str | None:
-        """The method of the class that code calls, of which something holds."""
+        """The first method of the class that code calls and for which ``holds`` is true."""
         called = {self._attribute(one) for one in findall(node, m.Attribute())}
         owner = next((one for one in self.context.around() if isinstance(one, cst.ClassDef)), None)
         for method in owner.body.body if owner is not None else ():
@@ -243,7 +243,7 @@ class _Branch:
                 return method.name.value
         return None
 
-    # -- what becomes of it -----------------------------------------------------------------------------------------
+    # -- the new code -----------------------------------------------------------------------------------------------
 
     def _value(self, chooser: Chooser, store: _Store) -> SideValue:
         context, fact = self.context, self.context.fact(store.value)
@@ -251,7 +251,7 @@ class _Branch:
             raise Declined(f"`{context.code(store.value)}` is a parameter, but the result of torch.where is not")
         if not store.registers or fact.kind not in ("unknown", "namespace") or m.matches(store.value, m.Name("None")):
             return chooser.value(store.value)
-        # `register_buffer` takes nothing but a tensor or None.
+        # `register_buffer` takes only a tensor or None.
         chooser.doubts[assumes("the values are assumed to be tensors of the same shape and dtype")] = None
         return chooser.unknown(store.value)
 

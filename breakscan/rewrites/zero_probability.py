@@ -1,8 +1,8 @@
 """``if torch.rand([]) < p`` → ``if p > 0 and torch.rand([]) < p``.
 
-What ``torch.rand`` draws is at least 0, so nothing is less than a probability of 0: the test has the same outcome.
-Where the probability is 0, as it is by default for layer drop and its kin, Dynamo knows the outcome and need not look
-at the number.  The number is drawn as before, so the random state stays the same too.
+``torch.rand`` returns numbers of at least 0, so none is less than a probability of 0: the test has the same result.  If
+the probability is 0, as by default for layer drop and similar options, Dynamo knows the result and need not read the
+number.  The number is still drawn, so the random state is also the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NO_PROBABILITY = ("tensor", "number", "container", "none", "module", "function"
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The comparison behind a test of the probability alone."""
+    """The comparison after a test of only the probability."""
     test = _comparison(context)
     number, probability = _sides(test)
     drawn = defined(context, number)
@@ -51,7 +51,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _comparison(context: RewriteContext) -> cst.Comparison:
-    """The comparison in a test, or in what a name that is tested was assigned: ``self.training and drawn < p``."""
+    """The comparison in a test, or in the value of a tested name: ``self.training and drawn < p``."""
     test = context.node
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         test = test.expression
@@ -65,7 +65,7 @@ def _comparison(context: RewriteContext) -> cst.Comparison:
 
 
 def _sides(test: cst.Comparison) -> tuple[cst.BaseExpression, cst.BaseExpression]:
-    """The drawn number, and what it must be less than."""
+    """The drawn number, and the probability that it must be less than."""
     target = test.comparisons[0]
     if isinstance(target.operator, cst.LessThan):
         return test.left, target.comparator
