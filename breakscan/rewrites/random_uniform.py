@@ -1,8 +1,8 @@
 """``random.random()`` → ``random.uniform(0.0, 1.0)``; ``numpy.random.uniform(a, b)`` → ``random.uniform(a, b)``.
 
-Dynamo draws ``random.uniform`` and ``random.randrange`` anew at each call.  ``uniform(0.0, 1.0)`` is ``0.0 + 1.0 *
-random()``: bit for bit the same number from the same seed.  Python's generator instead of NumPy's is a different source
-of numbers with the same distribution.
+Dynamo draws a new number from ``random.uniform`` and ``random.randrange`` at each call.  ``uniform(0.0, 1.0)`` is
+``0.0 + 1.0 * random()``: bit for bit the same number from the same seed.  Python's generator instead of NumPy's is a
+different source of numbers with the same distribution.
 """
 
 from __future__ import annotations
