@@ -58,7 +58,7 @@ class _Replacer(cst.CSTTransformer):
         self.sizes: dict[cst.CSTNode, int] = dict.fromkeys(units, 0)
 
     def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> cst.CSTNode:  # type: ignore[override]
-        # libcst's types do not say that a visitor may put a node of another type in a node's place.
+        # libcst's types do not allow a visitor to replace a node by one of another type, although this works.
         made = self._made(original_node, updated_node)
         if original_node in self.sizes:
             self.sizes[original_node] = sum(_size(self.module, one) for one in made)
@@ -83,7 +83,7 @@ def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> Ap
     """
     before = tree.module.code
     if before != tree.text:
-        raise ValueError("libcst does not give the text of this file back")
+        raise ValueError("libcst does not reproduce the text of this file")
     replace = {node: new for edit in edits for node, new in edit.replace.items()}
     above: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
     there: set[str] = set()

@@ -1,4 +1,4 @@
-"""Plans the repair of a file: rounds of edits, each checked again, until no rewrite applies any more."""
+"""Plans the repair of a file: rounds of edits, each checked again, until no more rewrites apply."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class _Planner:
         self.failed: dict[tuple[Key, str], str] = {}
         """Rewrites that were tried and did not help, with the reason."""
         self.remaining: set[Key] = set()
-        """Findings that are fixed except under a condition, which the edit names."""
+        """Findings that are fixed except under a condition, which is part of the edit."""
         self.lines = SourceMap.unchanged(before)
         """Where the lines of the current text come from."""
         self.applied: list[Applied] = []
@@ -206,7 +206,7 @@ class _Planner:
         reason = self.failed.get((_key(finding, seen.module), rewrite))
         node = tree.at(finding.site)
         if reason is not None or node is None:
-            return Reason(rewrite, reason or "nothing stands at the site")
+            return Reason(rewrite, reason or "there is no code at the site")
         others = [other for other in seen.findings if other.function == finding.function]
         context = RewriteContext(tree, finding, node, self.torch, self.settings.fullgraph, others)
         try:
@@ -214,7 +214,7 @@ class _Planner:
         except Declined as declined:
             return Reason(rewrite, str(declined), not isinstance(declined, OtherForm) and rewrite not in SOFTENING)
         except Exception as error:
-            # A fault of breakscan at one site must not cost the user the repair of all the others.
+            # A bug at one site must not prevent the repair of the others.
             where = traceback.extract_tb(error.__traceback__)[-1]
             at = f"{error!r} in {Path(where.filename).name}:{where.lineno}"
             return Reason(rewrite, f"a bug in breakscan, please report it: {at}")
@@ -237,7 +237,7 @@ class _Planner:
                 self.remaining |= {_key(one.finding, seen.module) for one in chosen if one.edit.remains}
                 return made.text, after
             if len(useless) == len(chosen) > 1:
-                # One of them may spoil the result of all, so they are tried one after the other.
+                # One of them may invalidate the result of all, so they are tried one after the other.
                 chosen = chosen[:1]
                 continue
             for number, reason in useless.items():
@@ -270,7 +270,7 @@ def _along(tree: FileTree, before: Study, after: Study, chosen: Sequence[_Chosen
 def _useless(before: Study, after: Study, chosen: Sequence[_Chosen]) -> dict[int, str]:
     """Returns, by number, the edits that do not remove their finding or that add another one, with the reason."""
     if set(after.errors) - set(before.errors):
-        return dict.fromkeys(range(len(chosen)), "the new text cannot be analysed")
+        return dict.fromkeys(range(len(chosen)), "the new text cannot be analyzed")
     were = Counter(_key(finding, before.module) for finding in before.findings)
     now = Counter(_key(finding, after.module) for finding in after.findings)
     meant = Counter(_key(one.finding, before.module) for one in chosen if one.edit.remains is None)
@@ -286,7 +286,7 @@ def _useless(before: Study, after: Study, chosen: Sequence[_Chosen]) -> dict[int
     for number, one in enumerate(chosen):
         key = _key(one.finding, before.module)
         if now[key] > were[key] - meant[key]:
-            useless[number] = "the site is still reported after it"
+            useless[number] = "the rewrite does not remove the finding"
             continue
         for finding, reason in new.get(one.finding.function, ()):
             # Some rewrites are meant to turn a break that makes the function run eager into a clean split.

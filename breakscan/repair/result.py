@@ -14,7 +14,7 @@ from breakscan.rewrite_support.difference import Difference, TakenOut
 class Applied:
     """A finding that a rewrite fixed.
 
-    ``differences`` are what is no longer as it was. ``remains`` is the condition, as code, under which it still breaks
+    ``differences`` are its effects besides speed. ``remains`` is the condition, as code, under which it still breaks
     (None: never). ``takes_out`` is what leaves the graph if the rewrite does not remove the break and only softens it.
     """
 

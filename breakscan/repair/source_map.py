@@ -1,5 +1,5 @@
-"""Maps the lines of a changed text to those of the old text. Whoever changes a text reports the map, so that texts need
-not be compared.
+"""Maps the lines of a changed text to those of the old text. Code that changes a text reports the map, so that texts
+need not be compared.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class SourceMap:
 
     def changed_lines(self) -> set[int]:
         """Returns the lines of the new text, from 1, that have changed. Removed lines are represented by their
-        neighbours.
+        neighbors.
         """
         found = {at + 1 for at, kept in enumerate(self.kept) if not kept}
         for at in self.cuts:

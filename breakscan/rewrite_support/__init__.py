@@ -1,1 +1,1 @@
-"""The concrete syntax tree of a file, as rewrites see it, and what they build new code with."""
+"""What rewrites share: the concrete syntax tree of a file, facts about its code, and functions that build new code."""

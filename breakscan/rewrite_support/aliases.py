@@ -1,4 +1,4 @@
-"""Whether anything can tell a copy of a tensor from a view of it: what becomes of the value of an expression."""
+"""Whether code can distinguish a copy of a tensor from a view of it: how the value of an expression is used."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _READING_BUILTINS = frozenset({f"builtins.{name}" for name in ("abs", "bool", "f
 
 
 class Fate(IntEnum):
-    """What becomes of a value: it is used up where it stands, a name holds it, it goes where we do not see it, or it
-    is changed in place."""
+    """How a value is used: only in its own statement, through a name, by code that is not analyzed, or it is changed
+    in place."""
 
     USED = 0
     HELD = 1
@@ -27,12 +27,12 @@ class Fate(IntEnum):
 
 
 def fate(context: RewriteContext, node: cst.BaseExpression) -> Fate:
-    """What becomes of the storage of an expression's value."""
+    """How the storage of an expression's value is used."""
     return _fate(context, node, set())
 
 
 def _fate(context: RewriteContext, node: cst.BaseExpression, seen: set[cst.CSTNode]) -> Fate:
-    """As :func:`fate`.  ``seen`` are the assignments that count already: a name may be made of itself in a loop."""
+    """As :func:`fate`.  ``seen`` are the assignments already followed: in a loop, a name may depend on itself."""
     above = context.parent(node)
     if isinstance(above, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison | cst.ComparisonTarget):
         return Fate.USED
@@ -81,7 +81,7 @@ def _of_call(context: RewriteContext, call: cst.Call, name: str, seen: set[cst.C
 
 
 def _of_assigned(context: RewriteContext, assign: cst.Assign, seen: set[cst.CSTNode]) -> Fate:
-    """The worst that any read of the name does."""
+    """The highest fate among all reads of the name."""
     line = context.parent(assign)
     target = assign.targets[0].target
     if not isinstance(line, cst.SimpleStatementLine) or not isinstance(target, cst.Name):
@@ -95,7 +95,7 @@ def _of_assigned(context: RewriteContext, assign: cst.Assign, seen: set[cst.CSTN
 
 
 def reads(context: RewriteContext, line: cst.SimpleStatementLine, target: cst.Name) -> list[cst.Name]:
-    """The reads of a name that may see what a line binds to it."""
+    """The reads of a name that may get the value that a line assigns."""
     found = []
     for name in nodes_named(context.function, target.value):
         if not isinstance(name, cst.Name) or name not in context.tree.parents or not is_read(context, name):
@@ -107,7 +107,7 @@ def reads(context: RewriteContext, line: cst.SimpleStatementLine, target: cst.Na
 
 
 def is_read(context: RewriteContext, name: cst.Name) -> bool:
-    """Whether a node of a name reads a variable: it is no attribute, no keyword, and no target."""
+    """Whether a name node reads a variable: it is not an attribute, a keyword or a target."""
     above = context.parent(name)
     if isinstance(above, cst.Attribute | cst.Arg):
         return above.value is name
@@ -119,11 +119,11 @@ def is_read(context: RewriteContext, name: cst.Name) -> bool:
 
 
 def change_behind(context: RewriteContext, names: set[str] | None, node: cst.CSTNode) -> str | None:
-    """The code behind a node that changes in place what one of some names holds; None where there is none.
+    """The code after a node that changes the value of one of some names in place; None if there is none.
 
-    Without names, it is the code that changes anything in place.
+    Without names, code that changes any value in place counts.
 
-    In a loop all that the loop does counts as behind.
+    In a loop, the whole loop counts as code after the node.
     """
     start = context.tree.span(node)[:2]
     for one in context.around(node):
@@ -140,7 +140,7 @@ def change_behind(context: RewriteContext, names: set[str] | None, node: cst.CST
 
 
 def _changed(node: cst.CSTNode) -> cst.CSTNode | None:
-    """What a statement or call changes in place, going by its form."""
+    """What a statement or call changes in place, judged by its syntax."""
     if isinstance(node, cst.AugAssign):
         return node.target
     if isinstance(node, cst.AssignTarget):

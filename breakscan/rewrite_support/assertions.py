@@ -1,4 +1,4 @@
-"""The test of an assert as Dynamo takes it into the graph: Python's part in front, one tensor behind."""
+"""Tests of asserts in the form that Dynamo can put into the graph: Python conditions first, then a single tensor."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 
-_FAILURE = differs("in compiled code a failure is a RuntimeError, on CUDA a device-side assert", Effect.EXCEPTIONS)
+_FAILURE = differs("in compiled code, a failure is a RuntimeError, or a device-side assert on CUDA", Effect.EXCEPTIONS)
 
 
 def asserted_test(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression | None:
-    """A test that compiles in an assert, or None where the test does so as it is."""
+    """A test that compiles in an assert, or None if the test already compiles."""
     if _is_one_tensor(context, test):
         return None
     if isinstance(test, cst.BooleanOperation):
         parts = operands(test)
         asked = [one for one in parts if asks_tensor(context, one)]
         if asked != parts[len(parts) - len(asked) :]:
-            raise Declined("a tensor is tested before a Python value")
+            raise Declined("a tensor is tested before a Python value: test the Python value first")
         if len(asked) == 1 and _is_one_tensor(context, asked[0]):
             return None
     check = check_of(context, test)
     made = check.tensor
     for when in reversed(check.when):
-        # `a and (b or c)` keeps its parentheses, a row of the same needs none.
+        # `a and (b or c)` keeps its parentheses; operands of the same operator need none.
         made = operand(made) if isinstance(made, cst.BooleanOperation) else made
         left = not_python(when.test) if when.otherwise else when.test
         made = cst.BooleanOperation(operand_of_and(left), cst.Or() if when.otherwise else cst.And(), made)
@@ -43,7 +43,7 @@ def edit_of_assert(context: RewriteContext, assertion: cst.Assert) -> Edit:
     """The assert around the site with a test that compiles."""
     test = asserted_test(context, assertion.test)
     if test is None:
-        raise Declined("the test is one tensor already")
+        raise Declined("the test is already a single tensor")
     return Edit({assertion.test: test}, [_FAILURE])
 
 

@@ -1,4 +1,4 @@
-"""Where a name got its value: the last assignment before a place."""
+"""Where the value of a name comes from: the last assignment before a given place."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ MOST_FUNCTIONS_KEPT = 256
 class Assignment:
     """Two reads of a name with the same ``anchor`` read the same object.
 
-    The anchor is the statement that last wrote the name before the read, a loop or ``try`` that holds the read and
-    writes it somewhere, the function for what it is called with, or None for what is no local name.  ``value`` is
-    what was assigned, where the anchor is a plain assignment.
+    The anchor is the statement that last assigned the name before the read, a loop or ``try`` that contains the read
+    and assigns the name anywhere, the function if the name is a parameter, or None if it is not a local name.
+    ``value`` is the assigned expression if the anchor is a plain assignment.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Assignment:
 
 
 def origin(context: RewriteContext, name: cst.Name) -> Assignment:
-    """Where the value that a name holds at its place comes from."""
+    """Where the value of a name comes from, at the place of this read."""
     text = name.value
     fresh = Assignment(text, name)
     if _is_outer(context, text):
@@ -61,7 +61,7 @@ def origin(context: RewriteContext, name: cst.Name) -> Assignment:
 
 
 def defined(context: RewriteContext, node: cst.BaseExpression, most: int = 8) -> cst.BaseExpression:
-    """The expression behind a name, through plain assignments; the node itself where there is none."""
+    """The expression that a name was assigned, followed through plain assignments; the node itself if there is none."""
     while most and isinstance(node, cst.Name):
         value = origin(context, node).value
         if value is None:
@@ -89,7 +89,7 @@ def _bound_by(node: cst.CSTNode) -> list[str]:
 
 
 def is_read(context: RewriteContext, name: cst.Name) -> bool:
-    """Whether a name node is a read of that name: no target, attribute or keyword."""
+    """Whether a name node reads the name: it is not a target, an attribute or a keyword."""
     above = context.parent(name)
     if isinstance(above, cst.Attribute) and above.attr is name:
         return False
@@ -99,7 +99,7 @@ def is_read(context: RewriteContext, name: cst.Name) -> bool:
 
 
 def reads_of(context: RewriteContext, target: cst.Name, line: cst.SimpleStatementLine) -> list[cst.Name]:
-    """All reads of a name that a line assigns.  Declines where one may read another value, or there is none."""
+    """All reads of a name that a line assigns.  Declines if one may read a different value, or if there is none."""
     found = []
     for one in nodes_named(context.function, target.value):
         if not isinstance(one, cst.Name) or one is target or not is_read(context, one):
@@ -108,14 +108,14 @@ def reads_of(context: RewriteContext, target: cst.Name, line: cst.SimpleStatemen
         if anchor is line:
             found.append(one)
         elif not _is_earlier(context, one, line):
-            raise Declined(f"`{target.value}` may hold another value where it is used")
+            raise Declined(f"`{target.value}` may have a different value where it is used")
     if not found:
         raise Declined(f"`{target.value}` is not used")
     return found
 
 
 def _is_earlier(context: RewriteContext, name: cst.Name, line: cst.SimpleStatementLine) -> bool:
-    """Whether a read comes before a line that is passed once: it cannot read what the line assigns."""
+    """Whether a read comes before a line that runs only once, so it cannot read what the line assigns."""
     for one in context.around(line):
         if isinstance(one, cst.FunctionDef):
             break
@@ -125,7 +125,7 @@ def _is_earlier(context: RewriteContext, name: cst.Name, line: cst.SimpleStateme
 
 
 def is_settled(context: RewriteContext, name: str) -> bool:
-    """Whether a name has one value throughout the function, and nothing is stored into it."""
+    """Whether a name has one value throughout the function, and the value is not changed in place."""
     this = m.Name(name)
     stored = m.AssignTarget(m.Subscript(value=this)) | m.AugAssign(m.Subscript(value=this))
     in_place = m.Call(func=m.Attribute(value=this, attr=m.Name(m.MatchRegex(r".*[^_]_$"))))
@@ -133,7 +133,7 @@ def is_settled(context: RewriteContext, name: str) -> bool:
 
 
 def plain_value(statement: cst.CSTNode, name: str) -> cst.BaseExpression | None:
-    """What a statement that is ``name = value``, and no more, assigns."""
+    """The value of a statement that is only ``name = value``."""
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
         return None
     small = statement.body[0]
@@ -155,7 +155,8 @@ def _before(block: cst.IndentedBlock | cst.Module, node: cst.CSTNode, name: str)
 
 
 def _writes_elsewhere(above: cst.CSTNode, node: cst.CSTNode, name: str) -> bool:
-    """Whether a statement around a node writes a name where no block shows it: in its head, or the time before."""
+    """Whether a statement around a node assigns a name where no block shows it: in its header, or in an earlier
+    iteration."""
     if isinstance(above, _LOOPS):
         return name in written(above)
     if isinstance(above, cst.With | cst.Match):
@@ -164,7 +165,7 @@ def _writes_elsewhere(above: cst.CSTNode, node: cst.CSTNode, name: str) -> bool:
 
 
 def _is_outer(context: RewriteContext, name: str) -> bool:
-    """Whether a name is declared ``global`` or ``nonlocal``: then any call may change it."""
+    """Whether a name is declared ``global`` or ``nonlocal``, so that any call may change it."""
     return any(name in _declared(one) for one in context.around() if isinstance(one, cst.FunctionDef))
 
 
@@ -185,7 +186,7 @@ def _items(node: cst.With | cst.Match) -> tuple[cst.CSTNode, ...]:
 
 
 def _binds_ahead(node: cst.With | cst.Match, name: str) -> bool:
-    """Whether the head of a statement binds a name for its body."""
+    """Whether the header of a statement binds a name for its body."""
     if isinstance(node, cst.With):
         return any(name in written(item) for item in node.items)
     patterns = [case.pattern for case in node.cases]

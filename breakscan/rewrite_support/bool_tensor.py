@@ -20,10 +20,10 @@ from breakscan.rewrite_support.walking import children
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """A test.  ``static`` are the conditions that no tensor decides, which stay Python's; ``tensor`` is new code.
+    """A test.  ``static`` are the conditions that do not depend on tensors and stay in Python; ``tensor`` is new code.
 
-    ``opposite`` says that the sides change places, as for ``not t``.  ``doubts`` say what has to hold for the tensor to
-    mean the same.
+    ``opposite`` says that the sides are swapped, as for ``not t``.  ``doubts`` are the assumptions under which the
+    tensor is equivalent.
     """
 
     static: tuple[cst.BaseExpression, ...]
@@ -33,7 +33,7 @@ class Truth:
 
 
 def truth(context: RewriteContext, test: cst.BaseExpression) -> Truth:
-    """The two halves of a test: what Python decides, and one bool tensor.  Declines where there is no such tensor."""
+    """The two parts of a test: Python conditions, and one bool tensor.  Declines if there is no such tensor."""
     static, tensors = [], []
     for one in and_list(test):
         if _asks_tensor(context, one):
@@ -43,7 +43,7 @@ def truth(context: RewriteContext, test: cst.BaseExpression) -> Truth:
         ):
             static.append(one)
         else:
-            raise Declined(f"`{context.code(one)}` is tested behind a tensor and may itself do something")
+            raise Declined(f"`{context.code(one)}` is tested after a tensor and may have side effects")
     if not tensors:
         raise Declined(f"`{context.code(test)}` is not known to be a tensor")
     reader = _Reader(context)
@@ -78,13 +78,13 @@ class _Reader:
         self.doubts: dict[Difference, None] = {}
 
     def joined(self, tests: list[cst.BaseExpression], operator: cst.BaseBinaryOp) -> cst.BaseExpression:
-        """All tests in one; those behind the first are now always computed."""
+        """All tests in one expression; those after the first are now always computed."""
         for test in tests[1:]:
             reason = why_not_pure(self.context, test) or why_may_raise(self.context, test)
             if reason is not None:
-                raise Declined(f"both tests would be computed, and {reason}")
+                raise Declined(f"both tests would be evaluated, and {reason}")
             if (raising := may_raise(self.context, test, ran={self.context.code(tests[0])})) is not None:
-                said = f"`{raising}` may raise where the test before it decides"
+                said = f"`{raising}` is computed even if the test before it decides, and may raise"
                 self.doubts[differs(said, Effect.EXCEPTIONS)] = None
         made = self.read(tests[0])
         for test in tests[1:]:
@@ -96,7 +96,7 @@ class _Reader:
         return made
 
     def read(self, test: cst.BaseExpression) -> cst.BaseExpression:
-        """A new expression of a bool tensor that is true where the test is."""
+        """A new expression for a bool tensor that is True if the test is true."""
         if isinstance(test, cst.BooleanOperation):
             finite = self._not_finite(test)
             if finite is not None:
@@ -124,13 +124,13 @@ class _Reader:
         if any(isinstance(one, cst.NamedExpr) for one in (test, *children(test))):
             raise Declined(f"`{code}` assigns a name")
         if not fact.certain:
-            self.doubts[assumes(f"`{code}` is taken for a tensor")] = None
+            self.doubts[assumes(f"`{code}` is assumed to be a tensor")] = None
         if not fact.zero_dim:
-            said = f"if `{code}` has several elements, it chooses for each instead of raising"
+            said = f"if `{code}` has several elements, each is tested separately instead of raising"
             self.doubts[differs(said, Effect.EXCEPTIONS)] = None
 
     def _compared(self, test: cst.BaseExpression, operator: cst.BaseCompOp) -> cst.BaseExpression:
-        """``t != 0``, which is what Python asks of a tensor that is not bool."""
+        """``t != 0``, which is the truth value of a tensor that is not bool."""
         self._check(test)
         return cst.Comparison(operand_of_comparison(test), [cst.ComparisonTarget(operator, cst.Integer("0"))])
 
@@ -138,7 +138,7 @@ class _Reader:
         operands = _sides(test)
         tensors = [self.context.fact(one).kind == "tensor" for one in operands]
         if not all(one or other for one, other in pairwise(tensors)):
-            raise Declined(f"a part of `{self.context.code(test)}` compares no tensor")
+            raise Declined(f"part of `{self.context.code(test)}` compares no tensors")
         for one in operands:
             if self.context.fact(one).kind == "tensor":
                 self._check(one)
@@ -146,7 +146,7 @@ class _Reader:
         for target in test.comparisons:
             for one in (left, target.comparator):
                 if (reason := why_not_pure(self.context, one)) is not None:
-                    raise Declined(f"it would be computed twice, and {reason}")
+                    raise Declined(f"an operand would be computed twice, and {reason}")
             pair = cst.Comparison(
                 operand_of_comparison(left),
                 [cst.ComparisonTarget(target.operator.deep_clone(), operand_of_comparison(target.comparator))],
@@ -180,7 +180,7 @@ class _Reader:
 
 
 def operand_of_comparison(node: cst.BaseExpression) -> cst.BaseExpression:
-    """A copy that can stand beside ``==`` or ``<``: in parentheses only where it binds less closely."""
+    """A copy that can be an operand of ``==`` or ``<``: in parentheses only if it has a lower precedence."""
     if isinstance(node, cst.BinaryOperation | cst.UnaryOperation) and not m.matches(
         node, m.UnaryOperation(operator=m.Not())
     ):
@@ -213,6 +213,6 @@ def _argument_of_any(context: RewriteContext, node: cst.BaseExpression) -> cst.C
 
 
 def _function_name(context: RewriteContext, node: cst.Call) -> str | None:
-    """The name of a function of torch that is called as an attribute: ``torch.isnan``."""
+    """The name of a torch function that is called as an attribute: ``torch.isnan``."""
     name = context.dotted(node.func) or ""
     return name.removeprefix("torch.") if name.startswith("torch.") and isinstance(node.func, cst.Attribute) else None

@@ -1,4 +1,4 @@
-"""Makes new code.  Every node that is taken over from the tree is copied: a tree must not hold a node twice."""
+"""Builds new code.  Nodes from the tree are always copied: a tree must not contain a node twice."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def copied(node: cst.BaseExpression) -> cst.BaseExpression:
 
 
 def operand(node: cst.BaseExpression) -> cst.BaseExpression:
-    """A copy of an expression that can stand beside any operator or dot: in parentheses where it needs them."""
+    """A copy of an expression that can be an operand of any operator or of a dot: in parentheses if needed."""
     made = copied(node)
     if isinstance(made, _ATOMS) or (isinstance(made, cst.Tuple | cst.GeneratorExp) and made.lpar):
         return made
@@ -59,14 +59,14 @@ def method(receiver: cst.BaseExpression, name: str, *arguments: cst.BaseExpressi
 
 
 def binary(left: cst.BaseExpression, operator: cst.BaseBinaryOp, right: cst.BaseExpression) -> cst.BinaryOperation:
-    """``left operator right``, each in parentheses where it needs them."""
+    """``left operator right``, each in parentheses if needed."""
     return cst.BinaryOperation(operand(left), operator, operand(right))
 
 
 def inverted(test: cst.BaseExpression) -> cst.BaseExpression:
     """The opposite of a boolean tensor, elementwise: ``~t``, ``t`` for ``~t``, ``a != b`` for ``a == b``.
 
-    ``<`` and its kin are not turned round, for a NaN makes both false.
+    ``<`` and the other orderings are not reversed, because both are False for NaN.
     """
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.BitInvert | cst.Not):
         return copied(test.expression)
@@ -99,13 +99,13 @@ def statements(code: str) -> Sequence[cst.BaseStatement]:
 
 
 def with_leading_lines(statement: cst.BaseStatement, like: cst.BaseStatement) -> cst.BaseStatement:
-    """A statement with the blank lines and comments that stand above another one."""
+    """A statement with the blank lines and comments above another one."""
     lines = getattr(like, "leading_lines", ())
     return statement.with_changes(leading_lines=[line.deep_clone() for line in lines])
 
 
 def and_list(test: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """The operands of ``a and b and c``, else the test alone."""
+    """The operands of ``a and b and c``, or the test alone."""
     if m.matches(test, m.BooleanOperation(operator=m.And())):
         both = cst.ensure_type(test, cst.BooleanOperation)
         return [*and_list(both.left), *and_list(both.right)]
@@ -122,7 +122,7 @@ def joined_and(tests: Sequence[cst.BaseExpression]) -> cst.BaseExpression:
 
 
 def operand_of_and(test: cst.BaseExpression) -> cst.BaseExpression:
-    """A copy that can be an operand of ``and``: in parentheses only where ``and`` binds closer."""
+    """A copy that can be an operand of ``and``: in parentheses only if it has a lower precedence."""
     if isinstance(test, cst.IfExp | cst.Lambda | cst.NamedExpr | cst.BooleanOperation):
         return operand(test)
     return copied(test)

@@ -8,7 +8,7 @@ from breakscan.rewrite_support.context import RewriteContext
 
 
 def called(context: RewriteContext, node: cst.Call) -> tuple[str | None, str | None]:
-    """The dotted name of a function, and the name of a method of a tensor, that a call calls; None where unknown."""
+    """The dotted name of the function that a call calls, or the name of the tensor method; None if unknown."""
     if (method := context.method(node)) is not None:
         return None, method
     name = context.dotted(node.func)

@@ -1,4 +1,4 @@
-"""A check with the statements before it that work for it alone."""
+"""A check together with the preceding statements that only the check needs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from breakscan.rewrite_support.reporting_calls import why_missed
 
 
 def block_of(context: RewriteContext, last: Statement) -> list[Statement]:
-    """The statements that end with a check and that nothing else needs: the check alone, or with its preparation.
+    """The statements that end with a check and that no other code needs: the check alone, or with its preparation.
 
-    Only preparation counts that binds names, does nothing else, and whose names nobody reads behind the check.
+    Preparation only binds names, has no other effect, and its names are not read after the check.
     """
     body, position = context.siblings(last)
     found = [last]
@@ -30,14 +30,14 @@ def block_of(context: RewriteContext, last: Statement) -> list[Statement]:
             break
         found.insert(0, one)
         wanted |= set(read(one))
-    # What stands first must be needed by the check for its names alone, not take part in an assignment before it.
+    # The first statement must not rebind a name that it reads, or a parameter.
     while len(found) > 1 and _rebinds(context, found[0]):
         found.pop(0)
     return found
 
 
 def breaking(context: RewriteContext, statements: Sequence[cst.CSTNode]) -> str | None:
-    """The first call in statements that breaks the graph itself, whatever becomes of the check."""
+    """The first call in statements that breaks the graph itself, even without the check."""
     finder = _Breaks(context)
     for one in statements:
         one.visit(finder)
@@ -70,7 +70,7 @@ def _to_names(node: cst.Assign) -> bool:
 
 
 def _rebinds(context: RewriteContext, statement: Statement) -> bool:
-    """Whether it reads a name that it binds: ``preds = preds > 0`` is made of what another may still want."""
+    """Whether it reads a name that it binds, such as ``preds = preds > 0``: other code may still need the old value."""
     return bool(set(written(statement)) & set(read(_values(statement)))) or any(
         name in _parameters(context) for name in written(statement)
     )
@@ -95,7 +95,7 @@ def _is_read_behind(context: RewriteContext, statement: Statement, name: str) ->
             if settled is not None:
                 return settled
         if isinstance(above, cst.For | cst.While) and _is_live([*above.body.body], name):
-            return True  # in the next turn of the loop
+            return True  # in the next iteration of the loop
         if isinstance(above, cst.Try) and name in read(
             [*above.handlers, *([above.finalbody] if above.finalbody else [])]
         ):
@@ -107,7 +107,7 @@ def _is_read_behind(context: RewriteContext, statement: Statement, name: str) ->
 
 
 def _is_live(statements: Sequence[cst.CSTNode], name: str) -> bool | None:
-    """Whether statements read a name that was bound before them; None where they neither read nor bind it."""
+    """Whether statements read a name that was bound before them; None if they neither read nor bind it."""
     for one in statements:
         if isinstance(one, cst.SimpleStatementLine):
             plain = [small for small in one.body if isinstance(small, cst.Assign) and _to_names(small)]

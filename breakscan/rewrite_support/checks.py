@@ -1,4 +1,4 @@
-"""The test of a check as a bool tensor, with what Python itself decides set apart."""
+"""The test of a check as a bool tensor, separated from its Python conditions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHORT = 24
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A condition that Python decides.  Where it does not hold, the whole test is ``otherwise``."""
+    """A Python condition.  If it does not hold, the whole test is ``otherwise``."""
 
     test: cst.BaseExpression
     otherwise: bool
@@ -32,10 +32,10 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A test.  Where all of ``when`` hold, in their order, ``tensor`` is true where the test is.
+    """A test.  If all of ``when`` hold, in this order, ``tensor`` is True if and only if the test is true.
 
-    ``certain`` tells that no guess was needed of what is a tensor, ``combined`` that several tests became one, all of
-    which are now computed.
+    ``certain`` says that all tensors are known to be tensors, ``combined`` that several tests were combined, all of
+    which are now evaluated.
     """
 
     when: tuple[When, ...]
@@ -45,17 +45,17 @@ class Check:
 
 
 def check_of(context: RewriteContext, test: cst.BaseExpression, negated: bool = False) -> Check:
-    """A test, or its opposite, as a bool tensor.  Declines where there is none."""
+    """A test, or its opposite, as a bool tensor.  Declines if this is not possible."""
     reader = _Reader(context)
     tensor = reader.read(test, negated)
     return Check(tuple(reader.when), tensor, reader.certain, reader.combined)
 
 
-AS_TENSOR = differs("the outcome is a tensor, not a Python bool", Effect.TYPES)
+AS_TENSOR = differs("the result is a tensor, not a Python bool", Effect.TYPES)
 
 
 def asks_tensor(context: RewriteContext, test: cst.BaseExpression) -> bool:
-    """Whether a test asks for the truth of a tensor, or of what is read out of one."""
+    """Whether a test tests the truth of a tensor or of a value read from a tensor."""
     if isinstance(test, cst.BooleanOperation):
         return asks_tensor(context, test.left) or asks_tensor(context, test.right)
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
@@ -64,14 +64,14 @@ def asks_tensor(context: RewriteContext, test: cst.BaseExpression) -> bool:
 
 
 def is_chain(context: RewriteContext, test: cst.BaseExpression) -> bool:
-    """Whether it is a chain of comparisons, such as ``0 < t < 1``, with a tensor in it."""
+    """Whether the test is a chain of comparisons with a tensor, such as ``0 < t < 1``."""
     if not isinstance(test, cst.Comparison) or len(test.comparisons) < 2:
         return False
     return any(context.fact(one).is_tensor for one in (test.left, *(target.comparator for target in test.comparisons)))
 
 
 def is_membership(context: RewriteContext, test: cst.BaseExpression) -> bool:
-    """Whether it is ``value in tensor`` or ``value not in tensor``."""
+    """Whether the test is ``value in tensor`` or ``value not in tensor``."""
     if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
         return False
     target = test.comparisons[0]
@@ -88,7 +88,7 @@ def operands(test: cst.BaseExpression) -> list[cst.BaseExpression]:
 
 
 def not_python(test: cst.BaseExpression) -> cst.BaseExpression:
-    """The opposite of a test that Python decides."""
+    """The opposite of a Python condition."""
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         return copied(test.expression)
     if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
@@ -113,7 +113,7 @@ _OPPOSITE: dict[type[cst.BaseCompOp], cst.BaseCompOp] = {
 
 
 def reduced(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
-    """The builtin ``any`` or ``all`` over tensors as an operation of torch."""
+    """The builtin ``any`` or ``all`` over tensors as a torch operation."""
     name = context.dotted(node.func) or ""
     if len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
         raise Declined(f"`{name}` is not called with one argument")
@@ -123,7 +123,7 @@ def reduced(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
     element: cst.BaseExpression
     if isinstance(values, cst.GeneratorExp | cst.ListComp):
         if values.for_in.inner_for_in is not None or values.for_in.ifs:
-            raise Declined(f"`{name}` goes over a filtered or nested comprehension, which may be empty")
+            raise Declined(f"`{name}` iterates over a filtered or nested comprehension, which may be empty")
         if not _is_filled(context, values.for_in.iter):
             raise Declined(f"`{context.code(values.for_in.iter)}` may be empty, and an empty list cannot be stacked")
         elements = [values.elt]
@@ -132,11 +132,11 @@ def reduced(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
         elements = [one.value for one in values.elements]
         stacked = cst.List([cst.Element(copied(one)) for one in elements])
     else:
-        raise Declined(f"`{context.code(values)}` is no list or comprehension whose elements are known")
+        raise Declined(f"`{context.code(values)}` is not a list or comprehension with known elements")
     for element in elements:
         fact = context.fact(element)
         if not fact.is_tensor or not fact.zero_dim:
-            raise Declined(f"`{context.code(element)}` is not known to be a tensor of a single element")
+            raise Declined(f"`{context.code(element)}` is not known to be a tensor with a single element")
         reason = why_not_pure(context, element) or why_may_raise(context, element)
         if reason is not None:
             raise Declined(f"all elements would be computed, and {reason}")
@@ -174,20 +174,20 @@ class _Reader:
         if len(tensors) == 1:
             return self.read(tensors[0], negated)
         if not tensors:
-            raise Declined(f"`{self.context.code(test)}` is not known to ask for a tensor")
+            raise Declined(f"`{self.context.code(test)}` is not known to test a tensor")
         self.combined = True
         for one in tensors[1:]:
             self._refuse_effects(one)
-        # `not (not a or not b)` reads better as `a & b`.
+        # `not (not a or not b)` is simpler as `a & b`.
         inner = negated and sum(_is_negative(one) for one in tensors) * 2 > len(tensors)
         both = isinstance(test.operator, cst.And) is not inner
         before = len(self.when)
         made = self.read(tensors[0], inner)
         for one in tensors[1:]:
             made = binary_of(made, _like(self.context, one, both), self.read(one, inner))
-        # What one operand leaves to Python must settle the whole.
+        # If a Python condition of one operand does not hold, this must decide the whole test.
         if any(when.otherwise is both for when in self.when[before:]):
-            raise Declined(f"`{self.context.code(test)}` mixes tensors with what Python decides")
+            raise Declined(f"`{self.context.code(test)}` mixes tensors with Python conditions")
         turn = negated and not inner
         self.when[before:] = [When(when.test, when.otherwise is not turn) for when in self.when[before:]]
         return _turned(made, turn)
@@ -195,16 +195,16 @@ class _Reader:
     def _static(self, test: cst.BaseExpression, conjunct: bool, negated: bool) -> None:
         reason = why_not_pure(self.context, test) or why_may_raise(self.context, test)
         if reason is not None:
-            raise Declined(f"it would be tested twice, and {reason}")
+            raise Declined(f"a Python condition would be evaluated twice, and {reason}")
         self.when.append(When(copied(test) if conjunct else not_python(test), conjunct is negated))
 
     def _refuse_effects(self, test: cst.BaseExpression) -> None:
         for one in _asked(self.context, test):
             if self.context.fact(one).kind == "number":
-                raise Declined(f"`{self.context.code(one)}` is a number that is read out of a tensor")
+                raise Declined(f"`{self.context.code(one)}` is a number read from a tensor")
             reason = why_not_pure(self.context, one) or why_may_raise(self.context, one)
             if reason is not None:
-                raise Declined(f"all tests would be computed, and {reason}")
+                raise Declined(f"all tests would be evaluated, and {reason}")
 
     def _chain(self, test: cst.Comparison) -> cst.BaseExpression:
         if not is_chain(self.context, test):
@@ -214,10 +214,10 @@ class _Reader:
         made: cst.BaseExpression | None = None
         for target in test.comparisons:
             if isinstance(target.operator, cst.In | cst.NotIn | cst.Is | cst.IsNot):
-                raise Declined(f"`{self.context.code(test)}` chains more than comparisons")
+                raise Declined(f"`{self.context.code(test)}` chains `in` or `is`")
             self._refuse_effects(target.comparator)
             if left is not test.left and len(self.context.code(left)) > _SHORT:
-                raise Declined(f"`{self.context.code(left)}` would be computed twice")
+                raise Declined(f"`{self.context.code(left)}` would be computed twice: assign it to a variable first")
             compared = cst.ComparisonTarget(target.operator.deep_clone(), _side(target.comparator))
             pair = cst.Comparison(_side(left), [compared])
             made = pair if made is None else binary_of(made, cst.BitAnd(), pair)
@@ -241,22 +241,22 @@ class _Reader:
                 return _turned(reduced(self.context, test), negated)
         fact = self.context.fact(test)
         if fact.kind == "number":
-            raise Declined(f"`{self.context.code(test)}` is a number that is read out of a tensor")
+            raise Declined(f"`{self.context.code(test)}` is a number read from a tensor")
         if not fact.is_tensor:
             raise Declined(f"`{self.context.code(test)}` is not known to be a tensor")
         if fact.optional:
-            raise Declined(f"`{self.context.code(test)}` is a tensor in some calls alone")
+            raise Declined(f"`{self.context.code(test)}` is a tensor only in some calls")
         self.certain &= fact.certain
         return _turned(copied(test), negated) if fact.dtype == "bool" else _compared(test, negated)
 
     def _arguments(self, node: cst.Call, number: int) -> list[cst.BaseExpression]:
-        """The tensors that a function, or a method, compares."""
+        """The tensors that a function or method compares."""
         given: list[cst.BaseExpression] = []
         if self.context.method(node) is not None:
             given.append(cst.ensure_type(node.func, cst.Attribute).value)
         given += [one.value for one in node.args if one.keyword is None and not one.star]
         if len(given) < number:
-            raise Declined(f"`{self.context.code(node)}` names its arguments")
+            raise Declined(f"`{self.context.code(node)}` has keyword or starred arguments")
         for one in given[:number]:
             if not self.context.fact(one).is_tensor and self.context.fact(one).kind != "unknown":
                 raise Declined(f"`{self.context.code(one)}` is not known to be a tensor")
@@ -269,7 +269,9 @@ class _Reader:
         if not single:
             for side in (one, other):
                 if not _is_short(side):
-                    raise Declined(f"`{self.context.code(side)}` would be computed twice, for its shape too")
+                    raise Declined(
+                        f"`{self.context.code(side)}` would be computed twice: assign it to a variable first"
+                    )
             shapes = [cst.Attribute(operand(side), cst.Name("shape")) for side in (one, other)]
             same = cst.Comparison(shapes[0], [cst.ComparisonTarget(cst.Equal(), shapes[1])])
             self.when.append(When(same, negated))
@@ -290,7 +292,7 @@ class _Reader:
         target = test.comparisons[0]
         value, holder = self.context.fact(test.left), self.context.fact(target.comparator)
         if not (value.is_number or value.zero_dim):
-            raise Declined(f"`{self.context.code(test.left)}` is not known to be one number")
+            raise Declined(f"`{self.context.code(test.left)}` is not known to be a single number")
         if not holder.is_tensor:
             raise Declined(f"`{self.context.code(target.comparator)}` is not known to be a tensor")
         self.certain &= holder.certain
@@ -301,7 +303,7 @@ class _Reader:
 
 
 def _like(context: RewriteContext, right: cst.BaseExpression, both: bool) -> cst.BaseBinaryOp:
-    """``&`` or ``|`` with the layout of the ``and`` or ``or`` before an operand."""
+    """``&`` or ``|`` with the whitespace of the ``and`` or ``or`` before an operand."""
     above = context.parent(right)
     operator = cst.BitAnd() if both else cst.BitOr()
     if not isinstance(above, cst.BooleanOperation) or above.right is not right:
@@ -313,7 +315,7 @@ def _like(context: RewriteContext, right: cst.BaseExpression, both: bool) -> cst
 
 
 def binary_of(left: cst.BaseExpression, operator: cst.BaseBinaryOp, right: cst.BaseExpression) -> cst.BaseExpression:
-    """``left & right``, where a row of the same operator and ``~t`` need no parentheses."""
+    """``left & right``, without parentheses around ``~t`` and around operands with the same operator."""
     made = binary(left, operator, right)
     if _is_inverted(left) or (isinstance(left, cst.BinaryOperation) and type(left.operator) is type(operator)):
         made = made.with_changes(left=copied(left))
@@ -331,13 +333,13 @@ def _turned(test: cst.BaseExpression, negated: bool) -> cst.BaseExpression:
 
 
 def _compared(test: cst.BaseExpression, negated: bool) -> cst.BaseExpression:
-    """``t != 0``, which is what Python asks of a tensor that is not bool."""
+    """``t != 0``, which is the truth value of a tensor that is not bool."""
     operator = cst.Equal() if negated else cst.NotEqual()
     return cst.Comparison(_side(test), [cst.ComparisonTarget(operator, cst.Integer("0"))])
 
 
 def _side(node: cst.BaseExpression) -> cst.BaseExpression:
-    """A copy that can stand beside ``==``: in parentheses only where it binds less closely."""
+    """A copy that can be an operand of ``==``: in parentheses only if it has a lower precedence."""
     if isinstance(node, cst.BinaryOperation) or (
         isinstance(node, cst.UnaryOperation) and not isinstance(node.operator, cst.Not)
     ):
@@ -350,7 +352,7 @@ def _is_negative(test: cst.BaseExpression) -> bool:
 
 
 def _is_short(node: cst.BaseExpression) -> bool:
-    """Whether nobody minds to have it twice: a name, an attribute of one, or an item by a constant."""
+    """Whether code is short enough to be repeated: a name, an attribute of a name, or an item with a constant index."""
     if isinstance(node, cst.Subscript):
         index = node.slice[0].slice if len(node.slice) == 1 else None
         return isinstance(index, cst.Index) and isinstance(index.value, cst.Integer) and _is_short(node.value)
@@ -360,7 +362,7 @@ def _is_short(node: cst.BaseExpression) -> bool:
 
 
 def _asked(context: RewriteContext, test: cst.BaseExpression) -> Sequence[cst.CSTNode]:
-    """The parts of a test that its new form computes."""
+    """The parts of a test that its new form evaluates."""
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         return _asked(context, test.expression)
     if isinstance(test, cst.BooleanOperation):

@@ -1,4 +1,4 @@
-"""``not torch.compiler.is_compiling()``, put around statements and in front of tests."""
+"""``not torch.compiler.is_compiling()`` around statements and in front of tests."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from breakscan.rewrite_support.build import copied, operand_of_and
 from breakscan.rewrite_support.context import RewriteContext, Statement
 
 _HELPERS = ("is_torchdynamo_compiling",)
-"""Functions that packages have for it: where a file has imported one, its author wants it used."""
+"""Equivalent functions of packages, which are used if the file imports them."""
 
 
 def compiling(context: RewriteContext) -> cst.BaseExpression:
-    """``torch.compiler.is_compiling()``, or what the file has imported for it."""
+    """``torch.compiler.is_compiling()``, or the equivalent function that the file imports."""
     for line in context.tree.module.body:
         for small in line.body if isinstance(line, cst.SimpleStatementLine) else ():
             if isinstance(small, cst.ImportFrom) and not isinstance(small.names, cst.ImportStar):
@@ -29,7 +29,7 @@ def not_compiling(context: RewriteContext) -> cst.BaseExpression:
 
 
 def and_not_compiling(context: RewriteContext, test: cst.BaseExpression, first: bool = True) -> cst.BaseExpression:
-    """``not torch.compiler.is_compiling() and test``, or the other way round; the layout of the test is kept."""
+    """``not torch.compiler.is_compiling() and test``, or the other way round; the whitespace of the test is kept."""
     kept: cst.BaseExpression = test.deep_clone()
     if not isinstance(kept, cst.BooleanOperation) or not isinstance(kept.operator, cst.And):
         kept = kept if kept.lpar else operand_of_and(kept)
@@ -38,7 +38,7 @@ def and_not_compiling(context: RewriteContext, test: cst.BaseExpression, first: 
     made = not_compiling(context)
     if not first:
         return cst.BooleanOperation(kept, cst.And(), made)
-    # `a and (b and c)` needs no parentheses when `a` goes to the innermost left.
+    # `a and (b and c)` needs no parentheses if `a` becomes the innermost left operand.
     if isinstance(kept, cst.BooleanOperation) and isinstance(kept.operator, cst.And) and not kept.lpar:
         return _in_front(kept, made)
     return cst.BooleanOperation(made, cst.And(), kept)
@@ -52,7 +52,7 @@ def _in_front(test: cst.BooleanOperation, made: cst.BaseExpression) -> cst.BaseE
 
 
 def guarded(context: RewriteContext, statements: Sequence[Statement]) -> cst.If:
-    """``if not torch.compiler.is_compiling():`` over copies of statements; the blank lines stay above."""
+    """``if not torch.compiler.is_compiling():`` around copies of statements; the blank lines stay above it."""
     first = statements[0]
     blank = 0
     for line in first.leading_lines:
@@ -66,5 +66,5 @@ def guarded(context: RewriteContext, statements: Sequence[Statement]) -> cst.If:
 
 
 def indentation(context: RewriteContext, node: cst.CSTNode) -> int:
-    """How many columns the statement around a node is indented by."""
+    """The indentation of the statement around a node, in columns."""
     return context.tree.span(context.statement(node))[1] - 1

@@ -1,4 +1,4 @@
-"""A finding in the concrete syntax tree of its file, with all that a rewrite may ask about the place."""
+"""A finding in the concrete syntax tree of its file, and the questions that a rewrite can ask about its place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Statement = cst.BaseCompoundStatement | cst.SimpleStatementLine
 
 
 class FileTree:
-    """The tree of one file.  Raises ValueError where libcst cannot read it."""
+    """The tree of one file.  Raises ValueError if libcst cannot parse it."""
 
     def __init__(self, text: str, facts: FileFacts) -> None:
         try:
@@ -36,18 +36,18 @@ class FileTree:
         self._found: dict[cst.CSTNode, dict[Span, cst.CSTNode]] = {}
 
     def holds(self, node: cst.CSTNode) -> bool:
-        """Whether a node is one of the file, and not one that was made for it."""
+        """Whether a node comes from the file and is not new code."""
         return node in self.parents
 
     def span(self, node: cst.CSTNode) -> Span:
-        """Where a node stands, as a :class:`Site` counts."""
+        """The position of a node, counted as in :class:`Site`."""
         top = node
         while (above := self.parents[top]) is not self.module:
             top = above
         return self._places.of(top)[node]
 
     def at(self, site: Site) -> cst.CSTNode | None:
-        """The node at a site: the one of its span, else the innermost that holds it."""
+        """The node at a site: the one with the same span, or the innermost one that contains it."""
         top = self._places.at(site.line)
         if top is None:
             return None
@@ -57,11 +57,11 @@ class FileTree:
         if exact is not None:
             return exact
         around = [at for at in by_span if at[:2] <= span[:2] and at[2:] >= span[2:]]
-        # Of two spans that hold the site, the inner one starts later or ends earlier.
+        # Of two spans that contain the site, the inner one starts later or ends earlier.
         return by_span[max(around, key=lambda at: (at[:2], (-at[2], -at[3])))] if around else None
 
     def _by_span(self, top: cst.CSTNode) -> dict[Span, cst.CSTNode]:
-        """The expression of each span, else the statement: a call that stands alone is both."""
+        """The expression with each span, or the statement: a call on its own line is both."""
         if top not in self._found:
             found = self._found[top] = {}
             for node, span in self._places.of(top).items():
@@ -75,7 +75,7 @@ class FileTree:
 def _parents(module: cst.Module) -> dict[cst.CSTNode, cst.CSTNode]:
     """The parent of every node below a module.
 
-    As ``ParentNodeProvider`` of libcst, which copies the whole tree on the way and takes ten times as long.
+    Like ``ParentNodeProvider`` of libcst, which also copies the whole tree and takes ten times as long.
     """
     found: dict[cst.CSTNode, cst.CSTNode] = {}
     pending: list[cst.CSTNode] = [module]
@@ -88,7 +88,7 @@ def _parents(module: cst.Module) -> dict[cst.CSTNode, cst.CSTNode]:
 
 
 class RewriteContext:
-    """A finding in the tree of its file.  ``node`` is what stands at its site."""
+    """A finding in the tree of its file.  ``node`` is the code at its site."""
 
     def __init__(
         self,
@@ -105,10 +105,10 @@ class RewriteContext:
         """All findings of the same function, this one among them."""
         self.node = node
         self.torch_version = torch
-        """The version that is checked for, as ``2.13``."""
+        """The target version of torch, such as ``2.13``."""
         self.fullgraph = fullgraph
         self.imports: set[str] = set()
-        """The modules that the new code needs imported, by their dotted names."""
+        """The modules that the new code needs to import, as dotted names."""
 
     # -- where --------------------------------------------------------------------------------------------------
 
@@ -116,14 +116,14 @@ class RewriteContext:
         return self.tree.parents.get(node)
 
     def around(self, node: cst.CSTNode | None = None) -> Iterator[cst.CSTNode]:
-        """What encloses a node (by default that of the site), from the inside out."""
+        """The nodes around a node (by default that of the site), from the inside out."""
         above = self.tree.parents.get(node or self.node)
         while above is not None:
             yield above
             above = self.tree.parents.get(above)
 
     def enclosing(self, kind: type[Node], node: cst.CSTNode | None = None) -> Node | None:
-        """The innermost node of a kind that holds a node, or is it, within the same function."""
+        """The innermost node of a type that contains a node, or is that node, within the same function."""
         start = node or self.node
         for one in (start, *self.around(start)):
             if isinstance(one, kind):
@@ -134,37 +134,37 @@ class RewriteContext:
 
     @property
     def function(self) -> cst.FunctionDef:
-        """The function around the site.  Declines where there is none."""
+        """The function around the site.  Declines if there is none."""
         for one in self.around():
             if isinstance(one, cst.FunctionDef):
                 return one
-        raise Declined("the site stands in no function")
+        raise Declined("the code is not inside a function")
 
     def statement(self, node: cst.CSTNode | None = None) -> Statement:
-        """The innermost whole statement that holds a node: a line of simple statements, or a compound one."""
+        """The innermost whole statement that contains a node: a line of simple statements or a compound statement."""
         start = node or self.node
         for one in (start, *self.around(start)):
             if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement):
                 return one
-        raise Declined("the site stands in no statement")
+        raise Declined("the code is not inside a statement")
 
     def line(self, node: cst.CSTNode | None = None) -> cst.SimpleStatementLine:
-        """The statement line around a node.  Declines for a compound statement, and where several share the line."""
+        """The statement line around a node.  Declines for compound statements and shared lines."""
         statement = self.statement(node)
         if not isinstance(statement, cst.SimpleStatementLine):
-            raise Declined("the site stands in the head of a compound statement")
+            raise Declined("the code is in the header of a compound statement")
         if len(statement.body) != 1:
             raise Declined("several statements share the line")
         return statement
 
     def siblings(self, statement: Statement) -> tuple[Sequence[cst.BaseStatement], int]:
-        """The statements of the block that a statement stands in, and its place among them."""
+        """The statements of the block that contains a statement, and its position among them."""
         block = self.tree.parents[statement]
         body = block.body if isinstance(block, cst.IndentedBlock | cst.Module) else ()
         for position, one in enumerate(body):
             if one is statement:
                 return body, position
-        raise Declined("the statement stands on the line of its header")
+        raise Declined("the statement is on the same line as its header")
 
     def behind(self, statement: Statement) -> Sequence[cst.BaseStatement]:
         """The statements that follow in the same block."""
@@ -174,7 +174,7 @@ class RewriteContext:
     # -- what is known ------------------------------------------------------------------------------------------
 
     def fact(self, node: cst.CSTNode) -> Fact:
-        """What is known of an expression of the file, or of the target of an assignment."""
+        """What is known about an expression of the file or the target of an assignment."""
         span = self.tree.span(node)
         known = self.tree.facts.values.get(span)
         if known is None and isinstance(node, cst.BaseNumber | cst.SimpleString | cst.ConcatenatedString):
@@ -182,15 +182,15 @@ class RewriteContext:
         return known or UNKNOWN
 
     def names_before(self, statement: cst.BaseCompoundStatement) -> Mapping[str, Fact]:
-        """What the names hold when a compound statement starts; empty where it was never come to."""
+        """The values of names at the start of a compound statement; empty if it was not reached."""
         return self.tree.facts.names.get(self.tree.span(statement), {})
 
     def dotted(self, node: cst.CSTNode) -> str | None:
-        """The dotted name of what an expression stands for, through imports and aliases: ``torch.isinf``."""
+        """The dotted name that an expression refers to, through imports and aliases: ``torch.isinf``."""
         return self.fact(node).name
 
     def method(self, node: cst.CSTNode) -> str | None:
-        """The name of the method of a tensor that a call calls."""
+        """The name of the tensor method that a call calls."""
         if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
             return None
         return node.func.attr.value if self.fact(node.func.value).kind == "tensor" else None
@@ -202,7 +202,7 @@ class RewriteContext:
     # -- what is built ------------------------------------------------------------------------------------------
 
     def imported(self, dotted: str) -> cst.BaseExpression:
-        """An expression for something importable: ``torch.where``, ``math.inf``.  Sees to the import."""
+        """An expression for an importable object: ``torch.where``, ``math.inf``.  Adds the import if needed."""
         package = dotted.split(".")[0]
         alias = self._aliases.get(package, package)
         if alias == package and package not in self._aliases:
@@ -210,12 +210,12 @@ class RewriteContext:
                 raise Declined("the file imports no torch, which the new code needs")
             self.imports.add(package)
         if alias in self._local_names:
-            raise Declined(f"`{alias}` is another thing in this function")
+            raise Declined(f"`{alias}` is a local variable in this function")
         return cst.parse_expression(alias + dotted[len(package) :])
 
     @cached_property
     def _aliases(self) -> dict[str, str]:
-        """The names that the file's top level imports modules under."""
+        """The names under which the file's top level imports modules."""
         found: dict[str, str] = {}
         for small in self._imports:
             for name in small.names if isinstance(small, cst.Import) else ():
@@ -258,4 +258,4 @@ class RewriteContext:
 
 
 Rewrite = Callable[[RewriteContext], Edit]
-"""Raises :class:`Declined` where it does not apply."""
+"""Raises :class:`Declined` if it does not apply."""

@@ -1,4 +1,4 @@
-"""Whether it matters that a copy takes the place of a tensor: who else holds it, and what becomes of the copy."""
+"""Whether it matters that a copy replaces a tensor: its other aliases, and how the copy is used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from breakscan.rewrite_support.walking import findall, nodes_named
 
 
 def is_shared(context: RewriteContext, facts: TensorFacts, site: cst.CSTNode, rebound: str | None) -> bool:
-    """Whether something else than the value at a site may hold its storage: the caller, an object, another name.
+    """Whether anything other than the value at a site may share its storage: the caller, an object, another name.
 
     ``rebound`` is the name that the site binds.
     """
@@ -35,7 +35,7 @@ def is_shared(context: RewriteContext, facts: TensorFacts, site: cst.CSTNode, re
 
 
 def holders(context: RewriteContext, facts: TensorFacts) -> Iterator[cst.Name]:
-    """The reads of names, in the function of the site, that may give a tensor with the same storage."""
+    """The reads of names, in the function around the site, that may give a tensor with the same storage."""
     for name in findall(context.function, m.Name()):
         if isinstance(name, cst.Name) and context.tree.holds(name) and is_read(context, name):
             other = context.fact(name).tensor
@@ -44,7 +44,7 @@ def holders(context: RewriteContext, facts: TensorFacts) -> Iterator[cst.Name]:
 
 
 def fate_of_name(context: RewriteContext, name: str, statement: cst.CSTNode) -> Fate:
-    """The worst that becomes of what a name holds after a statement; in a loop, anywhere in the loop."""
+    """The highest fate of the value of a name after a statement; in a loop, anywhere in the loop."""
     around = _start(context, statement)
     after = context.tree.span(around)[:2] if around is not statement else context.tree.span(statement)[2:]
     worst = Fate.HELD
@@ -58,7 +58,7 @@ def fate_of_name(context: RewriteContext, name: str, statement: cst.CSTNode) -> 
 
 
 def _start(context: RewriteContext, node: cst.CSTNode) -> cst.CSTNode:
-    """The outermost loop around a node within its function, else the node itself."""
+    """The outermost loop around a node within its function, or the node itself."""
     found = node
     for one in context.around(node):
         if isinstance(one, cst.FunctionDef | cst.Lambda):

@@ -1,4 +1,4 @@
-"""What is too costly to compute and throw away."""
+"""Operations that are too costly to compute without using the result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from breakscan.rewrite_support.walking import children
 
 
 def what_costs(context: RewriteContext, node: cst.CSTNode) -> str | None:
-    """The code of the first part of an expression that is costly: a product of matrices, a convolution, a module."""
+    """The code of the first costly part of an expression: a matrix product, a convolution, a module."""
     if isinstance(node, cst.Call):
         known = operator_of(context, node)
         if (known is not None and known.costly) or context.fact(node.func).kind == "module":

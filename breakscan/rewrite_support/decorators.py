@@ -1,4 +1,4 @@
-"""Decorators that hand a function on as it is written, and those that may do anything with it."""
+"""Decorators that do not read the code of a function, and those that may."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the file itself defines."""
+"""Functions that the file itself defines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from breakscan.rewrite_support.names import written
 
 
 def is_function(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether an expression is a lambda, or the name of a function that is defined once at the top of the file."""
+    """Whether an expression is a lambda, or the name of a function that is defined once at module level."""
     if isinstance(node, cst.Lambda):
         return True
     if not isinstance(node, cst.Name):
@@ -20,7 +20,7 @@ def is_function(context: RewriteContext, node: cst.BaseExpression) -> bool:
 
 
 def _header(statement: cst.BaseStatement) -> cst.CSTNode:
-    """A statement, of a function or class no more than its name."""
+    """A statement; for a function or class, only its name."""
     if isinstance(statement, cst.FunctionDef | cst.ClassDef):
         return cst.Assign([cst.AssignTarget(cst.Name(statement.name.value))], cst.Name("None"))
     return statement

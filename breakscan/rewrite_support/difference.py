@@ -1,4 +1,4 @@
-"""What is no longer as it was after an edit: what a user could see change, and what is no longer compiled."""
+"""The differences that an edit makes: what a user could see change, and what is no longer compiled."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ class Effect(Enum):
     SHAPES = "shapes"
     STRIDES = "strides"
     STORAGE = "storage"
-    """Which tensors share storage, and so which of them a write changes."""
+    """Which tensors share storage, and so which tensors an in-place operation changes."""
     TYPES = "types"
-    """A tensor in the place of a Python number or bool, or the other way round."""
+    """A tensor instead of a Python number or bool, or the other way round."""
     GRADIENTS = "gradients"
     EXCEPTIONS = "exceptions"
     OUTPUT = "output"
-    """What is printed, logged or warned."""
+    """Printed text, log messages and warnings."""
     STATE = "state"
-    """Arguments, attributes and globals that are written to, or properties that run."""
+    """Changed arguments, attributes and globals, or properties that run."""
     RANDOM = "random numbers"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """``text`` says it, as the end of a sentence without a full stop.  ``effects`` are what it may change directly."""
+    """``text`` describes it, without a period at the end.  ``effects`` are what it may change directly."""
 
     text: str
     effects: frozenset[Effect]
@@ -36,7 +36,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class TakenOut:
-    """The operations on tensors in some code, each once for each place; not complete where a value is unknown."""
+    """The tensor operations in some code, one for each place; not complete if a value is unknown."""
 
     operations: tuple[str, ...]
     is_complete: bool
@@ -48,5 +48,5 @@ def differs(text: str, *effects: Effect) -> Difference:
 
 
 def assumes(text: str) -> Difference:
-    """Something that must hold and is not known: where it does not, anything may change."""
+    """An assumption that is not known to hold: if it does not, anything may change."""
     return Difference(text, frozenset(Effect))

@@ -1,6 +1,6 @@
-"""Whether two values have the same dtype, whatever the dtypes of the values are from which they are computed.
+"""Whether two values have the same dtype for all possible dtypes of the values that they are computed from.
 
-Every combination of dtypes is tried that these may have; ``breakscan.torch_facts`` says what torch makes of each.
+All possible combinations of dtypes are tried; ``breakscan.torch_facts`` gives the result of each.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from breakscan.torch_facts.promotion import COMPLEX, DTYPES, FLOATS, INTEGERS, O
 
 MOST_CASES = 20_000
 MOST_ANSWERS = 4_096
-"""How many answers are kept: rewrites of neighbouring lines ask about the same values."""
+"""How many answers are cached: rewrites of neighboring lines ask about the same values."""
 _CLASSES = {"float": tuple(sorted(FLOATS)), "int": tuple(sorted(INTEGERS)), "bool": ("bool",)}
 _ANY = tuple(dtype for dtype in DTYPES if dtype not in COMPLEX)
-"""A tensor of unknown class is taken not to be complex, as in the classes of the interpreter, which know no complex."""
+"""A tensor of unknown class is assumed not to be complex, as the interpreter's classes do not include complex."""
 _NUMBERS = ("bool", "int64", "float32")
 
 
 @dataclass(frozen=True, slots=True)
 class KnownDtype:
-    """What is known to hold: computing a dtype raises no error, and, if ``is_`` is given, it is that one."""
+    """A known fact: computing a dtype does not raise and, if ``is_`` is given, the dtype is that one."""
 
     dtype: Dtype
     is_: str | None = None
@@ -38,9 +38,9 @@ class KnownDtype:
 class Comparison:
     """What is known about the dtypes of two values.
 
-    ``same``: they are equal in every case that is left.  ``differ`` and ``raises`` say in which cases they are not, and
-    in which computing one of them raises an error, as the end of a sentence that starts with "if"; None where nothing
-    is known about a case, or the cases cannot be named.  ``source`` is the weakest one that the answer needs.
+    ``same``: they are equal in every possible case.  ``raises``: they differ only in that computing one of them raises
+    an error.  ``when`` names the cases in which they differ, as the end of a sentence that starts with "if"; None if
+    nothing is known about a case, or the cases cannot be named.  ``source`` is the weakest one that the answer needs.
     """
 
     same: bool
@@ -50,7 +50,7 @@ class Comparison:
 
 
 def compare(version: str, one: Dtype, other: Dtype, given: Sequence[KnownDtype] = ()) -> Comparison:
-    """Compares the dtypes of two values of one function, where some conditions are known to hold."""
+    """Compares the dtypes of two values of a function, given some known facts."""
     return _compare(version, one, other, tuple(given))
 
 
@@ -81,7 +81,7 @@ def _compare(version: str, one: Dtype, other: Dtype, given: tuple[KnownDtype, ..
 
 
 def is_always(version: str, dtype: Dtype, wanted: str, given: Sequence[KnownDtype] = ()) -> bool:
-    """Whether a dtype is of a class (``float``, ``int``, ``bool``) in every case."""
+    """Whether a dtype belongs to a class (``float``, ``int``, ``bool``) in every case."""
     return _is_always(version, dtype, wanted, tuple(given))
 
 
@@ -98,7 +98,7 @@ def _is_always(version: str, dtype: Dtype, wanted: str, given: tuple[KnownDtype,
 
 
 def is_bool(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether a tensor is one of bools for sure: ``any`` and ``all`` of a uint8 tensor give uint8."""
+    """Whether a value is known to be a bool tensor: ``any`` and ``all`` of a uint8 tensor return uint8."""
     facts = context.fact(node).tensor
     return context.fact(node).dtype == "bool" and (
         facts is None or not isinstance(facts.dtype, ResultOf) or is_always(context.torch_version, facts.dtype, "bool")
@@ -117,7 +117,7 @@ def _never_raises(version: str, dtype: Dtype, given: tuple[KnownDtype, ...]) -> 
 
 
 def of_one_dtype(context: RewriteContext, one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
-    """Whether two expressions have the same dtype for sure."""
+    """Whether two expressions are known to have the same dtype."""
     first, second = context.fact(one).tensor, context.fact(other).tensor
     if first is None or second is None:
         return False
@@ -131,17 +131,17 @@ _RAISES = Operand("")
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A choice of dtypes for the values that a function starts with, and of which of them are 0-d."""
+    """A choice of dtypes for the inputs of a function, and of which inputs are 0-d."""
 
     version: str
     dtypes: Mapping[Symbol, Operand]
     zero_dim: frozenset[Symbol]
     default: str
     results: dict[int, Operand | None] = field(default_factory=dict)
-    """What was worked out, by the identity of a term: values that are computed from others share their terms."""
+    """Results by the identity of a term: values that are computed from others share their terms."""
 
     def of(self, dtype: Dtype) -> Operand | None:
-        """The dtype of a value in this case; ``_RAISES`` if it cannot be computed, None if that is not known."""
+        """The dtype of a value in this case; ``_RAISES`` if computing it raises, None if it is not known."""
         if isinstance(dtype, ResultOf):
             known = id(dtype)
             if known not in self.results:
@@ -167,7 +167,7 @@ class _Case:
 
 @cache
 def _result(version: str, name: str, operands: tuple[Operand, ...], default: str) -> Operand | None:
-    """The dtype that an operator of torch returns; as :meth:`_Case.of`."""
+    """The dtype that a torch operator returns; like :meth:`_Case.of`."""
     known = operator(version, name)
     if known is None or known.result not in ("tensor", "varies"):
         return None
@@ -182,14 +182,14 @@ def _result(version: str, name: str, operands: tuple[Operand, ...], default: str
     results = known.results_by_dtype.get(together, ())
     if len(results) != 1:
         return None
-    # The table was measured with float32 as the default dtype, which is what whole numbers become.
+    # The table was measured with float32 as the default dtype, to which integers are converted.
     converts = set(known.results_by_dtype.values()) == {("float32",)}
     floated = results[0] == "float32" and dtype_class(together) in ("int", "bool") and not converts
     return Operand(default if floated else results[0])
 
 
 def _cases(version: str, dtypes: Iterable[Dtype], given: Sequence[KnownDtype]) -> Iterator[_Case] | None:
-    """All cases in which the conditions hold; None where there are too many."""
+    """All cases in which the known facts hold; None if there are too many."""
     leaves: dict[Symbol, tuple[Operand, ...]] = {}
     shapes: dict[Symbol, None] = {}
     asked = tuple(dtypes)
@@ -256,7 +256,7 @@ def _shapes(dtypes: Iterable[Dtype]) -> Iterator[Symbol]:
 
 
 def _when(cases: Sequence[_Case]) -> str | None:
-    """The cases in words, where one value decides."""
+    """The cases in words, if they depend on a single value."""
     symbols = list(cases[0].dtypes)
     if len(symbols) != 1 or not symbols[0].name:
         return None

@@ -1,4 +1,4 @@
-"""What a rewrite gives back: an edit, or the reason why it declines."""
+"""The result of a rewrite: an edit, or the reason why it declines."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import libcst as cst
 from breakscan.rewrite_support.difference import Difference, TakenOut
 
 Replacement = cst.CSTNode | Sequence[cst.BaseStatement] | None
-"""What takes the place of a node: another one, several statements for one, or nothing."""
+"""The replacement of a node: another node, several statements for one, or nothing."""
 
 
 class Declined(Exception):
-    """A rewrite does not apply here; the text says why, as the end of a sentence without a full stop."""
+    """A rewrite does not apply here; the text says why, without a period at the end."""
 
 
 class OtherForm(Declined):
-    """The site is of another form than the rewrite is about: of interest only where no rewrite comes nearer."""
+    """The code has a different form from what the rewrite handles; reported only if no rewrite is closer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
     """A change of one file.
 
-    ``replace`` maps nodes of the tree to what takes their place.  ``differences`` are what is no longer as it was;
-    none for a safe edit.  ``above`` is put in front of the outermost statement of the file that holds the site.
-    ``remains`` is the condition, as code, under which alone the site still breaks; None where it never does.
-    ``takes_out`` is what leaves the graph if the edit does not remove the break and only softens it.
+    ``replace`` maps nodes of the tree to their replacements.  ``differences`` are what the edit changes besides speed;
+    none for a safe edit.  ``above`` is inserted before the top-level statement of the file that contains the site.
+    ``remains`` is the condition, as code, under which the site still breaks; None if it never does.  ``takes_out`` is
+    what leaves the graph if the edit does not remove the break and only softens it.
     """
 
     replace: Mapping[cst.CSTNode, Replacement]

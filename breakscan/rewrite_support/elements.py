@@ -1,4 +1,4 @@
-"""The elements of a parameter that a function loops over: whether Python numbers do as well as 0-d tensors."""
+"""The elements of a parameter that a function loops over: whether Python numbers can replace 0-d tensors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BIT_OPERATORS = cst.BitAnd | cst.BitOr | cst.BitXor | cst.MatrixMultiply
 
 
 def targets(context: RewriteContext, function: cst.FunctionDef, parameter: str) -> list[cst.BaseExpression]:
-    """What the loops over a parameter bind its elements to.  Declines where more is done with the parameter."""
+    """The targets of the loops over a parameter.  Declines if the parameter is used for anything else."""
     found: list[cst.BaseExpression] = []
     for one in nodes_named(function.body, parameter):
         if not isinstance(one, cst.Name) or not is_read(context, one):
@@ -34,14 +34,14 @@ def targets(context: RewriteContext, function: cst.FunctionDef, parameter: str) 
         target: cst.BaseExpression = above.target
         for position in positions:
             if not isinstance(target, cst.Tuple | cst.List) or len(target.elements) <= position:
-                raise Declined(f"the loop over `{parameter}` does not unpack what it gets")
+                raise Declined(f"the loop over `{parameter}` does not unpack its elements")
             target = target.elements[position].value
         found.append(target)
     return found
 
 
 def _iterated(context: RewriteContext, name: cst.Name) -> tuple[cst.For | cst.CompFor | None, list[int]]:
-    """The loop that a name is iterated by, and the way to its element in the loop's target; no loop for ``len``."""
+    """The loop over a name, and the path to its element in the loop's target; no loop for ``len``."""
     node: cst.CSTNode = name
     positions: list[int] = []
     while True:
@@ -57,14 +57,14 @@ def _iterated(context: RewriteContext, name: cst.Name) -> tuple[cst.For | cst.Co
                 positions.insert(0, 1 if function == "enumerate" else at)
                 node = call
                 continue
-        raise Declined(f"`{name.value}` is used for more than a loop over its elements")
+        raise Declined(f"`{name.value}` is used for more than iterating over its elements")
 
 
 class Numbers:
-    """Follows the elements to all places where they are used; declines at one that may need a tensor.
+    """Follows the elements to all their uses; declines at a use that may need a tensor.
 
-    ``names`` are those that hold an element, or a number that is made of elements, ``rows`` those of elements that
-    are used by their parts only.
+    ``names`` are the names of elements and of numbers computed from elements, ``rows`` those of elements of which only
+    the parts are used.
     """
 
     def __init__(self, context: RewriteContext, function: cst.FunctionDef, elements: list[cst.BaseExpression]) -> None:
@@ -73,9 +73,9 @@ class Numbers:
         self.names: set[str] = set()
         self.rows: set[str] = set()
         self._own: set[str] = set()
-        """Those that hold an element itself, which is a view of the tensor."""
+        """The names of elements themselves, which are views of the tensor."""
         self._is_size = False
-        """Whether something takes a number only: then it is no row that would be repeated or joined as a list."""
+        """Whether a use takes only a number, so the element is not a row, which behaves differently as a list."""
         followed: set[str] = set()
         unsure = [self._bind(one) for one in elements]
         while self.names - followed:
@@ -84,7 +84,7 @@ class Numbers:
                 for one in self._reads(name):
                     self._follow(one)
         if any(unsure) and not self._is_size:
-            raise Declined("an element of the loop may be a row, which is another thing as a Python list")
+            raise Declined("an element of the loop may be a row, which behaves differently as a Python list")
 
     def _reads(self, name: str) -> list[cst.Name]:
         found = nodes_named(self.function.body, name)
@@ -97,19 +97,19 @@ class Numbers:
         return isinstance(above, cst.AssignTarget) or (isinstance(above, _LOOPS) and above.target is node)
 
     def _bind(self, target: cst.BaseExpression) -> bool:
-        """Notes the names of an element; whether it is a name that may hold a row as well as a number."""
+        """Records the names of an element; whether it is a name whose value may be a row or a number."""
         if isinstance(target, cst.Tuple | cst.List) and all(isinstance(one.value, cst.Name) for one in target.elements):
             names = {cst.ensure_type(one.value, cst.Name).value for one in target.elements}
             self.names |= names
             self._own |= names
             return False
         if not isinstance(target, cst.Name):
-            raise Declined("the loop binds its elements to more than names")
+            raise Declined("the loop does not assign its elements to plain names")
         reads = self._reads(target.value)
         parts = [above for one in reads if (above := self._part_of(one)) is not None]
         if len(parts) < len(reads):
             if parts:
-                raise Declined(f"`{target.value}` is used as a row and as a number")
+                raise Declined(f"`{target.value}` is used both as a row and as a number")
             self.names.add(target.value)
             self._own.add(target.value)
             return True
@@ -132,7 +132,7 @@ class Numbers:
             return target if isinstance(target, cst.Tuple) else None
         return None
 
-    # -- what becomes of a number -------------------------------------------------------------------------------
+    # -- how a number is used -----------------------------------------------------------------------------------
 
     def _follow(self, node: cst.BaseExpression) -> None:
         above = self.context.parent(node)
@@ -170,7 +170,7 @@ class Numbers:
             raise self._refused(node)
 
     def _refused(self, node: cst.CSTNode) -> Declined:
-        return Declined(f"`{self.context.code(node)}` goes to where a tensor may be needed")
+        return Declined(f"`{self.context.code(node)}` is used where a tensor may be needed")
 
     def _in_comparison(self, above: cst.Comparison, node: cst.BaseExpression) -> None:
         target = above.comparisons[0]
@@ -198,7 +198,7 @@ class Numbers:
             raise Declined(f"`{self.context.code(call.func)}` may need a tensor")
 
     def _takes_number(self, call: cst.Call, arg: cst.Arg) -> bool:
-        """Whether an argument is a number or a list of numbers, or one that a tensor is made of."""
+        """Whether an argument is a number or a list of numbers, or the data of a new tensor."""
         function, _ = called(self.context, call)
         keyword = arg.keyword.value if arg.keyword is not None else None
         if function is not None and function.startswith("torch."):
@@ -235,7 +235,7 @@ class Numbers:
     def _in_augmented(self, above: cst.AugAssign, node: cst.BaseExpression) -> None:
         if above.target is node:
             if isinstance(node, cst.Name) and node.value in self._own:
-                raise Declined(f"`{self.context.code(above)}` changes the tensor that the loop goes over")
+                raise Declined(f"`{self.context.code(above)}` changes the tensor that the loop iterates over")
         elif isinstance(above.target, cst.Name):
             if not self._holds_tensors(above.target.value):
                 self.names.add(above.target.value)
@@ -243,7 +243,7 @@ class Numbers:
             raise self._refused(node)
 
     def _holds_tensors(self, name: str) -> bool:
-        """Whether all that a name is assigned is a tensor whatever the elements are."""
+        """Whether all values assigned to a name are tensors, even if the elements are numbers."""
         values = [
             cst.ensure_type(one, cst.Assign).value
             for one in findall(self.function.body, m.Assign())
@@ -252,7 +252,7 @@ class Numbers:
         return bool(values) and all(self._stays_tensor(one) for one in values)
 
     def _stays_tensor(self, node: cst.BaseExpression) -> bool:
-        """Whether an expression is a tensor with numbers for elements, too."""
+        """Whether an expression is a tensor, even if the elements are numbers."""
         if isinstance(node, cst.BinaryOperation):
             return self._stays_tensor(node.left) or self._stays_tensor(node.right)
         if isinstance(node, cst.UnaryOperation):

@@ -1,4 +1,4 @@
-"""Which tensors ``torch.finfo`` is asked about, which raises an error for whole numbers."""
+"""The tensors whose dtype is passed to ``torch.finfo``, which raises an error for integer dtypes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from breakscan.rewrite_support.dtypes import KnownDtype, is_always
 
 
 def dtype_tested(context: RewriteContext, test: cst.BaseExpression) -> KnownDtype | None:
-    """What ``x.dtype == torch.float16`` says about ``x``."""
+    """The fact about ``x`` that ``x.dtype == torch.float16`` implies."""
     if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
         return None
     left, target = test.left, test.comparisons[0]
@@ -25,7 +25,7 @@ def dtype_tested(context: RewriteContext, test: cst.BaseExpression) -> KnownDtyp
 
 
 def asked_limits(context: RewriteContext, node: cst.CSTNode, given: Sequence[KnownDtype]) -> list[str]:
-    """The tensors whose dtype ``torch.finfo`` is asked about, unless they are known to be floats."""
+    """The tensors whose dtype is passed to ``torch.finfo``, unless they are known to be float tensors."""
     found = _Limits(context, given)
     node.visit(found)
     return found.tensors

@@ -1,4 +1,4 @@
-"""Which names a statement needs from before it, and which it gives to what follows, within its function."""
+"""Which names a statement needs from the code before it, and which it gives to the code after it, in its function."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True, slots=True)
 class Flow:
     """``needs`` are the local names that a statement reads before it binds them, ``gives`` those that it binds and
-    that are read behind it, each in the order of the code.  ``unbound`` are those of them that may have no value at
-    that point, ``bound_behind`` those that the function binds anew behind the statement."""
+    that are read after it, each in the order of the code.  ``unbound`` are those of them that may have no value at
+    that point, ``bound_behind`` those that the function binds again after the statement."""
 
     needs: tuple[str, ...]
     gives: tuple[str, ...]
@@ -21,11 +21,11 @@ class Flow:
 
 @dataclass
 class _Walk:
-    """A walk through statements from top to bottom.  ``bound`` is None where control does not come to."""
+    """A walk through statements from top to bottom.  ``bound`` is None in unreachable code."""
 
     bound: set[str] | None
     exposed: dict[str, None] = field(default_factory=dict)
-    """Names that are read where they were not certainly bound since the walk began."""
+    """Names that are read at places where they may not have been bound since the walk began."""
 
     def read(self, node: ast.AST) -> None:
         for name in loaded(node):
@@ -64,7 +64,7 @@ class _Walk:
                 self.read(item)
                 self.bind(stored(item))
             behind = self.branch(node.body, self.bound)
-            # A context manager may swallow an exception, and the body with it: `suppress` is made for that.
+            # A context manager may suppress an exception, so that part of the body is skipped: `contextlib.suppress`.
             if not any("suppress" in ast.unparse(item.context_expr) for item in node.items):
                 self.bound = behind
         elif isinstance(node, ast.Try):
@@ -103,14 +103,14 @@ def _both(one: set[str] | None, other: set[str] | None) -> set[str] | None:
 
 
 class _Scope(ast.NodeVisitor):
-    """The names that code reads and binds in the scope that it stands in."""
+    """The names that code reads and binds in its scope."""
 
     def __init__(self) -> None:
         self.loads: dict[str, None] = {}
         self.stores: set[str] = set()
 
     def _within(self, *nodes: ast.AST, hides: Iterable[str] = ()) -> None:
-        """An inner scope: what it reads and does not bind itself."""
+        """An inner scope: the names that it reads and does not bind itself."""
         inner = _Scope()
         for node in nodes:
             inner.visit(node)
@@ -196,14 +196,14 @@ def parameters(arguments: ast.arguments) -> list[str]:
 
 
 def loaded(node: ast.AST) -> list[str]:
-    """The names that code reads of the function that it stands in, or of the file; not those of inner scopes."""
+    """The names that code reads from its function or from the file; not those of inner scopes."""
     scope = _Scope()
     scope.visit(node)
     return list(scope.loads)
 
 
 def stored(node: ast.AST) -> set[str]:
-    """The names that code binds, or deletes, in the function that it stands in; not those of inner scopes."""
+    """The names that code binds or deletes in its function; not those of inner scopes."""
     scope = _Scope()
     scope.visit(node)
     return scope.stores
@@ -225,8 +225,8 @@ def _certainly_stored(node: ast.stmt) -> set[str]:
 def flow(function: ast.FunctionDef, parents: Sequence[tuple[Sequence[ast.stmt], int]]) -> Flow:
     """What a statement needs and gives.
 
-    ``parents`` tells where it stands: each block on the way to it, from that of the function down to its own, with
-    the position in it.
+    ``parents`` is its place: each block on the way to it, from that of the function down to its own, with the position
+    in it.
     """
     local = set(parameters(function.args))
     before = _Walk(set(local))
@@ -248,13 +248,13 @@ def flow(function: ast.FunctionDef, parents: Sequence[tuple[Sequence[ast.stmt], 
     binds = stored(part)
     needs = [name for name in inside.exposed if name in local]
     gives = [name for name in outside.exposed if name in binds]
-    # One that the statement may leave alone goes in, to come out as it was.
+    # A name that the statement may leave unchanged is passed in, so that it can be returned.
     needs += [name for name in gives if name not in needs and name not in (inside.bound or set())]
     unbound = [name for name in needs if before.bound is not None and name not in before.bound]
     inner = set(ast.walk(part))
     apart = [one for one in ast.walk(function) if isinstance(one, ast.Name) and one not in inner]
     kept = {*gives, *parameters(function.args), *(one.id for one in apart if not isinstance(one.ctx, ast.Load))}
-    # One that the function would no longer bind, but that it reads somewhere, is not the same name any more.
+    # A name that the function would no longer bind, but still reads, would refer to something else.
     unbound += [one.id for one in apart if one.id in binds and one.id not in kept]
     return Flow(
         tuple(_in_order(function, needs)),
@@ -265,7 +265,7 @@ def flow(function: ast.FunctionDef, parents: Sequence[tuple[Sequence[ast.stmt], 
 
 
 def _in_order(function: ast.FunctionDef, names: Iterable[str]) -> Iterator[str]:
-    """Names in the order in which the function first speaks of them, its arguments first."""
+    """Names in the order in which they first appear in the function, its parameters first."""
     wanted = set(names)
     for node in ast.walk(function.args):
         if isinstance(node, ast.arg) and node.arg in wanted:

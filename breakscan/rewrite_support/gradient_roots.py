@@ -1,4 +1,4 @@
-"""From which values a gradient can come: whether a result requires one depends on whether these do."""
+"""The values that decide whether a result requires a gradient."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from breakscan.torch_facts.operators import Gradient
 def gradient_roots(
     context: RewriteContext, sources: Collection[cst.BaseExpression], names: Collection[str], site: cst.CSTNode
 ) -> frozenset[str]:
-    """The parameters, attributes and unknown values that the gradient of a value may go to.
+    """The parameters, attributes and unknown values that the gradient of a value may flow to.
 
     The value is computed from ``sources``, which are expressions of the file, and from ``names``.
     """
@@ -57,7 +57,7 @@ def _gather(context: RewriteContext, node: cst.CSTNode, site: cst.CSTNode, found
 
 
 def _of_name(context: RewriteContext, name: str, site: cst.CSTNode, found: set[str], seen: set[str]) -> None:
-    """Goes on with the values that the function gives to a name: before the site, unless only the site gives it one."""
+    """Continues with the values assigned to a name: those before the site, unless only the site assigns it."""
     if name in seen:
         return
     seen.add(name)
@@ -72,7 +72,7 @@ def _of_name(context: RewriteContext, name: str, site: cst.CSTNode, found: set[s
 
 
 def _has_none(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether the value of an expression never requires a gradient."""
+    """Whether the value of an expression is known not to require a gradient."""
     fact = context.fact(node)
     if fact.kind in ("constant", "number", "shape", "none", "namespace", "drawn") or fact.is_number:
         return True

@@ -1,6 +1,6 @@
-"""Whether a side that ``torch.where`` does not choose may spoil the gradient.
+"""Whether the side that ``torch.where`` does not choose may make gradients NaN.
 
-The side gets a gradient of zero, which its own operations multiply with their derivatives: zero times infinity is NaN.
+This side gets a gradient of zero, which its operations multiply by their derivatives: zero times infinity is NaN.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from breakscan.torch_facts.operators import Gradient
 
 
 def why_gradient_differs(context: RewriteContext, node: cst.BaseExpression) -> Difference | None:
-    """What of an expression may turn a gradient of zero into NaN; None where nothing does."""
+    """The part of an expression that may turn a gradient of zero into NaN, as a difference; None if there is none."""
     if context.fact(node).dtype in ("int", "bool") or no_gradient_scope(context, node) is not None:
         return None
     found = _Steep(context)
     node.visit(found)
     if found.for_finite is not None:
-        return differs(f"`{found.for_finite}` may give a NaN gradient when it is not chosen", Effect.GRADIENTS)
+        return differs(f"`{found.for_finite}` may give a NaN gradient if it is not chosen", Effect.GRADIENTS)
     if found.for_others is not None:
-        said = f"`{found.for_others}` may give a NaN gradient when it is not chosen and a value is not finite"
+        said = f"`{found.for_others}` may give a NaN gradient if it is not chosen and a value is not finite"
         return differs(said, Effect.GRADIENTS)
     return None
 
 
 def why_origin_differs(context: RewriteContext, names: Collection[str], apart: Collection[str]) -> Difference | None:
-    """The same for what the names of a side were made of, except those of ``apart``."""
+    """The same for the values that the names of a side were computed from, except the names in ``apart``."""
     queue = sorted(name for name in names if name not in apart)
     seen = {*queue, *apart}
     for name in queue:
@@ -46,7 +46,7 @@ def why_origin_differs(context: RewriteContext, names: Collection[str], apart: C
 
 
 def no_gradient_scope(context: RewriteContext, node: cst.CSTNode) -> cst.With | cst.FunctionDef | None:
-    """What turns gradients off around a node: a ``with`` statement, or the function with a decorator that does."""
+    """The code that disables gradients around a node: a ``with`` statement, or the function with such a decorator."""
     for one in context.around(node):
         if isinstance(one, cst.With):
             heads = [item.item for item in one.items]
@@ -56,7 +56,7 @@ def no_gradient_scope(context: RewriteContext, node: cst.CSTNode) -> cst.With | 
             continue
         for head in heads:
             function = head.func if isinstance(head, cst.Call) else head
-            # A decorator is no expression of the function, so that only its text is known.
+            # There are no facts about decorators, so the text decides.
             if context.code(function).rpartition(".")[2] in ("no_grad", "inference_mode"):
                 return one
         if isinstance(one, cst.FunctionDef):
@@ -70,7 +70,7 @@ def assigned_values(function: cst.FunctionDef, name: str) -> list[cst.BaseExpres
 
 
 def names_made_of(context: RewriteContext, statement: cst.CSTNode, names: Collection[str]) -> frozenset[str]:
-    """Names, and those that a statement computes them from, if it alone gives them a value."""
+    """Names, and those that a statement computes them from if no other code assigns them."""
     before = context.names_before(statement) if isinstance(statement, cst.BaseCompoundStatement) else {}
     found = list(names)
     for name in found:
@@ -106,7 +106,7 @@ class _Values(cst.CSTVisitor):
 
 
 class _Steep(cst.CSTVisitor):
-    """The first operation that may give NaN for finite values, and the first that does only for others."""
+    """The first operation that may give NaN for finite values, and the first that may only for other values."""
 
     def __init__(self, context: RewriteContext) -> None:
         self.context = context

@@ -9,21 +9,21 @@ from breakscan.rewrite_support.edit import Declined
 
 
 def guard_of(context: RewriteContext) -> cst.If:
-    """The ``if`` that tests what stands at the site and then raises.  Declines where there is none."""
+    """The ``if`` whose test is at the site and that then raises.  Declines if there is none."""
     child = context.node
     for above in context.around():
         if isinstance(above, cst.If):
             if child is not above.test:
                 break
             if not _raises(above.body):
-                raise Declined("the branch does not only raise")
+                raise Declined("the `if` does more than raise an exception")
             if _is_caught(context, above):
                 raise Declined("the exception may be caught in this function")
             return above
         if isinstance(above, cst.BaseSmallStatement | cst.BaseCompoundStatement | cst.Lambda):
             break
         child = above
-    raise Declined("the site is not the test of an `if` that raises")
+    raise Declined("this is not the test of an `if` that raises")
 
 
 def _raises(body: cst.BaseSuite) -> bool:

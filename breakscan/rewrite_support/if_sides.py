@@ -1,4 +1,4 @@
-"""Reads the sides of an ``if``: which names each gives which values, and what it returns."""
+"""Reads the sides of an ``if``: the values that each assigns to names, and what it returns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BLOCKS = {
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """``name = value``, in the statement ``line``.  ``operator`` is that of ``name += value``."""
+    """``name = value``, in the statement ``line``.  ``operator`` is the operator of ``name += value``."""
 
     name: str
     value: cst.BaseExpression
@@ -44,7 +44,7 @@ class Assigned:
 class Side:
     """The statements of one side.
 
-    ``returned`` is what it returns, if it does, ``messages`` are the calls that only tell something.
+    ``returned`` is the returned value, if any; ``messages`` are the calls that only report something.
     """
 
     assigned: tuple[Assigned, ...] = ()
@@ -60,10 +60,10 @@ class Side:
 
 
 def branch_of(context: RewriteContext) -> cst.If | cst.IfExp:
-    """The branch whose test stands at the site.  Declines where there is none."""
+    """The ``if`` or conditional expression whose test is at the site.  Declines if there is none."""
     child = context.node
     if isinstance(child, cst.If | cst.IfExp):
-        # A test in parentheses of its own has no node that spans them.
+        # No node spans a test with its parentheses.
         return child
     for above in context.around():
         if isinstance(above, cst.If | cst.IfExp) and above.test is child:
@@ -71,18 +71,18 @@ def branch_of(context: RewriteContext) -> cst.If | cst.IfExp:
         if isinstance(above, cst.BaseStatement | cst.BaseSmallStatement):
             break
         child = above
-    raise OtherForm("it is no test of an `if` or a conditional expression")
+    raise OtherForm("this is not the test of an `if` or a conditional expression")
 
 
 def read_side(body: Sequence[cst.BaseStatement], context: RewriteContext, where: str = "one side") -> Side:
-    """The side of a block.  Declines where it holds more than assignments to names and a return of a value."""
+    """The side that a block is.  Declines if it contains more than assignments to names and the return of a value."""
     assigned: dict[str, Assigned] = {}
     comments: list[cst.EmptyLine] = []
     messages: list[cst.SimpleStatementLine] = []
     returned: cst.BaseExpression | None = None
     for statement in body:
         if not isinstance(statement, cst.SimpleStatementLine):
-            raise Declined(f"{where} holds {_BLOCKS.get(type(statement), 'a compound statement')}")
+            raise Declined(f"{where} contains {_BLOCKS.get(type(statement), 'a compound statement')}")
         if len(statement.body) != 1:
             raise Declined("several statements share a line")
         comments += [line for line in statement.leading_lines if line.comment is not None]
@@ -105,7 +105,7 @@ def read_side(body: Sequence[cst.BaseStatement], context: RewriteContext, where:
 
 
 def tells(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether an expression is a call that tells the user something, by what it is or by its name."""
+    """Whether an expression is a call that reports something to the user, judged by its function or its name."""
     if is_reporting(context, node):
         return True
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name | cst.Attribute):
@@ -134,24 +134,24 @@ def _assignment(
         target, value = small.target, small.value
         operator = _OPERATORS.get(type(small.operator))
         if operator is None:
-            raise Declined(f"`{context.code(small)}` has no operator for tensors")
+            raise Declined(f"the operator of `{context.code(small)}` is not supported")
     else:
         raise Declined(_why_no_assignment(context, small, where))
     if isinstance(target, cst.Name):
         return Assigned(target.value, value, line, operator)
     if isinstance(target, cst.Subscript):
-        raise Declined(f"`{context.code(target)}` is written in place")
+        raise Declined(f"`{context.code(target)}` is changed in place")
     if isinstance(target, cst.Attribute):
-        raise Declined(f"`{context.code(target)}` is stored on one side")
-    raise Declined(f"`{context.code(target)}` takes several values at once")
+        raise Declined(f"the attribute `{context.code(target)}` is set on one side")
+    raise Declined(f"`{context.code(target)}` assigns several names at once")
 
 
 def _why_no_assignment(context: RewriteContext, small: cst.BaseSmallStatement, where: str) -> str:
     if isinstance(small, cst.Raise | cst.Assert):
         return f"{where} raises"
     if isinstance(small, cst.Continue | cst.Break):
-        return f"{where} leaves the round of a loop"
+        return f"{where} contains `continue` or `break`"
     if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
-        return f"`{context.code(small.value.func)}(...)` does more than assign a name"
+        return f"`{context.code(small.value.func)}(...)` is not an assignment to a name"
     text = context.code(small)
-    return f"`{text if len(text) <= 40 else text[:37] + '...'}` does more than assign a name"
+    return f"`{text if len(text) <= 40 else text[:37] + '...'}` is not an assignment to a name"

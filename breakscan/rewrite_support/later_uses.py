@@ -1,4 +1,4 @@
-"""What a function does with names outside of one of its statements."""
+"""How a function uses names outside one of its statements."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def is_read_outside(context: RewriteContext, name: str, statement: cst.CSTNode) 
 
 
 def changed_in_place(context: RewriteContext, names: Iterable[str], statement: cst.CSTNode) -> str | None:
-    """Which of some names is changed in place behind a statement, or anywhere in a loop around it."""
+    """The first of some names that is changed in place after a statement, or anywhere in a loop around it."""
     found = _InPlace(context, set(names), statement)
     context.function.body.visit(found)
     return found.name
 
 
 class _Reads(cst.CSTVisitor):
-    """Whether a name is read outside of a statement."""
+    """Whether a name is read outside a statement."""
 
     def __init__(self, name: str, but: cst.CSTNode) -> None:
         self.name = name
@@ -41,7 +41,7 @@ class _Reads(cst.CSTVisitor):
 
 
 class _InPlace(cst.CSTVisitor):
-    """Which of some names is changed in place behind a statement, or anywhere in a loop around it."""
+    """The first of some names that is changed in place after a statement, or anywhere in a loop around it."""
 
     def __init__(self, context: RewriteContext, names: set[str], node: cst.CSTNode) -> None:
         self.context = context

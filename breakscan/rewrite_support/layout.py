@@ -1,4 +1,4 @@
-"""Breaks the call of a new statement over several lines where it is too long for one."""
+"""Splits the call of a new statement over several lines if it is too long for one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ SHORTEST, LONGEST = 88, 120
 
 
 def fitted(line: cst.SimpleStatementLine, context: RewriteContext, indent: int) -> cst.SimpleStatementLine:
-    """A statement, with the arguments of the call that it is, assigns or returns below one another where needed.
+    """A statement; if it is too long, the call that it is, assigns or returns is split over several lines.
 
-    ``indent`` are the columns in front of it.
+    ``indent`` is its indentation in columns.
     """
     text = context.code(line.with_changes(leading_lines=())).rstrip("\n")
     most = min(max(SHORTEST, *(len(one) for one in context.tree.module.code.splitlines())), LONGEST)
@@ -25,7 +25,7 @@ def fitted(line: cst.SimpleStatementLine, context: RewriteContext, indent: int) 
 
 
 def _spread(call: cst.Call, context: RewriteContext) -> cst.Call:
-    """A call with one argument a line; of an only argument, which is a call as well, those of that one."""
+    """A call with one argument per line; if its only argument is also a call, the arguments of that call."""
     only = call.args[0] if len(call.args) == 1 else None
     if only is not None and isinstance(only.value, cst.Call):
         return call.with_changes(args=[only.with_changes(value=_spread(only.value, context))])

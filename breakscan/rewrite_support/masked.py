@@ -1,4 +1,4 @@
-"""Elements that a mask picks, what is computed with them, and the same for all elements."""
+"""Expressions of elements that a mask selects, and the same expressions for all elements."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _SCALARS = frozenset({"constant", "drawn", "number", "shape"})
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """``owner[mask]``, or what means it.
+    """``owner[mask]``, or an equivalent expression.
 
-    ``loose`` tells that the mask need not have the sizes of the owner: ``masked_select`` broadcasts one to the other,
-    and indices from a mask may go into any tensor.
+    ``loose`` says that the mask may have a different shape from the owner: ``masked_select`` broadcasts them, and
+    indices from a mask may index any tensor.
     """
 
     node: cst.BaseExpression
@@ -40,10 +40,10 @@ class Leaf:
 
 @dataclass(slots=True)
 class Masked:
-    """An expression of picked elements.
+    """An expression of selected elements.
 
-    ``leaves`` are where they are picked.  ``bends`` says that a gradient of zero may not stay zero, ``saves`` that
-    autograd may keep operands for the backward pass.
+    ``leaves`` are the expressions that select them.  ``bends`` says that a zero gradient may not stay zero, ``saves``
+    that autograd may keep operands for the backward pass.
     """
 
     mask: cst.BaseExpression
@@ -53,7 +53,7 @@ class Masked:
 
 
 def leaf_at(context: RewriteContext, node: cst.CSTNode) -> Leaf | None:
-    """``owner[mask]``, ``owner[torch.where(mask)]`` or ``owner.masked_select(mask)``, whatever the index is."""
+    """``owner[mask]``, ``owner[torch.where(mask)]`` or ``owner.masked_select(mask)``; ``mask`` may be any index."""
     if isinstance(node, cst.Subscript) and len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index):
         index = node.slice[0].slice.value
         mask = hits_of(context, index)
@@ -70,7 +70,7 @@ def leaf_at(context: RewriteContext, node: cst.CSTNode) -> Leaf | None:
 
 
 def hits_of(context: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression | None:
-    """The mask whose hits a call finds, as a tuple with the indices of each dimension."""
+    """The mask of a call that returns the indices of its nonzero elements as a tuple with one tensor per dimension."""
     if not isinstance(node, cst.Call):
         return None
     function, method = called(context, node)
@@ -84,21 +84,23 @@ def hits_of(context: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpres
 
 
 def leaf_of(context: RewriteContext) -> Leaf:
-    """The one that the finding is about.  Declines where an index is not a mask alone."""
+    """The masked index that the finding is about.  Declines if the index is not a single mask."""
     node: cst.CSTNode | None = context.node
     if isinstance(node, cst.Call) and hits_of(context, node) is not None:
         node = next((one for one in context.around() if isinstance(one, cst.Subscript)), None)
         if node is None or not any(one is context.node for one in findall(node.slice[0], m.Call())):
-            raise Declined("its indices are not used as an index at once")
+            raise Declined("the indices are not used directly as an index")
     leaf = leaf_at(context, node) if node is not None else None
     if leaf is None:
-        raise Declined("the mask is one index of several" if isinstance(node, cst.Subscript) else "it is no index")
+        raise Declined(
+            "the mask is one of several indices" if isinstance(node, cst.Subscript) else "this is not an index"
+        )
     if leaf.loose == "indices" and leaf.node is not node:
-        raise Declined("its indices are not used as an index at once")
+        raise Declined("the indices are not used directly as an index")
     if not context.fact(leaf.owner).is_tensor:
         raise Declined(f"`{plain(context, leaf.owner)}` is not known to be a tensor")
     if context.fact(leaf.mask).dtype not in (None, "bool"):
-        raise Declined(f"`{plain(context, leaf.mask)}` is no mask of booleans")
+        raise Declined(f"`{plain(context, leaf.mask)}` is not a bool mask")
     for part in (leaf.owner, leaf.mask):
         if (reason := why_not_pure(context, part)) is not None:
             raise Declined(reason)
@@ -106,7 +108,7 @@ def leaf_of(context: RewriteContext) -> Leaf:
 
 
 def is_scalar(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether a value is a single number, as a Python number or as a tensor."""
+    """Whether a value is a single number: a Python number or a 0-d tensor."""
     fact = context.fact(node)
     if isinstance(node, cst.UnaryOperation):
         return is_scalar(context, node.expression)
@@ -114,7 +116,7 @@ def is_scalar(context: RewriteContext, node: cst.BaseExpression) -> bool:
 
 
 def masked(context: RewriteContext, node: cst.BaseExpression, mask: cst.BaseExpression) -> Masked:
-    """An expression of elements that a mask picks.  Declines where it is not computed element by element."""
+    """An expression of elements that a mask selects.  Declines if it is not elementwise."""
     found = Masked(mask)
     _collect(context, node, found, plain(context, mask))
     return found
@@ -140,7 +142,7 @@ def _collect(context: RewriteContext, node: cst.BaseExpression, found: Masked, m
     elif isinstance(node, cst.Call):
         _collect_call(context, node, found, mask)
     else:
-        raise Declined(f"`{plain(context, node)}` may have as many elements as the mask has hits")
+        raise Declined(f"`{plain(context, node)}` may have as many elements as the mask selects")
 
 
 def _is_linear(context: RewriteContext, node: cst.BinaryOperation) -> bool:
@@ -157,7 +159,7 @@ def _is_number(context: RewriteContext, node: cst.BaseExpression) -> bool:
 
 def _refuse_division(context: RewriteContext, node: cst.BinaryOperation) -> None:
     if isinstance(node.operator, cst.FloorDivide | cst.Modulo) and context.fact(node).dtype != "float":
-        raise Declined(f"`{plain(context, node)}` may divide by zero where the mask is off")
+        raise Declined(f"`{plain(context, node)}` may divide by zero where the mask is False")
 
 
 def _collect_call(context: RewriteContext, node: cst.Call, found: Masked, mask: str) -> None:
@@ -175,13 +177,13 @@ def _collect_call(context: RewriteContext, node: cst.Call, found: Masked, mask: 
     elif (function or "").startswith("torch."):
         operands = [arg.value for arg in node.args]
     else:
-        raise Declined(f"`{plain(context, node.func)}` is called with the picked elements")
+        raise Declined(f"`{plain(context, node.func)}` is called with the selected elements")
     if (
         not is_elementwise(context, node)
         or any(arg.star for arg in node.args)
         or why_not_pure(context, node) is not None
     ):
-        raise Declined(f"`{plain(context, node.func)}` does not compute element by element")
+        raise Declined(f"`{plain(context, node.func)}` is not elementwise")
     found.bends |= not keeps_zero_gradients(context, node)
     found.saves = True
     for operand in operands:
@@ -189,7 +191,7 @@ def _collect_call(context: RewriteContext, node: cst.Call, found: Masked, mask: 
 
 
 def is_flattening(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether a method leaves a vector as it is."""
+    """Whether a method returns a vector unchanged."""
     minus_one = m.UnaryOperation(operator=m.Minus(), expression=m.Integer("1"))
     to_vector = m.Call(func=m.Attribute(attr=m.Name("view") | m.Name("reshape")), args=[m.Arg(minus_one)])
     return flattens(context, node) or m.matches(node, to_vector)
@@ -220,9 +222,9 @@ def whole(context: RewriteContext, node: cst.BaseExpression, leaves: Iterable[Le
 
 
 def conditions(context: RewriteContext, found: Masked, *others: Leaf, counts: bool = False) -> list[Difference]:
-    """What must hold that the code does not show.  Declines where the mask is known to pick rows.
+    """Assumptions that the code does not prove.  Declines if the mask is known to select rows.
 
-    ``others`` are indexed by the mask as well; ``counts`` tells that the hits of the mask itself are counted.
+    ``others`` are also indexed by the mask; ``counts`` says that the True elements of the mask are counted.
     """
     needs: list[Difference] = []
     mask = plain(context, found.mask)
@@ -240,60 +242,60 @@ def conditions(context: RewriteContext, found: Masked, *others: Leaf, counts: bo
             continue
         kind = fit(context, found.mask, leaf.owner)
         if kind is Fit.ROWS:
-            raise Declined(f"`{mask}` has fewer dimensions than `{text}`, so that whole rows are picked")
+            raise Declined(f"`{mask}` has fewer dimensions than `{text}`, so it selects whole rows")
         if leaf.loose == "indices" and not have_one_shape(context, found.mask, leaf.owner):
             shaped[f"`{text}`"] = None
         elif kind is Fit.OPEN:
             loose[f"`{text}`"] = None
         elif kind is Fit.COUNTED:
-            # An index may come from the CPU, an argument of `torch.where` may not.
+            # An index may be on the CPU, an argument of `torch.where` may not.
             placed[f"`{text}`"] = None
     if loose:
         needs.append(assumes(f"`{mask}` must have as many dimensions as {' and '.join(loose)}"))
     if placed:
-        needs.append(assumes(f"`{mask}` must be on the device of {' and '.join(placed)}"))
+        needs.append(assumes(f"`{mask}` must be on the same device as {' and '.join(placed)}"))
     if shaped:
-        needs.append(assumes(f"`{mask}` must have the shape of {' and '.join(shaped)}"))
+        needs.append(assumes(f"`{mask}` must have the same shape as {' and '.join(shaped)}"))
     if not is_bool_tensor(context, found.mask):
         needs.append(assumes(f"`{mask}` must be a bool tensor"))
     return list(dict.fromkeys(needs))
 
 
 def is_bool_tensor(context: RewriteContext, mask: cst.BaseExpression) -> bool:
-    """Whether a value is a bool tensor for sure."""
+    """Whether a value is known to be a bool tensor."""
     fact = context.fact(mask)
     return fact.is_tensor and fact.certain and is_bool(context, mask)
 
 
 def bends_gradients(context: RewriteContext, node: cst.BaseExpression, found: Masked) -> bool:
-    """Whether a NaN or infinity outside of the mask comes into the gradients: ``0 * nan`` is NaN."""
+    """Whether NaN or infinity outside the mask may reach the gradients: ``0 * nan`` is NaN."""
     return found.bends and may_require_gradient(context, node)
 
 
 def may_require_gradient(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether a value is not known to be of integers or bools."""
+    """Whether a value is not known to be an integer or bool tensor."""
     fact = context.fact(node)
     return not (fact.certain and fact.dtype in ("bool", "int"))
 
 
 _MEAN_IN_FLOAT16 = differs("the mean of a float16 tensor is summed in float16, which may overflow", Effect.VALUES)
-COUNT_IN_FLOAT16 = differs("a number of hits above 65504 does not fit into float16", Effect.VALUES)
+COUNT_IN_FLOAT16 = differs("a count above 65504 does not fit in float16", Effect.VALUES)
 _MEAN_OF_INTEGERS = differs(
-    "the mean of an integer or bool tensor is computed, where it was an error", Effect.EXCEPTIONS
+    "the mean of an integer or bool tensor is computed instead of raising an error", Effect.EXCEPTIONS
 )
-NAN_GRADIENTS = differs("values outside of the mask can make gradients NaN", Effect.GRADIENTS)
-_ROUNDING = differs("the numbers are added in another order, so that the last digits may differ", Effect.VALUES)
+NAN_GRADIENTS = differs("values outside the mask can make gradients NaN", Effect.GRADIENTS)
+_ROUNDING = differs("the numbers are added in a different order, so the last digits may differ", Effect.VALUES)
 
 
 def rounding(context: RewriteContext, summed: Iterable[cst.BaseExpression]) -> list[Difference]:
-    """What a sum over all elements does to the last digits: nothing where no element is a float."""
+    """How a sum over all elements changes the last digits: not at all if the elements are not floats."""
     facts = [context.fact(one) for one in summed]
     exact = all(fact.certain and fact.dtype in ("int", "bool") for fact in facts)
     return [] if exact else [_ROUNDING]
 
 
 def mean_hazards(context: RewriteContext, averaged: Iterable[cst.BaseExpression]) -> list[Difference]:
-    """What differs where a mean becomes a sum and a quotient."""
+    """The differences if a mean becomes a sum and a division."""
     facts = [context.fact(one) for one in averaged]
     floats = all(fact.certain and fact.dtype == "float" for fact in facts)
     return [_MEAN_IN_FLOAT16, *([] if floats else [_MEAN_OF_INTEGERS])]
@@ -306,7 +308,7 @@ def beside(left: cst.BaseExpression, operator: cst.BaseBinaryOp, right: cst.Base
 
 
 def in_place_of(context: RewriteContext, node: cst.BaseExpression, made: cst.BaseExpression) -> cst.BaseExpression:
-    """An expression as it can stand where a node stood: a quotient in parentheses where it needs them."""
+    """An expression that can replace a node: a quotient in parentheses if needed."""
     above = context.parent(node)
     if not isinstance(made, cst.BinaryOperation):
         return made
@@ -326,6 +328,6 @@ def filled(
 
 
 def zero(context: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression:
-    """A zero that leaves the dtype of an expression as it is."""
+    """A zero that does not change the dtype of an expression."""
     fact = context.fact(node)
     return build.expression("0.0" if fact.dtype == "float" and fact.certain else "0")

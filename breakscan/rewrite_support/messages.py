@@ -14,11 +14,11 @@ _FIELD = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 _PERCENT = re.compile(r"%(%|[-#0 +]*\d*(?:\.\d+)?[a-zA-Z])")
 _LONGEST = 30
 UNKNOWN = "..."
-"""What stands for a value whose code is too long to be read in a message."""
+"""The placeholder of a value whose code is too long for a message."""
 
 
 def constant_text(context: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression | None:
-    """A constant text for a message: its literal parts, and for each value its code.  None for what is no text."""
+    """A constant text for a message, with each value replaced by its code.  None if the message is not a string."""
     if isinstance(node, cst.SimpleString):
         return None if "b" in node.prefix.lower() else copied(node)
     if isinstance(node, cst.FormattedString):
@@ -45,7 +45,7 @@ def constant_text(context: RewriteContext, node: cst.BaseExpression) -> cst.Base
 
 
 def _of_the_file(context: RewriteContext, name: str) -> cst.BaseExpression | None:
-    """The text that the file gives a name, once and for all."""
+    """The string that the file assigns to a name, if it is assigned only once."""
     if name in written(context.function) or list(written(context.tree.module)).count(name) != 1:
         return None
     found = [
@@ -58,7 +58,7 @@ def _of_the_file(context: RewriteContext, name: str) -> cst.BaseExpression | Non
 
 
 def _joined(left: cst.BaseExpression | None, right: cst.BaseExpression | None) -> cst.BaseExpression | None:
-    """One literal for two that are joined with ``+``."""
+    """One literal for two that are concatenated with ``+``."""
     if not isinstance(left, cst.SimpleString) or not isinstance(right, cst.SimpleString):
         return None
     if (left.prefix, left.quote) != (right.prefix, right.quote):
@@ -71,7 +71,7 @@ def _quoted(text: str) -> str:
 
 
 def _shown(context: RewriteContext, node: cst.BaseExpression, quote: str) -> str:
-    """What stands for a value: its code where that is short and fits between the quotes."""
+    """The placeholder of a value: its code if that is short and fits between the quotes."""
     fact = context.fact(node)
     if isinstance(fact.literal, str | int | float) and fact.certain and isinstance(node, cst.Name | cst.Attribute):
         shown = str(fact.literal)

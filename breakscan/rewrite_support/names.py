@@ -102,7 +102,7 @@ class _Names(cst.CSTVisitor):
 
 
 MOST_KEPT = 2_048
-"""How many nodes keep their names: rewrites ask for those of a function again and again."""
+"""For how many nodes the names are cached: rewrites often ask about the same function."""
 
 
 def _names(nodes: cst.CSTNode | Iterable[cst.CSTNode]) -> _Names:
@@ -122,13 +122,13 @@ def _names_of_one(node: cst.CSTNode) -> _Names:
 
 
 def read(nodes: cst.CSTNode | Iterable[cst.CSTNode]) -> list[str]:
-    """The names that code reads, in order, each once; those of its own inner functions and comprehensions too."""
+    """The names that code reads, in order, each once, including those in inner functions and comprehensions."""
     return list(_names(nodes).read)
 
 
 def written(nodes: cst.CSTNode | Iterable[cst.CSTNode]) -> list[str]:
     """The names that code binds: by assignment, ``for``, ``with``, ``import``, ``def``, ``:=`` or ``del``, in order.
 
-    Those of inner functions and comprehensions are among them, so the answer may name too many, never too few.
+    Names of inner functions and comprehensions are included, so the result may contain too many names, never too few.
     """
     return list(_names(nodes).bound)

@@ -1,6 +1,6 @@
-"""Whether code that did not run before may raise an error, for any dtype, rank and size that its values may have.
+"""Whether code that would not have run may raise an error, for all dtypes, ranks and sizes that its values may have.
 
-What is not known counts as raising: the caller of a program decides what its inputs are.
+Unknown operations count as raising, because the inputs of a program are not known.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def may_raise(
     given: Sequence[KnownDtype] = (),
     ran: Collection[str] = (),
 ) -> str | None:
-    """The code of the part of an expression that may raise, None where no part does.
+    """The code of the part of an expression that may raise; None if there is none.
 
-    ``given`` is known of dtypes where the expression runs, ``ran`` is the code of expressions that have run by then.
+    ``given`` are known dtypes where the expression runs, ``ran`` is the code of expressions that have already run.
     """
     if context.code(node) in ran:
         return None
@@ -95,7 +95,7 @@ def _takes_any_shape(
     tensors: Sequence[cst.BaseExpression],
     others: Sequence[cst.BaseExpression],
 ) -> bool:
-    """Whether an operator that looks at more than one element works for each shape that its tensor may have."""
+    """Whether an operator that is not elementwise works for all shapes that its tensor may have."""
     if not (known.accepts_empty and known.accepts_zero_dim) or len(tensors) != 1:
         return False
     if not others:
@@ -141,7 +141,7 @@ def _refuses_dtype(
 
 
 def _broadcast(context: RewriteContext, operands: Sequence[cst.BaseExpression]) -> bool:
-    """Whether the shapes of tensors are known to broadcast: all are the same, or have no dimension."""
+    """Whether the shapes of tensors are known to broadcast: all are the same or 0-d."""
     shapes = set()
     for one in operands:
         if _is_constant(context, one):
@@ -151,7 +151,7 @@ def _broadcast(context: RewriteContext, operands: Sequence[cst.BaseExpression]) 
             return False
         if facts.shape:
             shapes.add(facts.shape)
-    # A shape that others broadcast to is a larger set of symbols, and has been computed before.
+    # A shape that others broadcast to is a larger set of symbols, and was already computed.
     largest = max(shapes, key=len, default=frozenset())
     return all(one <= largest for one in shapes)
 
@@ -168,7 +168,7 @@ def _attribute_raises(context: RewriteContext, node: cst.Attribute) -> bool:
 
 
 def _is_always_in_range(context: RewriteContext, node: cst.Subscript) -> bool:
-    """Whether a subscript of a tensor works for each shape: slices, up to the number of dimensions that are known."""
+    """Whether a subscript of a tensor works for all shapes: only slices, at most as many as it has dimensions."""
     facts = _facts(context, node.value)
     if facts is None or context.fact(node.value).kind != "tensor":
         return False

@@ -1,4 +1,4 @@
-"""What becomes of a Python number that was read out of a tensor: whether the 0-d tensor does as well everywhere."""
+"""The uses of a Python number that was read from a tensor: whether the 0-d tensor can replace it in all of them."""
 
 from __future__ import annotations
 
@@ -22,41 +22,41 @@ from breakscan.rewrite_support.shapes import on_one_device
 from breakscan.rewrite_support.walking import findall
 
 DOUBLE = differs(
-    "it is computed in the tensor's precision, not in double, and a division by zero does not raise",
+    "the result is computed in the tensor's precision, not in double, and division by zero does not raise",
     *(Effect.VALUES, Effect.DTYPES, Effect.EXCEPTIONS),
 )
-CALLER = differs("the caller gets a 0-d tensor in place of a Python number", Effect.TYPES)
-ASSERT = differs("in compiled code a failing assertion is a RuntimeError", Effect.EXCEPTIONS)
+CALLER = differs("the caller gets a 0-d tensor instead of a Python number", Effect.TYPES)
+ASSERT = differs("in compiled code, a failing assertion is a RuntimeError", Effect.EXCEPTIONS)
 
 _ARITHMETIC = cst.Add | cst.Subtract | cst.Multiply | cst.Divide | cst.FloorDivide | cst.Modulo
 _EXACT = cst.Add | cst.Subtract | cst.Multiply
 _ORDERS = cst.LessThan | cst.LessThanEqual | cst.GreaterThan | cst.GreaterThanEqual | cst.Equal | cst.NotEqual
 _OPERANDS = ("other", "value", "min", "max")
-"""The names that arguments have where a number and a tensor are taken alike."""
+"""The names of arguments for which a function treats a number and a tensor alike."""
 
 
 class Uses:
-    """Follows a number from where it is read on, and gathers what is no longer as it was with a 0-d tensor.
+    """Follows a number to all its uses, and collects the differences that a 0-d tensor makes.
 
-    Declines where something takes a Python number only.  ``indices`` are the subscripts that it is an index of.
+    Declines if a use takes only a Python number.
     """
 
     def __init__(self, context: RewriteContext, tensor: cst.BaseExpression, dtype: str | None, text: str) -> None:
         self.context = context
         self.tensor = tensor
         self.dtype = dtype
-        """Of the 0-d tensor that takes the number's place."""
+        """The dtype of the 0-d tensor that replaces the number."""
         self.text = text
         self.differences: dict[Difference, None] = {}
         self.is_kept = False
-        """Whether something holds the value beyond its statement."""
+        """Whether the value is kept after its statement."""
         self._followed: set[cst.CSTNode] = set()
 
     def note(self, *differences: Difference) -> None:
         self.differences.update(dict.fromkeys(differences))
 
     def follow(self, node: cst.BaseExpression) -> None:
-        """Looks at what uses the value of an expression."""
+        """Follows the use of an expression's value."""
         if node in self._followed:
             return
         self._followed.add(node)
@@ -82,39 +82,39 @@ class Uses:
             self._elsewhere(above)
 
     def _fact(self, node: cst.BaseExpression) -> Fact:
-        """What is known of an expression; of the target of an augmented assignment, what its name was bound to."""
+        """What is known about an expression; for the target of an augmented assignment, about the value of its name."""
         fact = self.context.fact(node)
         return fact if fact.kind != "unknown" else self.context.fact(defined(self.context, node))
 
-    # -- what takes both ----------------------------------------------------------------------------------------
+    # -- uses that take both ------------------------------------------------------------------------------------
 
     def _beside(self, other: cst.BaseExpression, in_place: bool = False) -> None:
-        """Notes what differs beside another tensor."""
+        """Records the differences in an operation with another tensor."""
         fact = self._fact(other)
         if not fact.certain:
-            self.note(assumes(f"`{self.context.code(other)}` is taken to be a tensor"))
+            self.note(assumes(f"`{self.context.code(other)}` is assumed to be a tensor"))
         text, of = self.context.code(other), self.text
         if not on_one_device(self.context.fact(self.tensor), fact):
-            self.note(assumes(f"`{of}` must be on the device of `{text}`"))
+            self.note(assumes(f"`{of}` must be on the same device as `{text}`"))
         if not in_place and (fact.dtype != "float" or self.dtype not in ("int", "bool")):
             self._beside_dtype(other, fact)
 
     def _beside_dtype(self, other: cst.BaseExpression, fact: Fact) -> None:
-        """Notes that the dtype of the 0-d tensor may count, where that of a number does not."""
+        """Records that the dtype of the 0-d tensor may affect the result, as that of a number does not."""
         if of_one_dtype(self.context, self.tensor, other):
             return
         if fact.dtype in ("int", "bool") and self.dtype not in ("int", "bool"):
-            self.note(differs(f"the result has the dtype of `{self.text}`, not the default one", Effect.DTYPES))
+            self.note(differs(f"the result has the dtype of `{self.text}`, not the default dtype", Effect.DTYPES))
         elif fact.zero_dim is not False or fact.dtype is None:
-            said = f"the dtype of `{self.text}` counts where `{self.context.code(other)}` has no dimension"
+            said = f"the dtype of `{self.text}` affects the result if `{self.context.code(other)}` is 0-d"
             self.note(differs(said, Effect.DTYPES))
 
     def _must_be_no_bool(self, node: cst.BaseExpression) -> None:
-        """What Python computes of a bool, torch refuses to compute of a bool tensor."""
+        """Python does arithmetic with bools, but torch raises for bool tensors."""
         if self.dtype == "bool":
-            raise Declined(f"`{self.context.code(node)}` would be an error with a bool tensor")
+            raise Declined(f"`{self.context.code(node)}` would raise for a bool tensor")
         if self.dtype is None:
-            self.note(assumes(f"`{self.text}` is taken not to be a bool tensor"))
+            self.note(assumes(f"`{self.text}` is assumed not to be a bool tensor"))
 
     def _in_arithmetic(self, above: cst.BinaryOperation, node: cst.BaseExpression) -> None:
         other = above.right if above.left is node else above.left
@@ -123,19 +123,19 @@ class Uses:
             self._must_be_no_bool(above)
         if self.context.fact(other).is_tensor:
             if not isinstance(above.operator, _ARITHMETIC) and not self._is_power_of_float(above, other):
-                raise Declined(f"`{self.context.code(above)}` may come out otherwise with two tensors")
+                raise Declined(f"`{self.context.code(above)}` may give a different result with two tensors")
             if isinstance(above.operator, cst.Power):
-                self.note(differs("the last digit of the power may be another one", Effect.VALUES))
+                self.note(differs("the last digit of the power may differ", Effect.VALUES))
             self._beside(other)
             return
         if not isinstance(above.operator, _ARITHMETIC):
-            raise Declined(f"`{self.context.code(above)}` may come out otherwise with a tensor")
+            raise Declined(f"`{self.context.code(above)}` may give a different result with a tensor")
         if not is_number(self.context, other) and self.context.fact(other).kind not in ("constant", "shape"):
-            raise Declined(f"`{text}`, which it meets, is not known to be a tensor or a number")
+            raise Declined(f"the other operand, `{text}`, is not known to be a tensor or a number")
         if not is_number(self.context, other):
             if self.dtype in ("int", "bool"):
-                raise Declined(f"`{text}`, which it meets, may be a list")
-            self.note(assumes(f"`{text}` is taken to be a number"))
+                raise Declined(f"the other operand, `{text}`, may be a list")
+            self.note(assumes(f"`{text}` is assumed to be a number"))
         if not (self.dtype == "int" and isinstance(above.operator, _EXACT) and _is_int(other)):
             self.note(DOUBLE)
         self.follow(above)
@@ -147,19 +147,19 @@ class Uses:
     def _in_comparison(self, above: cst.Comparison | cst.ComparisonTarget, node: cst.BaseExpression) -> None:
         comparison = above if isinstance(above, cst.Comparison) else self.context.parent(above)
         if not isinstance(comparison, cst.Comparison) or len(comparison.comparisons) != 1:
-            raise Declined("it stands in a chain of comparisons")
+            raise Declined("the number is in a chain of comparisons")
         target = comparison.comparisons[0]
         other = target.comparator if comparison.left is node else comparison.left
         if not isinstance(target.operator, _ORDERS):
-            raise Declined(f"`{self.context.code(comparison)}` is another thing with a tensor")
+            raise Declined(f"`{self.context.code(comparison)}` has a different meaning for a tensor")
         if self.context.fact(other).is_tensor:
             self._beside(other)
             return
         parent = self.context.parent(comparison)
         if not isinstance(parent, cst.Assert) or parent.test is not comparison:
-            raise Declined(f"a branch on `{self.context.code(comparison)}` would be one on a tensor")
+            raise Declined(f"the branch on `{self.context.code(comparison)}` would become a branch on a tensor")
         if self.dtype != "int" or isinstance(other, cst.Float):
-            self.note(differs("it is compared in the tensor's precision, not in double", Effect.VALUES))
+            self.note(differs("the comparison uses the tensor's precision, not double", Effect.VALUES))
         self._in_assert(parent)
 
     def _is_number_or_size(self, node: cst.BaseExpression) -> bool:
@@ -167,15 +167,15 @@ class Uses:
 
     def _in_assert(self, above: cst.Assert) -> None:
         if above.msg is not None and not isinstance(above.msg, cst.SimpleString | cst.ConcatenatedString):
-            raise Declined("an assertion on a tensor still breaks with a message that is made up")
+            raise Declined("an assertion on a tensor still breaks the graph if its message is formatted")
         if above.msg is not None and findall(above.msg, m.FormattedString()):
-            raise Declined("an assertion on a tensor still breaks with a message that is made up")
+            raise Declined("an assertion on a tensor still breaks the graph if its message is formatted")
         self.note(ASSERT)
 
     def _in_call(self, arg: cst.Arg) -> None:
         call = self.context.parent(arg)
         if not isinstance(call, cst.Call) or arg.star:
-            raise Declined("what takes the number is not known")
+            raise Declined("it is not known what receives the number")
         function, method = called(self.context, call)
         name = (method or function or "").rpartition(".")[2]
         keyword = arg.keyword.value if arg.keyword is not None else None
@@ -197,17 +197,17 @@ class Uses:
         text = self.context.code(call.func)
         known = operator_of(self.context, call)
         if known is not None and keyword is not None and known.takes_number(None, keyword):
-            return Declined(f"`{keyword}` of `{text}` is a Python number")
+            return Declined(f"`{keyword}` of `{text}` must be a Python number")
         if known is not None and known.alike and len(call.args) > 1:
-            return Declined(f"`{text}` has further arguments")
+            return Declined(f"`{text}` has additional arguments")
         return Declined(f"`{text}` may need a Python number")
 
     def _beside_in_max(self, call: cst.Call, arg: cst.Arg) -> None:
         for one in call.args:
             if one is not arg and not self._is_number_or_size(one.value):
-                raise Declined(f"`{self.context.code(one.value)}`, which it meets, is not known to be a number")
+                raise Declined(f"the other argument, `{self.context.code(one.value)}`, is not known to be a number")
         if self.dtype != "float":
-            raise Declined(f"`{self.context.code(call)}` may give a number as well as a tensor")
+            raise Declined(f"`{self.context.code(call)}` may return a number or a tensor")
         self.follow(call)
 
     def _in_where(self, call: cst.Call, arg: cst.Arg) -> None:
@@ -215,7 +215,7 @@ class Uses:
         if other is not None and self.context.fact(other).is_tensor:
             self._beside(other)
         else:
-            self.note(differs(f"the result has the dtype of `{self.text}`, not the default one", Effect.DTYPES))
+            self.note(differs(f"the result has the dtype of `{self.text}`, not the default dtype", Effect.DTYPES))
 
     def _in_operation(self, call: cst.Call, arg: cst.Arg, name: str, is_method: bool) -> None:
         text = self.context.code(call.func)
@@ -226,24 +226,24 @@ class Uses:
             raise Declined(f"`{text}` may need a Python number")
         keyword = arg.keyword.value if arg.keyword is not None else None
         if keyword not in (None, *_OPERANDS):
-            raise Declined(f"`{keyword}` of `{text}` is a Python number")
+            raise Declined(f"`{keyword}` of `{text}` must be a Python number")
         if not self.context.fact(owner).is_tensor:
             raise Declined(f"`{self.context.code(owner)}` is not known to be a tensor")
         self._beside(owner, in_place=name.endswith("_"))
 
-    # -- what keeps it ------------------------------------------------------------------------------------------
+    # -- uses that keep the value -------------------------------------------------------------------------------
 
     def _in_assignment(self, above: cst.Assign) -> None:
         line = self.context.parent(above)
         target = above.targets[0].target
         if len(above.targets) != 1 or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
-            raise Declined("it is assigned to several names")
+            raise Declined("the number is assigned to several names")
         if not isinstance(target, cst.Name):
-            raise Declined(f"`{self.context.code(target)}` keeps it, which others may read as a number")
+            raise Declined(f"`{self.context.code(target)}` stores the number, and other code may need a Python number")
         assert plain_value(line, target.value) is not None
         name = target.value
         if self._is_bound_elsewhere(name, target):
-            raise Declined(f"`{name}` holds other values too")
+            raise Declined(f"`{name}` is also assigned other values")
         found = reads(self.context, line, target)
         if not found:
             raise Declined(f"`{name}` is not read in this function")
@@ -273,7 +273,7 @@ class Uses:
         return False
 
     def is_new(self, node: cst.BaseExpression) -> bool:
-        """Whether an expression makes a tensor of its own, which nothing else changes."""
+        """Whether an expression creates a new tensor, which no other code can change."""
         facts = self.context.fact(node).tensor
         return not isinstance(node, cst.Name) and facts is not None and facts.is_new
 
@@ -295,38 +295,38 @@ class Uses:
         if not self._fact(above.target).is_tensor:
             raise Declined(f"`{self.context.code(above.target)}` is a Python number")
         if not isinstance(above.operator, cst.AddAssign | cst.SubtractAssign | cst.MultiplyAssign | cst.DivideAssign):
-            raise Declined(f"`{self.context.code(above)}` may come out otherwise with two tensors")
+            raise Declined(f"`{self.context.code(above)}` may give a different result with two tensors")
         self._must_not_overlap(self.context.code(above.target))
         self._beside(above.target, in_place=True)
 
     def _must_not_overlap(self, text: str) -> None:
-        """An operation in place raises where what it reads is a part of what it writes."""
+        """An in-place operation raises if its input is a part of its output."""
         if not self.is_new(defined(self.context, self.tensor)):
-            raise Declined(f"`{self.text}` may be a part of what `{text}` changes in place")
+            raise Declined(f"`{self.text}` may overlap the memory that `{text}` changes in place")
 
     def _in_return(self, above: cst.CSTNode, node: cst.CSTNode) -> None:
         if isinstance(above, cst.DictElement) and above.value is not node:
-            raise Declined("it is a key of a dictionary")
+            raise Declined("the number is a dictionary key")
         up: cst.CSTNode | None = above
         while isinstance(up, cst.Element | cst.DictElement | cst.Tuple | cst.List | cst.Dict):
             up = self.context.parent(up)
         if not isinstance(up, cst.Return):
-            raise Declined("what reads the container may need a Python number")
+            raise Declined("code that reads the container may need a Python number")
         if self.dtype != "float" or up is above:
-            raise Declined("the caller may need a Python number, as an index, a size or for a branch")
+            raise Declined("the caller may need a Python number for an index, a size or a branch")
         self.is_kept = True
         self.note(CALLER)
 
     def _elsewhere(self, above: cst.CSTNode | None) -> None:
         if isinstance(above, cst.If | cst.While | cst.IfExp | cst.BooleanOperation | cst.UnaryOperation | cst.Assert):
-            raise Declined("the branch on the value would be one on a tensor")
+            raise Declined("the branch on the value would become a branch on a tensor")
         if isinstance(above, cst.Slice):
-            raise Declined("the number decides how long a slice is, which is a shape")
+            raise Declined("the number is a slice bound, so a shape depends on it")
         if isinstance(above, cst.FormattedStringExpression):
-            raise Declined("a text is made of the number")
+            raise Declined("the number is formatted into a string")
         if isinstance(above, cst.Index):
-            raise Declined("an index into what is not known to be a tensor is a Python number")
-        raise Declined("what uses the number may need one")
+            raise Declined("the number indexes an object that is not known to be a tensor")
+        raise Declined("the code that uses the number may need a Python number")
 
 
 def _is_int(node: cst.BaseExpression) -> bool:

@@ -21,14 +21,14 @@ _LIMIT = m.Attribute(
 
 
 def is_number(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether an expression is a Python number for sure: written as one, read out of a tensor, or a limit of a type."""
+    """Whether an expression is known to be a Python number: a literal, read from a tensor, or a limit of a dtype."""
     while isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus | cst.Plus):
         node = node.expression
     return context.fact(node).is_number or m.matches(node, _WRITTEN | _LIMIT)
 
 
 def written_number(node: cst.BaseExpression) -> int | float | complex | None:
-    """The value of a literal, with its sign."""
+    """The value of a number literal, with its sign."""
     if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus | cst.Plus):
         value = written_number(node.expression)
         return value if value is None or isinstance(node.operator, cst.Plus) else -value

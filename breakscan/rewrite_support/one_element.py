@@ -1,4 +1,4 @@
-"""Indices of one element: ``x[t]`` with a 0-d integer tensor ``t`` as an index with a dimension."""
+"""Indices of one element: ``x[t]`` with a 0-d integer tensor ``t``, rewritten as an index with a dimension."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.numbers import is_number
 
-OUT_OF_RANGE = differs("an index out of range stops the kernel on a GPU, where it was an IndexError", Effect.EXCEPTIONS)
+OUT_OF_RANGE = differs(
+    "on a GPU, an index out of range is a device-side assert instead of an IndexError", Effect.EXCEPTIONS
+)
 
 
 def element_edit(
@@ -28,19 +30,19 @@ def element_edit(
     source: cst.BaseExpression,
     differences: Sequence[Difference] = (),
 ) -> Edit:
-    """The edit of a subscript of a tensor, in which ``made``, a 0-d integer tensor, takes the place of ``index``.
+    """The edit of a subscript of a tensor in which the 0-d integer tensor ``made`` replaces ``index``.
 
-    ``source`` is the expression of the file that holds the same number.
+    ``source`` is the expression of the file with the same number.
     """
     element, dimension = looked_up(context, node, index, made)
     found = [*differences]
     if not context.fact(node.value).certain:
-        found.insert(0, assumes(f"`{context.code(node.value)}` is taken to be a tensor"))
+        found.insert(0, assumes(f"`{context.code(node.value)}` is assumed to be a tensor"))
     if len(node.slice) > 1 or not always_in_range(context, node.value, source):
         found.append(OUT_OF_RANGE)
     above = context.parent(node)
     if isinstance(above, cst.Element) and context.enclosing(cst.AssignTarget) is not None:
-        raise Declined("it is stored to together with others")
+        raise Declined("several targets are assigned at once")
     replacement: cst.BaseExpression = element
     if isinstance(above, cst.AssignTarget) or (isinstance(above, cst.AugAssign) and above.target is node):
         found += _of_store(context, above, dimension)
@@ -59,10 +61,10 @@ def with_dimension(index: cst.BaseExpression) -> cst.BaseExpression:
 def looked_up(
     context: RewriteContext, node: cst.Subscript, index: cst.BaseExpression, made: cst.BaseExpression
 ) -> tuple[cst.Subscript, int]:
-    """``x[…, made[None], …]`` for ``x[…, index, …]``, and the dimension that the result has too much.
+    """``x[…, made[None], …]`` for ``x[…, index, …]``, and the additional dimension of the result.
 
-    ``made`` is the 0-d tensor that takes the place of ``index``.  Declines where the other indices do not tell which
-    dimension that is.
+    ``made`` is the 0-d tensor that replaces ``index``.  Declines if the other indices do not show which dimension that
+    is.
     """
     position = place(context, node, index)
     elements = [element.deep_clone() for element in node.slice]
@@ -71,19 +73,19 @@ def looked_up(
 
 
 def place(context: RewriteContext, node: cst.Subscript, index: cst.BaseExpression) -> int:
-    """Which of the indices of a subscript an expression is."""
+    """The position of an expression among the indices of a subscript."""
     for position, element in enumerate(node.slice):
         if isinstance(element.slice, cst.Index) and element.slice.value is index:
             return position
-    raise Declined("the tensor is not an index itself")
+    raise Declined("the tensor is only part of an index")
 
 
 def _dimension(context: RewriteContext, elements: Sequence[cst.SubscriptElement], position: int) -> int:
-    """The dimension of the result that an index with one element leaves."""
+    """The dimension of the result that belongs to an index with one element."""
     kinds = [_kind(context, element.slice) for element in elements]
     others = kinds[:position] + kinds[position + 1 :]
     if "other" in others:
-        raise Declined("what the other indices are is not known")
+        raise Declined("the other indices are not known")
     if "ellipsis" in kinds[:position]:
         return -1 - sum(kind in ("slice", "new") for kind in kinds[position + 1 :])
     return sum(kind in ("slice", "new") for kind in kinds[:position])
@@ -111,7 +113,7 @@ def squeezed(made: cst.Subscript, dimension: int) -> cst.BaseExpression:
 
 
 def always_in_range(context: RewriteContext, owner: cst.BaseExpression, index: cst.BaseExpression) -> bool:
-    """Whether an index is where a tensor that is indexed has its largest or smallest element."""
+    """Whether an index is the position of the largest or smallest element of the indexed tensor."""
     made = defined(context, index)
     if not isinstance(made, cst.Call):
         return False
@@ -130,25 +132,27 @@ def always_in_range(context: RewriteContext, owner: cst.BaseExpression, index: c
 def _of_store(context: RewriteContext, above: cst.AssignTarget | cst.AugAssign, dimension: int) -> list[Difference]:
     assign = context.parent(above) if isinstance(above, cst.AssignTarget) else above
     if not isinstance(assign, cst.Assign | cst.AugAssign):
-        raise Declined("it is stored to together with others")
+        raise Declined("several targets are assigned at once")
     value = assign.value
     if is_number(context, value):
         return []
     text = context.code(value)
     if dimension and not context.fact(value).zero_dim:
-        raise Declined(f"`{text}` would have to get the dimension that the index gets")
+        raise Declined(f"`{text}` would need the dimension that is added to the index")
     stored = isinstance(above, cst.AssignTarget)
-    return [assumes(f"`{text}` must have the dtype of what it is stored to")] if stored else []
+    return [assumes(f"`{text}` must have the same dtype as the tensor that it is assigned to")] if stored else []
 
 
 def _of_load(context: RewriteContext, node: cst.Subscript) -> list[Difference]:
     becomes = fate(context, node)
     if becomes is Fate.CHANGED:
-        raise Declined(f"`{context.code(node)}` is a view here, through which `{context.code(node.value)}` is changed")
+        raise Declined(
+            f"`{context.code(node)}` is a view through which `{context.code(node.value)}` is changed in place"
+        )
     if becomes is Fate.USED:
         return []
     change = change_behind(context, set(read(node.value)), node)
     if change is not None:
-        raise Declined(f"`{context.code(node)}` is a view, and `{change}` changes what it shows")
-    copied = differs("a copy is handed on, not a view", Effect.STORAGE)
+        raise Declined(f"`{context.code(node)}` is a view, and `{change}` changes the tensor that it views")
+    copied = differs("a copy is passed on, not a view", Effect.STORAGE)
     return [] if becomes is Fate.HELD else [copied]

@@ -1,4 +1,4 @@
-"""A tensor that a Python number is read out of."""
+"""Tensors that Python numbers are read from."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _DECORATED = m.Decorator(decorator=m.Call(func=m.Attribute(attr=_NO_GRADIENTS)) 
 
 
 def must_be_tensor(context: RewriteContext, tensor: cst.BaseExpression) -> None:
-    """Declines what is not known to be a tensor."""
+    """Declines if the expression is not known to be a tensor."""
     text = context.code(tensor)
     if findall(tensor, m.Name("np") | m.Name("numpy") | m.Attribute(attr=m.Name("numpy"))):
-        raise Declined(f"`{text}` is an array of NumPy, not a tensor")
+        raise Declined(f"`{text}` is a NumPy array, not a tensor")
     if not context.fact(tensor).is_tensor:
         raise Declined(f"`{text}` is not known to be a tensor")
 
 
 def must_have_no_dimension(context: RewriteContext, tensor: cst.BaseExpression) -> None:
-    """Declines a tensor that may have dimensions, which show where the number had none."""
+    """Declines if a tensor may have dimensions, which the number does not have."""
     if not context.fact(tensor).zero_dim:
-        raise Declined(f"`{context.code(tensor)}` may have dimensions, each of size one, which the number has not")
+        raise Declined(f"`{context.code(tensor)}` may have dimensions of size 1, which a number does not have")
 
 
 def without_gradient(context: RewriteContext, tensor: cst.BaseExpression) -> cst.BaseExpression:
-    """A copy of a tensor, detached where a gradient may flow through it: none flows through a number."""
+    """A copy of a tensor, detached if a gradient may flow through it, because none flows through a number."""
     if context.fact(tensor).dtype in ("int", "bool") or cuts_gradient(context, tensor):
         return copied(tensor)
     if any(m.matches(decorator, _DECORATED) for decorator in context.function.decorators):

@@ -1,4 +1,4 @@
-"""The torch function or tensor method that a call calls, with what is measured about it."""
+"""The torch function or tensor method that a call calls, with the measured facts about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from breakscan.torch_facts.operators import Gradient, Often, Operator, operator
 
 
 def operator_of(context: RewriteContext, node: cst.Call) -> Operator | None:
-    """What is known about what a call calls; None where it is no function of torch, or nothing is known."""
+    """The facts about the function that a call calls; None if it is not a torch function or nothing is known."""
     function, method = called(context, node)
     if method is not None:
         return operator(context.torch_version, f"torch.Tensor.{method}")
@@ -27,19 +27,19 @@ def operator_of(context: RewriteContext, node: cst.Call) -> Operator | None:
 
 
 def is_elementwise(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether each element of the result is computed from the elements at the same place alone, for sure."""
+    """Whether a call is known to compute each element of its result only from the elements at the same position."""
     known = operator_of(context, node)
     return known is not None and known.elementwise is True and known.draws_random is Often.NEVER
 
 
 def keeps_zero_gradients(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether a gradient of zero stays zero, whatever the values are, infinities and NaN included."""
+    """Whether a gradient of zero stays zero for all values, including infinity and NaN."""
     known = operator_of(context, node)
     return known is not None and known.gradient in (Gradient.NONE, Gradient.ZERO)
 
 
 def makes_new(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether the result of a call shares no storage with what it is given, for sure."""
+    """Whether the result of a call is known not to share storage with its arguments."""
     if any(arg.keyword is not None and arg.keyword.value in WRITING_ARGUMENTS for arg in node.args):
         return False
     known = operator_of(context, node)
@@ -51,7 +51,7 @@ def makes_new(context: RewriteContext, node: cst.Call) -> bool:
 
 
 def draws_random(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether a call may draw random numbers, or sets what is drawn next."""
+    """Whether a call may draw random numbers or set the state of the generator."""
     known = operator_of(context, node)
     function, _ = called(context, node)
     sets = (function or "").startswith("torch.") and (function or "").rpartition(".")[2] in SETS_THE_GENERATOR
@@ -59,7 +59,7 @@ def draws_random(context: RewriteContext, node: cst.Call) -> bool:
 
 
 def reads_values(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether the host may need the values of a tensor for a call.  NumPy's functions are taken for torch's."""
+    """Whether a call may read the values of a tensor on the host.  NumPy functions are treated like those of torch."""
     function, method = called(context, node)
     if function is not None and function.startswith("numpy."):
         known = operator(context.torch_version, function.rpartition(".")[2])
@@ -79,15 +79,15 @@ def raises_for_values(context: RewriteContext, node: cst.Call) -> bool:
 
 
 def gives_places(context: RewriteContext, node: cst.Call, result: str) -> bool:
-    """Whether the integers that a call returns, as a ``tensor`` or behind the first of ``tensors``, are places in the
-    tensor that it is given."""
+    """Whether the integers that a call returns, as a ``tensor`` or after the first of ``tensors``, are positions in
+    the tensor that it gets."""
     known = operator_of(context, node)
     return known is not None and known.result == result and known.gives_places is True
 
 
 def takes_alike(context: RewriteContext, node: cst.Call, arg: cst.Arg) -> bool:
-    """Whether a call computes element by element, and the same with a number for the 0-d tensor that is its last
-    argument, or with a 0-d tensor for the number."""
+    """Whether a call is elementwise, and computes the same with a number instead of the 0-d tensor that is its last
+    argument, or with a 0-d tensor instead of the number."""
     known = operator_of(context, node)
     if known is None or known.elementwise is not True:
         return False
@@ -98,7 +98,7 @@ def takes_alike(context: RewriteContext, node: cst.Call, arg: cst.Arg) -> bool:
 
 
 def is_conversion(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether a call of a method gives its tensor back, in another dtype or another place in memory maybe."""
+    """Whether a method call returns its tensor, possibly with another dtype, device or memory layout."""
     known = operator_of(context, node)
     _, method = called(context, node)
     if method in CONVERTS_WHERE_GIVEN:
@@ -107,7 +107,7 @@ def is_conversion(context: RewriteContext, node: cst.Call) -> bool:
 
 
 def flattens(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether a call of a method joins dimensions, and so leaves a vector as it is."""
+    """Whether a method call merges dimensions, and so returns a vector unchanged."""
     known = operator_of(context, node)
     _, method = called(context, node)
     if method is None or node.args or known is None:
@@ -122,7 +122,7 @@ def cuts_gradient(context: RewriteContext, node: cst.BaseExpression) -> bool:
 
 
 def _kinds(context: RewriteContext, node: cst.Call) -> list[str]:
-    """The letters that each argument of a call may have in its form; the tensor of a method is one."""
+    """The letters that each argument of a call may have in its form; the tensor of a method counts as an argument."""
     _, method = called(context, node)
     kinds = [KINDS if arg.star else _kind(context, arg.value) for arg in node.args]
     return ["t", *kinds] if method is not None else kinds

@@ -1,4 +1,4 @@
-"""Where the nodes of a file stand, worked out for those top-level statements that are asked about."""
+"""The positions of the nodes of a file, computed only for the top-level statements that are needed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NEWLINE = re.compile(r"\r\n?|\n")
 class Places:
     """The spans of the nodes of a module.
 
-    libcst's ``PositionProvider`` takes twice as long as the parser; most statements of a file are never asked about.
+    libcst's ``PositionProvider`` takes twice as long as the parser, and most statements of a file are never needed.
     """
 
     def __init__(self, module: cst.Module) -> None:
@@ -36,10 +36,10 @@ class Places:
         return self._module.body[number] if number >= 0 else None
 
     def of(self, statement: cst.CSTNode) -> Mapping[cst.CSTNode, Span]:
-        """The spans of a top-level statement and of all that is in it."""
+        """The spans of a top-level statement and of all nodes in it."""
         if statement not in self._spans:
             alone = self._module.with_changes(header=[], body=[statement], footer=[])
-            # The line that the statement is moved by.
+            # The number of lines that the statement is moved by.
             by = self._start_of[statement] - 1
             self._spans[statement] = {
                 node: (at.start.line + by, at.start.column + 1, at.end.line + by, at.end.column + 1)

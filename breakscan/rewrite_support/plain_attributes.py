@@ -10,7 +10,7 @@ from breakscan.rewrite_support.walking import findall
 
 
 def may_run_code(context: RewriteContext, node: cst.CSTNode) -> str | None:
-    """The code of an attribute in an expression whose reading may run code, None where there is none."""
+    """The code of an attribute in an expression whose access may run code; None if there is none."""
     for one in findall(node, m.Attribute()):
         if isinstance(one, cst.Attribute) and context.tree.holds(one) and not _is_plain(context, one):
             return context.code(one)
@@ -23,7 +23,7 @@ def _is_plain(context: RewriteContext, node: cst.Attribute) -> bool:
         return True
     above = context.parent(node)
     if isinstance(above, cst.Call) and above.func is node:
-        # What a call does is another question.
+        # The effects of calls are checked elsewhere.
         return True
     return context.fact(node).kind != "unknown" and node.attr.value not in _functions_of_classes(context)
 

@@ -1,4 +1,4 @@
-"""Whether code may run although it would not have, or again, or not at all, and nobody notices but by its result."""
+"""Whether it makes no difference, except for its result, that code runs additionally, again or not at all."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _CHANGES = CHANGES_MORE_THAN_IT_RETURNS | TAKES_FUNCTIONS_OR_FLAGS | SHOWS_THE_M
 
 
 def why_not_pure(context: RewriteContext, node: cst.CSTNode, *, modules: bool = False) -> str | None:
-    """Why running an expression changes more than what it returns, as a sentence's end; None where it does not.
+    """Why an expression has side effects, as the end of a sentence; None if it has none.
 
-    Only what is known to be pure counts as pure: functions of torch and math that change nothing, methods of tensors
-    without a trailing underscore, operators, and attributes.  With ``modules``, calls of modules are let through.
+    Only code that is known to be pure counts as pure: functions of torch and math without side effects, tensor methods
+    without a trailing underscore, operators, and attributes.  With ``modules``, calls of modules are allowed.
     """
     found = _Impurities(context, modules)
     node.visit(found)
@@ -32,14 +32,14 @@ def why_not_pure(context: RewriteContext, node: cst.CSTNode, *, modules: bool = 
 
 
 def why_may_raise(context: RewriteContext, node: cst.CSTNode) -> str | None:
-    """Why running an expression may raise for some values of its tensors, as a sentence's end; None where not."""
+    """Why an expression may raise for some values of its tensors, as the end of a sentence; None if it does not."""
     found = _Raises(context)
     node.visit(found)
     return found.reasons[0] if found.reasons else None
 
 
 class Effects(cst.CSTVisitor):
-    """Gathers why code does more than return a value; what calls do is left to subclasses."""
+    """Collects the reasons why code has side effects; subclasses decide about calls."""
 
     def __init__(self, context: RewriteContext) -> None:
         self.context = context
@@ -49,10 +49,10 @@ class Effects(cst.CSTVisitor):
         self.reasons.append(f"`{self.context.code(node)}` assigns a name")
 
     def visit_Await(self, node: cst.Await) -> None:
-        self.reasons.append("it awaits")
+        self.reasons.append("the code awaits")
 
     def visit_Yield(self, node: cst.Yield) -> None:
-        self.reasons.append("it yields")
+        self.reasons.append("the code yields")
 
     def visit_Lambda(self, node: cst.Lambda) -> bool:
         return False
@@ -70,15 +70,15 @@ class _Impurities(Effects):
         function, method = called(self.context, node)
         name = (method or function or "").rpartition(".")[2]
         if method is None and not self._is_pure(function):
-            self.reasons.append(f"`{text}` may do more than return a value")
+            self.reasons.append(f"`{text}` may have side effects")
         elif draws_random(self.context, node):
             self.reasons.append(f"`{text}` draws random numbers")
         elif name.endswith("_") and not name.endswith("__"):
             self.reasons.append(f"`{text}` changes a tensor in place")
         elif name in _CHANGES or reads_values(self.context, node):
-            self.reasons.append(f"`{text}` needs a tensor's values, or changes more than it returns")
+            self.reasons.append(f"`{text}` reads the values of a tensor or has side effects")
         elif any(arg.keyword is not None and arg.keyword.value in ("out", "inplace") for arg in node.args):
-            self.reasons.append(f"`{text}` writes into one of its arguments")
+            self.reasons.append(f"`{text}` writes to one of its arguments")
 
     def _is_pure(self, function: str | None) -> bool:
         if function is None:
@@ -105,7 +105,7 @@ class _Raises(cst.CSTVisitor):
                 self.reasons.append(f"`{self.context.code(node)}` raises for indices out of range")
 
     def _is_in_range(self, index: cst.BaseExpression) -> bool:
-        """Whether an index is one of places in a tensor, so that shapes decide, not values: ``torch.argsort(x)``."""
+        """Whether an index holds positions in a tensor, so that only shapes matter: ``torch.argsort(x)``."""
         if m.matches(index, m.Subscript(slice=[m.SubscriptElement(m.Index(m.Integer("1")))])):
             call = cst.ensure_type(index, cst.Subscript).value
             return isinstance(call, cst.Call) and gives_places(self.context, call, "tensors")

@@ -1,4 +1,4 @@
-"""Whether code that compiled runs leave out is missed by nobody but the reader of its text."""
+"""Whether compiled code may skip code that only reports something."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ _CHANGES = frozenset({"backward", "load_state_dict", "set_", "manual_seed", "sav
 
 
 def why_missed(context: RewriteContext, node: cst.CSTNode) -> str | None:
-    """Why code must not be left out, as a sentence's end; None where it only makes values and texts.
+    """Why code must not be skipped, as the end of a sentence; None if it only computes values and texts.
 
-    Only calls that are known to change nothing may go, and functions whose name says that they only ask.
+    Only calls known to have no side effects may be skipped, and functions whose names start with ``is_`` or ``has_``.
     """
     found = _Missed(context)
     node.visit(found)
@@ -56,7 +56,7 @@ def why_missed(context: RewriteContext, node: cst.CSTNode) -> str | None:
 
 
 def is_reporting(context: RewriteContext, node: cst.CSTNode) -> bool:
-    """Whether an expression is a call that only tells something: a print, a log call, a warning."""
+    """Whether an expression is a call that only reports something: a print, a log call, a warning."""
     if not isinstance(node, cst.Call):
         return False
     name = context.dotted(node.func) or ""
@@ -80,7 +80,7 @@ class _Missed(Effects):
         elif name.endswith("_") and not name.endswith("__"):
             self.reasons.append(f"`{text}` changes a tensor in place")
         elif name in _CHANGES or not (method is not None or self._is_harmless(node, full, name)):
-            self.reasons.append(f"`{text}` may do more than return a value")
+            self.reasons.append(f"`{text}` may have side effects")
 
     def _is_harmless(self, node: cst.Call, function: str, name: str) -> bool:
         if is_reporting(self.context, node) or name.startswith(_ASKING):

@@ -11,18 +11,18 @@ from breakscan.rewrite_support.context import RewriteContext
 
 
 class Fit(Enum):
-    """Whether an index by a mask takes single elements, or whole rows."""
+    """Whether an index with a mask selects single elements or whole rows."""
 
     ELEMENTS = "elements"
-    COUNTED = "elements, but the mask is not computed from what it picks from"
+    COUNTED = "elements, but the mask is not computed from the indexed tensor"
     OPEN = "open"
     ROWS = "rows"
 
 
 def fit(context: RewriteContext, mask: cst.BaseExpression, owner: cst.BaseExpression) -> Fit:
-    """What ``owner[mask]`` takes.
+    """What ``owner[mask]`` selects.
 
-    That it raises no error shows that the mask has no more dimensions than the owner, so a lower bound is enough.
+    The code does not raise, so the mask has at most as many dimensions as the owner, and a lower bound is enough.
     """
     of_mask, of_owner = rank_of(context, mask), rank_of(context, owner)
     if of_mask.over & of_owner.under:
@@ -41,24 +41,24 @@ def rank_of(context: RewriteContext, node: cst.BaseExpression) -> RankBounds:
 
 
 def have_one_shape(context: RewriteContext, one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
-    """Whether two expressions have the same shape for sure."""
+    """Whether two expressions are known to have the same shape."""
     first, second = context.fact(one).tensor, context.fact(other).tensor
     return first is not None and second is not None and are_equal(first, second)
 
 
 def on_one_device(one: Fact, other: Fact) -> bool:
-    """Whether two tensors are on the same device for sure."""
+    """Whether two tensors are known to be on the same device."""
     return one.tensor is not None and other.tensor is not None and one.tensor.device == other.tensor.device
 
 
 def are_equal(one: TensorFacts, other: TensorFacts) -> bool:
-    """Whether two tensors have the same shape for sure."""
+    """Whether two tensors are known to have the same shape."""
     return one.shape == other.shape
 
 
 def are_different(one: TensorFacts, other: TensorFacts) -> bool:
     """Whether two tensors are known to differ in their number of dimensions, or are made from one shape by different
-    steps, which seldom give the same shape."""
+    steps, which rarely give the same shape."""
     if _has_fewer(one, other) or _has_fewer(other, one):
         return True
     this, that = (shape_made_from(facts.shape) for facts in (one, other))
@@ -66,7 +66,7 @@ def are_different(one: TensorFacts, other: TensorFacts) -> bool:
 
 
 def shape_made_from(shape: frozenset[Symbol]) -> frozenset[Symbol]:
-    """The shape that a shape is made from by all its steps."""
+    """The shape that a shape was computed from, before all its steps."""
     while len(shape) == 1 and (of := next(iter(shape)).of):
         shape = of
     return shape

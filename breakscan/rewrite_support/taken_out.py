@@ -1,4 +1,4 @@
-"""What leaves the graph with code that is no longer compiled."""
+"""The operations that leave the graph with code that is no longer compiled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OPERATORS = cst.BinaryOperation | cst.UnaryOperation | cst.Comparison
 
 
 def taken_out(context: RewriteContext, node: cst.CSTNode) -> TakenOut:
-    """The operations in a statement or function, by the names of torch's functions or the texts of operators."""
+    """The operations in a statement or function: names of torch functions and operator symbols."""
     operations: list[str] = []
     is_complete = True
     for one in findall(node, m.Call() | m.BinaryOperation() | m.UnaryOperation() | m.Comparison()):

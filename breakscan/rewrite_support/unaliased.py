@@ -1,4 +1,4 @@
-"""Whether a name holds a tensor that nothing else shares: then it may be bound anew instead of changed in place."""
+"""Whether a tensor has no aliases besides one name, so that the name can be rebound instead of changed in place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ONLY_LOOKED_AT = frozenset({"shape", "dtype", "device", "ndim"})
 
 
 def is_unshared(context: RewriteContext, name: cst.Name) -> bool:
-    """Whether a name holds, at its place, a tensor that was made for it and that no other name can reach."""
+    """Whether a name holds, at this read, a new tensor that cannot be reached in any other way."""
     found = origin(context, name)
     if found.value is None or found.anchor is None or not _makes_new(context, found.value):
         return False
@@ -34,7 +34,7 @@ def _makes_new(context: RewriteContext, value: cst.BaseExpression) -> bool:
 
 
 def _is_harmless(context: RewriteContext, read: cst.CSTNode) -> bool:
-    """Whether a use of a tensor makes no second way to it."""
+    """Whether a use of a tensor does not create an alias."""
     if isinstance(context.parent(read), cst.Attribute) and context.parent(read).attr is read:  # type: ignore[union-attr]
         return True
     above = context.parent(read)
@@ -62,6 +62,6 @@ def _is_harmless(context: RewriteContext, read: cst.CSTNode) -> bool:
 
 
 def _copies(context: RewriteContext, index: cst.BaseExpression) -> bool:
-    """Whether an index picks elements into a new tensor, where a number or slice gives a view."""
+    """Whether an index copies elements into a new tensor, unlike a number or slice, which gives a view."""
     fact = context.fact(index)
     return fact.is_tensor and (fact.zero_dim is False or fact.dtype == "bool")

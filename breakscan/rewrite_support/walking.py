@@ -1,4 +1,4 @@
-"""Walks over the nodes of libcst without visitors, which take ten times as long."""
+"""Walks over the nodes of libcst without its visitors, which take ten times as long."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def _below(kind: type[object]) -> Iterator[type[object]]:
 
 
 _NODES = frozenset(_below(cst.CSTNode))
-"""libcst's nodes are abstract classes, which ``isinstance`` is slow for."""
+"""libcst's nodes are abstract classes, for which ``isinstance`` is slow."""
 
 
 def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The nodes in a node. Those that hold code are in the order of the text."""
+    """The child nodes of a node. Those that hold code are in the order of the text."""
     return _in_fields(node, _child_fields(type(node)))
 
 
@@ -77,7 +77,7 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def findall(node: cst.CSTNode, matcher: m.BaseMatcherNode) -> list[cst.CSTNode]:
-    """The nodes that a matcher of types of code matches, or one of several, as ``libcst.matchers.findall`` does."""
+    """The nodes that a matcher matches, or one of several matchers, like ``libcst.matchers.findall``."""
     kinds = frozenset(_kinds(matcher))
     return [one for one in walk(node) if type(one).__name__ in kinds and m.matches(one, matcher)]
 

@@ -1,4 +1,4 @@
-"""Chooses between two values with ``torch.where``, and notes what has to hold for it to mean the same."""
+"""Chooses between two values with ``torch.where``, and records the differences."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ from breakscan.rewrite_support.shapes import are_different, are_equal
 from breakscan.rewrite_support.walking import children
 
 _ANY = opaque(Symbol("", (0,)), DtypeOf(Symbol("", (0,)), number=None))
-"""What is known about a value of which nothing is known."""
+"""The facts about an unknown value."""
 
 
-_LAYOUT = differs("the sides may be laid out differently in memory, and the strides may change", Effect.STRIDES)
-_REQUIRED = differs("a side that requires no gradient would if the other one does", Effect.GRADIENTS)
+_LAYOUT = differs("the sides may have different memory layouts, so the strides may change", Effect.STRIDES)
+_REQUIRED = differs("the result requires a gradient if either side does", Effect.GRADIENTS)
 
 
 @dataclass(frozen=True, slots=True)
 class SideValue:
-    """A value that may be chosen: its code, and the expression of the file that it comes from, if it is new."""
+    """A value that may be chosen: its code, and the expression of the file that it comes from, if there is one."""
 
     made: cst.BaseExpression
     facts: TensorFacts
     names: frozenset[str]
     source: cst.BaseExpression | None = None
     chosen_from: tuple[SideValue, ...] = ()
-    """The values that another choice chose it from: nothing else holds its result."""
+    """The two values, if this value is the result of another choice, which has no aliases."""
 
     @property
     def sources(self) -> tuple[cst.BaseExpression, ...]:
-        """The expressions of the file that its code is made from."""
+        """The expressions of the file that its code is built from."""
         inner = tuple(source for one in self.chosen_from for source in one.sources)
         return inner if self.source is None else (self.source, *inner)
 
@@ -60,17 +60,17 @@ class SideValue:
 class Chooser:
     """Builds the calls of ``torch.where`` at one site.
 
-    ``doubts`` are what has to hold for each.  ``given`` are conditions that are known to hold where it chooses.
+    ``doubts`` are the differences.  ``given`` are known dtypes at the place of the choice.
     """
 
     context: RewriteContext
     given: list[KnownDtype] = field(default_factory=list)
     doubts: dict[Difference, None] = field(default_factory=dict)
     ran: set[str] = field(default_factory=set)
-    """The code of expressions that have been computed where it chooses."""
+    """The code of expressions that were computed before the choice."""
 
     def value(self, source: cst.BaseExpression, made: cst.BaseExpression | None = None) -> SideValue:
-        """The value of an expression.  Declines where it is no tensor."""
+        """The value of an expression.  Declines if it is not a tensor."""
         fact = self.context.fact(source)
         self._check_tensor(fact, self.context.code(source), source)
         return SideValue(made or source, fact.tensor or _ANY, frozenset(read(made or source)), source)
@@ -78,16 +78,16 @@ class Chooser:
     def old(self, name: str, fact: Fact | None) -> SideValue:
         """The value that a name had before the site."""
         if fact is None:
-            raise Declined(f"`{name}` may not be assigned before")
+            raise Declined(f"`{name}` may have no value before the `if`")
         self._check_tensor(fact, name, None)
         return SideValue(cst.Name(name), fact.tensor or _ANY, frozenset({name}))
 
     def unknown(self, source: cst.BaseExpression) -> SideValue:
-        """An expression of which nothing is known, which is taken for a tensor."""
+        """An expression about which nothing is known, which is assumed to be a tensor."""
         return SideValue(source, _ANY, frozenset(read(source)), source)
 
     def knows(self, test: cst.CSTNode) -> None:
-        """Takes in a test that has been computed before the choice, so that it has raised no error."""
+        """Records a test that was computed before the choice and so did not raise."""
         for node in (test, *_expressions(test)):
             self.ran.add(self.context.code(node))
             fact = self.context.fact(node) if self.context.tree.holds(node) else None
@@ -100,11 +100,11 @@ class Chooser:
         if text in ("True", "False"):
             raise Declined("one side is a Python bool")
         if fact.is_number or isinstance(source, cst.BaseNumber):
-            raise Declined(f"`{text}` is a Python number and no tensor")
+            raise Declined(f"`{text}` is a Python number, not a tensor")
         if not fact.is_tensor or fact.optional:
             raise Declined(f"`{text}` is not known to be a tensor")
         if not fact.certain:
-            self.doubts[assumes(f"`{text}` is taken for a tensor")] = None
+            self.doubts[assumes(f"`{text}` is assumed to be a tensor")] = None
 
     def choose(
         self,
@@ -117,7 +117,7 @@ class Chooser:
     ) -> SideValue:
         """``torch.where(test, yes, no)``.
 
-        ``becomes`` says what becomes of the result, ``rebound`` is the name that it is bound to.
+        ``becomes`` says how the result is used, ``rebound`` is the name that it is bound to.
         """
         facts = _chosen(yes.facts, no.facts)
         if truth.opposite:
@@ -132,7 +132,7 @@ class Chooser:
             self._check_copied(value, becomes, rebound)
         self._check_gradients(yes, no)
         for value, other in ((yes, no), (no, yes)):
-            # Where both are linear in a name, its gradient is that of the chosen side, plus zero.
+            # If both are linear in a name, its gradient is that of the chosen side plus zero.
             linear = value.source is None or why_gradient_differs(self.context, value.source) is None
             apart = names_made_of(self.context, self.context.statement(), other.names) if linear else ()
             origin = why_origin_differs(self.context, value.names, apart)
@@ -142,9 +142,9 @@ class Chooser:
         return SideValue(made, facts, yes.names | no.names, chosen_from=(yes, no))
 
     def _check_alike(self, yes: SideValue, no: SideValue) -> None:
-        """Declines sides of different shapes, and doubts what is not known to have one shape and dtype."""
+        """Declines sides of different shapes, and records if shapes or dtypes are not known to be the same."""
         if are_different(yes.facts, no.facts):
-            raise Declined("its sides have different shapes")
+            raise Declined("the sides have different shapes")
         if not are_equal(yes.facts, no.facts):
             self.doubts[assumes("sides of different shapes would be broadcast")] = None
         if yes.facts.layout != no.facts.layout and not (_is_vector(yes.facts) or _is_vector(no.facts)):
@@ -155,26 +155,26 @@ class Chooser:
             if found.source is Source.ASSUMED:
                 self.doubts[assumes("the dtypes of the sides are known only by convention")] = None
         elif found.raises:
-            said = f"a side that is not chosen raises if {found.when or 'it refuses the dtype'}"
+            said = f"a side that is not chosen raises if {found.when or 'it does not support the dtype'}"
             self.doubts[differs(said, Effect.EXCEPTIONS)] = None
         else:
-            when = f", as if {found.when}" if found.when else ""
-            said = f"sides of different dtypes would give the wider one{when}"
+            when = f", for example if {found.when}" if found.when else ""
+            said = f"sides of different dtypes would give the wider dtype{when}"
             self.doubts[differs(said, Effect.DTYPES)] = None
 
     def _check_copied(self, value: SideValue, becomes: Fate, rebound: str | None) -> None:
-        """Doubts a side that is an existing tensor, of which the choice makes a copy."""
+        """Records if a side is an existing tensor, which the choice copies."""
         context, facts = self.context, value.facts
         is_made_here = facts.is_new and not isinstance(value.made, cst.Name)
         if is_made_here or becomes is Fate.USED or value.chosen_from:
             return
         text = context.code(value.made)
         if self._loses_gradient(facts, becomes):
-            said = f"`{text}` keeps its gradient, and a copy has none under `no_grad`"
+            said = f"`{text}` keeps its gradient, but a copy made under `no_grad` has none"
             self.doubts[differs(said, Effect.GRADIENTS)] = None
         site = context.statement()
         if becomes >= Fate.HANDED_ON and is_shared(context, facts, site, rebound):
-            said = f"a copy of `{text}` is handed on, not `{text}` itself"
+            said = f"a copy of `{text}` is passed on, not `{text}` itself"
             self.doubts[differs(said, Effect.STORAGE, Effect.STRIDES, Effect.TYPES)] = None
         known = bool(facts.storage) and all(symbol.new for symbol in facts.storage)
         names = {*read(value.made), *(name.value for name in holders(context, facts))} - {rebound}
@@ -185,7 +185,7 @@ class Chooser:
             self.doubts[differs(said, Effect.STORAGE, Effect.STATE, Effect.VALUES)] = None
 
     def _check_gradients(self, yes: SideValue, no: SideValue) -> None:
-        """Doubts sides of which one may require a gradient where the other one does not."""
+        """Records if one side may require a gradient and the other one may not."""
         if no_gradient_scope(self.context, self.context.node) is not None:
             return
         site = self.context.statement()
@@ -194,7 +194,7 @@ class Chooser:
             self.doubts[_REQUIRED] = None
 
     def _loses_gradient(self, facts: TensorFacts, becomes: Fate) -> bool:
-        """Whether a tensor may have a gradient that a copy of it, made where gradients are off, does not have."""
+        """Whether a tensor may have a gradient that a copy made under ``no_grad`` does not have."""
         scope = no_gradient_scope(self.context, self.context.node)
         if scope is None or facts.requires_grad is False:
             return False
@@ -206,7 +206,7 @@ class Chooser:
         return not (facts.storage and made_there)
 
     def both_run(self, source: cst.BaseExpression | None, other: cst.BaseExpression | None) -> None:
-        """Declines, or doubts, where a side may not run although it is not chosen."""
+        """Declines, or records the difference, if it matters that a side runs although it is not chosen."""
         if source is None:
             return
         context = self.context
@@ -215,20 +215,20 @@ class Chooser:
         if (costly := what_costs(context, source)) is not None:
             raise Declined(f"both sides would run, and `{costly}` is costly")
         ran = self.ran | (_codes(context, other) if other is not None else set())
-        # Whether its own dtype is refused is asked when the dtypes of both sides are compared.
+        # Whether it supports its own dtype is checked when the dtypes of both sides are compared.
         facts = context.fact(source).tensor
         given = [*self.given, *([KnownDtype(facts.dtype)] if facts is not None else [])]
         if (raising := may_raise(context, source, given, ran)) is not None:
-            said = f"`{raising}` may raise where its side is not chosen"
+            said = f"`{raising}` may raise even if its side is not chosen"
             self.doubts[differs(said, Effect.EXCEPTIONS)] = None
         if (attribute := may_run_code(context, source)) is not None:
-            self.doubts[differs(f"`{attribute}` may be a property, and always runs", Effect.STATE)] = None
+            self.doubts[differs(f"`{attribute}` may be a property, which would always run", Effect.STATE)] = None
         if (steep := why_gradient_differs(context, source)) is not None:
             self.doubts[steep] = None
         elsewhere = context.code(other) if other is not None else ""
         for name in _attributes(context, source):
             if name not in elsewhere:
-                said = f"if `{name}` is a parameter, its gradient is zero instead of none"
+                said = f"if `{name}` is a parameter, its gradient is zero instead of None"
                 self.doubts[differs(said, Effect.GRADIENTS)] = None
 
     def _one_call(self, test: cst.BaseExpression, yes: SideValue, no: SideValue) -> cst.BaseExpression | None:
@@ -266,7 +266,7 @@ class Chooser:
 
 
 def _attributes(context: RewriteContext, node: cst.CSTNode) -> list[str]:
-    """The tensors of an object that an expression reads: ``self.weight``."""
+    """The tensor attributes that an expression reads: ``self.weight``."""
     found = []
     if isinstance(node, cst.Attribute):
         fact = context.fact(node)
@@ -287,7 +287,7 @@ def _expressions(node: cst.CSTNode) -> list[cst.BaseExpression]:
 
 
 def _is_vector(facts: TensorFacts) -> bool:
-    """Whether a tensor has one dimension or none."""
+    """Whether a tensor has at most one dimension."""
     return not facts.shape or (facts.rank.most is not None and facts.rank.most < 2)
 
 

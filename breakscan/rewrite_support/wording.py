@@ -1,4 +1,4 @@
-"""Code as it stands in a sentence."""
+"""Code as it is shown in a sentence."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from breakscan.rewrite_support.context import RewriteContext
 
 
 def plain(context: RewriteContext, node: cst.CSTNode) -> str:
-    """The text of a node on one line, without parentheses around it: what is equal here means the same."""
+    """The text of a node on one line, without parentheses around it: equal texts mean the same."""
     text = context.code(copied(node) if isinstance(node, cst.BaseExpression) else node)
     return " ".join(text.split())

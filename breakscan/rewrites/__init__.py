@@ -1,1 +1,1 @@
-"""One file a rewrite; rules name them in ``[rewrite] ids``."""
+"""One file for each rewrite; rules name rewrites in ``[rewrite] ids``."""

@@ -1,7 +1,7 @@
 """``torch.any(torch.unique(t) > n)`` → ``torch.any(t > n)``.
 
-What holds for any, or for all, of the different values holds for any, or all, of the values.  The largest and the
-smallest are the same too.  Values that are kept for the message of an error are found where it is raised.
+A condition holds for any or all of the unique values if and only if it holds for any or all values.  The largest and
+smallest value are also the same.  Unique values that are needed for an error message are computed where it is raised.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def rewrite(context: RewriteContext) -> Edit:
     """The test of all values."""
     node = context.node
     if not isinstance(node, cst.Call):
-        raise OtherForm("it is no call")
+        raise OtherForm("this is not a call")
     tensor = _tensor(context, node)
     if _is_indifferent(context, node):
         return Edit({node: build.operand(tensor)})
     assignment = context.parent(node) or node
     if not m.matches(assignment, m.Assign([m.AssignTarget(m.Name())])):
-        raise Declined(f"`{context.code(_above(context, node))}` needs the different values as such")
+        raise Declined(f"`{context.code(_above(context, node))}` needs the unique values themselves")
     return _named(context, cst.ensure_type(assignment, cst.Assign), tensor)
 
 
@@ -45,7 +45,7 @@ def _tensor(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
         return node.func.value
     if function == "torch.unique" and len(given) == 1 and given[0].keyword is None:
         return given[0].value
-    raise Declined("it is asked for more than the different values")
+    raise Declined("the call returns more than the unique values")
 
 
 def _above(context: RewriteContext, node: cst.CSTNode) -> cst.CSTNode:
@@ -59,7 +59,7 @@ def _above(context: RewriteContext, node: cst.CSTNode) -> cst.CSTNode:
 
 
 def _is_indifferent(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether the expression around a value gives the same for repeated elements in any order."""
+    """Whether the expression around a value has the same result for repeated elements in any order."""
     values, text = node, context.code(node)
     while True:
         above = _above(context, values)
@@ -79,7 +79,7 @@ def _is_indifferent(context: RewriteContext, node: cst.BaseExpression) -> bool:
 
 
 def _is_each(context: RewriteContext, node: cst.BaseExpression, text: str) -> bool:
-    """Whether an expression is computed from each element of a value alone."""
+    """Whether an expression is computed element by element from a value."""
     if context.code(node) == text or is_scalar(context, node):
         return True
     if isinstance(node, cst.UnaryOperation):
@@ -100,13 +100,13 @@ def _is_each(context: RewriteContext, node: cst.BaseExpression, text: str) -> bo
 
 
 def _named(context: RewriteContext, assignment: cst.Assign, tensor: cst.BaseExpression) -> Edit:
-    """The tests of a name that holds the values; the assignment goes to where an error is raised, or goes."""
+    """The tests of a name that holds the values; the assignment moves to where an error is raised, or is removed."""
     name = cst.ensure_type(assignment.targets[0].target, cst.Name)
     line = context.line(assignment)
     if not isinstance(tensor, cst.Name):
-        raise Declined("the tensor has no name, and would be computed several times")
+        raise Declined("the tensor would be computed several times: assign it to a variable first")
     if not is_bound_once(context, name.value):
-        raise Declined(f"`{name.value}` may hold another value where it is used")
+        raise Declined(f"`{name.value}` may have a different value where it is used")
     changes: dict[cst.CSTNode, Replacement] = {}
     for one in nodes_named(context.function, name.value):
         if not isinstance(one, cst.Name) or one is name or not is_read(context, one):
@@ -118,13 +118,13 @@ def _named(context: RewriteContext, assignment: cst.Assign, tensor: cst.BaseExpr
         elif _is_indifferent(context, one):
             changes[one] = build.copied(tensor)
         else:
-            raise Declined(f"`{context.code(_above(context, one))}` needs the different values as such")
+            raise Declined(f"`{context.code(_above(context, one))}` needs the unique values themselves")
     if _may_change(context, tensor, line):
-        raise Declined(f"`{tensor.value}` may be another tensor where it is tested")
+        raise Declined(f"`{tensor.value}` may be a different tensor where it is tested")
     behind = context.behind(line)
     if not changes or not behind:
         raise Declined(f"`{name.value}` is not used")
-    # The comment above the assignment is about the test, and stays there.
+    # The comment above the assignment is about the test, so it stays.
     following = behind[0]
     inner = {node: new for node, new in changes.items() if _is_within(context, node, following)}
     moved = following.visit(_Changes(inner))
@@ -150,7 +150,7 @@ def _is_within(context: RewriteContext, node: cst.CSTNode, statement: cst.CSTNod
 
 
 def _may_change(context: RewriteContext, tensor: cst.Name, line: cst.SimpleStatementLine) -> bool:
-    """Whether a tensor is bound anew, or written to in place, behind a line."""
+    """Whether a tensor is rebound after a line, or changed in place."""
     this = m.Name(tensor.value)
     stores = m.AssignTarget(m.Subscript(value=this)) | m.AugAssign(m.Subscript(value=this) | this)
     methods = m.Call(func=m.Attribute(value=this, attr=m.Name(m.MatchRegex(r".*[^_]_$"))))

@@ -1,8 +1,8 @@
-"""``if bad: raise E(message)`` → ``torch._assert_async(~bad, "message")`` where it is compiled.
+"""``if bad: raise E(message)`` → ``torch._assert_async(~bad, "message")`` in compiled code.
 
-Plain Python takes the old branch, with its exception and its message.  Compiled code checks inside of the graph and
-does not wait for the outcome: a failure there is a RuntimeError with a constant text on the CPU, and on CUDA a
-device-side assert that a later call reports.  What Python decides of the test goes on deciding it.
+Eager code takes the old branch, with its exception and its message.  Compiled code checks inside the graph and does not
+wait for the result: a failure is a RuntimeError with a constant text on the CPU, and on CUDA a device-side assert that
+a later call reports.  Python conditions in the test stay Python conditions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from breakscan.rewrite_support.reporting_calls import why_missed
 
 _WIDTH = 120
 _FAILURE = differs(
-    "in compiled code a failure is a RuntimeError with a constant text, on CUDA a device-side assert", Effect.EXCEPTIONS
+    "in compiled code, a failure is a RuntimeError with a constant text, or a device-side assert on CUDA",
+    Effect.EXCEPTIONS,
 )
 
 
@@ -37,12 +38,12 @@ def rewrite(context: RewriteContext) -> Edit:
     *before, last = guard.body.body
     raised = _raised(last)
     if raised is None or not all(_is_assignment(one) for one in before):
-        raise Declined("more happens behind the test than that an exception is raised")
+        raise Declined("the `if` does more than raise an exception")
     if (reason := why_missed(context, guard.test)) is not None:
-        raise Declined(f"compiled code would not run the test as it stands, and {reason}")
+        raise Declined(f"compiled code would skip the original test, and {reason}")
     block: Sequence[cst.CSTNode] = [guard] if _is_elif(context, guard) else block_of(context, guard)
     if (culprit := breaking(context, block[:-1])) is not None:
-        raise Declined(f"what the check needs comes from `{culprit}`, which breaks the graph itself")
+        raise Declined(f"the check needs `{culprit}`, which breaks the graph itself")
     check = check_of(context, guard.test, negated=True)
     text = _message(context, raised, before)
     asserted = call(context.imported("torch._assert_async"), check.tensor, *([] if text is None else [text]))
@@ -64,7 +65,7 @@ def _conditional(
     text: cst.BaseExpression | None,
     indent: int,
 ) -> list[cst.BaseStatement]:
-    """The assertion under what Python decides: an ``if`` where nothing is wrong without it, else a check of its own."""
+    """The assertion under its Python conditions: each is an ``if``, or a check of its own."""
     if not conditions:
         return [cst.SimpleStatementLine([cst.Expr(_folded(context, asserted, indent))])]
     first, *others = conditions
@@ -94,7 +95,7 @@ def _is_assignment(statement: cst.CSTNode) -> bool:
 
 
 def _message(context: RewriteContext, raised: cst.Raise, before: Sequence[cst.CSTNode]) -> cst.BaseExpression | None:
-    """The constant text of what is raised, also where a line before it gave it a name."""
+    """The constant text of the raised exception, even if a line before it assigned the text to a name."""
     made = raised.exc
     if not isinstance(made, cst.Call) or not made.args or made.args[0].keyword is not None or made.args[0].star:
         return None
@@ -107,7 +108,7 @@ def _message(context: RewriteContext, raised: cst.Raise, before: Sequence[cst.CS
 
 
 def _folded(context: RewriteContext, asserted: cst.Call, indent: int) -> cst.Call:
-    """The call on one line where it fits, else an argument a line."""
+    """The call on one line if it fits, or with one argument per line."""
     code = context.tree.module.code_for_node(asserted)
     if "\n" not in code and indent + len(code) <= _WIDTH:
         return asserted
@@ -128,7 +129,7 @@ def _folded(context: RewriteContext, asserted: cst.Call, indent: int) -> cst.Cal
 def _piecewise(
     context: RewriteContext, text: cst.BaseExpression, newline: Callable[[bool], cst.ParenthesizedWhitespace]
 ) -> cst.BaseExpression:
-    """The pieces of a text, one a line."""
+    """The parts of a text, one per line."""
     if isinstance(text, cst.Lambda):
         return text.with_changes(body=_piecewise(context, text.body, newline))
     if isinstance(text, cst.ConcatenatedString):

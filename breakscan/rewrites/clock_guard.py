@@ -1,6 +1,6 @@
 """``start = time.time()`` … ``print(time.time() - start)`` → the same under ``if not torch.compiler.is_compiling():``.
 
-For times that are only printed or logged.  In compiled code they would say when the calls were traced or launched.
+For times that are only printed or logged.  In compiled code, they would measure when calls were traced or launched.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.walking import findall, nodes_named
 
-DIFFERENCE = differs("in compiled code no time is taken and reported", Effect.OUTPUT)
+DIFFERENCE = differs("in compiled code, no time is measured or reported", Effect.OUTPUT)
 _REPORTS = re.compile(r"(self\.)?(print|(_?log(ger|ging)?|writer)\.\w+)", re.IGNORECASE)
 
 _CLOCK = re.compile(r"\b(time|time_ns|perf_counter|perf_counter_ns|monotonic|process_time|now|default_timer)\(\)")
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """Every statement that takes, computes with or reports the time, under a test."""
+    """All statements that measure, compute with or report the time, under a guard."""
     first = context.line()
     lines = [first]
     queue = [first]
@@ -39,10 +39,10 @@ def rewrite(context: RewriteContext) -> Edit:
         lines += new
         queue += new
     if not any(_reports(context, line) for line in lines):
-        raise Declined("the time is not reported: take it around the compiled call")
+        raise Declined("the time is not reported: measure it around the compiled call")
     for name in {name for line in lines for name in written(line)}:
         if any(line not in lines for line in _uses(context, name, bindings=True)):
-            raise Declined(f"`{name}` is bound to something else too")
+            raise Declined(f"`{name}` is also assigned something else")
     return Edit({line: guarded(context, [line]) for line in lines}, [DIFFERENCE])
 
 
@@ -52,14 +52,14 @@ def _uses(context: RewriteContext, name: str, bindings: bool = False) -> list[cs
     for one in nodes_named(context.function.body, name):
         statement = context.statement(one)
         if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
-            raise Declined(f"`{name}` decides which code runs")
+            raise Declined(f"`{name}` controls which code runs")
         if statement not in found and (bindings or name in read(statement)):
             found.append(statement)
     return found
 
 
 def _taken(context: RewriteContext, line: cst.SimpleStatementLine) -> list[cst.SimpleStatementLine]:
-    """The lines of the function in which a line's times were taken."""
+    """The lines of the function that measure the times in a line."""
     names = set(read(line))
     return [
         statement
@@ -80,5 +80,5 @@ def _reports(context: RewriteContext, line: cst.SimpleStatementLine) -> bool:
 
 def _why_not(context: RewriteContext, line: cst.SimpleStatementLine) -> str:
     if "sleep" in context.code(line):
-        return "a pause belongs around the compiled call"
-    return "the time is computed with or given back: take it around the compiled call and pass it in"
+        return "the code sleeps: move the pause outside the compiled call"
+    return "the time is used in a computation or returned: measure it outside the compiled call and pass it in"

@@ -1,7 +1,7 @@
-"""``print("loss", t)`` → ``torch._higher_order_ops.print("loss {}", t)``, which prints from inside of the graph.
+"""``print("loss", t)`` → ``torch._higher_order_ops.print("loss {}", t)``, which prints inside the graph.
 
-Needs torch 2.11.  The line appears in compiled code as well; a tensor of no dimension is shown as its number, and a
-tensor that requires a gradient without its `grad_fn`.
+Requires torch 2.11.  The line is also printed in compiled code; a 0-d tensor is printed as its number, and a tensor
+that requires a gradient is printed without its `grad_fn`.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 _SINCE = (2, 11)
 
 
-_SHOWN = differs("a tensor of no dimension is shown as its number, and none with its `grad_fn`", Effect.OUTPUT)
+_SHOWN = differs("0-d tensors are printed as numbers, and tensors without their `grad_fn`", Effect.OUTPUT)
 
 
 def rewrite(context: RewriteContext) -> Edit:
     """The operator that prints, with a text whose fields the values fill."""
     node = context.node
     if not isinstance(node, cst.Call) or context.dotted(node.func) != "print":
-        raise OtherForm("the site is no call of `print`")
+        raise OtherForm("this is not a call of `print`")
     if tuple(int(one) for one in context.torch_version.split(".")[:2]) < _SINCE:
         raise Declined(f"torch {context.torch_version} has no operator that prints")
     if not isinstance(context.parent(node), cst.Expr):
         raise Declined("the result of `print` is used")
     if not node.args:
-        raise Declined("an empty line is printed")
+        raise Declined("`print` has no arguments")
     template = ""
     values: list[cst.BaseExpression] = []
     for arg in node.args:
         if arg.keyword is not None or arg.star:
-            raise Declined(f"`{context.code(arg).rstrip(', ')}` is no value to print")
+            raise Declined(f"`{context.code(arg).rstrip(', ')}` is a keyword or starred argument")
         value = arg.value
         template += " " if template else ""
         if isinstance(value, cst.SimpleString) and not value.prefix and '"' not in value.raw_value:
@@ -53,11 +53,11 @@ def _fields(context: RewriteContext, text: cst.FormattedString, values: list[cst
     for part in text.parts:
         if isinstance(part, cst.FormattedStringText):
             if '"' in part.value:
-                raise Declined("the text holds quotes")
+                raise Declined("the text contains quotes")
             made += part.value
         elif isinstance(part, cst.FormattedStringExpression):
             if part.format_spec is not None or part.conversion is not None or part.equal is not None:
-                raise Declined(f"`{context.code(part.expression)}` is shown in a format of its own")
+                raise Declined(f"`{context.code(part.expression)}` has a format specification or conversion")
             made += _field(context, part.expression, values)
     return made
 

@@ -1,7 +1,7 @@
 """``if tensor: x = costly(a)`` → ``x = torch.cond(tensor, lambda: costly(a), lambda: x.clone())``.
 
-Only one side runs, in the graph.  Both are traced: they must give tensors of the same shapes and dtypes, change
-nothing, and return no input as it is, hence the `clone`.  It is never safe, for what a module does inside is not seen.
+Only one side runs, in the graph.  Both are traced: they must return tensors of the same shapes and dtypes, have no side
+effects, and not return an input itself, hence the `clone`.  Never safe, because calls of modules are not analyzed.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from breakscan.rewrite_support.purity import why_not_pure
 from breakscan.rewrite_support.where_builder import Chooser, SideValue
 from breakscan.torch_facts.operators import Often
 
-_DIFFERENCE = assumes("both sides must give the same shape, dtype and strides, and may change nothing")
+_DIFFERENCE = assumes("both sides must return the same shape, dtype and strides, and must not have side effects")
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The branch whose test stands at the site, as an operation of the graph."""
+    """The branch whose test is at the site, as an operation in the graph."""
     node = branch_of(context)
     return _of_statement(context, node) if isinstance(node, cst.If) else _of_expression(context, node)
 
@@ -33,7 +33,7 @@ def rewrite(context: RewriteContext) -> Edit:
 def _of_expression(context: RewriteContext, node: cst.IfExp) -> Edit:
     tested = truth(context, node.test)
     if tested.static:
-        raise Declined(f"`{context.code(tested.static[0])}` is no tensor")
+        raise Declined(f"`{context.code(tested.static[0])}` is not a tensor")
     chooser = Chooser(context)
     made = _conditional(context, tested, chooser.value(node.body), chooser.value(node.orelse))
     return Edit({node: made}, _differences(tested, chooser))
@@ -42,21 +42,21 @@ def _of_expression(context: RewriteContext, node: cst.IfExp) -> Edit:
 def _of_statement(context: RewriteContext, node: cst.If) -> Edit:
     tested = truth(context, node.test)
     if isinstance(context.parent(node), cst.If) or isinstance(node.orelse, cst.If):
-        raise Declined("it is one of more than two branches")
+        raise Declined("there are more than two branches")
     if not isinstance(node.body, cst.IndentedBlock):
-        raise Declined("a side stands on the line of its test")
+        raise Declined("a side is on the same line as its test")
     chooser = Chooser(context)
     yes = read_side(node.body.body, context)
     no = None
     if node.orelse is not None:
         if not isinstance(node.orelse.body, cst.IndentedBlock):
-            raise Declined("a side stands on the line of its test")
+            raise Declined("a side is on the same line as its test")
         if tested.static:
-            raise Declined(f"`{context.code(tested.static[0])}` is no tensor, and there is another side")
+            raise Declined(f"`{context.code(tested.static[0])}` is not a tensor, and there is another side")
         no = read_side(node.orelse.body.body, context)
     small: cst.BaseSmallStatement
     if any(side is not None and side.messages for side in (yes, no)):
-        raise Declined("a side of `torch.cond` may do nothing but compute, and one gives a message")
+        raise Declined("a side of `torch.cond` must not have side effects, and one reports a message")
     if yes.returned is not None and not yes.assigned and no is not None and no.returned is not None and not no.assigned:
         made = _conditional(context, tested, chooser.value(yes.returned), chooser.value(no.returned))
         small = cst.Return(made)
@@ -100,14 +100,14 @@ def _conditional(context: RewriteContext, tested: Truth, yes: SideValue, no: Sid
         raise Declined("no side is costly, so there is nothing to gain from `torch.cond`")
     for source in sources:
         if (reason := why_not_pure(context, source, modules=True)) is not None:
-            raise Declined(f"a side of `torch.cond` may do nothing but compute, and {reason}")
+            raise Declined(f"a side of `torch.cond` must not have side effects, and {reason}")
     sides = (no, yes) if tested.opposite else (yes, no)
     functions = [cst.Lambda(cst.Parameters(), _own(context, side)) for side in sides]
     return call(context.imported("torch.cond"), tested.tensor, *functions)
 
 
 def _own(context: RewriteContext, value: SideValue) -> cst.BaseExpression:
-    """Code for a value that shares no memory with what it is made of."""
+    """Code for a value that does not share memory with its inputs."""
     made = value.made
     if isinstance(made, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison):
         return copied(made)
@@ -116,7 +116,7 @@ def _own(context: RewriteContext, value: SideValue) -> cst.BaseExpression:
         if known is None:
             return copied(made)
         if known.result != "tensor" or known.contiguous is not Often.ALWAYS:
-            raise Declined(f"`{context.code(made)}` may have other strides than the other side")
+            raise Declined(f"`{context.code(made)}` may have different strides from the other side")
         if makes_new(context, made):
             return copied(made)
     return method(made, "clone")

@@ -1,6 +1,6 @@
 """``y.data = new`` → ``y.data.copy_(new)``.
 
-The assignment puts another storage under the tensor, the copy writes into the one that it has.  Autograd sees neither.
+The assignment replaces the storage of the tensor, the copy writes to the existing one.  Autograd records neither.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def rewrite(context: RewriteContext) -> Edit:
     """The new values, copied into the tensor."""
     statement = context.line().body[0]
     if not m.matches(statement, m.Assign([m.AssignTarget(m.Attribute(attr=m.Name("data")))])):
-        raise Declined("the assignment binds more than `.data`")
+        raise Declined("the statement assigns more than `.data`")
     assign = cst.ensure_type(statement, cst.Assign)
     data = assign.targets[0].target
     tensor = cst.ensure_type(data, cst.Attribute).value
@@ -26,7 +26,7 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined(f"`{context.code(assign.value)}` is not known to be a tensor")
     old, new = context.fact(tensor).dtype, context.fact(assign.value).dtype
     if old is not None and new is not None and old != new:
-        raise Declined("the new values have another dtype")
+        raise Declined("the new values have a different dtype")
     made = cst.Expr(method(data, "copy_", assign.value))
-    said = "the tensor keeps its shape, dtype and memory: the new values are copied in"
+    said = "the tensor keeps its shape, dtype and memory: the new values are copied into it"
     return Edit({statement: made}, [differs(said, Effect.SHAPES, Effect.DTYPES, Effect.STORAGE, Effect.EXCEPTIONS)])

@@ -1,6 +1,6 @@
 """``torch._dynamo.graph_break()`` → nothing.
 
-In eager Python the call does nothing, so nothing but the break goes with it.
+In eager code the call does nothing, so only the break is removed.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from breakscan.rewrite_support.edit import Declined, Edit
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The statement that asks for a break, deleted; ``pass`` where it stands alone in a block."""
+    """The statement that requests a break, deleted; ``pass`` if it is the only one in its block."""
     line = context.line()
     statement = line.body[0]
     if not isinstance(statement, cst.Expr) or statement.value is not context.node:
-        raise Declined("the call is not a statement of its own")
+        raise Declined("the call is not a separate statement")
     body, _ = context.siblings(line)
     if len(body) > 1:
         return Edit({line: None})

@@ -1,6 +1,6 @@
 """``y.requires_grad = False`` → ``y = y.detach()``.
 
-For a tensor that the function made.  Where it is no leaf of autograd and requires a gradient, the assignment raises.
+For a tensor that the function created.  If it is not an autograd leaf and requires a gradient, the assignment raises.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ def rewrite(context: RewriteContext) -> Edit:
     statement = line.body[0]
     target = m.AssignTarget(m.Attribute(attr=m.Name("requires_grad")))
     if not m.matches(statement, m.Assign([target], m.Name("False"))):
-        raise Declined("only `requires_grad = False` has a counterpart in the graph, `detach()`")
+        raise Declined("only `requires_grad = False` has an equivalent in the graph, `detach()`")
     tensor = cst.ensure_type(cst.ensure_type(statement, cst.Assign).targets[0].target, cst.Attribute).value
     if not isinstance(tensor, cst.Name) or tensor.value not in written(context.function.body):
-        raise Declined(f"`{context.code(tensor)}` is known outside of the function: set it before the compiled call")
+        raise Declined(
+            f"`{context.code(tensor)}` is visible outside the function: set `requires_grad` before the compiled call"
+        )
     made_by = defined(context, tensor)
     is_plain = isinstance(made_by, cst.Call) and operator_of(context, made_by) is not None
     if context.fact(tensor).parameter or not is_plain:
         raise Declined(f"`{tensor.value}` may be a parameter, which `detach()` would turn into a plain tensor")
     if any(isinstance(one, cst.For | cst.While) for one in context.around(line)):
-        raise Declined("in a loop it is mostly parameters that are frozen: set it before the compiled call")
+        raise Declined("a loop usually freezes parameters: set `requires_grad` before the compiled call")
     made = assignment(tensor, method(tensor, "detach")).with_changes(trailing_whitespace=line.trailing_whitespace)
-    said = "other names of the same tensor keep requiring a gradient"
+    said = "other names of the same tensor still require a gradient"
     return Edit({line: with_leading_lines(made, line)}, [differs(said, Effect.GRADIENTS)])

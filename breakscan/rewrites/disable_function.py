@@ -1,8 +1,8 @@
 """A function that breaks at several lines → the same under ``@torch.compiler.disable``.
 
-Each of its breaks splits the graph of whoever calls it; a function that Dynamo is told to leave alone splits it once.
-It ran as plain Python between its breaks and does so now, so values, side effects and exceptions stay.  What it
-computes is no longer compiled, so it must hold nothing costly.
+Each break splits the graph of the caller; a disabled function splits it only once.  It ran as plain Python between its
+breaks and still does, so values, side effects and exceptions stay.  What it computes is no longer compiled, so it must
+not contain costly operations.
 """
 
 from __future__ import annotations
@@ -37,38 +37,38 @@ _OWN = m.FunctionDef() | m.Lambda() | m.ClassDef()
 def rewrite(context: RewriteContext) -> Edit:
     """The decorator, nearest to the function."""
     if context.fullgraph:
-        raise Declined("with fullgraph=True nothing may be left to Python")
+        raise Declined("fullgraph=True does not allow code outside the graph")
     breaks = {
         finding.site.line
         for finding in context.others
         if finding.kind is Kind.GRAPH_BREAK and finding.confidence not in (Confidence.CONDITIONAL, Confidence.POSSIBLE)
     }
     if context.finding.site.line not in breaks or len(breaks) < FEWEST_BREAKS:
-        raise Declined("the function has no second break, and would split the graph as well if it were disabled")
+        raise Declined("the function breaks only once, and disabling it would split the graph as well")
     function = context.function
     name = function.name.value
     region = context.finding.region
     starts = region is not None and region.entry == context.finding.function
     if name in ENTRIES or (starts and not findall(context.tree.module, _call_of(name))):
-        raise Declined(f"`{name}` is where the compiler starts")
+        raise Declined(f"`{name}` is the function that is compiled")
     if any(isinstance(one, cst.FunctionDef | cst.Lambda) for one in context.around(function)):
-        raise Declined("the function lies in another function")
+        raise Declined("the function is nested in another function")
     if function.asynchronous is not None or any(_yields(part) for part in function.body.body):
         raise Declined("the function yields or awaits")
     for decorator in function.decorators:
         if "torch" in (context.dotted(_called(decorator)) or context.code(decorator.decorator)):
-            raise Declined(f"the function stands under `@{context.code(decorator.decorator)}`")
+            raise Declined(f"the function is decorated with `@{context.code(decorator.decorator)}`")
     if (costly := what_costs(context, function.body)) is not None:
-        raise Declined(f"`{costly}` would not be compiled any more")
+        raise Declined(f"`{costly}` would no longer be compiled")
     if (unknown := _may_compute(context, function.body)) is not None:
-        raise Declined(f"`{unknown}` may compute, which would not be compiled any more")
+        raise Declined(f"`{unknown}` may run tensor operations, which would no longer be compiled")
     disable = cst.Decorator(context.imported("torch.compiler.disable"))
     made = function.with_changes(decorators=[*function.decorators, disable])
     return Edit({function: made}, takes_out=taken_out(context, function.body))
 
 
 def _may_compute(context: RewriteContext, node: cst.CSTNode) -> str | None:
-    """The code of the first callee that may be Python code of the program, or a module."""
+    """The code of the first called object that may be Python code of the program, or a module."""
     if isinstance(node, cst.Call) and not _is_plain_call(context, node):
         return context.code(node.func)
     for child in children(node):
@@ -78,7 +78,7 @@ def _may_compute(context: RewriteContext, node: cst.CSTNode) -> str | None:
 
 
 def _is_plain_call(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether a call runs no code that could be compiled, but one function of torch, or Python's library."""
+    """Whether a call runs no code that could be compiled except one torch function, or Python's library."""
     function, method = called(context, node)
     if method is not None:
         return True
@@ -108,7 +108,7 @@ def _called(decorator: cst.Decorator) -> cst.BaseExpression:
 
 
 def _yields(node: cst.CSTNode) -> bool:
-    """Whether a part of a function yields or awaits, inner functions left out."""
+    """Whether a part of a function yields or awaits, outside inner functions."""
     if isinstance(node, cst.Yield | cst.Await):
         return True
     if m.matches(node, _OWN):

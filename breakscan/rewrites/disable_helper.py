@@ -1,11 +1,11 @@
 """A loop, ``try`` or ``with`` that breaks → a helper under ``torch.compiler.disable``.
 
-Dynamo cannot resume behind a break in such a statement: it gives the whole function up, and nothing of it is
-compiled.  Moved into a function of its own that Dynamo is told to leave alone, the statement costs one clean split:
-what stands before it and behind it is compiled.  The statement itself ran as plain Python before and does so now, on
-the same objects, so values, side effects and exceptions stay; only tracebacks and profiles show one frame more.
+Dynamo cannot resume after a break in such a statement: it skips the whole function, and nothing of it is compiled.  If
+the statement is moved into a disabled helper function, it costs one clean split: the code before and after it is
+compiled.  The statement itself ran as plain Python before and still does, on the same objects, so values, side effects
+and exceptions stay; only tracebacks and profiles show one more frame.
 
-``recursive=False`` where the statement calls other Python code, which is then compiled by itself as it was before.
+``recursive=False`` if the statement calls other Python code, which is then compiled separately, as before.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ RESUMABLE = frozenset(
         "torch.autograd.graph.disable_saved_tensors_hooks",
     }
 )
-"""Context managers that Dynamo enters again behind a break."""
+"""Context managers that Dynamo enters again after a break."""
 SEES_ITS_FRAME = frozenset({"super", "locals", "vars", "dir", "eval", "exec", "__class__", "inspect", "_getframe"})
 OTHER_PYTHON = ("torch.nn.", "torch.utils.checkpoint")
-"""What belongs to torch and yet calls Python code of others, or is handed it."""
+"""Functions of torch that call Python code of the program or receive it."""
 TRACES_NOTHING = frozenset(
     {
         *("abs", "bool", "enumerate", "float", "int", "isinstance", "len", "list", "max", "min", "print", "range"),
         *("reversed", "tuple", "zip"),
     }
 )
-"""Builtins that call no other Python code."""
+"""Builtins that do not call other Python code."""
 LINE_LENGTH = 120
 MOST_NAMES = 8
 """A helper with more parameters would be harder to read than the loop."""
@@ -57,7 +57,7 @@ WORDS: tuple[tuple[type[cst.CSTNode] | tuple[type[cst.CSTNode], ...], str], ...]
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The outermost statement that keeps Dynamo from resuming, as a call of a helper that holds it."""
+    """The outermost statement that prevents Dynamo from resuming, as a call of a helper that contains it."""
     _worth_it(context)
     function = context.function
     if (decorator := unknown_decorator(context, function)) is not None:
@@ -69,12 +69,12 @@ def rewrite(context: RewriteContext) -> Edit:
     parsed, path = _parsed(context, function, part)
     moved = flow(parsed, path)
     if moved.unbound:
-        raise Declined(f"`{moved.unbound[0]}` may have no value before or behind the {what}")
+        raise Declined(f"`{moved.unbound[0]}` may have no value before or after the {what}")
     _closures(parsed, path[-1][0][path[-1][1]], moved.bound_behind, what)
     if not _computes_outside(context, function, part):
-        raise Declined(f"nothing is computed with tensors outside of the {what}: there is nothing to compile around it")
+        raise Declined(f"there are no tensor operations to compile outside the {what}")
     if len(moved.needs) > MOST_NAMES:
-        raise Declined(f"the {what} needs {len(moved.needs)} names from around it")
+        raise Declined(f"the {what} needs {len(moved.needs)} variables from the code around it")
     name = _name(context, function, part, classes, what)
     given = ", ".join(moved.needs)
     results = ", ".join(moved.gives)
@@ -97,7 +97,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _wrapped(head: str, arguments: str, more: int) -> str:
-    """``head(arguments)``, over three lines where it is too long for one, with ``more`` columns beside it."""
+    """``head(arguments)``, over three lines if it is too long for one, with ``more`` additional columns."""
     if len(head) + len(arguments) + more + 2 > LINE_LENGTH:
         return f"{head}(\n    {arguments}\n)"
     return f"{head}({arguments})"
@@ -110,20 +110,20 @@ def _with_blank_lines(helper: cst.FunctionDef) -> cst.FunctionDef:
 def _worth_it(context: RewriteContext) -> None:
     finding = context.finding
     if context.fullgraph:
-        raise Declined("with fullgraph=True nothing may be left to Python")
+        raise Declined("fullgraph=True does not allow code outside the graph")
     if finding.verdict is not Verdict.EAGER:
-        raise Declined("the break does not keep the rest of the function from being compiled")
+        raise Declined("the break does not prevent the rest of the function from being compiled")
     if finding.via is not None:
-        raise Declined(f"it is the call in `{finding.via}` that stands in a loop, `try` or `with`")
+        raise Declined(f"the loop, `try` or `with` is around the call in `{finding.via}`")
     if finding.confidence in (Confidence.CONDITIONAL, Confidence.POSSIBLE):
-        raise Declined("it breaks in some calls only, and a helper would split the graph in all of them")
+        raise Declined("the code breaks only in some calls, and a helper would split the graph in all of them")
 
 
 def _classes_around(context: RewriteContext, function: cst.FunctionDef) -> list[str]:
     names: list[str] = []
     for one in context.around(function):
         if isinstance(one, cst.FunctionDef | cst.Lambda):
-            raise Declined("the function lies in another function")
+            raise Declined("the function is nested in another function")
         if isinstance(one, cst.ClassDef):
             names.insert(0, one.name.value)
     return names
@@ -141,7 +141,7 @@ def _part(context: RewriteContext, function: cst.FunctionDef) -> Statement:
     if found is None:
         found = context.line()
         if context.finding.place is not Place.PLAIN or m.matches(found, m.SimpleStatementLine([m.Return()])):
-            raise Declined("no statement around the site can be moved")
+            raise Declined("no statement around this code can be moved")
     return found
 
 
@@ -155,15 +155,15 @@ def _movable(context: RewriteContext, function: cst.FunctionDef, part: Statement
     if findall(function, m.Global() | m.Nonlocal() | m.Del(target=m.Name() | m.Tuple())):
         raise Declined("the function uses `global`, `nonlocal` or `del`")
     if any(_own_return(context, part, one) for one in findall(part, m.Return())):
-        raise Declined(f"a `return` stands in the {what}")
+        raise Declined(f"the {what} contains a `return`")
     for one in findall(part, m.Name()):
         name = cst.ensure_type(one, cst.Name).value
         if name in SEES_ITS_FRAME:
-            raise Declined(f"`{name}` depends on the function that it stands in")
+            raise Declined(f"`{name}` depends on the function in which it is used")
         if name == "stacklevel":
-            raise Declined("`stacklevel` counts the functions that are being called")
+            raise Declined("`stacklevel` counts stack frames, and a helper adds one")
         if in_class and name.startswith("__") and not name.endswith("__"):
-            raise Declined(f"`{name}` means another name outside of its class")
+            raise Declined(f"`{name}` has a different meaning outside its class")
     if not any(
         name.evaluated_name.split(".")[0] == "torch" if isinstance(small, cst.Import) else _from_torch(small)
         for line in context.tree.module.body
@@ -193,13 +193,13 @@ def _own_return(context: RewriteContext, part: Statement, node: cst.CSTNode) -> 
 def _parsed(
     context: RewriteContext, function: cst.FunctionDef, part: Statement
 ) -> tuple[ast.FunctionDef, list[tuple[Sequence[ast.stmt], int]]]:
-    """The function as `ast` has it, and the blocks on the way to the part."""
+    """The function as an `ast` node, and the blocks on the way to the part."""
     line = context.tree.span(function)[0]
     module = ast.parse(context.tree.module.code)
     found = next(one for one in ast.walk(module) if isinstance(one, ast.FunctionDef) and one.lineno == line)
     path = _path(found.body, context.tree.span(part)[0])
     if path is None:
-        raise Declined("the statement lies in a `match`")
+        raise Declined("the statement is in a `match`")
     return found, path
 
 
@@ -215,14 +215,14 @@ def _path(block: Sequence[ast.stmt], line: int) -> list[tuple[Sequence[ast.stmt]
 
 
 def _closures(function: ast.FunctionDef, part: ast.stmt, bound_behind: frozenset[str], what: str) -> None:
-    """Declines where a function would see a variable of its surroundings no longer, or too long."""
+    """Declines if an inner function would no longer share a variable with the code around it."""
     inside = set(ast.walk(part))
     bound_inside = stored(part)
     for one in ast.walk(function):
         if one is not function and isinstance(one, ast.Lambda | ast.FunctionDef | ast.GeneratorExp):
             changed = bound_behind if one in inside else bound_inside
             if shared := [name for name in loaded(one) if name in changed]:
-                raise Declined(f"a function shares the variable `{shared[0]}` with the {what}")
+                raise Declined(f"an inner function shares the variable `{shared[0]}` with the {what}")
 
 
 def _computes_outside(context: RewriteContext, function: cst.FunctionDef, part: Statement) -> bool:
@@ -241,7 +241,7 @@ def _expressions(node: cst.CSTNode, part: Statement) -> Iterator[cst.CSTNode]:
 
 
 def _calls_python(context: RewriteContext, part: Statement) -> bool:
-    """Whether code outside of torch may run in a part, which Dynamo would compile by itself."""
+    """Whether code outside torch may run in a part, which Dynamo would compile separately."""
     return any(not _is_plain(context, cst.ensure_type(one, cst.Call)) for one in findall(part, m.Call()))
 
 
@@ -254,7 +254,7 @@ def _is_plain(context: RewriteContext, node: cst.Call) -> bool:
 
 
 def _name(context: RewriteContext, function: cst.FunctionDef, part: Statement, classes: list[str], what: str) -> str:
-    """``_forward_loop``, with its class where another function has that name, and a number where it has several."""
+    """``_forward_loop``, with the class if another function has that name, and a number if there are several."""
     own = function.name.value
     alike = [one for one in findall(context.tree.module, m.FunctionDef()) if _named(one, own)]
     if len([one for one in alike if _class_of(context, one) == classes]) > 1:
@@ -270,7 +270,7 @@ def _name(context: RewriteContext, function: cst.FunctionDef, part: Statement, c
     taken = {cst.ensure_type(one, cst.Name).value for one in findall(context.tree.module, m.Name())}
     name = "_" + "_".join(words)
     if name in taken:
-        raise Declined(f"the name `{name}` is taken")
+        raise Declined(f"the name `{name}` is already used")
     return name
 
 
@@ -300,7 +300,7 @@ def _snake(name: str) -> str:
 
 
 def _compound(node: cst.CSTNode, kinds: type[cst.CSTNode] | tuple[type[cst.CSTNode], ...]) -> Iterator[cst.CSTNode]:
-    """The statements of some kinds, without those that lie in one another."""
+    """The statements of some types, without nested ones."""
     for child in children(node):
         if isinstance(child, kinds):
             yield child

@@ -1,6 +1,6 @@
 """``torch.zeros(n, requires_grad=True)`` → ``torch.zeros(n)``.
 
-For a tensor that stays in the function, and whose gradient nobody there asks for.
+For a tensor that does not leave the function, and whose gradient is not used there.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined("the tensor is not created by a call")
     kept = [arg for arg in node.args if arg.keyword is None or arg.keyword.value != "requires_grad"]
     if len(kept) == len(node.args) or any(arg.star for arg in node.args):
-        raise Declined("`requires_grad` is not among the arguments by its name")
+        raise Declined("`requires_grad` is not passed by keyword")
     for one in findall(context.function.body, m.Attribute()):
         if cst.ensure_type(one, cst.Attribute).attr.value in _ASKS:
-            raise Declined("the function asks for a gradient itself: torch.func.grad computes it in the graph")
+            raise Declined("the function computes a gradient itself: use torch.func.grad, which stays in the graph")
     statement = context.line().body[0]
     if isinstance(statement, cst.Assign) and statement.value is node:
         target = statement.targets[0].target
         if not isinstance(target, cst.Name) or len(statement.targets) > 1:
-            raise Declined(f"`{context.code(target)}` outlives the call: make it a parameter, in `__init__`")
+            raise Declined(f"`{context.code(target)}` outlives the call: make it a parameter in `__init__`")
         if findall(context.function.body, m.Return(value=m.Name(target.value))):
             raise Declined("the tensor is returned: create it before the compiled call")
     elif isinstance(statement, cst.Return) and statement.value is node:
@@ -41,5 +41,5 @@ def rewrite(context: RewriteContext) -> Edit:
         arguments[-1] = arguments[-1].with_changes(comma=node.args[-1].comma)
         arguments[-1] = arguments[-1].with_changes(whitespace_after_arg=node.args[-1].whitespace_after_arg)
     made = node.deep_clone().with_changes(args=arguments)
-    said = "what is computed from the tensor does not require a gradient on its account"
+    said = "results computed from the tensor no longer require a gradient because of it"
     return Edit({node: made}, [differs(said, Effect.GRADIENTS)])

@@ -1,7 +1,7 @@
 """``torch.equal(a, b)``, ``torch.allclose(a, b)``, ``v in t`` → ``(a == b).all()`` and the like.
 
-The comparison stays in the graph; its outcome is a tensor, not a Python bool.  ``torch.equal`` is False for different
-shapes, so a comparison of the shapes goes in front.  In an assert, a failure is a RuntimeError in compiled code.
+The comparison stays in the graph; its result is a tensor, not a Python bool.  ``torch.equal`` is False for different
+shapes, so a comparison of the shapes comes first.  In an assert, a failure is a RuntimeError in compiled code.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The comparison, element by element and reduced."""
+    """The elementwise comparison, reduced."""
     assertion = context.enclosing(cst.Assert)
     if assertion is not None:
         return edit_of_assert(context, assertion)
     node = context.node
     if not isinstance(node, cst.Call | cst.Comparison):
-        raise OtherForm("no comparison stands at the site")
+        raise OtherForm("this is not a comparison")
     value: cst.BaseExpression = node
     if _is_not(context.parent(node)):
         value = cst.ensure_type(context.parent(node), cst.UnaryOperation)
     above = context.parent(value)
     if isinstance(above, cst.If | cst.While | cst.IfExp | cst.CompIf | cst.BooleanOperation) or _is_not(above):
-        raise Declined("Python asks for the truth of the outcome, which breaks the graph as well")
+        raise Declined("Python tests the truth of the result, which also breaks the graph")
     if isinstance(above, cst.Arg) and _is_python(context, context.parent(above)):
-        raise Declined("the outcome is used as a Python value")
+        raise Declined("the result is used as a Python value")
     if isinstance(above, cst.Expr):
-        raise Declined("the outcome is not used")
+        raise Declined("the result is not used")
     check = check_of(context, value)
     made = check.tensor
     for when in reversed(check.when):
         if when.otherwise:
-            raise Declined("where the shapes differ, Python alone decides")
+            raise Declined("if the shapes differ, the result is a Python bool")
         made = cst.BooleanOperation(operand_of_and(when.test), cst.And(), made)
     made = made.with_changes(
         lpar=[one.deep_clone() for one in value.lpar], rpar=[one.deep_clone() for one in value.rpar]
@@ -47,7 +47,7 @@ def rewrite(context: RewriteContext) -> Edit:
         above, cst.Assign | cst.Return | cst.Arg | cst.Element
     ):
         made = made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-    return Edit({value: made}, [AS_TENSOR, *([] if check.certain else [assumes("both sides must be tensors")])])
+    return Edit({value: made}, [AS_TENSOR, *([] if check.certain else [assumes("both operands must be tensors")])])
 
 
 def _is_not(node: cst.CSTNode | None) -> bool:

@@ -1,7 +1,7 @@
 """``class`` inside a function → the same class at module level, above it.
 
-Where its body uses no variable of the function, each call would define the same class.  Safe for methods and
-attributes that cannot be changed: only the identity and the qualified name of the class are others.
+If the body uses no variable of the function, each call would define the same class.  Safe for methods and immutable
+attributes: only the identity and the qualified name of the class differ.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.walking import findall, nodes_named
 
-ONCE = differs("the class, with its attributes, is made once and not at each call", Effect.STATE, Effect.TYPES)
+ONCE = differs("the class and its attributes are created once, not at each call", Effect.STATE, Effect.TYPES)
 _BASES = frozenset(
     {
         *("object", "Exception", "ValueError", "RuntimeError", "TypeError", "NamedTuple", "typing.NamedTuple", "Enum"),
@@ -47,12 +47,12 @@ def rewrite(context: RewriteContext) -> Edit:
     local = {bound for one in functions for bound in _bound(one, node)} - {name}
     used = [one for one in read(node) if one in local]
     if used:
-        raise Declined(f"its body uses `{used[0]}`, a variable of the function")
+        raise Declined(f"the class body uses `{used[0]}`, a variable of the function")
     inside = set(context.around())
     if any(name in written(one) for one in context.tree.module.body if one not in inside) or name in _bound(
         functions[0], node
     ):
-        raise Declined(f"the name `{name}` is bound elsewhere too")
+        raise Declined(f"the name `{name}` is also bound elsewhere")
     _defined_above(context, node)
     body, _ = context.siblings(node)
     leading = [cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)]
@@ -68,13 +68,13 @@ def _pass() -> cst.SimpleStatementLine:
 
 
 def _bound(function: cst.FunctionDef, without: cst.ClassDef) -> list[str]:
-    """What a function binds, the names inside of the class not counted."""
+    """The names that a function binds, without those inside the class."""
     emptied = function.deep_replace(without, _pass())
     return written(emptied if isinstance(emptied, cst.CSTNode) else function)
 
 
 def _defined_above(context: RewriteContext, node: cst.ClassDef) -> None:
-    """Declines where the class, when it is made, uses a name that the file binds only behind it."""
+    """Declines if the class, when it is created, uses a name that the file binds only after it."""
     above: set[str] = set(dir(builtins))
     for one in context.tree.module.body:
         if one in list(context.around(node)):
@@ -93,7 +93,7 @@ def _defined_above(context: RewriteContext, node: cst.ClassDef) -> None:
 
 
 def _is_handed_on(context: RewriteContext, function: cst.FunctionDef, name: str) -> bool:
-    """Whether a class may be changed: it is used for more than to make instances, to raise and to catch them."""
+    """Whether a class may be changed: it is used for more than creating, raising and catching instances."""
     for one in nodes_named(function, name):
         above = context.parent(one)
         if isinstance(above, cst.Call):
@@ -115,7 +115,7 @@ def _is_handed_on(context: RewriteContext, function: cst.FunctionDef, name: str)
 
 
 def _fixed(context: RewriteContext, node: cst.ClassDef) -> bool:
-    """Whether the class is the same at each call, with nothing in it that could be changed."""
+    """Whether the class is the same at each call and contains nothing mutable."""
     if node.keywords or any(_name(context, base.value) not in _BASES for base in node.bases):
         return False
     if any(_name(context, one.decorator) not in _DECORATORS for one in node.decorators):

@@ -1,6 +1,6 @@
 """``torch.compile(step)(x)`` in a loop → ``compiled = torch.compile(step)`` before the loop, and ``compiled(x)`` in it.
 
-The wrapper is made once; what it runs is the same.
+The wrapper is created once; it runs the same code.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ NAME = "compiled"
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The wrapper, made before the outermost loop that does not change it."""
+    """The wrapper, created before the outermost loop that does not change it."""
     node = context.node
     if not isinstance(node, cst.Call) or not context.code(node.func).endswith("compile") or not node.args:
-        raise Declined("torch.compile is not called with what it compiles")
+        raise Declined("torch.compile is not called with a function or module")
     if any(isinstance(one, cst.Lambda | cst.BaseComp) for one in context.around()):
-        raise Declined("it stands in a lambda or comprehension")
+        raise Declined("the call is in a lambda or comprehension")
     compiled = node.args[0].value
     loop: cst.For | cst.While | None = None
     for one in context.around():
@@ -40,7 +40,7 @@ def rewrite(context: RewriteContext) -> Edit:
     if any(
         not isinstance(arg.value, cst.Name | cst.Attribute | cst.BaseNumber | cst.SimpleString) for arg in node.args
     ):
-        raise Declined("an argument of torch.compile is made anew in each round")
+        raise Declined("an argument of torch.compile is created in each iteration")
     lines = [one.deep_clone() for one in loop.leading_lines]
     rest = loop.with_changes(leading_lines=())
     statement = context.line().body[0]
@@ -51,10 +51,10 @@ def rewrite(context: RewriteContext) -> Edit:
             or written(loop).count(target.value) > 1
             or len(context.siblings(context.line())[0]) < 2
         ):
-            raise Declined("the result is bound to more than a name of the loop")
+            raise Declined("the result is not assigned to a name that the loop sets once")
         inner = cst.ensure_type(rest.deep_remove(context.line()), type(loop))
         return Edit({loop: [assignment(target, node.deep_clone()).with_changes(leading_lines=lines), inner]})
     if NAME in written(context.tree.module):
-        raise Declined(f"the name `{NAME}` is taken")
+        raise Declined(f"the name `{NAME}` is already used")
     inner = cst.ensure_type(rest.deep_replace(node, cst.Name(NAME)), type(loop))
     return Edit({loop: [assignment(cst.Name(NAME), node.deep_clone()).with_changes(leading_lines=lines), inner]})

@@ -1,7 +1,7 @@
-"""``nn.Linear(4, 4)(x)`` in ``forward`` → ``self.linear(x)``, with the module made in ``__init__``.
+"""``nn.Linear(4, 4)(x)`` in ``forward`` → ``self.linear(x)``, with the module created in ``__init__``.
 
-Made in ``forward``, its weights are random again at each call and no optimizer knows them; made in ``__init__`` they
-are drawn once, and can be trained.
+If it is created in ``forward``, its weights are random at each call, and no optimizer knows them; in ``__init__``, they
+are drawn once and can be trained.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.walking import findall
 
 ONCE = differs(
-    "the weights are made once, in `__init__`, and are parameters of the module",
+    "the weights are created once, in `__init__`, and are parameters of the module",
     *(Effect.RANDOM, Effect.STATE, Effect.VALUES),
 )
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The construction at the end of ``__init__``, and an attribute in its place."""
+    """The construction at the end of ``__init__``, and an attribute that replaces it."""
     node = context.node
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute | cst.Name):
-        raise Declined("the module is not made by a call of its class")
+        raise Declined("the module is not created by a call of its class")
     owner = context.parent(context.function)
     owner = context.parent(owner) if owner is not None else None
     if not isinstance(owner, cst.ClassDef):
-        raise Declined("the function is no method: make it outside and pass it in")
+        raise Declined("the function is not a method: create the module outside and pass it in")
     init = next((one for one in owner.body.body if m.matches(one, m.FunctionDef(name=m.Name("__init__")))), None)
     if not isinstance(init, cst.FunctionDef) or not isinstance(init.body, cst.IndentedBlock):
         raise Declined(f"`{owner.name.value}` has no `__init__`")
     if init is context.function:
-        raise Declined("it is made in `__init__` already")
+        raise Declined("the module is already created in `__init__`")
     own = _own_name(context.function)
     if own is None or own != _own_name(init):
         raise Declined("the method has no `self`")
     _known_early(context, node, init, own)
     if any(isinstance(one, cst.For | cst.While | cst.Lambda | cst.BaseComp) for one in context.around()):
-        raise Declined("several are made in a loop: make them in `__init__`, in an `nn.ModuleList`")
+        raise Declined("a loop creates several modules: create them in `__init__`, in an `nn.ModuleList`")
     if any(isinstance(one, cst.Return) for one in findall(init, m.Return())):
         raise Declined("`__init__` may return before its end")
     name = _attribute(context, node, owner)
@@ -56,7 +56,7 @@ def _own_name(function: cst.FunctionDef) -> str | None:
 
 
 def _known_early(context: RewriteContext, node: cst.Call, init: cst.FunctionDef, own: str) -> None:
-    """Declines where an argument is not known in ``__init__``."""
+    """Declines if an argument is not known in ``__init__``."""
     set_there = {
         cst.ensure_type(one, cst.Attribute).attr.value
         for statement in init.body.body
@@ -92,15 +92,15 @@ def _known_early(context: RewriteContext, node: cst.Call, init: cst.FunctionDef,
 
 
 def _attribute(context: RewriteContext, node: cst.Call, owner: cst.ClassDef) -> str:
-    """A name for the attribute: the one that it is bound to, else that of its class."""
+    """A name for the attribute: the name that the module is assigned to, or that of its class."""
     statement = context.line().body[0]
     name = (context.dotted(node.func) or context.code(node.func)).rpartition(".")[2].lower()
     if isinstance(statement, cst.Assign) and statement.value is node and len(statement.targets) == 1:
         target = statement.targets[0].target
         if not isinstance(target, cst.Name):
-            raise Declined("it is kept in an attribute, which each call binds anew")
+            raise Declined("the module is assigned to an attribute in each call")
         name = target.value
     taken = {cst.ensure_type(one, cst.Attribute).attr.value for one in findall(owner, m.Attribute())}
     if name in taken or name in {one.name.value for one in owner.body.body if isinstance(one, cst.FunctionDef)}:
-        raise Declined(f"the attribute `{name}` is there already")
+        raise Declined(f"the attribute `{name}` already exists")
     return name

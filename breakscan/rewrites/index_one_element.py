@@ -1,8 +1,8 @@
 """``x[t]`` → ``x[t[None]].squeeze(0)``, and ``x[t] = v`` → ``x[t[None]] = v``, with a 0-d integer tensor ``t``.
 
-An index with a dimension is looked up in the graph, where a 0-d one is read into Python first.  The elements are the
-same, negative indices too.  The result is a copy and no longer a view, so it is safe only where nothing can tell; and
-an index out of range is an IndexError on the CPU as before, but stops the kernel on a GPU.
+An index with a dimension is applied in the graph, while a 0-d one is first read into Python.  The elements are the
+same, also for negative indices.  The result is a copy, not a view, so it is safe only if no code can distinguish them;
+an index out of range is still an IndexError on the CPU, but a device-side assert on a GPU.
 """
 
 from __future__ import annotations
@@ -32,21 +32,19 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _index(context: RewriteContext) -> tuple[cst.Subscript, cst.BaseExpression]:
-    """The subscript and the 0-d tensor in it that the site speaks of."""
+    """The subscript, and its 0-d tensor index that the finding is about."""
     node = context.node if isinstance(context.node, cst.Subscript) else context.enclosing(cst.Subscript)
     if node is None:
-        raise OtherForm("there is no index at the site")
+        raise OtherForm("this is not an index")
     indices = [element.slice.value for element in node.slice if isinstance(element.slice, cst.Index)]
     tensors = [one for one in indices if context.fact(one).is_tensor and context.fact(one).zero_dim]
     if len(tensors) != 1:
-        raise Declined(
-            "which of the indices is a 0-d tensor is not known" if not tensors else "two indices are tensors"
-        )
+        raise Declined("it is not known which index is a 0-d tensor" if not tensors else "two indices are tensors")
     return node, tensors[0]
 
 
 def _is_no_mask(context: RewriteContext, index: cst.BaseExpression) -> bool:
-    """Whether an index cannot be a bool tensor: it is a sum, or arithmetic with a number."""
+    """Whether an index cannot be a bool tensor: a sum, or arithmetic with a number."""
     made = defined(context, index)
     if isinstance(made, cst.BinaryOperation) and isinstance(made.operator, _ARITHMETIC):
         return is_number(context, made.left) or is_number(context, made.right)

@@ -1,7 +1,7 @@
 """A check, a print, a log call or a warning → the same under ``if not torch.compiler.is_compiling():``.
 
-Plain Python does what it did.  Compiled code leaves out the call, or the check with what only the check needs, and
-the values that it would have shown are not computed.
+Eager code is unchanged.  Compiled code skips the call, or the check with the code that only the check needs, and the
+values that would have been shown are not computed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from breakscan.rewrite_support.edit import Declined, Edit, Replacement
 from breakscan.rewrite_support.guards import guard_of
 from breakscan.rewrite_support.reporting_calls import is_reporting, why_missed
 
-_UNCHECKED = differs("nothing is checked in compiled code", Effect.EXCEPTIONS)
-_SILENT = differs("nothing is printed, logged or warned of in compiled code", Effect.OUTPUT)
+_UNCHECKED = differs("compiled code skips the check", Effect.EXCEPTIONS)
+_SILENT = differs("compiled code does not print, log or warn", Effect.OUTPUT)
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The statement under a guard, or a guard in front of a test that is there already."""
+    """The statement under a guard, or the guard in front of an existing test."""
     if isinstance(context.node, cst.Call) and is_reporting(context, context.node):
         return _report(context)
     if isinstance(context.node, cst.Call) and context.finding.rule in ("BRK401", "BRK402", "BRK403"):
@@ -34,18 +34,18 @@ def rewrite(context: RewriteContext) -> Edit:
     return _assertion(context, assertion) if assertion is not None else _check(context, guard_of(context))
 
 
-# -- what tells something --------------------------------------------------------------------------------------------
+# -- reports ---------------------------------------------------------------------------------------------------------
 
 
 def _report(context: RewriteContext) -> Edit:
     line = context.statement()
     if not isinstance(line, cst.SimpleStatementLine) or not _reports(context, line):
         call = context.code(cst.ensure_type(context.node, cst.Call).func)
-        raise Declined(f"the result of `{call}` is used, or it shares its line")
+        raise Declined(f"the result of `{call}` is used, or the call shares its line")
     run = _neighbours(context, line)
     for one in run:
         if (reason := _why_missed_in(context, one)) is not None:
-            raise Declined(f"compiled code would leave it out, and {reason}")
+            raise Declined(f"compiled code would skip it, and {reason}")
     if len(run) == 1:
         run = _with_preparation(context, line)
     return Edit(_under_guard(context, run), [_SILENT])
@@ -66,7 +66,7 @@ def _why_missed_in(context: RewriteContext, line: cst.CSTNode) -> str | None:
 
 
 def _neighbours(context: RewriteContext, line: cst.SimpleStatementLine) -> list[Statement]:
-    """The reporting statements right before and behind one, itself among them."""
+    """The reporting statements directly before and after a statement, including itself."""
     body, position = context.siblings(line)
     first = last = position
 
@@ -86,26 +86,26 @@ def _with_preparation(context: RewriteContext, line: Statement) -> list[Statemen
 
 
 def _asking_logger(context: RewriteContext) -> Edit:
-    """``if logger.isEnabledFor(level):`` over nothing but log calls."""
+    """``if logger.isEnabledFor(level):`` around only log calls."""
     for above in context.around():
         if isinstance(above, cst.If) and context.node in (above.test, *operands(above.test)):
             if above.orelse is not None or not all(_reports(context, one) for one in above.body.body):
                 break
             if (reason := why_missed(context, above)) is not None:
-                raise Declined(f"compiled code would leave it out, and {reason}")
+                raise Declined(f"compiled code would skip it, and {reason}")
             return Edit({above.test: and_not_compiling(context, above.test)}, [_SILENT])
     name = context.code(cst.ensure_type(context.node, cst.Call).func)
     if isinstance(context.parent(context.node), cst.Expr):
-        raise Declined(f"`{name}` does more than tell something")
+        raise Declined(f"`{name}` does more than report something")
     raise Declined(f"the result of `{name}` is used")
 
 
-# -- what checks something -------------------------------------------------------------------------------------------
+# -- checks ----------------------------------------------------------------------------------------------------------
 
 
 def _assertion(context: RewriteContext, node: cst.Assert) -> Edit:
     if (reason := why_missed(context, node.test)) is not None:
-        raise Declined(f"compiled code would leave the check out, and {reason}")
+        raise Declined(f"compiled code would skip the check, and {reason}")
     kept = node.test.deep_clone() if isinstance(node.test, cst.BooleanOperation) else operand_of_and(node.test)
     return Edit({node.test: cst.BooleanOperation(compiling(context), cst.Or(), kept)}, [_UNCHECKED])
 
@@ -113,7 +113,7 @@ def _assertion(context: RewriteContext, node: cst.Assert) -> Edit:
 def _check(context: RewriteContext, guard: cst.If) -> Edit:
     for part in (guard.test, *guard.body.body[:-1]):
         if (reason := _why_kept(context, part)) is not None:
-            raise Declined(f"compiled code would leave the check out, and {reason}")
+            raise Declined(f"compiled code would skip the check, and {reason}")
     block = [guard] if isinstance(context.parent(guard), cst.If) else block_of(context, guard)
     if breaking(context, block[:-1]) is not None:
         return Edit(_under_guard(context, block), [_UNCHECKED])
@@ -127,7 +127,7 @@ def _why_kept(context: RewriteContext, part: cst.CSTNode) -> str | None:
 
 
 def _unless_compiling(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression:
-    """A test that asks no tensor while it is compiled; what Python decides of an ``or`` is still asked."""
+    """A test that does not test tensors in compiled code; Python conditions of an ``or`` are still tested."""
     if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.Or):
         right = test.right
         if asks_tensor(context, right) and not asks_tensor(context, test.left):
@@ -141,7 +141,7 @@ def _unless_compiling(context: RewriteContext, test: cst.BaseExpression) -> cst.
 
 
 def _under_guard(context: RewriteContext, statements: Sequence[Statement]) -> dict[cst.CSTNode, Replacement]:
-    """The statements under a guard; where they are all that an ``if`` holds, its test takes the guard in."""
+    """The statements under a guard; if they are the whole body of an ``if``, the guard is added to its test."""
     first, *others = statements
     block = context.parent(first)
     owner = context.parent(block) if block is not None else None

@@ -1,9 +1,9 @@
-"""``t.item()``, ``float(t)``, ``int(t)`` and ``bool(t)`` → the 0-d tensor, where tensor operations get the number.
+"""``t.item()``, ``float(t)``, ``int(t)`` and ``bool(t)`` → the 0-d tensor, if only tensor operations use the number.
 
-Beside a tensor with dimensions a 0-d one counts like a number: neither changes the other's dtype within one category.
-``.detach()`` stops the gradient where the number did.  It is safe where the number meets only tensors that are
-computed from the same tensor, so that dtype and device are one; every use is looked at, and where one takes a Python
-number (a size, a branch, a list's index, code elsewhere), nothing is changed.  As an index the tensor gets a dimension
+With a tensor that has dimensions, a 0-d tensor behaves like a number: it does not change the dtype within a category.
+``.detach()`` stops the gradient, as the number did.  It is safe if the number is only combined with tensors that are
+computed from the same tensor, so that dtype and device are the same.  Every use is checked: if one takes a Python
+number (a size, a branch, a list index, other code), nothing is changed.  As an index, the tensor gets a dimension
 (``x[t[None]].squeeze(0)``).
 """
 
@@ -24,7 +24,7 @@ _CONVERSIONS = frozenset({"bool", "float", "int"})
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The 0-d tensor in the place of the number."""
+    """The 0-d tensor instead of the number."""
     node, tensor, conversions = _read(context)
     must_be_tensor(context, tensor)
     made, dtype, differences = _converted(context, tensor, conversions)
@@ -36,7 +36,7 @@ def rewrite(context: RewriteContext) -> Edit:
                 raise Declined(f"`{context.code(node)}` is not known to be an integer")
             if not context.fact(subscript.value).is_tensor:
                 raise Declined(
-                    f"`{context.code(subscript.value)}` is not known to be a tensor, and takes a Python number"
+                    f"`{context.code(subscript.value)}` is not known to be a tensor, and may need a Python number"
                 )
             must_have_no_dimension(context, tensor)
             return element_edit(context, subscript, node, made, tensor, differences)
@@ -54,17 +54,17 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _read(context: RewriteContext) -> tuple[cst.Call, cst.BaseExpression, list[str]]:
-    """The outermost conversion around the site, the tensor, and the conversions from the inside out."""
+    """The outermost conversion at the site, the tensor, and the conversions from the inside out."""
     node = context.node
     if not isinstance(node, cst.Call):
-        raise Declined("no conversion stands at the site")
+        raise Declined("this is not a conversion")
     if isinstance(node.func, cst.Attribute) and node.func.attr.value == "item" and not node.args:
         tensor: cst.BaseExpression = node.func.value
         conversions: list[str] = []
     elif isinstance(node.func, cst.Name) and node.func.value in _CONVERSIONS and len(node.args) == 1:
         tensor, conversions = node.args[0].value, [node.func.value]
     else:
-        raise Declined(f"`{context.code(node.func)}` is not given one tensor")
+        raise Declined(f"`{context.code(node.func)}` is not called with one tensor")
     outer = node
     while (call := _conversion_around(context, outer)) is not None:
         outer = call
@@ -87,22 +87,22 @@ def _conversion_around(context: RewriteContext, node: cst.Call) -> cst.Call | No
 def _converted(
     context: RewriteContext, tensor: cst.BaseExpression, conversions: list[str]
 ) -> tuple[cst.BaseExpression, str | None, list[Difference]]:
-    """The tensor that stands for the number, its dtype, and what differs."""
+    """The tensor that replaces the number, its dtype, and the differences."""
     fact = context.fact(tensor)
-    differences = [] if fact.certain else [assumes(f"`{context.code(tensor)}` is taken to be a tensor")]
+    differences = [] if fact.certain else [assumes(f"`{context.code(tensor)}` is assumed to be a tensor")]
     dtype = fact.dtype
     made = without_gradient(context, tensor)
     for one in conversions:
         if one == dtype:
             continue
         if dtype is None:
-            raise Declined(f"the dtype of `{context.code(tensor)}` is not known, which `{one}()` would change")
+            raise Declined(f"`{one}()` would change the dtype of `{context.code(tensor)}`, which is not known")
         if one == "bool":
             made = cst.Comparison(operand(made), [cst.ComparisonTarget(cst.NotEqual(), cst.Integer("0"))])
         else:
             if (dtype, one) == ("float", "int"):
                 made = tensor
-                said = "`int()` of a NaN or of infinity no longer raises"
+                said = "`int()` of NaN or infinity no longer raises"
                 differences.append(differs(said, Effect.EXCEPTIONS, Effect.VALUES))
             made = method(made, "long" if one == "int" else "float")
         dtype = one

@@ -1,9 +1,9 @@
 """``points(shapes)``, where ``shapes = torch.as_tensor(sizes)`` → ``points(sizes)``.
 
-A function that loops over a tensor of sizes breaks the graph where it uses one: as a size, as the bound of a slice.
-Where its callers have the list that the tensor was made of, the loop gets the numbers of that list instead.  The list
-is found where the caller itself makes the tensor of it, or where it takes both: ``shapes`` and ``shapes_list``.
-The function is left as it is, so callers in other files may go on with the tensor.
+A function that loops over a tensor of sizes breaks the graph where it uses an element as a size or slice bound.  If its
+callers have the list that the tensor was made from, the loop gets the numbers of that list instead.  The list is found
+if the caller itself makes the tensor from it, or if it takes both: ``shapes`` and ``shapes_list``.  The function is
+unchanged, so callers in other files can still pass the tensor.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_INTEGER = ("float", "half", "double", "bool", "complex")
 _LIST_TYPES = ("list", "tuple", "sequence")
 _CHANGES = frozenset({"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"})
 
-_NUMBERS = differs("the loop gets Python numbers in place of 0-d tensors", Effect.TYPES)
+_NUMBERS = differs("the loop gets Python numbers instead of 0-d tensors", Effect.TYPES)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -50,7 +50,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _looped_over(context: RewriteContext, function: cst.FunctionDef) -> cst.Param:
-    """The parameter whose elements the site is made of."""
+    """The parameter from whose elements the site is computed."""
     declined: Declined | None = None
     for parameter in _parameters(function):
         name = parameter.name.value
@@ -59,7 +59,7 @@ def _looped_over(context: RewriteContext, function: cst.FunctionDef) -> cst.Para
             continue
         try:
             if name in written(function.body):
-                raise Declined(f"`{name}` is bound anew in the function")
+                raise Declined(f"`{name}` is reassigned in the function")
             if parameter.annotation is not None and context.code(parameter.annotation.annotation).endswith("Tensor"):
                 raise Declined(f"`{name}` is annotated as a tensor")
             numbers = Numbers(context, function, targets(context, function, name))
@@ -68,7 +68,7 @@ def _looped_over(context: RewriteContext, function: cst.FunctionDef) -> cst.Para
             continue
         if (numbers.names | numbers.rows).intersection(read(context.node)):
             return parameter
-    raise declined or OtherForm("no size that breaks here comes from a loop over a parameter")
+    raise declined or OtherForm("the size does not come from a loop over a parameter")
 
 
 def _iterates(node: cst.CSTNode, name: str) -> bool:
@@ -76,7 +76,7 @@ def _iterates(node: cst.CSTNode, name: str) -> bool:
 
 
 def _is_about(context: RewriteContext, loop: cst.CSTNode) -> bool:
-    """Whether the site lies in a loop, or a comprehension in the site."""
+    """Whether the site is in a loop, or contains a comprehension."""
     holder = context.parent(loop) if isinstance(loop, cst.CompFor) else loop
     return any(one is holder for one in context.around()) or any(one is context.node for one in context.around(loop))
 
@@ -90,11 +90,11 @@ def _parameters(function: cst.FunctionDef) -> list[cst.Param]:
 
 
 def _calls(context: RewriteContext, function: cst.FunctionDef) -> Iterator[tuple[cst.Call, bool]]:
-    """All calls of a function in its file, and whether the first parameter is bound by the dot."""
+    """All calls of a function in its file, and whether the first parameter is bound by attribute access."""
     name = function.name.value
     module = context.tree.module
     if len(findall(module, m.FunctionDef(name=m.Name(name)))) > 1:
-        raise Declined(f"the file has several functions of the name `{name}`")
+        raise Declined(f"the file has several functions named `{name}`")
     block = context.parent(function)
     owner = context.parent(block) if block is not None else None
     binds = True
@@ -102,7 +102,7 @@ def _calls(context: RewriteContext, function: cst.FunctionDef) -> Iterator[tuple
         code = context.code(decorator.decorator)
         binds = binds and code != "staticmethod"
         if code not in ("staticmethod", "classmethod") and not code.startswith("torch."):
-            raise Declined(f"`{name}` stands under `@{code}`")
+            raise Declined(f"`{name}` is decorated with `@{code}`")
     in_class = isinstance(owner, cst.ClassDef)
     pattern = m.Attribute(attr=m.Name(name)) if in_class else m.Name(name)
     found = 0
@@ -111,31 +111,31 @@ def _calls(context: RewriteContext, function: cst.FunctionDef) -> Iterator[tuple
         if above is function or (isinstance(above, cst.Attribute) and above.attr is one):
             continue
         if not isinstance(above, cst.Call) or above.func is not one:
-            raise Declined(f"`{name}` is handed on, and may be called from elsewhere")
+            raise Declined(f"`{name}` is passed on, and may be called from elsewhere")
         if isinstance(one, cst.Attribute) and isinstance(owner, cst.ClassDef):
             on = context.code(one.value)
             if on not in ("self", "cls") and (on != owner.name.value or binds):
-                raise Declined(f"`{context.code(one)}` may be another function")
+                raise Declined(f"`{context.code(one)}` may be a different function")
         found += 1
         yield above, in_class and binds
     if not found:
-        raise Declined(f"no call of `{name}` is in this file")
+        raise Declined(f"`{name}` is not called in this file")
 
 
 def _given(
     context: RewriteContext, function: cst.FunctionDef, parameter: cst.Param, call: cst.Call, bound: bool
 ) -> cst.BaseExpression:
-    """What a call gives for a parameter."""
+    """The argument that a call passes for a parameter."""
     name = parameter.name.value
     if any(arg.star for arg in call.args):
-        raise Declined(f"a call with a star may give `{name}`")
+        raise Declined(f"a call with `*` may pass `{name}`")
     for arg in call.args:
         if arg.keyword is not None and arg.keyword.value == name:
             return arg.value
     positional = [*function.params.posonly_params, *function.params.params][bound:]
     at = positional.index(parameter) if parameter in positional else len(call.args)
     if at >= len(call.args) or call.args[at].keyword is not None:
-        raise Declined(f"a call leaves `{name}` out")
+        raise Declined(f"a call does not pass `{name}`")
     return call.args[at].value
 
 
@@ -143,9 +143,9 @@ def _given(
 
 
 def _list_of(context: RewriteContext, given: cst.BaseExpression) -> tuple[str, list[Difference]]:
-    """The name of the list behind what a call gives, and what must hold."""
+    """The name of the list from which an argument was made, and the assumptions."""
     text = context.code(given)
-    none = Declined(f"a call gives `{text}`, and no list behind it is at hand")
+    none = Declined(f"a call passes `{text}`, and the list that it is made from is not available")
     if not isinstance(given, cst.Name):
         raise none
     there = RewriteContext(context.tree, context.finding, given, context.torch_version, context.fullgraph)
@@ -156,20 +156,20 @@ def _list_of(context: RewriteContext, given: cst.BaseExpression) -> tuple[str, l
         if sibling not in parameters or not _is_made_elsewhere(context, text, sibling):
             raise none
         _unchanged(there, found.anchor.body, {text, sibling}, sibling)
-        return sibling, [assumes(f"`{sibling}` must hold what `{text}` holds")]
+        return sibling, [assumes(f"`{sibling}` must hold the same numbers as `{text}`")]
     made = _made_of(context, found.value)
     if made is None or found.anchor is None:
         raise none
     if made.value == text:
-        raise Declined(f"`{text}` was the list before it is the tensor")
+        raise Declined(f"`{text}` names both the list and the tensor")
     if not _is_list(there, made):
-        raise Declined(f"`{made.value}`, which `{text}` is made of, may be no list")
+        raise Declined(f"`{text}` is made from `{made.value}`, which may not be a list")
     _unchanged(there, found.anchor, {text, made.value}, made.value)
     return made.value, []
 
 
 def _made_of(context: RewriteContext, value: cst.BaseExpression | None) -> cst.Name | None:
-    """``sizes`` of ``torch.as_tensor(sizes, ...)``, which may be moved on; None for one of another dtype."""
+    """``sizes`` of ``torch.as_tensor(sizes, ...)``, also if the tensor is then moved; None for another dtype."""
     while isinstance(value, cst.Call):
         if any(word in context.code(arg.value) for arg in value.args[1:] for word in _NO_INTEGER):
             return None
@@ -205,7 +205,7 @@ def _is_list(there: RewriteContext, name: cst.Name) -> bool:
 
 
 def _unchanged(there: RewriteContext, start: cst.CSTNode, names: set[str], numbers: str) -> None:
-    """Declines where the tensor is changed, or the list changed or bound, behind a node."""
+    """Declines if the tensor is changed, or the list is changed or rebound, after a node."""
     changed = change_behind(there, names, start)
     at = there.tree.span(start)[:2] if isinstance(start, cst.IndentedBlock) else there.tree.span(start)[2:]
     for one in findall(there.function, m.Call() | m.AssignTarget() | m.NamedExpr() | m.For() | m.AsName() | m.Del()):
@@ -220,4 +220,4 @@ def _unchanged(there: RewriteContext, start: cst.CSTNode, names: set[str], numbe
             is_change = numbers in (read(head) if isinstance(one, cst.For) else written(one))
         changed = there.code(one).partition("\n")[0] if is_change else None
     if changed is not None:
-        raise Declined(f"`{changed}` may part the list from the tensor")
+        raise Declined(f"after `{changed}`, the list and the tensor may differ")

@@ -1,8 +1,8 @@
 """``not t``, ``a and b``, ``a or b``, ``-1 < t < 1`` on tensors → ``~t``, ``a & b``, ``a | b``, two comparisons.
 
-The outcome stays a tensor in the graph.  ``a and b`` on two bool tensors of a single element gives one of them, which
-is the value of ``a & b``; ``not`` gives a Python bool, and ``and`` on other tensors one of its operands, which differ.
-In an assert, a failure is a RuntimeError in compiled code.
+The result stays a tensor in the graph.  ``a and b`` on two bool tensors with a single element returns one of them,
+which has the value of ``a & b``; ``not`` returns a Python bool, and ``and`` on other tensors an operand, so these
+differ.  In an assert, a failure is a RuntimeError in compiled code.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ _OWN_TENSOR = (cst.Call, cst.Comparison, cst.BinaryOperation, cst.UnaryOperation
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The operator that works on tensors, in the place of Python's."""
+    """The tensor operator instead of Python's."""
     assertion = context.enclosing(cst.Assert)
     if assertion is not None:
         return edit_of_assert(context, assertion)
     whole = _whole(context)
     if _is_asked(context, whole):
-        raise Declined("Python asks for the truth of the outcome, which breaks the graph as well")
+        raise Declined("Python tests the truth of the result, which also breaks the graph")
     for one in _leaves(whole):
         fact = context.fact(one)
         if not asks_tensor(context, one):
             raise Declined(f"`{context.code(one)}` is not known to be a tensor")
         if not isinstance(whole, cst.UnaryOperation) and fact.kind == "tensor" and not is_bool(context, one):
-            raise Declined(f"`{context.code(one)}` is not known to be a bool tensor, and would be given back itself")
+            raise Declined(f"`{context.code(one)}` is not known to be a bool tensor, and may itself be the result")
         if fact.kind == "tensor" and not fact.zero_dim:
             raise Declined(f"`{context.code(one)}` is not known to have a single element")
     check = check_of(context, whole)
     if check.when:
-        raise Declined("Python alone decides where the shapes differ")
+        raise Declined("if the shapes differ, the result is a Python bool")
     node = check.tensor
     made = node.with_changes(
         lpar=[one.deep_clone() for one in whole.lpar], rpar=[one.deep_clone() for one in whole.rpar]
@@ -49,9 +49,9 @@ def rewrite(context: RewriteContext) -> Edit:
         return Edit({whole: made}, [assumes("the operands must be tensors")])
     ran = {context.code(one) for one in _leaves(whole)[:1]}
     if any(may_raise(context, one, ran=ran) is not None for one in _leaves(whole)[1:]):
-        return Edit({whole: made}, [differs("both sides are computed", Effect.EXCEPTIONS)])
+        return Edit({whole: made}, [differs("both operands are computed", Effect.EXCEPTIONS)])
     if not all(isinstance(one, _OWN_TENSOR) for one in _leaves(whole)):
-        return Edit({whole: made}, [differs("the outcome is a new tensor, not one of the operands", Effect.STORAGE)])
+        return Edit({whole: made}, [differs("the result is a new tensor, not one of the operands", Effect.STORAGE)])
     return Edit({whole: made})
 
 
@@ -59,7 +59,7 @@ def _whole(context: RewriteContext) -> cst.BaseExpression:
     """The outermost expression of ``and``, ``or``, ``not`` and chains that the site is part of."""
     whole = context.node
     if not isinstance(whole, cst.BaseExpression):
-        raise Declined("no expression stands at the site")
+        raise Declined("this is not an expression")
     for above in context.around():
         is_not = isinstance(above, cst.UnaryOperation) and isinstance(above.operator, cst.Not)
         if not isinstance(above, cst.BaseExpression) or not (isinstance(above, cst.BooleanOperation) or is_not):

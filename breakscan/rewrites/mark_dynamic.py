@@ -1,7 +1,7 @@
-"""``compiled(x)`` of a changing size → ``torch._dynamo.maybe_mark_dynamic(x, 0)`` before it.
+"""``compiled(x)`` with a changing size → ``torch._dynamo.maybe_mark_dynamic(x, 0)`` before it.
 
-The first compilation then leaves that size open, and no second one follows.  Unlike ``mark_dynamic`` it asks for
-nothing: where the code needs the exact size, all stays as it was.
+The first compilation then makes that size dynamic, and there is no second one.  Unlike ``mark_dynamic``, it requires
+nothing: if the code needs the exact size, nothing changes.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ def rewrite(context: RewriteContext) -> Edit:
     """The mark, in front of the statement with the call."""
     value = context.node
     if not isinstance(value, cst.BaseExpression) or not isinstance(context.parent(value), cst.Arg):
-        raise Declined("the tensor is no argument of a call")
+        raise Declined("the tensor is not an argument of a call")
     line = context.line()
     if any(isinstance(one, cst.Lambda | cst.BaseComp | cst.IfExp | cst.BooleanOperation) for one in context.around()):
-        raise Declined("the call stands in an expression that may not run it")
+        raise Declined("the call is in an expression that may not run it")
     size = _size(value if not isinstance(value, cst.Name) else _made(context, value.value))
     if size is None:
-        raise Declined("which of its sizes changes cannot be told")
+        raise Declined("it is not known which of its sizes changes")
     marker = context.code(context.imported("torch._dynamo.maybe_mark_dynamic"))
     lines = [one.deep_clone() for one in line.leading_lines]
     if isinstance(value, cst.Name):
         (mark,) = statements(f"{marker}({value.value}, {size})")
         return Edit({line: [mark.with_changes(leading_lines=lines), line.deep_clone().with_changes(leading_lines=())]})
     if PART in written(context.tree.module):
-        raise Declined(f"the name `{PART}` is taken")
+        raise Declined(f"the name `{PART}` is already used")
     (mark,) = statements(f"{marker}({PART}, {size})")
     first = assignment(cst.Name(PART), copied(value)).with_changes(leading_lines=lines)
     call = cst.ensure_type(line.deep_replace(value, cst.Name(PART)), cst.SimpleStatementLine)
@@ -43,7 +43,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _made(context: RewriteContext, name: str) -> cst.BaseExpression | None:
-    """What the loop around the call binds a name to."""
+    """The value that the loop around the call assigns to a name."""
     loop = next((one for one in context.around() if isinstance(one, cst.For | cst.While)), None)
     found = findall(loop, m.Assign([m.AssignTarget(m.Name(name))])) if loop is not None else []
     return cst.ensure_type(found[0], cst.Assign).value if len(found) == 1 else None

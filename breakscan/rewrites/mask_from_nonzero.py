@@ -1,6 +1,6 @@
-"""``x[torch.where(mask)] = 0`` → ``x[mask] = 0``, a number of hits by ``count_nonzero``, the first by ``argmax``.
+"""``x[torch.where(mask)] = 0`` → ``x[mask] = 0``; a count → ``count_nonzero``, the first index → ``argmax``.
 
-The indices of the hits are not needed to count them, to store one value there, or to find the first.
+The indices of nonzero elements are not needed to count them, to assign one value to them, or to find the first.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from breakscan.rewrite_support.shapes import have_one_shape, rank_of
 from breakscan.rewrite_support.wording import plain
 
 _ZERO = m.Index(m.Integer("0"))
-_FIRST = differs("where nothing is hit, the result is 0 instead of an IndexError", Effect.EXCEPTIONS)
+_FIRST = differs("if the mask selects nothing, the result is 0 instead of an IndexError", Effect.EXCEPTIONS)
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """What the indices are for, by the mask."""
+    """The use of the indices, computed from the mask."""
     if not isinstance(context.node, cst.Call):
-        raise OtherForm("it is no call")
+        raise OtherForm("this is not a call")
     mask = hits_of(context, context.node)
     rows = mask is None
     if mask is None:
@@ -46,18 +46,18 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _matrix_of(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
-    """The mask of a ``nonzero`` that gives one row for each hit."""
+    """The mask of a ``nonzero`` that returns one row for each nonzero element."""
     function, method = called(context, node)
     given = [arg for arg in node.args if not m.matches(arg, m.Arg(m.Name("False"), keyword=m.Name("as_tuple")))]
     if method in ("nonzero", "argwhere") and isinstance(node.func, cst.Attribute) and not given:
         return node.func.value
     if function in ("torch.nonzero", "torch.argwhere") and len(given) == 1 and given[0].keyword is None:
         return given[0].value
-    raise Declined("its arguments are not those of one mask")
+    raise Declined("the call does not have one mask as its only argument")
 
 
 def _above(context: RewriteContext, node: cst.CSTNode) -> cst.CSTNode | None:
-    """What a node is an operand, index or receiver of."""
+    """The expression of which a node is an operand, index or receiver."""
     above = context.parent(node)
     while isinstance(above, cst.Index | cst.SubscriptElement | cst.Arg):
         above = context.parent(above)
@@ -65,14 +65,14 @@ def _above(context: RewriteContext, node: cst.CSTNode) -> cst.CSTNode | None:
 
 
 def _store(context: RewriteContext, subscript: cst.Subscript, mask: cst.BaseExpression) -> Edit:
-    """``x[torch.where(mask)] = 0``: a bool mask stores one value, and compiles."""
+    """``x[torch.where(mask)] = 0``: the assignment of one value with a bool mask compiles."""
     if len(subscript.slice) != 1:
-        raise Declined("the indices are one index of several")
+        raise Declined("the indices are one of several indices")
     assignment = context.parent(context.parent(subscript) or subscript)
     if not isinstance(assignment, cst.Assign) or not isinstance(context.parent(subscript), cst.AssignTarget):
-        raise Declined("the elements that are hit are needed as such")
+        raise Declined("the selected elements themselves are needed")
     if not is_scalar(context, assignment.value):
-        raise Declined(f"`{plain(context, assignment.value)}` may be another value for each hit")
+        raise Declined(f"`{plain(context, assignment.value)}` may have a different value for each selected element")
     needs = _index_needs(context, subscript.value, mask)
     return Edit({context.node: build.copied(mask)}, needs)
 
@@ -80,14 +80,14 @@ def _store(context: RewriteContext, subscript: cst.Subscript, mask: cst.BaseExpr
 def _index_needs(context: RewriteContext, owner: cst.BaseExpression, mask: cst.BaseExpression) -> list[Difference]:
     needs = []
     if not have_one_shape(context, mask, owner):
-        needs.append(assumes(f"`{plain(context, mask)}` must have the sizes of `{plain(context, owner)}`"))
+        needs.append(assumes(f"`{plain(context, mask)}` must have the same shape as `{plain(context, owner)}`"))
     if not is_bool_tensor(context, mask):
         needs.append(assumes(f"`{plain(context, mask)}` must be a bool tensor"))
     return needs
 
 
 def _vector(context: RewriteContext, node: cst.Call, rows: bool) -> tuple[cst.BaseExpression, bool]:
-    """The expression of the hits of a mask with one dimension, and whether the code shows that there is one."""
+    """The expression of the indices in one dimension, and whether the code shows that the mask has only one."""
     above = context.parent(node)
     if not rows:
         if isinstance(above, cst.Subscript) and m.matches(above.slice[0].slice, _ZERO) and len(above.slice) == 1:
@@ -96,7 +96,7 @@ def _vector(context: RewriteContext, node: cst.Call, rows: bool) -> tuple[cst.Ba
             above.targets[0].target, m.Tuple([m.Element()]) | m.List([m.Element()])
         ):
             return node, True
-        raise Declined("the indices of every dimension are needed as such")
+        raise Declined("the indices of every dimension are needed")
     call = context.parent(above) if isinstance(above, cst.Attribute) else None
     if isinstance(call, cst.Call) and isinstance(above, cst.Attribute):
         minus_one = m.UnaryOperation(operator=m.Minus(), expression=m.Integer("1"))
@@ -113,12 +113,12 @@ def _vector(context: RewriteContext, node: cst.Call, rows: bool) -> tuple[cst.Ba
 
 
 def _used(context: RewriteContext, vector: cst.BaseExpression, mask: cst.BaseExpression, rows: bool) -> Edit:
-    """Hits that are used where they are found."""
+    """Indices that are used in the same expression."""
     above = _above(context, vector)
     counted = _count_at(context, vector)
     if counted is not None:
         if rows and m.matches(counted, m.Call(func=m.Attribute(attr=m.Name("numel")))):
-            raise Declined("all numbers of all rows of indices are counted")
+            raise Declined("`numel` counts the indices of every dimension")
         made = build.call(context.imported("torch.count_nonzero"), mask)
         return Edit({_as_tensor(context, counted): made}, [COUNT_IN_FLOAT16])
     if isinstance(above, cst.Subscript) and above.value is vector:
@@ -126,11 +126,11 @@ def _used(context: RewriteContext, vector: cst.BaseExpression, mask: cst.BaseExp
         needs = [_FIRST, *_one_dimension(context, mask)]
         return Edit({first: _argmax(context, mask)}, needs)
     if isinstance(above, cst.For | cst.CompFor):
-        raise Declined("a loop runs once for each hit")
+        raise Declined("a loop runs once for each selected element")
     if isinstance(above, cst.Return):
         raise Declined("the indices are returned")
     where = above if isinstance(above, cst.BaseExpression) else vector
-    raise Declined(f"`{plain(context, where)}` needs the indices as such")
+    raise Declined(f"`{plain(context, where)}` needs the indices themselves")
 
 
 def _one_dimension(context: RewriteContext, mask: cst.BaseExpression) -> list[Difference]:
@@ -141,13 +141,13 @@ def _one_dimension(context: RewriteContext, mask: cst.BaseExpression) -> list[Di
 
 
 def _argmax(context: RewriteContext, mask: cst.BaseExpression) -> cst.BaseExpression:
-    """The place of the first hit: ``argmax`` gives the first of several, and knows no booleans."""
+    """The position of the first nonzero element: ``argmax`` returns the first of several, and does not support bool."""
     truth = mask if is_bool_tensor(context, mask) else build.binary(mask, cst.NotEqual(), build.expression("0"))  # type: ignore[arg-type]
     return build.method(build.method(truth, "int"), "argmax")
 
 
 def _count_at(context: RewriteContext, vector: cst.BaseExpression) -> cst.BaseExpression | None:
-    """The expression that gives the number of hits."""
+    """The expression that counts the indices."""
     parent = context.parent(vector)
     if isinstance(parent, cst.Arg):
         call = context.parent(parent)
@@ -163,17 +163,17 @@ def _count_at(context: RewriteContext, vector: cst.BaseExpression) -> cst.BaseEx
 
 
 def _as_tensor(context: RewriteContext, count: cst.BaseExpression) -> cst.BaseExpression:
-    """A count that may be a tensor as well as a Python number.  Declines elsewhere."""
+    """A count that may be a tensor instead of a Python number.  Declines if it may not."""
     above = context.parent(count)
     if isinstance(above, cst.BinaryOperation):
         fact = context.fact(above.right if above.left is count else above.left)
         if fact.is_tensor and fact.certain and fact.dtype == "float":
             return count
-    raise Declined("their number is needed as a Python number")
+    raise Declined("the count is needed as a Python number")
 
 
 def _first_at(context: RewriteContext, subscript: cst.Subscript, rows: bool) -> cst.BaseExpression:
-    """The expression of the first hit's index."""
+    """The expression of the first index."""
     if m.matches(subscript, m.Subscript(slice=[m.SubscriptElement(_ZERO)])):
         if not rows:
             return subscript
@@ -182,21 +182,21 @@ def _first_at(context: RewriteContext, subscript: cst.Subscript, rows: bool) -> 
             return outer
     if rows and m.matches(subscript, m.Subscript(slice=[m.SubscriptElement(_ZERO), m.SubscriptElement(_ZERO)])):
         return subscript
-    raise Declined(f"`{plain(context, subscript)}` needs the indices as such")
+    raise Declined(f"`{plain(context, subscript)}` needs the indices themselves")
 
 
-# -- hits under a name ----------------------------------------------------------------------------------------------
+# -- indices with a name --------------------------------------------------------------------------------------------
 
 
 def _named(
     context: RewriteContext, assignment: cst.Assign, vector: cst.BaseExpression, mask: cst.BaseExpression, one_dim: bool
 ) -> Edit:
-    """The name holds the mask instead, or the first hit where that is all that is asked for."""
+    """The name holds the mask instead, or the first index if nothing else is used."""
     target: cst.BaseExpression = assignment.targets[0].target
     if isinstance(target, cst.Tuple | cst.List) and one_dim:
         target = target.elements[0].value
     if not isinstance(target, cst.Name) or len(assignment.targets) != 1:
-        raise Declined("the indices are kept where other code can see them")
+        raise Declined("the indices are stored where other code can read them")
     line = context.line(assignment)
     uses = reads_of(context, target, line)
     shown = [] if one_dim else _one_dimension(context, mask)
@@ -226,13 +226,13 @@ def _named(
 
 
 def _stored_into(context: RewriteContext, name: cst.Name) -> cst.BaseExpression:
-    """The tensor that a name indexes for a store of one value.  Declines for any other use."""
+    """The tensor that a name indexes in the assignment of one value.  Declines for any other use."""
     subscript = _above(context, name)
     target = context.parent(subscript) if subscript is not None else None
     assignment = context.parent(target) if isinstance(target, cst.AssignTarget) else None
     if isinstance(subscript, cst.Subscript) and len(subscript.slice) == 1 and isinstance(assignment, cst.Assign):
         if is_scalar(context, assignment.value):
             return subscript.value
-        raise Declined(f"`{plain(context, assignment.value)}` may be another value for each hit")
+        raise Declined(f"`{plain(context, assignment.value)}` may have a different value for each selected element")
     where = subscript if isinstance(subscript, cst.BaseExpression) else name
-    raise Declined(f"`{plain(context, where)}` needs the indices as such")
+    raise Declined(f"`{plain(context, where)}` needs the indices themselves")

@@ -1,7 +1,7 @@
 """``x[flag] = 0.0`` with a 0-d bool tensor → ``x.masked_fill_(flag, 0.0)``.
 
-All of ``x`` is set, or nothing.  As an index, the flag is read as a number of the program's; ``masked_fill_`` takes it
-as a mask that is spread over the tensor.
+Either all of ``x`` is set, or nothing.  As an index, the flag is read on the host; ``masked_fill_`` takes it as a mask
+that is broadcast to the tensor.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ LARGEST_INT8 = 127
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The fill under a flag."""
+    """The fill with the flag as its mask."""
     node = context.node
     if not isinstance(node, cst.Subscript) or len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):
-        raise Declined("the flag is one index of several")
+        raise Declined("the flag is one of several indices")
     flag, owner = node.slice[0].slice.value, node.value
     if context.fact(flag).dtype != "bool":
         raise Declined(f"`{context.code(flag)}` is not known to be a bool tensor")
@@ -30,7 +30,7 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined(f"`{context.code(owner)}` is not known to be a tensor")
     assignment = context.enclosing(cst.Assign)
     if assignment is None or len(assignment.targets) != 1 or assignment.targets[0].target is not node:
-        raise OtherForm("it is no assignment under a flag")
+        raise OtherForm("this is not an assignment with a bool index")
     value = assignment.value
     number = value.expression if isinstance(value, cst.UnaryOperation) else value
     exact = isinstance(number, cst.Integer) or (
@@ -38,7 +38,7 @@ def rewrite(context: RewriteContext) -> Edit:
     )
     if not exact:
         raise Declined(
-            f"`{context.code(value)}` may not fit the dtype of `{context.code(owner)}`, or not be a single number"
+            f"`{context.code(value)}` may not fit the dtype of `{context.code(owner)}`, or may not be a single number"
         )
     differences = [] if is_bool_tensor(context, flag) else [assumes(f"`{context.code(flag)}` must be a bool tensor")]
     if not context.fact(owner).certain:
@@ -47,7 +47,7 @@ def rewrite(context: RewriteContext) -> Edit:
         # An index may come from the CPU, a mask may not.
         differences.append(assumes(f"`{context.code(flag)}` must be on the device of `{context.code(owner)}`"))
     if not _fits(context, owner, number, isinstance(value, cst.UnaryOperation)):
-        said = f"it raises where the dtype of `{context.code(owner)}` cannot hold {context.code(value)}"
+        said = f"it raises if the dtype of `{context.code(owner)}` cannot represent {context.code(value)}"
         differences.append(differs(said, Effect.EXCEPTIONS))
     return Edit({assignment: cst.Expr(build.method(owner, "masked_fill_", flag, value))}, differences)
 
@@ -58,7 +58,7 @@ def _on_one_device(context: RewriteContext, one: cst.BaseExpression, other: cst.
 
 
 def _fits(context: RewriteContext, owner: cst.BaseExpression, number: cst.BaseExpression, signed: bool) -> bool:
-    """Whether every dtype that the tensor may have holds a number."""
+    """Whether every dtype that the tensor may have can represent a number."""
     assert isinstance(number, cst.Integer | cst.Float)
     value, dtype = number.evaluated_value, context.fact(owner).dtype
     if dtype == "float":

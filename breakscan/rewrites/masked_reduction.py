@@ -1,8 +1,8 @@
 """``x[mask].sum()`` → ``torch.where(mask, x, 0.0).sum()``; a mean is divided by ``mask.sum()``, a count is that sum.
 
-What the mask drops gets a value that does not count: zero for a sum, False for ``any``, True for ``all``, infinity for
-a minimum or maximum.  ``torch.where`` rather than a product, for NaN times zero is NaN.  The mask must pick single
-elements, not rows, for ``torch.where`` aligns shapes at their other end.
+Elements outside the mask get a neutral value: zero for a sum, False for ``any``, True for ``all``, infinity for a
+minimum or maximum.  ``torch.where`` is used instead of a product, as NaN times zero is NaN.  The mask must select
+single elements, not rows, because ``torch.where`` aligns shapes at the last dimension.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from breakscan.rewrite_support.wording import plain
 
 _REDUCTIONS = frozenset({"all", "amax", "amin", "any", "count_nonzero", "max", "mean", "min", "sum"})
 _LOSSES = frozenset({"huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss"})
-"""Those that are zero, and have no slope, where both arguments are zero."""
+"""Losses that are zero, with a gradient of zero, if both arguments are zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """What is done with picked elements: ``node`` becomes the number that ``what`` makes of ``value``."""
+    """A use of selected elements: ``node`` is the reduction ``what`` of ``value``."""
 
     node: cst.BaseExpression
     value: cst.BaseExpression
@@ -72,7 +72,7 @@ def rewrite(context: RewriteContext) -> Edit:
     elif use.what in ("sum", "mean"):
         arguments = _without_only_dimension(context, use)
         if use.what == "mean" and arguments:
-            raise Declined("the mean is made in another dtype, or kept as a dimension")
+            raise Declined("`mean` changes the dtype or keeps the dimension")
         hazards += rounding(context, [use.value])
         summed = build.method(filled(context, leaf.mask, value, zero(context, use.value)), "sum")
         made = summed.with_changes(args=[arg.deep_clone() for arg in arguments])
@@ -90,11 +90,11 @@ def _edit(context: RewriteContext, use: _Use, made: cst.BaseExpression, differen
     return Edit({use.node: in_place_of(context, use.node, made)}, differences)
 
 
-# -- what becomes of the elements -----------------------------------------------------------------------------------
+# -- how the elements are used --------------------------------------------------------------------------------------
 
 
 def _use(context: RewriteContext, leaf: cst.BaseExpression) -> _Use:
-    """The reduction around picked elements.  Declines, with the use that needs them as they are."""
+    """The reduction around selected elements.  Declines if another use needs the elements themselves."""
     node: cst.BaseExpression = leaf
     while True:
         above = context.parent(node)
@@ -135,13 +135,13 @@ def _attribute_use(
             or name in ("view", "reshape")
         ):
             return above
-    raise Declined(f"`{plain(context, attribute)}` needs the picked elements as such")
+    raise Declined(f"`{plain(context, attribute)}` needs the selected elements themselves")
 
 
 def _argument_use(context: RewriteContext, node: cst.BaseExpression, arg: cst.Arg) -> _Use | cst.BaseExpression:
     call = context.parent(arg)
     if not isinstance(call, cst.Call):
-        raise Declined("the picked elements are the argument of a class")
+        raise Declined("the selected elements are an argument of a class definition")
     function, method = called(context, call)
     package, _, name = (method or function or "").rpartition(".")
     if function == "builtins.len":
@@ -152,38 +152,38 @@ def _argument_use(context: RewriteContext, node: cst.BaseExpression, arg: cst.Ar
         return _Use(call, call, name, tuple(call.args))
     if is_elementwise(context, call):
         return call
-    raise Declined(f"`{plain(context, call.func)}` is called with the picked elements")
+    raise Declined(f"`{plain(context, call.func)}` is called with the selected elements")
 
 
 def _why_needed(context: RewriteContext, node: cst.CSTNode, above: cst.CSTNode | None) -> str:
     if isinstance(above, cst.Return):
-        return "the picked elements are returned"
+        return "the selected elements are returned"
     if isinstance(above, cst.Assign | cst.AnnAssign):
-        return "the picked elements are kept under a name"
+        return "the selected elements are assigned to a name"
     if isinstance(above, cst.Subscript):
-        return f"`{plain(context, above)}` needs the picked elements as such"
-    return f"`{plain(context, node)}` is used as it is"
+        return f"`{plain(context, above)}` needs the selected elements themselves"
+    return f"`{plain(context, node)}` itself is used"
 
 
-# -- what takes their place -----------------------------------------------------------------------------------------
+# -- what replaces them ---------------------------------------------------------------------------------------------
 
 
 def _refuse_arguments(context: RewriteContext, use: _Use) -> None:
     if _without_only_dimension(context, use):
-        raise Declined(f"`{use.what}` has further arguments")
+        raise Declined(f"`{use.what}` has additional arguments")
 
 
 def _without_only_dimension(context: RewriteContext, use: _Use) -> list[cst.Arg]:
-    """The arguments of a reduction over a vector, without the dimension, of which there is one."""
+    """The arguments of a reduction over a vector, without its only dimension."""
     if any(arg.keyword is not None and arg.keyword.value in ("keepdim", "out") for arg in use.args):
-        raise Declined(f"`{use.what}` keeps a dimension, or writes into a tensor")
+        raise Declined(f"`{use.what}` keeps the dimension or writes to a tensor")
     dimension = m.Arg(keyword=None) | m.Arg(keyword=m.Name("dim") | m.Name("axis"))
     if use.what in ("max", "min") and any(m.matches(arg, dimension) for arg in use.args):
-        raise Declined(f"`{use.what}` gives indices among the picked elements, or compares two tensors")
+        raise Declined(f"`{use.what}` returns indices into the selected elements or compares two tensors")
     one = m.Integer("0") | m.UnaryOperation(operator=m.Minus(), expression=m.Integer("1"))
     for arg in use.args:
         if m.matches(arg, dimension) and not m.matches(arg.value, one):
-            raise Declined(f"`{use.what}` goes over a dimension that a vector does not have")
+            raise Declined(f"`{use.what}` reduces a dimension that a vector does not have")
     return [arg for arg in use.args if not m.matches(arg, dimension)]
 
 
@@ -205,16 +205,16 @@ def _extreme(
 ) -> tuple[cst.BaseExpression, Difference]:
     fact = context.fact(use.value)
     if not (fact.certain and fact.dtype == "float"):
-        raise Declined(f"whether `{plain(context, use.value)}` is of floating point, and has an infinity, is not known")
+        raise Declined(f"`{plain(context, use.value)}` is not known to be a float tensor, which can hold infinity")
     infinity = '"-inf"' if use.what in ("max", "amax") else '"inf"'
     off = build.expression(f"float({infinity})")
     made = build.method(build.method(value, "masked_fill", build.inverted(mask), off), use.what)
-    said = f"where nothing is hit, the result is {infinity.strip(chr(34))} instead of an error"
+    said = f"if the mask selects nothing, the result is {infinity.strip(chr(34))} instead of an error"
     return made, differs(said, Effect.EXCEPTIONS)
 
 
 def _loss(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
-    """``F.mse_loss(x[mask], y[mask])``: both sides are zero where the mask is off, where the loss has no slope."""
+    """``F.mse_loss(x[mask], y[mask])``: where the mask is False, both arguments, the loss and its gradient are zero."""
     call = cst.ensure_type(use.node, cst.Call)
     leaves: list[Leaf] = []
     reduction = "mean"
@@ -227,15 +227,15 @@ def _loss(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
             found = masked(context, arg.value, leaf.mask)
             leaves += found.leaves
             if not found.leaves:
-                raise Declined(f"`{context.code(arg.value)}` is not picked by the mask")
+                raise Declined(f"`{context.code(arg.value)}` is not selected by the mask")
             value = filled(context, leaf.mask, whole(context, arg.value, found.leaves), zero(context, arg.value))
             arguments.append(build.argument(value, keyword))
         elif keyword in ("beta", "delta"):
             arguments.append(arg.deep_clone())
         else:
-            raise Declined(f"`{plain(context, call.func)}` has further arguments")
+            raise Declined(f"`{plain(context, call.func)}` has additional arguments")
     if reduction not in ("mean", "sum"):
-        raise Declined("the loss of each picked element is asked for")
+        raise Declined("the loss is not reduced to a mean or a sum")
     needs = [
         *rounding(context, [one.owner for one in leaves]),
         *conditions(context, Masked(leaf.mask, leaves), counts=True),
@@ -249,7 +249,7 @@ def _loss(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
 
 
 def _count(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
-    """The number of hits, where a tensor does as well as a Python number."""
+    """The number of selected elements, if it may be a tensor instead of a Python number."""
     found = masked(context, use.value, leaf.mask)
     elements = m.matches(use.node, m.Call(func=m.Attribute(attr=m.Name("numel"))))
     needs = conditions(context, found, counts=True) if elements or leaf.loose else _only_mask(context, found)
@@ -272,11 +272,11 @@ def _count(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
     if isinstance(call, cst.Call) and not (called(context, call)[0] or "").startswith(("torch.", "builtins.")):
         hazard = differs(f"`{plain(context, call.func)}` gets a tensor instead of a Python bool", Effect.TYPES)
         return Edit({node: made}, [hazard, *needs])
-    raise Declined("their number is needed as a Python number")
+    raise Declined("the count is needed as a Python number")
 
 
 def _only_mask(context: RewriteContext, found: Masked) -> list[Difference]:
-    """What must hold for the number of rows to be that of the mask's hits."""
+    """The assumptions under which the number of rows is the number of True elements in the mask."""
     return (
         []
         if is_bool_tensor(context, found.mask)

@@ -1,8 +1,8 @@
 """``x[mask] = f(y[mask])`` → ``x = torch.where(mask, f(y), x)``, and ``x[mask] += 1`` likewise.
 
-Both write ``f(y)`` where the mask is on and leave the rest of ``x``.  The mask must pick single elements, not rows, for
-``torch.where`` aligns shapes at their other end.  A tensor that something else may hold is changed in place as before,
-by ``x.copy_``; only one that was made in the function and has no second name is bound anew.
+Both write ``f(y)`` where the mask is True and leave the rest of ``x``.  The mask must select single elements, not rows,
+because ``torch.where`` aligns shapes at the last dimension.  A tensor that may have aliases is still changed in place,
+by ``x.copy_``; only a tensor that was created in the function and has no aliases is rebound.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ _OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {**AUGMENTED, cst.BitX
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The assignment under the mask, made for all elements."""
+    """The assignment with the mask, computed for all elements."""
     leaf = leaf_of(context)
     augmented = context.enclosing(cst.AugAssign)
     if augmented is not None and augmented.target is context.node:
         return _of_augmented(context, augmented, leaf)
     assignment = context.enclosing(cst.Assign)
     if assignment is None:
-        raise OtherForm("it is no assignment to elements that a mask picks")
+        raise OtherForm("this is not an assignment to elements that a mask selects")
     return _of_assignment(context, assignment, leaf)
 
 
 def _of_assignment(context: RewriteContext, small: cst.Assign, leaf: Leaf) -> Edit:
     target = leaf_at(context, small.targets[0].target)
     if target is None or plain(context, target.mask) != plain(context, leaf.mask):
-        raise Declined("they are not assigned under the same mask")
+        raise Declined("the elements are not assigned with the same mask")
     if len(small.targets) > 1:
         raise Declined("several targets are assigned at once")
     if not context.fact(target.owner).is_tensor:
         raise Declined(f"`{plain(context, target.owner)}` is not known to be a tensor")
     found = masked(context, small.value, leaf.mask)
     if not any(one.node is leaf.node for one in found.leaves):
-        raise Declined("the picked elements come to a single value that is assigned")
+        raise Declined("the selected elements are reduced to a single value")
     made = filled(context, leaf.mask, whole(context, small.value, found.leaves), target.owner)
     return _edit(context, small, target, found, made, bends_gradients(context, small.value, found))
 
@@ -65,13 +65,13 @@ def _of_assignment(context: RewriteContext, small: cst.Assign, leaf: Leaf) -> Ed
 def _of_augmented(context: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> Edit:
     operator = _OPERATORS.get(type(small.operator))
     if operator is None:
-        raise Declined("the operator may raise where the mask is off")
+        raise Declined("the operator may raise where the mask is False")
     if context.fact(small.value).is_tensor and not is_scalar(context, small.value):
         found = masked(context, small.value, leaf.mask)
     elif is_scalar(context, small.value):
         found = Masked(leaf.mask)
     else:
-        raise Declined(f"`{plain(context, small.value)}` may have as many elements as the mask has hits")
+        raise Declined(f"`{plain(context, small.value)}` may have as many elements as the mask selects")
     value = beside(leaf.owner, operator, whole(context, small.value, found.leaves))
     made = filled(context, leaf.mask, value, leaf.owner)
     number = is_scalar(context, small.value) and not context.fact(small.value).is_tensor
@@ -80,7 +80,7 @@ def _of_augmented(context: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> 
     )
     found.bends |= not linear
     found.saves |= not linear
-    # An operand of a wider dtype would widen the result, which an assignment in place does not.
+    # An operand of a wider dtype would widen the result, unlike an in-place assignment.
     return _edit(context, small, leaf, found, made, bends_gradients(context, leaf.owner, found), rebinds=number)
 
 
@@ -100,7 +100,7 @@ def _edit(
     else:
         new = cst.Expr(build.method(target.owner, "copy_", made))
         if found.saves and may_require_gradient(context, target.owner):
-            # An index makes a copy, which autograd may keep; here it keeps the tensor that is then written to.
-            said = f"autograd raises where it needs the old `{plain(context, target.owner)}`"
+            # Indexing makes a copy, which autograd may keep; here it keeps the tensor that is then changed in place.
+            said = f"autograd raises if it needs the old value of `{plain(context, target.owner)}`"
             difference.append(differs(said, Effect.GRADIENTS))
     return Edit({small: new}, [*difference, *needs])

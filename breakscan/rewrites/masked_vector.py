@@ -1,7 +1,7 @@
 """``kept = x[mask]``, then ``kept.sum()`` → ``kept = torch.where(mask, x, 0.0)``; a mean is divided by ``mask.sum()``.
 
-The elements that the mask drops are zero, and everything that is done with the vector up to the sum leaves zeros zero,
-and gives them no gradient: differences, products, squares, absolute values, and the losses that are such.
+Elements outside the mask are zero, and all operations on the vector up to the sum keep zeros at zero, with a gradient
+of zero: differences, products, squares, absolute values, and the corresponding losses.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SIZE = m.Call(m.Attribute(attr=m.Name("size")), [m.Arg(m.Integer("0"))]) | m.Su
 
 @dataclass
 class _Group:
-    """Names that hold elements picked by one mask, and what becomes of their uses."""
+    """Names that hold elements selected by one mask, and the changes to their uses."""
 
     mask: cst.BaseExpression
     counter: cst.BaseExpression
@@ -56,14 +56,14 @@ class _Group:
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The vector with zeros in it, and its mean over the hits."""
+    """The vector filled with zeros, and its mean over the selected elements."""
     leaf = leaf_of(context)
     line = context.line()
     if _leaf_on(context, line) is None:
-        raise OtherForm("the picked elements are not kept under a name")
+        raise OtherForm("the selected elements are not assigned to a name")
     named = isinstance(leaf.mask, cst.Name) and is_settled(context, leaf.mask.value)
     if isinstance(leaf.mask, cst.Name) and not named:
-        raise Declined(f"`{leaf.mask.value}` may be another mask where the elements are used")
+        raise Declined(f"`{leaf.mask.value}` may be a different mask where the elements are used")
     group = _Group(leaf.mask, build.copied(leaf.mask) if named else cst.Name("mask"))
     group.lines[line] = leaf
     group.waiting.append(line)
@@ -73,7 +73,7 @@ def rewrite(context: RewriteContext) -> Edit:
     above: list[cst.BaseStatement] = []
     if group.counts and not named:
         if len(group.lines) > 1 or "mask" in {*read(context.function), *written(context.function)}:
-            raise Declined("the mask has no name")
+            raise Declined("the mask has no name: assign it to a variable first")
         above.append(build.with_leading_lines(build.assignment(cst.Name("mask"), build.copied(leaf.mask)), line))
     for one, picked in group.lines.items():
         mask = cst.Name("mask") if above else leaf.mask
@@ -95,14 +95,14 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _leaf_on(context: RewriteContext, line: cst.SimpleStatementLine) -> Leaf | None:
-    """What a line that is ``name = x[mask]`` picks."""
+    """The elements that a line ``name = x[mask]`` selects."""
     if len(line.body) != 1 or not m.matches(line.body[0], m.Assign([m.AssignTarget(m.Name())])):
         return None
     return leaf_at(context, cst.ensure_type(line.body[0], cst.Assign).value)
 
 
 def _follow(context: RewriteContext, group: _Group, line: cst.SimpleStatementLine) -> None:
-    """Works out what becomes of the uses of the name that a line assigns."""
+    """Determines the changes to the uses of the name that a line assigns."""
     target = cst.ensure_type(cst.ensure_type(line.body[0], cst.Assign).targets[0].target, cst.Name)
     for use in reads_of(context, target, line):
         _one(context, group, use)
@@ -136,16 +136,16 @@ def _one(context: RewriteContext, group: _Group, use: cst.Name) -> None:
 def _computed(
     context: RewriteContext, value: cst.BaseExpression, above: cst.CSTNode | None, call: cst.Call | None
 ) -> cst.BaseExpression:
-    """The operation that a value goes into."""
+    """The operation that uses a value."""
     if isinstance(above, cst.BinaryOperation | cst.UnaryOperation):
         return above
     if call is not None:
         function, method = called(context, call)
         if (method or function or "").rpartition(".")[2] in _ZERO_AT_ZERO:
             return call
-        raise Declined(f"`{context.code(call.func)}` needs the picked elements as such")
+        raise Declined(f"`{context.code(call.func)}` needs the selected elements themselves")
     where = above if isinstance(above, cst.BaseExpression) else value
-    raise Declined(f"`{context.code(where)}` needs the picked elements as such")
+    raise Declined(f"`{context.code(where)}` needs the selected elements themselves")
 
 
 def _size_at(context: RewriteContext, above: cst.CSTNode | None) -> cst.BaseExpression | None:
@@ -157,7 +157,7 @@ def _reduced(
     context: RewriteContext, group: _Group, call: cst.Call, value: cst.BaseExpression, args: Sequence[cst.Arg]
 ) -> None:
     if args:
-        raise Declined(f"`{context.code(call.func)}` has further arguments")
+        raise Declined(f"`{context.code(call.func)}` has additional arguments")
     _zero_at_zero(context, group, value)
     if m.matches(call.func, m.Attribute(attr=m.Name("mean"))):
         _divided(context, group, call, build.method(value, "sum"))
@@ -182,9 +182,9 @@ def _lost(context: RewriteContext, group: _Group, call: cst.Call) -> None:
         elif keyword in ("beta", "delta"):
             others.append(arg)
         else:
-            raise Declined(f"`{context.code(call.func)}` has further arguments")
+            raise Declined(f"`{context.code(call.func)}` has additional arguments")
     if len(sides) != 2 or reduction not in ("mean", "sum"):
-        raise Declined("the loss of each picked element is asked for")
+        raise Declined("the loss is not reduced to a mean or a sum")
     for side in sides:
         _zero_at_zero(context, group, side.value)
     if reduction == "mean":
@@ -207,16 +207,16 @@ def _counted(context: RewriteContext, group: _Group, node: cst.BaseExpression) -
             group.changes[node] = build.method(group.counter, "sum")
             group.counts = group.compares = True
             return
-    raise Declined("their number is needed as a Python number")
+    raise Declined("the count is needed as a Python number")
 
 
 def _zero_at_zero(context: RewriteContext, group: _Group, node: cst.BaseExpression) -> None:
-    """Takes in the names of an expression that is zero where they are.  Declines for any other expression."""
+    """Records the names in an expression that is zero where they are zero.  Declines for any other expression."""
     if isinstance(node, cst.Name):
         line = origin(context, node).anchor
         leaf = _leaf_on(context, line) if isinstance(line, cst.SimpleStatementLine) else None
         if leaf is None or context.code(leaf.mask) != context.code(group.mask):
-            raise Declined(f"`{node.value}` is not picked by the same mask")
+            raise Declined(f"`{node.value}` is not selected by the same mask")
         if line not in group.lines:
             assert isinstance(line, cst.SimpleStatementLine)
             group.lines[line] = leaf
@@ -230,21 +230,21 @@ def _zero_at_zero(context: RewriteContext, group: _Group, node: cst.BaseExpressi
         _zero_at_zero(context, group, node.left)
         if not is_scalar(context, node.right):
             if isinstance(node.operator, cst.Divide):
-                raise Declined(f"`{context.code(node)}` may divide by zero where the mask is off")
+                raise Declined(f"`{context.code(node)}` may divide by zero where the mask is False")
             _zero_at_zero(context, group, node.right)
     elif isinstance(node, cst.BinaryOperation) and m.matches(
         node, m.BinaryOperation(operator=m.Power(), right=m.Integer())
     ):
         if cst.ensure_type(node.right, cst.Integer).evaluated_value < 1:
-            raise Declined(f"`{context.code(node)}` is not zero where the elements are")
+            raise Declined(f"`{context.code(node)}` is not zero where the elements are zero")
         _zero_at_zero(context, group, node.left)
     elif isinstance(node, cst.Call):
         function, method = called(context, node)
         if (method or function or "").rpartition(".")[2] not in _ZERO_AT_ZERO:
-            raise Declined(f"`{context.code(node)}` is not zero where the elements are")
+            raise Declined(f"`{context.code(node)}` is not zero where the elements are zero")
         receiver = (
             node.func.value if method is not None and isinstance(node.func, cst.Attribute) else node.args[0].value
         )
         _zero_at_zero(context, group, receiver)
     else:
-        raise Declined(f"`{context.code(node)}` is not zero where the elements are")
+        raise Declined(f"`{context.code(node)}` is not zero where the elements are zero")

@@ -1,8 +1,8 @@
 """``np.ceil(np.log1p(n)).astype("int").item()`` → ``math.ceil(math.log1p(n))``, on sizes and numbers.
 
-Dynamo traces NumPy as tensor operations, on plain numbers too, and reads the result out of a tensor; ``math`` it
-computes while it traces.  Both give the same double, except that ``math`` raises where NumPy gives infinity or NaN:
-sizes are never negative, so only a logarithm of nothing is left.
+Dynamo traces NumPy as tensor operations, even on plain numbers, and reads the result from a tensor; ``math`` is
+computed during tracing.  Both give the same double, except that ``math`` raises where NumPy gives infinity or NaN:
+sizes are never negative, so this concerns only the logarithm of zero.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 _ROUNDING = frozenset({"ceil", "floor"})
 _ANY_SIZE = frozenset({"log1p", "sqrt"})
 _NOT_OF_NOTHING = frozenset({"log", "log2", "log10"})
-_DOMAIN = differs("the logarithm of zero raises, where NumPy gives minus infinity", Effect.EXCEPTIONS)
+_DOMAIN = differs("the logarithm of zero raises instead of giving minus infinity", Effect.EXCEPTIONS)
 _WHOLE = m.SimpleString(value='"int"') | m.SimpleString(value="'int'") | m.Name("int")
 _ASTYPE_INT = m.Call(func=m.Attribute(attr=m.Name("astype")), args=[m.Arg(_WHOLE)])
 _ARITHMETIC = cst.Add | cst.Multiply | cst.Divide | cst.FloorDivide
@@ -29,12 +29,12 @@ _SIZE = _LENGTH | m.Call(func=m.Attribute(attr=m.Name("size")), args=[m.Arg()]) 
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The number by functions of ``math``."""
+    """The number computed by ``math`` functions."""
     node = context.node
     if not isinstance(node, cst.Call):
-        raise Declined("no conversion stands at the site")
+        raise Declined("this is not a conversion")
     if not m.matches(node, m.Call(func=m.Attribute(attr=m.Name("item")), args=[])):
-        raise Declined("no number is read out of an array")
+        raise Declined("no number is read from an array")
     value = cst.ensure_type(node.func, cst.Attribute).value
     is_int = m.matches(value, _ASTYPE_INT)
     if is_int:
@@ -42,16 +42,16 @@ def rewrite(context: RewriteContext) -> Edit:
     differences: list[Difference] = []
     name = _numpy_name(context, value)
     if name is None:
-        raise OtherForm(f"`{context.code(value)}` is no function of NumPy")
+        raise OtherForm(f"`{context.code(value)}` is not a call of a NumPy function")
     if name in _ROUNDING and not is_int:
-        raise Declined(f"`np.{name}` gives a float here, and `math.{name}` an int")
+        raise Declined(f"`np.{name}` returns a float here, but `math.{name}` returns an int")
     if name not in _ROUNDING and name != "prod":
-        raise Declined(f"`np.{name}` is not rounded to a whole number")
+        raise Declined(f"the result of `np.{name}` is not rounded to an integer")
     return Edit({node: _made(context, value, differences)}, list(dict.fromkeys(differences)))
 
 
 def _numpy_name(context: RewriteContext, node: cst.CSTNode) -> str | None:
-    """The name of the function of NumPy that a call calls with one argument."""
+    """The name of the NumPy function that is called with one argument."""
     if not isinstance(node, cst.Call) or len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
         return None
     dotted = context.dotted(node.func) or ""
@@ -59,7 +59,7 @@ def _numpy_name(context: RewriteContext, node: cst.CSTNode) -> str | None:
 
 
 def _made(context: RewriteContext, node: cst.BaseExpression, differences: list[Difference]) -> cst.BaseExpression:
-    """The same computed by ``math``.  Declines what is no number."""
+    """The same expression with ``math``.  Declines if it is not a number."""
     name = _numpy_name(context, node)
     if name is None:
         return _number(context, node)
@@ -71,12 +71,12 @@ def _made(context: RewriteContext, node: cst.BaseExpression, differences: list[D
     if name in _NOT_OF_NOTHING:
         differences.append(_DOMAIN)
     elif name not in _ANY_SIZE and name not in _ROUNDING:
-        raise Declined(f"`math` is not known to do what `np.{name}` does")
+        raise Declined(f"`math` has no known equivalent of `np.{name}`")
     return call(context.imported(f"math.{name}"), _made(context, inner, differences))
 
 
 def _number(context: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression:
-    """A number that NumPy is given: a size, a literal, or arithmetic with them that cannot be negative."""
+    """A number that is passed to NumPy: a size, a literal, or arithmetic with them that cannot be negative."""
     if not _is_not_negative(context, node):
         raise Declined(f"`{context.code(node)}` is not known to be a size or a number")
     return copied(node)

@@ -1,6 +1,6 @@
-"""``torch.compile(model)`` that nobody keeps → ``model.compile()``.
+"""``torch.compile(model)`` whose result is not used → ``model.compile()``.
 
-The method of ``nn.Module`` compiles in place.  It does nothing for classes of ``torch.nn``.
+This method of ``nn.Module`` compiles in place.  It has no effect on classes of ``torch.nn``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from breakscan.rewrite_support.definitions import is_function
 from breakscan.rewrite_support.difference import assumes
 from breakscan.rewrite_support.edit import Declined, Edit
 
-UNKNOWN = assumes("it must be a module, and of no class of torch.nn, which would not be compiled in place")
+UNKNOWN = assumes("it must be a module, and not of a torch.nn class, which would not be compiled in place")
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -25,19 +25,19 @@ def rewrite(context: RewriteContext) -> Edit:
     if model.keyword is not None or model.star or any(arg.keyword is None for arg in options):
         raise Declined("the module is not the first argument")
     if name is not None and not m.matches(model.value, m.Name(name)):
-        raise Declined("the result is bound to another name")
+        raise Declined("the result is assigned to a different name")
     known = context.fact(model.value)
     own = name == "self" or known.kind == "module"
     if known.kind == "function" or is_function(context, model.value):
-        raise Declined("a function is compiled, and only modules can be compiled in place")
+        raise Declined("a function is compiled, but only modules can be compiled in place")
     if known.name is not None and known.name.startswith("torch.nn."):
-        raise Declined("a class of torch.nn cannot be compiled in place")
+        raise Declined("a module of a torch.nn class cannot be compiled in place")
     made = cst.Call(cst.Attribute(operand(model.value), cst.Name("compile")), [arg.deep_clone() for arg in options])
     return Edit({statement: cst.Expr(made)}, () if own else [UNKNOWN])
 
 
 def _compiled(context: RewriteContext, statement: cst.BaseSmallStatement) -> tuple[cst.Call, str | None]:
-    """The call of ``torch.compile``, and the name that is bound to it."""
+    """The call of ``torch.compile``, and the name that its result is assigned to."""
     value: cst.BaseExpression | None = None
     name: str | None = None
     if isinstance(statement, cst.Expr):

@@ -1,7 +1,7 @@
 """``F.one_hot(x.argmax(1))`` → ``F.one_hot(x.argmax(1), num_classes=x.shape[1])``.
 
-The number of classes, where the code shows what the labels are: places in a dimension of known size, remainders of a
-number, random integers below one; or where a name says it.
+The number of classes, if the code shows what the labels are: positions in a dimension of known size, remainders of a
+number, random integers below a number; or if a name is known for it.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ def rewrite(context: RewriteContext) -> Edit:
     """The call, with the number of classes."""
     node = context.node
     if not isinstance(node, cst.Call) or not node.args or any(arg.star for arg in node.args):
-        raise Declined("its arguments are not written out")
+        raise Declined("the arguments are not passed individually")
     if len(node.args) > 1:
-        raise Declined("the number of classes is read out of a tensor")
+        raise Declined("the number of classes is read from a tensor")
     labels = node.args[0].value
     classes = _shown(context, defined(context, labels)) or _named(context)
     if classes is None:
-        raise Declined("the code does not say how many classes there are")
+        raise Declined("the code does not show the number of classes: pass `num_classes`")
     first = node.args[0].deep_clone().with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
     made = node.deep_clone().with_changes(args=[first, build.argument(classes, "num_classes")])
     columns = context.code(classes)
-    said = f"it always has `{columns}` columns, where it had one more than the largest label"
+    said = f"the result always has `{columns}` columns, not one more than the largest label"
     return Edit({node: made}, [differs(said, Effect.SHAPES, Effect.EXCEPTIONS)])
 
 
 def _shown(context: RewriteContext, labels: cst.BaseExpression) -> cst.BaseExpression | None:
-    """The number that all labels are below, from how they are made."""
+    """The number that all labels are below, from the way they are computed."""
     if isinstance(labels, cst.BinaryOperation) and isinstance(labels.operator, cst.Modulo):
         return _lasting(context, labels.right)
     if not isinstance(labels, cst.Call):
@@ -61,7 +61,7 @@ def _shown(context: RewriteContext, labels: cst.BaseExpression) -> cst.BaseExpre
 
 
 def _size(context: RewriteContext, call: cst.Call, given: list[cst.BaseExpression]) -> cst.BaseExpression | None:
-    """The size of the dimension that places are found in."""
+    """The size of the dimension that positions refer to."""
     dimension = next((arg.value for arg in call.args if m.matches(arg.keyword or call, m.Name("dim"))), None)
     dimension = dimension or (given[1] if len(given) > 1 else None)
     plain = m.Integer() | m.UnaryOperation(operator=m.Minus(), expression=m.Integer())
@@ -73,7 +73,7 @@ def _size(context: RewriteContext, call: cst.Call, given: list[cst.BaseExpressio
 
 
 def _lasting(context: RewriteContext, number: cst.BaseExpression) -> cst.BaseExpression | None:
-    """A number that is the same where the labels are made and where they are used."""
+    """A number that is the same where the labels are computed and where they are used."""
     if isinstance(number, cst.Integer) or m.matches(number, m.Attribute(value=m.Name("self"))):
         return number
     lasting = isinstance(number, cst.Name) and is_bound_once(context, number.value)
@@ -81,7 +81,7 @@ def _lasting(context: RewriteContext, number: cst.BaseExpression) -> cst.BaseExp
 
 
 def _named(context: RewriteContext) -> cst.BaseExpression | None:
-    """A parameter, or an attribute that the class sets, that is called what is asked for."""
+    """A parameter, or an attribute that the class sets, that is named ``num_classes`` or similarly."""
     parameters = written(context.function.params)
     for name in _NAMES:
         if name in parameters and is_bound_once(context, name):

@@ -1,6 +1,6 @@
-"""``x.repeat_interleave(counts)`` → ``x.repeat_interleave(counts, output_size=n)`` where the sum is known.
+"""``x.repeat_interleave(counts)`` → ``x.repeat_interleave(counts, output_size=n)`` if the sum is known.
 
-The counts of a tensor's values add up to its number of elements, and those of a literal are there to be added.
+The counts of a tensor's values add up to its number of elements, and the counts in a literal can be added.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from breakscan.rewrite_support.edit import Declined, Edit
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The call, with the length of its result."""
+    """The call with the length of its result."""
     node = context.node
     if not isinstance(node, cst.Call) or any(arg.star for arg in node.args):
-        raise Declined("its arguments are not written out")
+        raise Declined("the arguments are not passed individually")
     _, method = called(context, node)
     named = {arg.keyword.value: arg.value for arg in node.args if arg.keyword is not None}
     positional = [arg.value for arg in node.args if arg.keyword is None]
@@ -30,7 +30,7 @@ def rewrite(context: RewriteContext) -> Edit:
     if repeats is None and positional and method is None:
         repeats = positional[0]
     if repeats is None:
-        raise Declined("the repeats are not written out")
+        raise Declined("the call does not pass `repeats`")
     size = build.argument(_sum(context, repeats), "output_size")
     return Edit({node: node.deep_clone().with_changes(args=[*_open_ended(node), size])})
 
@@ -46,28 +46,28 @@ def _comma(arg: cst.Arg) -> cst.Comma:
 
 
 def _sum(context: RewriteContext, repeats: cst.BaseExpression) -> cst.BaseExpression:
-    """What the repeats add up to.  Declines where the code does not show it."""
+    """The sum of the repeats.  Declines if the code does not show it."""
     value = defined(context, repeats)
     counted = _unpacked(context, repeats) if isinstance(repeats, cst.Name) else None
     counted = counted or _counted(context, value)
     if counted is not None:
         if not isinstance(counted, cst.Name) or not is_bound_once(context, counted.value):
-            raise Declined(f"`{context.code(counted)}` may be another tensor here than where it is counted")
+            raise Declined(f"`{context.code(counted)}` may be a different tensor here than where it is counted")
         _must_be_unchanged(context, repeats, counted)
         return build.method(counted, "numel")
     if m.matches(value, m.Call(args=[m.Arg(m.List() | m.Tuple())])) and context.dotted(value.func) == "torch.tensor":  # type: ignore[attr-defined]
         elements = [element.value for element in value.args[0].value.elements]  # type: ignore[attr-defined]
         if all(isinstance(one, cst.Integer) for one in elements):
             return build.expression(str(sum(one.evaluated_value for one in elements)))
-    raise Declined(f"what `{context.code(repeats)}` adds up to is not known from shapes")
+    raise Declined(f"the sum of `{context.code(repeats)}` is not known from shapes: pass `output_size`")
 
 
 def _must_be_unchanged(context: RewriteContext, repeats: cst.BaseExpression, counted: cst.Name) -> None:
-    """Declines where the counts, or what is counted, are changed in place, or handed on, after they are counted."""
+    """Declines if the counts or the counted tensor may be changed in place after counting."""
     anchor = origin(context, repeats).anchor if isinstance(repeats, cst.Name) else None
     names = {counted.value, *([repeats.value] if isinstance(repeats, cst.Name) else [])}
     if anchor is not None and (change := change_behind(context, names, anchor)) is not None:
-        raise Declined(f"`{change}` may change what is counted")
+        raise Declined(f"`{change}` may change the counts or the counted tensor")
     if (
         isinstance(repeats, cst.Name)
         and fate_of_name(context, repeats.value, context.statement(repeats)) is Fate.CHANGED

@@ -1,7 +1,7 @@
 """``torch.linalg.lstsq(a, b).solution`` → ``torch.linalg.pinv(a) @ b``.
 
-Both give the solution of least norm.  Of what else ``lstsq`` returns, the residuals have a shape that depends on the
-rank of the matrix, so only code that takes the solution alone can be rewritten.
+Both give the solution of least norm.  ``lstsq`` also returns residuals, whose shape depends on the rank of the matrix,
+so only code that uses just the solution can be rewritten.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ _SOLUTION = m.Attribute(attr=m.Name("solution")) | m.Subscript(slice=[m.Subscrip
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The solution by the pseudo-inverse."""
+    """The solution computed with the pseudo-inverse."""
     node = context.node
     if not isinstance(node, cst.Call) or context.dotted(node.func) != "torch.linalg.lstsq":
-        raise Declined("it is not PyTorch's function")
+        raise Declined("this is not PyTorch's function")
     if len(node.args) != 2 or any(arg.keyword is not None or arg.star for arg in node.args):
-        raise Declined("it says how it is to be solved")
+        raise Declined("the call has other arguments than the two tensors")
     taken = context.parent(node)
     if not isinstance(taken, cst.Attribute | cst.Subscript) or not m.matches(taken, _SOLUTION):
-        raise Declined("more than the solution is taken")
+        raise Declined("more than the solution is used")
     matrix, right = (arg.value for arg in node.args)
     inverse = build.call(context.imported("torch.linalg.pinv"), matrix)
     made: cst.BaseExpression = build.binary(inverse, cst.MatrixMultiply(), right)
     above = context.parent(taken)
     if isinstance(above, cst.Attribute | cst.Subscript | cst.UnaryOperation | cst.BinaryOperation):
         made = build.operand(made)
-    words = "it is computed by singular values, which rounds differently and takes longer; `{}` must be a matrix"
+    words = "singular values give the solution, which rounds differently and takes longer; `{}` must be a matrix"
     difference = differs(words.format(context.code(right)), Effect.VALUES, Effect.EXCEPTIONS)
     return Edit({taken: made}, [difference])

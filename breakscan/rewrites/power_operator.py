@@ -1,7 +1,7 @@
 """``pow(t, n)`` → ``t**n``.
 
-The builtin calls what the operator calls, with the same operands, so nothing changes but that Dynamo knows the
-operator.  With a third argument there is no operator.
+The builtin calls the same method as the operator, so the only change is that Dynamo supports the operator.  There is no
+operator with a third argument.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ _SHORT = cst.Name | cst.Attribute | cst.BaseNumber
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The power by the operator, spaced as formatters do it: none around ``**`` between names and numbers."""
+    """The power with the operator, spaced as by formatters: no spaces around ``**`` between names and numbers."""
     node = context.node
     if not isinstance(node, cst.Call):
-        raise OtherForm("this is no call of `pow`")
+        raise OtherForm("this is not a call of `pow`")
     given = dict(zip(("base", "exp", "mod"), (arg for arg in node.args if arg.keyword is None), strict=False))
     given |= {arg.keyword.value: arg for arg in node.args if arg.keyword is not None}
     if any(arg.star for arg in node.args) or not {"base", "exp"} <= given.keys():
-        raise Declined("its arguments are not given one by one")
+        raise Declined("the arguments are not passed individually")
     if "mod" in given:
-        raise Declined("`**` has no modulus")
+        raise Declined("`**` does not take a modulus")
     base, exponent = given["base"].value, given["exp"].value
     right, bare = operand(exponent), exponent
     if isinstance(exponent, cst.UnaryOperation) and isinstance(exponent.operator, cst.Minus):

@@ -1,8 +1,8 @@
 """``random.random()`` → ``random.uniform(0.0, 1.0)``; ``numpy.random.uniform(a, b)`` → ``random.uniform(a, b)``.
 
-Dynamo draws ``random.uniform`` and ``random.randrange`` anew at each call.  ``uniform(0.0, 1.0)`` is
-``0.0 + 1.0 * random()``: bit for bit the same number from the same seed.  In place of NumPy's generator, Python's is
-another source of numbers of the same distribution.
+Dynamo draws a new number from ``random.uniform`` and ``random.randrange`` at each call.  ``uniform(0.0, 1.0)`` is
+``0.0 + 1.0 * random()``: bit for bit the same number from the same seed.  Python's generator instead of NumPy's is a
+different source of numbers with the same distribution.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _UNIT = frozenset({"numpy.random.rand", "numpy.random.random", "numpy.random.ran
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The same draw by a function that Dynamo traces."""
+    """The same draw with a function that Dynamo traces."""
     node = context.node
     if not isinstance(node, cst.Call):
-        raise Declined("the draw is no call")
+        raise Declined("this is not a call")
     name = context.dotted(node.func)
     plain = all(arg.keyword is None and not arg.star for arg in node.args)
     if name == "random.random":
         if not isinstance(node.func, cst.Attribute):
-            raise Declined("`random` is the function here, not the module")
+            raise Declined("`random` is the function, not the module")
         function = node.func.with_deep_changes(node.func.attr, value="uniform")
         return Edit({node: _draw(function.deep_clone(), "0.0, 1.0")})
     if name in _UNIT and not node.args:
@@ -39,12 +39,14 @@ def rewrite(context: RewriteContext) -> Edit:
         given = ", ".join(context.code(arg.value) for arg in node.args)
         return Edit({node: _draw(_python(context, "random.randrange"), given)}, [FROM_NUMPY])
     if name is not None and name.startswith("numpy."):
-        raise Declined("only one number of a uniform distribution can be drawn in the graph: draw before the call")
-    raise Declined("Dynamo traces no function that draws the same: draw before the compiled call and pass it in")
+        raise Declined("only a single uniform number can be drawn in the graph: draw before the compiled call")
+    raise Declined(
+        "Dynamo cannot trace a function with this distribution: draw before the compiled call and pass the result in"
+    )
 
 
 def _are_numbers(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether the bounds are Python numbers for sure: arrays would make an array."""
+    """Whether the bounds are known to be Python numbers: with arrays, the result would be an array."""
     return all(context.fact(arg.value).is_number or isinstance(arg.value, cst.BaseNumber) for arg in node.args)
 
 

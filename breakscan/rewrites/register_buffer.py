@@ -1,7 +1,7 @@
-"""``self.steps = 0``, counted up in ``forward`` → ``self.register_buffer("steps", torch.tensor(0), persistent=False)``.
+"""``self.steps = 0``, changed in ``forward`` → ``self.register_buffer("steps", torch.tensor(0), persistent=False)``.
 
-A Python number on a module is a constant of the compiled code, a buffer is an input of it: ``self.steps += 1`` is then
-an operation of the graph.  ``persistent=False`` keeps it out of the state dict, where it was not before.
+A Python number on a module is a constant in compiled code, a buffer is an input: ``self.steps += 1`` is then an
+operation in the graph.  ``persistent=False`` keeps it out of the state dict, as before.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ def rewrite(context: RewriteContext) -> Edit:
     """The number in ``__init__`` as a buffer."""
     counted = next((one for one in (context.node, *context.around()) if isinstance(one, cst.AugAssign)), None)
     if counted is None or not m.matches(counted.target, m.Attribute(value=m.Name())):
-        raise Declined("it is set from outside: pass it in as a tensor")
+        raise Declined("the number is set from outside: pass it in as a tensor")
     target = cst.ensure_type(counted.target, cst.Attribute)
     name, own = target.attr.value, context.code(target.value)
     if not isinstance(counted.operator, cst.AddAssign | cst.SubtractAssign) or not isinstance(
         counted.value, cst.Integer
     ):
-        raise Declined("it is not counted in whole steps")
+        raise Declined("the number is not changed by an integer")
     owner = next((one for one in context.around() if isinstance(one, cst.ClassDef)), None)
     if owner is None:
-        raise Declined("the function is no method")
+        raise Declined("the function is not a method")
     init = next((one for one in owner.body.body if m.matches(one, m.FunctionDef(name=m.Name("__init__")))), None)
     if not isinstance(init, cst.FunctionDef) or not isinstance(init.body, cst.IndentedBlock):
         raise Declined(f"`{owner.name.value}` has no `__init__`")
@@ -49,7 +49,7 @@ def rewrite(context: RewriteContext) -> Edit:
     tensor = context.code(context.imported("torch.tensor"))
     (made,) = statements(f'{own}.register_buffer("{name}", {tensor}({context.code(value)}), persistent=False)')
     made = with_leading_lines(made, line).with_changes(trailing_whitespace=line.trailing_whitespace)
-    return Edit({line: made}, [differs("the number is a tensor", Effect.TYPES)])
+    return Edit({line: made}, [differs("the attribute is a tensor, not a Python number", Effect.TYPES)])
 
 
 def _start(context: RewriteContext, init: cst.FunctionDef, own: str, name: str) -> cst.SimpleStatementLine:
@@ -60,6 +60,6 @@ def _start(context: RewriteContext, init: cst.FunctionDef, own: str, name: str) 
         ready = ready or "__init__" in context.code(line)
         if m.matches(line, m.SimpleStatementLine([assigned])):
             if not ready:
-                raise Declined("it is set before `super().__init__()`")
+                raise Declined("the number is set before `super().__init__()`")
             return cst.ensure_type(line, cst.SimpleStatementLine)
-    raise Declined(f"`__init__` does not set `{own}.{name}` to a whole number")
+    raise Declined(f"`__init__` does not set `{own}.{name}` to an integer")

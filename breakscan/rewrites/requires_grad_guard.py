@@ -1,7 +1,7 @@
 """``x.requires_grad = True`` → the same under ``if not torch.compiler.is_compiling():``.
 
-That a tensor in the middle of a forward pass requires a gradient serves reentrant checkpointing in eager code: it asks
-its inputs for it.  In compiled code the gradients of the parameters are the same without.
+Code that makes a tensor require a gradient in the middle of a forward pass serves reentrant checkpointing, which needs
+this for its inputs.  In compiled code, the gradients of the parameters are the same without it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.walking import findall
 
-DIFFERENCE = differs("in compiled code the tensor does not require a gradient by itself", Effect.GRADIENTS)
+DIFFERENCE = differs("in compiled code, the tensor is not set to require a gradient", Effect.GRADIENTS)
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The statement under a test, which joins the one that it stands under alone."""
+    """The statement under a guard, which is added to the test of an ``if`` that contains only this statement."""
     line = context.line()
     target = _target(line.body[0])
     if not isinstance(target, cst.Name) or target.value not in written(context.function.body):
-        raise Declined(f"`{context.code(target)}` is known outside of the function: set it before the compiled call")
+        raise Declined(
+            f"`{context.code(target)}` is visible outside the function: set `requires_grad` before the compiled call"
+        )
     for one in findall(context.function, m.Attribute()):
         if cst.ensure_type(one, cst.Attribute).attr.value in ("grad", "backward", "retain_grad", "register_hook"):
-            raise Declined("the function asks for gradients itself: torch.func.grad computes them in the graph")
+            raise Declined("the function computes gradients itself: use torch.func.grad, which stays in the graph")
     block = context.parent(line)
     above = context.parent(block) if block is not None else None
     if (
@@ -41,7 +43,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _target(statement: cst.BaseSmallStatement) -> cst.BaseExpression:
-    """The tensor that is told to require a gradient."""
+    """The tensor that is made to require a gradient."""
     if m.matches(statement, m.Assign([m.AssignTarget(m.Attribute(attr=m.Name("requires_grad")))])):
         assign = cst.ensure_type(statement, cst.Assign)
         if m.matches(assign.value, m.Name("True")):
@@ -49,4 +51,4 @@ def _target(statement: cst.BaseSmallStatement) -> cst.BaseExpression:
     if m.matches(statement, m.Expr(m.Call(m.Attribute(attr=m.Name("requires_grad_")), []))):
         call = cst.ensure_type(cst.ensure_type(statement, cst.Expr).value, cst.Call)
         return cst.ensure_type(call.func, cst.Attribute).value
-    raise Declined("the statement does more than tell a tensor to require a gradient")
+    raise Declined("the statement does more than set `requires_grad`")

@@ -1,7 +1,7 @@
 """Python's ``any([...])`` or ``all([...])`` over tensors → ``torch.stack([...]).any()``.
 
-All elements are computed, where Python stops at the first that decides, and the outcome is a tensor.  They must be
-tensors of a single element, and more than none: an empty list cannot be stacked.
+All elements are computed, while Python stops at the first that decides, and the result is a tensor.  They must be
+tensors with a single element, and there must be at least one: an empty list cannot be stacked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def rewrite(context: RewriteContext) -> Edit:
     """The reduction in the graph."""
     node = context.node
     if not isinstance(node, cst.Call):
-        raise OtherForm("no call stands at the site")
+        raise OtherForm("this is not a call")
     assertion = context.enclosing(cst.Assert)
     if assertion is not None:
         return edit_of_assert(context, assertion)
@@ -29,7 +29,7 @@ def rewrite(context: RewriteContext) -> Edit:
     if isinstance(above, cst.UnaryOperation) and isinstance(above.operator, cst.Not):
         whole, above = above, context.parent(above)
     if isinstance(above, cst.If | cst.While | cst.IfExp | cst.CompIf | cst.BooleanOperation | cst.UnaryOperation):
-        raise Declined("Python asks for the truth of the outcome, which breaks the graph as well")
+        raise Declined("Python tests the truth of the result, which also breaks the graph")
     made = reduced(context, node)
     if whole is not node:
         made = inverted(made)

@@ -1,7 +1,7 @@
 """``compiled(x, step / 10)`` → ``compiled(x, torch.tensor(step / 10))``.
 
-A Python number is compiled in, a tensor is an input.  Where the compiled function only computes with it and tensors,
-the results have the same dtype; a float is rounded to torch's default dtype before.
+A Python number is compiled in, a tensor is an input.  If the compiled function only combines it with tensors, the
+results have the same dtype; a float is first rounded to torch's default dtype.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.walking import findall, nodes_named
 
 DIFFERENCE = differs(
-    "the number is a tensor, and a float is rounded to the default dtype first", Effect.TYPES, Effect.VALUES
+    "the argument is a tensor, and a float is first rounded to the default dtype", Effect.TYPES, Effect.VALUES
 )
 
 
@@ -27,9 +27,9 @@ def rewrite(context: RewriteContext) -> Edit:
     arg = context.parent(value)
     above = context.parent(arg) if arg is not None else None
     if not isinstance(value, cst.BaseExpression) or not isinstance(arg, cst.Arg) or not isinstance(above, cst.Call):
-        raise Declined("the number is no argument of a call")
+        raise Declined("the number is not an argument of a call")
     if arg.star:
-        raise Declined("the number is no argument of a call")
+        raise Declined("the number is not an argument of a call")
     function = _compiled(context, above.func)
     names = [one.name.value for one in (*function.params.posonly_params, *function.params.params)]
     if arg.keyword is not None:
@@ -37,9 +37,9 @@ def rewrite(context: RewriteContext) -> Edit:
     elif len(names) > above.args.index(arg):
         name = names[above.args.index(arg)]
     else:
-        raise Declined("the function takes any number of arguments")
+        raise Declined("the function takes a variable number of arguments")
     if name in written(function.body):
-        raise Declined(f"`{name}` is bound anew in the compiled function")
+        raise Declined(f"`{name}` is reassigned in the compiled function")
     for one in nodes_named(function.body, name):
         inside = context.parent(one)
         operator = isinstance(inside, cst.BinaryOperation) and isinstance(
@@ -49,7 +49,7 @@ def rewrite(context: RewriteContext) -> Edit:
             raise Declined(f"the compiled function needs `{name}` as a Python number")
         other = inside.right if inside.left is one else inside.left
         if not context.fact(other).is_tensor:
-            raise Declined(f"the compiled function computes with `{name}` and what may be no tensor")
+            raise Declined(f"the compiled function combines `{name}` with a value that may not be a tensor")
     return Edit({value: call(context.imported("torch.tensor"), value)}, [DIFFERENCE])
 
 

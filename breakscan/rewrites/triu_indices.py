@@ -1,7 +1,7 @@
 """``torch.combinations(x)`` → ``x[torch.triu_indices(n, n, 1).T]``.
 
-The indices of all pairs above the diagonal of a square come in the order of ``combinations``, those with the diagonal
-in the order of ``with_replacement=True``.  Their number follows from the length of the tensor alone.
+The indices of all pairs above the diagonal of a square are in the order of ``combinations``, those with the diagonal in
+the order of ``with_replacement=True``.  Their number depends only on the length of the tensor.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from breakscan.rewrite_support.edit import Declined, Edit
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The pairs by their indices."""
+    """The pairs, selected by their indices."""
     node = context.node
     if not isinstance(node, cst.Call) or any(arg.star for arg in node.args):
-        raise Declined("its arguments are not written out")
+        raise Declined("the arguments are not passed individually")
     names = ["input", "r", "with_replacement"]
     given = {arg.keyword.value if arg.keyword else names[at]: arg.value for at, arg in enumerate(node.args)}
     many, again, vector = given.get("r"), given.get("with_replacement"), given.get("input")
     if many is not None and not m.matches(many, m.Integer("2")):
-        raise Declined("it asks for other than pairs")
+        raise Declined("the combinations are not pairs")
     if again is not None and not m.matches(again, m.Name("True") | m.Name("False")):
-        raise Declined("whether an element may be paired with itself is not written out")
+        raise Declined("`with_replacement` is not a literal")
     if not isinstance(vector, cst.Name | cst.Attribute):
-        raise Declined("the tensor has no name, and would be computed several times")
+        raise Declined("the tensor would be computed several times: assign it to a variable first")
     text = context.code(vector)
     offset = build.expression("0" if again is not None and m.matches(again, m.Name("True")) else "1")
     length = build.expression(f"{text}.shape[0]")

@@ -1,6 +1,6 @@
 """``copy.copy(v)`` of a list, dict or set → ``v.copy()``.
 
-The method of the type is what ``copy.copy`` calls in the end.
+``copy.copy`` calls the same method of the type.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _MADE = (cst.List, cst.ListComp, cst.Dict, cst.DictComp, cst.Set, cst.SetComp)
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The copy by the method of the type, which compiles."""
+    """The copy with the method of the type, which compiles."""
     node = context.node
     if not isinstance(node, cst.Call) or len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
-        raise Declined("the copy is not made of one argument")
+        raise Declined("the call does not have exactly one argument")
     copied = node.args[0].value
     kind = context.fact(copied).kind
     if kind == "tensor":
@@ -41,7 +41,7 @@ def _is_builtin(context: RewriteContext, node: cst.BaseExpression) -> bool:
 
 
 def _is_builtin_name(context: RewriteContext, name: str) -> bool:
-    """Whether every binding of a name in the function binds a list, dict or set."""
+    """Whether every assignment to a name in the function assigns a list, dict or set."""
     function = context.function
     params = function.params
     if isinstance(params.star_kwarg, cst.Param) and params.star_kwarg.name.value == name:

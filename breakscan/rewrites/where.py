@@ -1,8 +1,8 @@
 """``if tensor: x = a`` or ``a if tensor else b`` → ``torch.where(tensor, a, b)``.
 
-Both sides are then computed, whatever the test says.  It is safe where neither side does anything but give a value,
-neither can raise, both have the same shape and dtype, and the derivative of the side that is not chosen is finite.
-Conditions that no tensor decides stay an `if`.
+Both sides are then computed, regardless of the test.  It is safe if neither side has side effects, neither can raise,
+both have the same shape and dtype, and the derivative of the side that is not chosen is finite.  Python conditions stay
+an `if`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from breakscan.rewrite_support.where_builder import Chooser, SideValue
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The branch whose test stands at the site, as a choice between two tensors."""
+    """The branch whose test is at the site, as a choice between two tensors."""
     node = branch_of(context)
     return _Branch(context, node).edit() if isinstance(node, cst.If) else _Ternary(context).edit(node)
 
@@ -44,7 +44,7 @@ class _Ternary:
     def edit(self, node: cst.IfExp) -> Edit:
         tested = truth(self.context, node.test)
         if tested.static:
-            raise Declined(f"`{self.context.code(tested.static[0])}` is no tensor")
+            raise Declined(f"`{self.context.code(tested.static[0])}` is not a tensor")
         self.chooser.doubts.update(dict.fromkeys(tested.doubts))
         self.chooser.knows(node.test)
         sides = self.chooser.value(node.body), self.chooser.value(node.orelse)
@@ -92,24 +92,24 @@ class _Branch:
         one: cst.If | cst.Else | None = self.node
         while one is not None:
             if not isinstance(one.body, cst.IndentedBlock):
-                raise Declined("a side stands on the line of its test")
+                raise Declined("a side is on the same line as its test")
             if isinstance(one, cst.Else):
                 arms.append(_Arm(None, read_side(one.body.body, self.context)))
                 break
             found = truth(self.context, one.test)
             if arms:
                 if found.static:
-                    raise Declined(f"`{self.context.code(found.static[0])}` is no tensor")
+                    raise Declined(f"`{self.context.code(found.static[0])}` is not a tensor")
                 if (
                     reason := why_not_pure(self.context, one.test) or why_may_raise(self.context, one.test)
                 ) is not None:
-                    raise Declined(f"every test would be computed, and {reason}")
+                    raise Declined(f"every test would be evaluated, and {reason}")
             self.chooser.doubts.update(dict.fromkeys(found.doubts))
             arms.append(_Arm(found, read_side(one.body.body, self.context)))
             one = one.orelse
         return arms
 
-    # -- what becomes of it -------------------------------------------------------------------------------------
+    # -- the new code -------------------------------------------------------------------------------------------
 
     def edit(self) -> Edit:
         self._check_messages()
@@ -136,25 +136,25 @@ class _Branch:
     def _early_return(self) -> Mapping[cst.CSTNode, Replacement]:
         self._no_static()
         if not isinstance(self.context.parent(self.node), cst.IndentedBlock):
-            raise Declined("it is the `elif` of a test that stays")
+            raise Declined("this is the `elif` of a test that cannot be rewritten")
         following = self.context.behind(self.node)
-        rest = read_side(following, self.context, "what follows")
+        rest = read_side(following, self.context, "the code that follows")
         if rest.assigned:
-            self._test_must_be_pure("what follows the branch")
+            self._test_must_be_pure("the code after the `if`")
         if rest.returned is None:
-            raise Declined("what follows does not end in a return")
+            raise Declined("the code that follows does not end in a return")
         behind = [statement for statement in following if isinstance(statement, cst.SimpleStatementLine)]
         last = next(one for one in behind if isinstance(one.body[0], cst.Return))
         for one in rest.assigned:
             if one.operator is not None:
-                raise Declined(f"what follows changes `{one.name}` in place")
+                raise Declined(f"the code that follows changes `{one.name}` in place")
             if (reason := why_not_pure(self.context, one.value) or why_may_raise(self.context, one.value)) is not None:
-                raise Declined(f"what follows would always run, and {reason}")
+                raise Declined(f"the code that follows would always run, and {reason}")
             for arm in self.arms:
                 assert arm.truth is not None
                 assert arm.side.returned is not None
                 if one.name in read([arm.truth.tensor, arm.side.returned]):
-                    raise Declined(f"`{one.name}` has another value by the return")
+                    raise Declined(f"`{one.name}` has a different value at the return")
         kept: list[cst.BaseStatement] = self._kept(self.arms, merged=())
         made = self._chosen_return([*self.arms, _Arm(None, rest)]).made
         comments = [*self._comments(self.node), *self.arms_comments(self.arms)]
@@ -175,7 +175,7 @@ class _Branch:
         names = list(dict.fromkeys(one.name for arm in self.arms for one in arm.side.assigned))
         merged = [name for name in names if is_read_outside(self.context, name, self.node)]
         if not merged:
-            raise Declined("nothing that it assigns is read later")
+            raise Declined("no name that it assigns is read later")
         if len(self.arms) > 1 or self.arms[-1].truth is None:
             self._no_static()
         arms = list(self.arms)
@@ -229,37 +229,37 @@ class _Branch:
     # -- checks -------------------------------------------------------------------------------------------------
 
     def _test_must_be_pure(self, moved: str) -> None:
-        """Declines where something would run before the test, which changes more than what it gives."""
+        """Declines if code would run before the test and the test has side effects."""
         reason = why_not_pure(self.context, self.node.test)
         if reason is not None:
             raise Declined(f"{moved} would run before the test, and in the test {reason}")
 
     def _no_static(self) -> None:
         if self.static:
-            raise Declined(f"`{self.context.code(self.static[0])}` is no tensor, and there is another side")
+            raise Declined(f"`{self.context.code(self.static[0])}` is not a tensor, and there is another side")
 
     def _check_messages(self) -> None:
-        """Declines where a message could not be kept for plain Python."""
+        """Declines if a message could not be kept in eager code."""
         for arm in self.arms:
             for line in arm.side.messages:
                 called = cst.ensure_type(cst.ensure_type(line.body[0], cst.Expr).value, cst.Call)
                 code = self.context.code(called.func)
                 if arm is not self.arms[0] or self.static:
-                    raise Declined(f"`{code}(...)` does more than assign a name")
+                    raise Declined(f"`{code}(...)` is not an assignment to a name")
                 for part in (self.node.test, *called.args):
                     if (reason := why_missed(self.context, part)) is not None:
-                        raise Declined(f"compiled code would leave `{code}` out, and {reason}")
+                        raise Declined(f"compiled code would skip `{code}`, and {reason}")
                 self.chooser.doubts[differs(f"`{code}` is not called in compiled code", Effect.OUTPUT)] = None
 
     def _message(self) -> list[cst.BaseStatement]:
-        """The messages of the first side, which plain Python still gives."""
+        """The messages of the first side, which eager code still reports."""
         lines = [line.deep_clone() for line in self.arms[0].side.messages]
         if not lines:
             return []
         return [cst.If(and_not_compiling(self.context, self.node.test), cst.IndentedBlock(lines))]
 
     def _check_order(self, merged: Sequence[str], arms: Sequence[_Arm]) -> None:
-        """Declines where a value would be made of a name that already has its new value, or has it not yet."""
+        """Declines if a value would be computed from a name that has already been reassigned, or not yet."""
         for arm in arms:
             order = [one.name for one in arm.side.assigned]
             for place, one in enumerate(arm.side.assigned):
@@ -268,9 +268,9 @@ class _Branch:
                         continue
                     there = order.index(name) < place
                     if one.name not in merged and there:
-                        raise Declined(f"`{one.name}` is made of the new `{name}`")
+                        raise Declined(f"`{one.name}` is computed from the new `{name}`")
                     if one.name in merged and there != (merged.index(name) < merged.index(one.name)):
-                        raise Declined(f"`{one.name}` and `{name}` are made of one another")
+                        raise Declined(f"`{one.name}` and `{name}` are computed from each other")
 
     def _check_in_place(self, merged: Sequence[str], arms: Sequence[_Arm]) -> None:
         aliases = set(merged)
@@ -282,7 +282,7 @@ class _Branch:
             self.chooser.doubts[differs(said, Effect.STORAGE, Effect.STATE)] = None
 
     def _tests(self, merged: Sequence[str], lines: list[cst.BaseStatement]) -> list[cst.BaseExpression]:
-        """The code of each test: a name where it is needed more than once."""
+        """The code of each test: a name if it is needed more than once."""
         tests = [arm.truth.tensor for arm in self.arms if arm.truth is not None]
         if len(merged) == 1 or all(isinstance(test, cst.Name) and test.value not in merged for test in tests):
             return tests
@@ -302,7 +302,7 @@ class _Branch:
     # -- lines --------------------------------------------------------------------------------------------------
 
     def _kept(self, arms: Sequence[_Arm], merged: Sequence[str]) -> list[cst.BaseStatement]:
-        """The statements whose names no other place reads: they stay, in front of the choice."""
+        """The statements whose names are not read elsewhere: they stay, before the choice."""
         kept: dict[str, cst.BaseStatement] = {}
         messages = self._message() if arms is self.arms else []
         for arm in arms:
@@ -310,12 +310,12 @@ class _Branch:
                 if one.name in merged:
                     continue
                 if one.name in kept or one.operator is not None or one.name in self.before:
-                    raise Declined(f"`{one.name}` has other values elsewhere")
+                    raise Declined(f"`{one.name}` is also assigned other values")
                 assert arm.truth is not None or arm is arms[-1]
                 self.chooser.both_run(one.value, None)
                 kept[one.name] = one.line.deep_clone()
         if messages or kept:
-            self._test_must_be_pure("a statement of a side")
+            self._test_must_be_pure("a statement of one side")
         return [*messages, *kept.values()]
 
     def _line(self, small: cst.BaseSmallStatement) -> cst.SimpleStatementLine:
@@ -329,7 +329,7 @@ class _Branch:
         return [line for line in statement.leading_lines if line.comment is not None]
 
     def arms_comments(self, arms: Sequence[_Arm]) -> list[cst.EmptyLine]:
-        """The comments of all sides whose statements are gone, and those behind the tests."""
+        """The comments of all sides whose statements are removed, and those after the tests."""
         found: list[cst.EmptyLine] = []
         heads: cst.If | cst.Else | None = self.node
         for arm in arms:

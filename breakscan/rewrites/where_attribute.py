@@ -1,9 +1,9 @@
 """``if tensor: self.x = a`` with an ``else: self.x = b`` → ``self.x = torch.where(tensor, a, b)``.
 
-What prepares a side, which may run again without harm, is put in front: ``if not hasattr(self, "y"): self.y = ...`` and
-``self.z = self.z.to(device)``.  It is never safe: both sides are then prepared at the first call, and the attribute is
-a tensor of its own where it was one of the two before.  In-place ``copy_`` would keep the attribute, but would write
-into the tensor that it was set to last.
+Code that prepares a side and may run repeatedly is moved before it: ``if not hasattr(self, "y"): self.y = ...`` and
+``self.z = self.z.to(device)``.  Never safe: both sides are then prepared at the first call, and the attribute is a new
+tensor instead of one of the two.  In-place ``copy_`` would keep the attribute, but would write to the tensor that it
+was last set to.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from breakscan.rewrite_support.wording import plain
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The branch whose test stands at the site, as one choice that is stored."""
+    """The branch whose test is at the site, as one choice that is assigned to the attribute."""
     node = branch_of(context)
     if not isinstance(node, cst.If) or not _ends_in_store(node):
-        raise OtherForm("it is no `if` whose sides end in the same store")
+        raise OtherForm("this is not an `if` whose sides end by setting an attribute")
     return _Branch(context, node).edit()
 
 
 @dataclass(frozen=True, slots=True)
 class _Store:
-    """``self.x = value`` or ``self.register_buffer("x", value, ...)``.  ``way`` is the same for the same way."""
+    """``self.x = value`` or ``self.register_buffer("x", value, ...)``.  ``way`` identifies which of these it is."""
 
     line: cst.SimpleStatementLine
     name: str
@@ -59,7 +59,7 @@ class _Side:
 
 
 def _ends_in_store(node: cst.If) -> bool:
-    """Whether a side ends in a store to an attribute, by its looks."""
+    """Whether a side ends by setting an attribute, judged by its syntax."""
     registered = m.Expr(m.Call(m.Attribute(attr=m.Name("register_buffer"))))
     store = m.SimpleStatementLine([m.Assign([m.AssignTarget(m.Attribute())]) | registered])
     return isinstance(node.body, cst.IndentedBlock) and m.matches(node.body.body[-1], store)
@@ -76,7 +76,7 @@ class _Branch:
         self.node = node
         given = [*context.function.params.posonly_params, *context.function.params.params]
         if not given:
-            raise Declined("the function is given no object")
+            raise Declined("the function has no parameters")
         self.own = given[0].name.value
         if context.names_before(node).get(self.own, UNKNOWN).kind == "tensor":
             raise Declined(f"`{self.own}` is a tensor itself")
@@ -84,14 +84,14 @@ class _Branch:
     def edit(self) -> Edit:
         context, node = self.context, self.node
         if isinstance(context.parent(node), cst.If) or isinstance(node.orelse, cst.If):
-            raise Declined("it is a chain of `elif`")
+            raise Declined("the `if` is part of an `elif` chain")
         if node.orelse is None:
-            raise Declined("there is no `else` that sets the attribute as well")
+            raise Declined("there is no `else` that also sets the attribute")
         tested = truth(context, node.test)
         if tested.static:
-            raise Declined(f"`{context.code(tested.static[0])}` is no tensor")
+            raise Declined(f"`{context.code(tested.static[0])}` is not a tensor")
         if (reason := why_not_pure(context, node.test)) is not None:
-            raise Declined(f"the test would run behind the preparation, and {reason}")
+            raise Declined(f"the test would run after the preparation, and {reason}")
         yes, no = self._side(node.body), self._side(node.orelse.body)
         if yes.store.name != no.store.name:
             raise Declined(f"one side sets `{self.own}.{yes.store.name}`, the other `{self.own}.{no.store.name}`")
@@ -108,7 +108,7 @@ class _Branch:
 
     def _side(self, block: cst.BaseSuite) -> _Side:
         if not isinstance(block, cst.IndentedBlock):
-            raise Declined("a side stands on the line of its test")
+            raise Declined("a side is on the same line as its test")
         for statement in block.body:
             self._check_no_leave(statement)
         *before, last = block.body
@@ -122,7 +122,7 @@ class _Branch:
         return _Side(preparation, store, tuple(line for line in lines if line.comment is not None))
 
     def _prepared(self, statement: cst.BaseStatement) -> list[str]:
-        """The attributes that a statement of preparation sets.  Declines where it is something else."""
+        """The attributes that a statement of preparation sets.  Declines if it is something else."""
         if isinstance(statement, cst.If):
             return self._prepared_once(statement)
         match statement:
@@ -132,26 +132,26 @@ class _Branch:
                 if name is not None and m.matches(value, m.Call(m.Attribute(own, m.Name("to")))):
                     for arg in cst.ensure_type(value, cst.Call).args:
                         if (reason := why_not_pure(self.context, arg)) is not None:
-                            raise Declined(f"it would always run, and {reason}")
+                            raise Declined(f"the preparation would always run, and {reason}")
                     return [name]
-        raise Declined(f"`{self._short(statement)}` on one side is more than preparation")
+        raise Declined(f"`{self._short(statement)}` on one side does more than prepare the value")
 
     def _prepared_once(self, guard: cst.If) -> list[str]:
         """The attributes that ``if not hasattr(self, "y"):`` sets, ``y`` among them."""
         once = m.UnaryOperation(m.Not(), m.Call(m.Name("hasattr"), [m.Arg(m.Name(self.own)), m.Arg(m.SimpleString())]))
         if not m.matches(guard.test, once) or guard.orelse is not None:
-            raise Declined(f"`if {plain(self.context, guard.test)}` on one side is more than preparation")
+            raise Declined(f"`if {plain(self.context, guard.test)}` on one side does more than prepare the value")
         asked = cst.ensure_type(cst.ensure_type(guard.test, cst.UnaryOperation).expression, cst.Call).args[1].value
         names: list[str] = []
         for statement in guard.body.body:
             small = statement.body if isinstance(statement, cst.SimpleStatementLine) else [statement]
             for one in small:
                 if not isinstance(one, cst.Assign) or len(one.targets) != 1:
-                    raise Declined(f"`{self._short(statement)}` on one side is more than preparation")
+                    raise Declined(f"`{self._short(statement)}` on one side does more than prepare the value")
                 names += self._targets(one.targets[0].target)
                 self._check_value(one.value)
         if cst.ensure_type(asked, cst.SimpleString).evaluated_value not in names:
-            raise Declined(f"`if {plain(self.context, guard.test)}` does not set what it asks for")
+            raise Declined(f"`if {plain(self.context, guard.test)}` does not set the attribute that it tests")
         return names
 
     def _targets(self, target: cst.BaseExpression) -> list[str]:
@@ -166,7 +166,7 @@ class _Branch:
         return names
 
     def _check_value(self, value: cst.BaseExpression) -> None:
-        """What is prepared once may be made by any call, but by none that is known to set more of the object."""
+        """Values that are prepared once may come from any call except one that is known to set attributes itself."""
         if (found := self._method_that(value, _sets_attributes)) is not None:
             raise Declined(f"`{self.own}.{found}` sets attributes itself")
 
@@ -188,7 +188,7 @@ class _Branch:
                         self.context.code(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for arg in rest
                     )
                     return _Store(statement, str(first.value.evaluated_value), second.value, f"register_buffer {way}")
-        raise Declined(f"one side ends in `{self._short(statement)}`, which sets no attribute of `{self.own}`")
+        raise Declined(f"one side ends with `{self._short(statement)}`, which sets no attribute of `{self.own}`")
 
     def _check_no_leave(self, statement: cst.BaseStatement | cst.BaseSmallStatement) -> None:
         for kind, word in ((m.Return(), "returns"), (m.Raise() | m.Assert(), "raises")):
@@ -201,7 +201,7 @@ class _Branch:
             return cst.ensure_type(node, cst.Attribute).attr.value
         return None
 
-    # -- what each may not see of the other -----------------------------------------------------------------------
+    # -- the sides must be independent ----------------------------------------------------------------------------
 
     def _check_apart(self, yes: _Side, no: _Side) -> None:
         for side, other in ((yes, no), (no, yes)):
@@ -217,7 +217,7 @@ class _Branch:
                 raise Declined(f"{who} uses `{self.own}.{name}`, which one side prepares")
 
     def _only(self, side: _Side, other: _Side) -> list[tuple[cst.BaseStatement, list[str]]]:
-        """The preparation that the other side does not do alike."""
+        """The preparation that the other side does not also do."""
         there = {self._bare(one) for one, _ in other.preparation}
         return [(one, names) for one, names in side.preparation if self._bare(one) not in there]
 
@@ -227,7 +227,7 @@ class _Branch:
         return plain(self.context, statement if bare else statement.with_changes(leading_lines=()))
 
     def _mentions(self, node: cst.CSTNode, name: str) -> bool:
-        """Whether code has to do with an attribute, itself or in a method of the class that it calls."""
+        """Whether code uses an attribute, itself or in a method of the class that it calls."""
 
         def holds(code: cst.CSTNode) -> bool:
             return bool(findall(code, m.Attribute(attr=m.Name(name)) | m.SimpleString(m.MatchRegex(f".{name}."))))
@@ -235,7 +235,7 @@ class _Branch:
         return holds(node) or self._method_that(node, holds) is not None
 
     def _method_that(self, node: cst.CSTNode, holds: Callable[[cst.CSTNode], bool]) -> str | None:
-        """The method of the class that code calls, of which something holds."""
+        """The first method of the class that code calls and for which ``holds`` is true."""
         called = {self._attribute(one) for one in findall(node, m.Attribute())}
         owner = next((one for one in self.context.around() if isinstance(one, cst.ClassDef)), None)
         for method in owner.body.body if owner is not None else ():
@@ -243,16 +243,16 @@ class _Branch:
                 return method.name.value
         return None
 
-    # -- what becomes of it -----------------------------------------------------------------------------------------
+    # -- the new code -----------------------------------------------------------------------------------------------
 
     def _value(self, chooser: Chooser, store: _Store) -> SideValue:
         context, fact = self.context, self.context.fact(store.value)
         if fact.parameter and not store.registers:
-            raise Declined(f"`{context.code(store.value)}` is a parameter, and a choice is none")
+            raise Declined(f"`{context.code(store.value)}` is a parameter, but the result of torch.where is not")
         if not store.registers or fact.kind not in ("unknown", "namespace") or m.matches(store.value, m.Name("None")):
             return chooser.value(store.value)
-        # `register_buffer` takes nothing but a tensor or None.
-        chooser.doubts[assumes("the values are taken for tensors of one shape and dtype")] = None
+        # `register_buffer` takes only a tensor or None.
+        chooser.doubts[assumes("the values are assumed to be tensors of the same shape and dtype")] = None
         return chooser.unknown(store.value)
 
     def _lines(self, yes: _Side, no: _Side, made: cst.BaseExpression) -> list[cst.BaseStatement]:
@@ -276,7 +276,7 @@ class _Branch:
         return fitted(cst.SimpleStatementLine([small]), self.context, self.context.tree.span(self.node)[1] - 1)
 
     def _difference(self, yes: _Side, no: _Side, chooser: Chooser) -> list[Difference]:
-        own = f"`{self.own}.{yes.store.name}` is a new tensor at each call (the second may compile again)"
+        own = f"`{self.own}.{yes.store.name}` is a new tensor at each call (the second call may recompile)"
         differences = [differs(own, Effect.STORAGE, Effect.STATE, Effect.GRADIENTS)]
         if yes.preparation or no.preparation:
             differences.insert(0, differs("both sides are prepared", Effect.EXCEPTIONS))

@@ -1,8 +1,8 @@
 """``if torch.rand([]) < p`` → ``if p > 0 and torch.rand([]) < p``.
 
-What ``torch.rand`` draws is at least 0, so nothing is less than a probability of 0: the test has the same outcome.
-Where the probability is 0, as it is by default for layer drop and its kin, Dynamo knows the outcome and need not look
-at the number.  The number is drawn as before, so the random state stays the same too.
+``torch.rand`` returns numbers of at least 0, so none is less than a probability of 0: the test has the same result.  If
+the probability is 0, as by default for layer drop and similar options, Dynamo knows the result and need not read the
+number.  The number is still drawn, so the random state is also the same.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ _NO_PROBABILITY = ("tensor", "number", "container", "none", "module", "function"
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The comparison behind a test of the probability alone."""
+    """The comparison after a test of only the probability."""
     test = _comparison(context)
     number, probability = _sides(test)
     drawn = defined(context, number)
     if not isinstance(drawn, cst.Call) or context.dotted(drawn.func) != "torch.rand":
-        raise OtherForm("what is compared is not drawn by `torch.rand`")
+        raise OtherForm("the compared number is not drawn by `torch.rand`")
     if drawn is number:
-        raise Declined("the number is drawn in the test itself, and would not be drawn any more")
+        raise Declined("the number would not be drawn if the probability is 0: draw it before the test")
     if not isinstance(probability, cst.Attribute | cst.Name) or context.fact(probability).kind in _NO_PROBABILITY:
-        raise Declined(f"`{context.code(probability)}` is no plain Python number")
+        raise Declined(f"`{context.code(probability)}` is not a plain Python number")
     asked = cst.Comparison(operand(probability), [cst.ComparisonTarget(cst.GreaterThan(), cst.Integer("0"))])
     code = cst.Module([]).code_for_node(asked)
     whole = _whole_test(context, test)
     tests = and_list(whole)
     if any(_is_above_zero(context, one, probability) for one in (*tests, *_tests_around(context, whole))):
-        raise Declined(f"it breaks only where `{code}` already")
+        raise Declined(f"it already breaks only if `{code}`")
     if whole is test:
         made: cst.BaseExpression = cst.BooleanOperation(asked, cst.And(), operand_of_and(test))
         in_parentheses = bool(test.lpar) or isinstance(context.parent(test), cst.BooleanOperation | cst.UnaryOperation)
@@ -51,7 +51,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _comparison(context: RewriteContext) -> cst.Comparison:
-    """The comparison in a test, or in what a name that is tested was assigned: ``self.training and drawn < p``."""
+    """The comparison in a test, or in the value of a tested name: ``self.training and drawn < p``."""
     test = context.node
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         test = test.expression
@@ -60,7 +60,7 @@ def _comparison(context: RewriteContext) -> cst.Comparison:
     found = [one for one in findall(test, m.Comparison()) if isinstance(one, cst.Comparison)]
     tensors = [one for one in found if context.fact(one).kind == "tensor"]
     if len(tensors) != 1 or len(tensors[0].comparisons) != 1:
-        raise OtherForm("the test is no comparison of one random number with a probability")
+        raise OtherForm("the test is not a comparison of one random number with a probability")
     return tensors[0]
 
 
@@ -86,13 +86,13 @@ def _is_above_zero(context: RewriteContext, test: cst.BaseExpression, probabilit
 
 
 def _sides(test: cst.Comparison) -> tuple[cst.BaseExpression, cst.BaseExpression]:
-    """The drawn number, and what it must be less than."""
+    """The drawn number, and the probability that it must be less than."""
     target = test.comparisons[0]
     if isinstance(target.operator, cst.LessThan):
         return test.left, target.comparator
     if isinstance(target.operator, cst.GreaterThan):
         return target.comparator, test.left
-    raise OtherForm("only `<` is false for every number that is drawn where the probability is 0")
+    raise OtherForm("only `<` is always False if the probability is 0")
 
 
 def _whole_test(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression:

@@ -56,7 +56,7 @@ def test_an_edit_that_says_the_same_again_is_taken_back(tmp_path: Path, monkeypa
     found = repaired(tmp_path, PRINTS, monkeypatch, lambda context: Edit({context.node: context.node.deep_clone()}))
     assert not found.changed
     assert {reason.text for refused in found.refused for reason in refused.reasons} == {
-        "the site is still reported after it"
+        "the rewrite does not remove the finding"
     }
 
 

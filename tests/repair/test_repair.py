@@ -29,7 +29,10 @@ class Layer(Base):
     def compute(self, x):
         return scaled(x)
 """,
-    "ops.py": """def scaled(x):
+    "ops.py": """import torch
+
+
+def scaled(x: torch.Tensor):
     y = x.sin()
     print(y)
     return y

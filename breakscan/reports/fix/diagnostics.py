@@ -15,7 +15,7 @@ from breakscan.reports.shared.printable import printable
 
 
 def fix_diagnostics(report: FixReport) -> DiagnosticReport:
-    """One diagnostic for each finding: a note where the rewrite was written, else with the severity of the finding."""
+    """One diagnostic for each finding: a note if the rewrite was written, else with the severity of the finding."""
     files = [printable(file) for file in report.repair.files]
     remarks = [unread_remark(error) for error in printable(report.repair.errors)]
     remarks += [_unwritten(error) for error in printable(report.unwritten)]
@@ -47,7 +47,7 @@ def _outcome(one: FixedFinding, written: bool) -> str:
     if one.outcome is FindingOutcome.UNSAFE:
         return f"breakscan fix --unsafe rewrites this by {one.words}"
     if one.outcome is FindingOutcome.SOFTENS:
-        return f"breakscan fix --soften makes this milder by {one.words}"
+        return f"breakscan fix --soften softens this by {one.words}"
     return f"Not rewritten: {one.words}"
 
 

@@ -1,4 +1,4 @@
-"""The diff of ``fix``: what ``git apply`` and ``patch -p1`` take."""
+"""The diff of ``fix``: the format of ``git apply`` and ``patch -p1``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STYLES = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red"}
 
 
 def diff_lines(repair: FileRepair) -> Iterator[str]:
-    """The lines of the unified diff of one file, with the ends that they have in it."""
+    """The lines of the unified diff of one file, with their line ends."""
     if not repair.changed:
         return
     name = repair.display.removeprefix("/")
@@ -30,13 +30,13 @@ def diff_lines(repair: FileRepair) -> Iterator[str]:
 
 
 def _by_newlines(text: str) -> list[str]:
-    """The lines with their ends; ``str.splitlines`` would also split at form feeds and their kin."""
+    """The lines with their line ends; ``str.splitlines`` would also split at form feeds and similar characters."""
     lines = text.split("\n")
     return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
 def write_diff(report: FixReport, stream: TextIO) -> None:
-    """Writes the diff of all files that would change, in colour on a terminal; nothing where they were written."""
+    """Writes the diff of all files that would change, in color on a terminal; nothing if they were written."""
     if report.written:
         return
     repairs = report.repair.files

@@ -16,7 +16,7 @@ SCHEMA = 2
 
 
 def write_fix_json(report: FixReport, stream: TextIO) -> None:
-    """Writes the repair as one JSON object, ASCII only, and a line end."""
+    """Writes the repair as one JSON object in ASCII, with a line end."""
     repair = report.repair
     failed = {error.path for error in report.unwritten}
     made = {

@@ -11,7 +11,7 @@ from breakscan.reports.shared.wording import counted
 from breakscan.rewrite_support.difference import TakenOut
 
 MOST_NAMES = 5
-"""The names of operations that a line shows."""
+"""The number of operations that are named in a line."""
 
 
 class FindingOutcome(str, Enum):
@@ -56,7 +56,7 @@ def taken_out_words(code: TakenOut) -> str:
     """``takes at least 3 operations out of the graph (sin, +, cos)``."""
     count = counted(len(code.operations), "operation")
     if not code.operations:
-        return "takes code out of the graph, with no operation known in it"
+        return "takes code without known operations out of the graph"
     names = list(dict.fromkeys(code.operations))
     shown = ", ".join([*names[:MOST_NAMES], *(["…"] if len(names) > MOST_NAMES else [])])
     return f"takes {'' if code.is_complete else 'at least '}{count} out of the graph ({shown})"
@@ -65,5 +65,5 @@ def taken_out_words(code: TakenOut) -> str:
 def _rewrite(one: Applied) -> str:
     differences = [one.difference] if one.difference else []
     differences += [taken_out_words(one.takes_out)] if one.takes_out else []
-    differences += [f"it still breaks where `{one.remains}`"] if one.remains else []
+    differences += [f"it still breaks if `{one.remains}`"] if one.remains else []
     return f"{one.rewrite}: {', and '.join(differences)}" if differences else one.rewrite

@@ -1,4 +1,4 @@
-"""What the reports of ``fix`` are written from."""
+"""The input of the reports of ``fix``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from breakscan.rulebook.library import Library
 
 @dataclass(frozen=True, slots=True)
 class FixReport:
-    """A repair, and the rules.  ``written`` says that the files were to be changed; ``unwritten`` are those that could
-    not be."""
+    """A repair, and the rules.  ``written`` says that ``--write`` was given; ``unwritten`` are the files that could not
+    be written."""
 
     repair: Repair
     library: Library
