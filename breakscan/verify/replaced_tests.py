@@ -48,7 +48,7 @@ def _same_lines(
     old: Sequence[str], new: Sequence[str], outline: Outline, new_outline: Outline
 ) -> Mapping[str, Sequence[_SameLine]]:
     """The lines that both texts have once, by the function that they are in. A moved line is known by its text alone,
-    so one that stands twice is not recognised.
+    so one that stands twice is not recognized.
     """
     was, now = (Counter(line.strip() for line in text) for text in (old, new))
     places = {line.strip(): number for number, line in enumerate(new, 1)}

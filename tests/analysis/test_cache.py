@@ -184,7 +184,7 @@ class TestDigests:
         path = str(project / "model.py")
         digests = Digests()
         on_disk = digests.of(path)
-        learned = digests.learn(path, b"as it was when it was analysed")
+        learned = digests.learn(path, b"as it was when it was analyzed")
         assert learned == digests.of(path) != on_disk
         assert digests.agree({path: learned})
         assert not digests.agree({path: on_disk})

@@ -71,13 +71,13 @@ class FileChecker:
         except SourceProblem as problem:
             result.errors.append(problem.error)
         except RecursionError:
-            reason = "cannot be analysed: nested too deeply"
+            reason = "cannot be analyzed: nested too deeply"
             result.errors.append(SourceError(display_path(path, Path.cwd()), 1, 1, reason))
         except Exception as error:
             # A fault of ours in one file must not cost the user the findings in all the others.
             at = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{error!r} in {Path(at.filename).name}:{at.lineno}"
-            reason = f"cannot be analysed: {where}, a bug in breakscan: please report it"
+            reason = f"cannot be analyzed: {where}, a bug in breakscan: please report it"
             result.errors.append(SourceError(display_path(path, Path.cwd()), 1, 1, reason))
         result.depends = self.project.depends
         return result

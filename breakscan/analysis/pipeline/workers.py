@@ -100,7 +100,7 @@ def _check_apart(path: Path, settings: Settings) -> FileResult:
             return pool.submit(_check_batch, [path]).result()[0]
         except BrokenProcessPool:
             display = display_path(path, Path.cwd())
-            message = "cannot be analysed: the process died over it, a bug in breakscan or Python: please report it"
+            message = "cannot be analyzed: the process died over it, a bug in breakscan or Python: please report it"
             return FileResult(str(path), errors=[SourceError(display, 1, 1, message)])
 
 

@@ -48,7 +48,7 @@ class Digests:
     def learn(self, path: str, content: bytes) -> str:
         """The digest of a content that was read elsewhere.
 
-        What is analysed has to come in here: a file can change between two readings.
+        What is analyzed has to come in here: a file can change between two readings.
         """
         known = self._known[path] = _digest(content)
         return known

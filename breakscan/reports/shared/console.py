@@ -1,4 +1,4 @@
-"""A rich console for a report: colour on a terminal only, a fixed width elsewhere."""
+"""A rich console for a report: color on a terminal only, a fixed width elsewhere."""
 
 from __future__ import annotations
 
