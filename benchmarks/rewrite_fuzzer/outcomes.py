@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import linecache
+import logging
+import random
 import sys
 import warnings
+from collections.abc import Collection, Iterator
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,6 +23,8 @@ from benchmarks.rewrite_fuzzer.inputs import arguments
 
 Outcome = dict[str, Any]
 """What was seen, by kind: ``exception``, ``value``, ``dtype``, ``shape``, ``gradient``, ``input``, ``state`` ..."""
+ATTRIBUTES = ("kept", "steps", "rate", "freq", "far", "short")
+"""What the model of a program may hold, besides what it logs."""
 
 
 def load(text: str, name: str) -> ModuleType:
@@ -26,16 +34,20 @@ def load(text: str, name: str) -> ModuleType:
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
     sys.modules[name] = module
     torch.manual_seed(0)
-    exec(compile(text, filename, "exec"), module.__dict__)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # of shrunk programs
+        exec(compile(text, filename, "exec"), module.__dict__)
     return module
 
 
-def outcomes(text: str, name: str) -> dict[str, Outcome]:
-    """The outcomes for all arguments; the program is loaded again for each."""
+def outcomes(text: str, name: str, wanted: Collection[str] | None = None) -> dict[str, Outcome]:
+    """The outcomes for the wanted pairs of arguments (None: all); the program is loaded again for each."""
     found = {}
     torch.set_warn_always(True)
     for label, given in arguments():
-        if "torch.FloatTensor" in text and not given[0].is_floating_point():
+        if (wanted is not None and label not in wanted) or (
+            "torch.FloatTensor" in text and not given[0].is_floating_point()
+        ):
             continue
         module = load(text, name)
         found[label] = _outcome(module, given)
@@ -46,8 +58,10 @@ def _outcome(module: ModuleType, given: tuple[Tensor, Tensor]) -> Outcome:
     outcome: Outcome = {}
     shown = io.StringIO()
     torch.manual_seed(0)
+    random.seed(0)
+    np.random.seed(0)
     for call in ("first", "second"):
-        with contextlib.redirect_stdout(shown), warnings.catch_warnings(record=True) as warned:
+        with _captured(shown), warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             try:
                 result: Any = module.f(*given)
@@ -58,16 +72,49 @@ def _outcome(module: ModuleType, given: tuple[Tensor, Tensor]) -> Outcome:
         _describe(outcome, f"{call} result", result, given)
     outcome["output"] = shown.getvalue()
     outcome["generator"] = torch.get_rng_state().sum().item()
+    outcome["generator of Python"] = hash(random.getstate())
+    outcome["generator of NumPy"] = repr(np.random.get_state()[1:3])
     for name, one in zip("xy", given, strict=True):
         outcome[f"input {name}"] = _values(one)
+        outcome[f"input {name} requires_grad"] = one.requires_grad
         outcome[f"gradient of {name}"] = None if not one.is_leaf or one.grad is None else _unsigned_zeros(one.grad)
-    outcome["state reads"] = len(module.model.reads)
-    kept = module.model.kept
-    outcome["state kept"] = _values(kept) if isinstance(kept, Tensor) else repr(kept)
-    outcome["state log"] = [_values(one) for one in module.model.log if isinstance(one, Tensor)]
-    grad = module.model.weight.grad
-    outcome["gradient of weight"] = None if grad is None else _unsigned_zeros(grad)
+    outcome["state COUNT"] = repr(getattr(module, "COUNT", None))
+    # A shrunk program may have no model.
+    model = getattr(module, "model", None)
+    if isinstance(model, torch.nn.Module):
+        _describe_model(outcome, model)
     return outcome
+
+
+@contextlib.contextmanager
+def _captured(shown: io.StringIO) -> Iterator[None]:
+    """Collects what is printed and logged, and counts the reads of the clock instead of the time.
+
+    What goes to standard error is dropped: torch writes there what went wrong inside of a ``torch.cond``.
+    """
+    handler = logging.StreamHandler(shown)
+    log = logging.getLogger("program")
+    log.propagate = False
+    log.setLevel(logging.INFO)
+    log.handlers = [handler]
+    ticks = itertools.count(0.0)
+    with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(io.StringIO()):
+        with mock.patch("time.time", ticks.__next__):
+            yield
+
+
+def _describe_model(outcome: Outcome, model: torch.nn.Module) -> None:
+    outcome["state reads"] = len(getattr(model, "reads", ()))
+    outcome["state count"] = repr(getattr(type(model), "count", None))
+    for name in ATTRIBUTES:
+        held = getattr(model, name, None)
+        outcome[f"type of the attribute {name}"] = type(held).__name__
+        outcome[f"state {name}"] = _values(held) if isinstance(held, Tensor) else repr(held)
+    outcome["state log"] = [_values(one) for one in getattr(model, "log", ()) if isinstance(one, Tensor)]
+    outcome["state dict"] = sorted(model.state_dict())
+    weight = getattr(model, "weight", None)
+    grad = weight.grad if isinstance(weight, Tensor) else None
+    outcome["gradient of weight"] = None if grad is None else _unsigned_zeros(grad)
 
 
 def _describe(outcome: Outcome, name: str, result: Any, given: tuple[Tensor, Tensor]) -> None:
