@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from benchmarks.rewrite_fuzzer.shrinking import Shrunk
 
 SECONDS = 60
-"""The limit for one program."""
+"""The limit for one program, in CPU time."""
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Summary:
     problems: Counter[str] = field(default_factory=Counter)
 
 
-def examine(number: int, seed: int, unsafe: bool) -> Report:
+def examine(number: int, seed: int, unsafe: bool, only: str | None) -> Report:
     """Rewrites a program and runs both sides."""
     import logging
 
@@ -61,7 +61,7 @@ def examine(number: int, seed: int, unsafe: bool) -> Report:
     report = Report(number, draw(number, seed).text)
     try:
         with time_limit(SECONDS):
-            report.found = compare(report.text, unsafe=unsafe)
+            report.found = compare(report.text, unsafe=unsafe, only=only)
     except KeyboardInterrupt:
         report.problem = f"took more than {SECONDS} s"
     except Exception as error:
@@ -125,6 +125,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first program")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--unsafe", action="store_true", help="apply unsafe rewrites as well")
+    parser.add_argument("--rewrite", metavar="ID", help="apply only this rewrite")
     parser.add_argument(
         "--show", type=int, default=1, help="programs that are shrunk for the same rewrites and sort of difference"
     )
@@ -134,7 +135,7 @@ def main() -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     start = time.monotonic()
     numbers = range(options.first, options.first + options.programs)
-    run = partial(examine, seed=options.seed, unsafe=options.unsafe)
+    run = partial(examine, seed=options.seed, unsafe=options.unsafe, only=options.rewrite)
     with ProcessPoolExecutor(options.j) as pool:
         summary = summarized(list(pool.map(run, numbers, chunksize=10)))
         examined = time.monotonic() - start

@@ -48,13 +48,13 @@ class Comparison:
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raises KeyboardInterrupt in the block after so many seconds."""
-    signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    """Raises KeyboardInterrupt in the block after so many seconds of CPU time."""
+    signal.signal(signal.SIGPROF, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def repaired(text: str, *, unsafe: bool, only: str | None = None) -> FileRepair:

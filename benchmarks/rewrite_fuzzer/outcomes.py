@@ -98,9 +98,12 @@ def _captured(shown: io.StringIO) -> Iterator[None]:
     log.setLevel(logging.INFO)
     log.handlers = [handler]
     ticks = itertools.count(0.0)
-    with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(io.StringIO()):
-        with mock.patch("time.time", ticks.__next__):
-            yield
+    with (
+        contextlib.redirect_stdout(shown),
+        contextlib.redirect_stderr(io.StringIO()),
+        mock.patch("time.time", ticks.__next__),
+    ):
+        yield
 
 
 def _describe_model(outcome: Outcome, model: torch.nn.Module) -> None:
@@ -151,6 +154,6 @@ def _unsigned_zeros(gradient: Tensor) -> Any:
 
 
 def difference_kinds(before: Outcome, after: Outcome) -> dict[str, tuple[Any, Any]]:
-    """What differs, by kind."""
-    keys = {**before, **after}
+    """What differs, by kind: exceptions first, for all else follows from them."""
+    keys = sorted({**before, **after}, key=lambda kind: not kind.startswith("exception"))
     return {key: (before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)}

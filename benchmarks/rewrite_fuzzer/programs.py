@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from random import Random
 
-from benchmarks.rewrite_fuzzer.sites import BETWEEN, SITES
+from benchmarks.rewrite_fuzzer.sites import BETWEEN, BRANCHES_AND_READS, OTHERS
 
 TESTS = (
     *("x.sum() > 0", "a.sum() > 0", "x.any()", "not x.all()", "~x.any()", "~(x > 0).any()", "(a > 0).any()"),
@@ -197,7 +197,9 @@ def draw(number: int, seed: int) -> Program:
     """The program of a number; the same for the same seed."""
     random = Random(f"{seed} {number}")
     values = (*VALUES, "self.weight * a", "self.scale * a")
-    site = random.choice(SITES).format(
+    # The rewrites of branches have the most obligations: one program in three is for them.
+    sites = BRANCHES_AND_READS if random.random() < 1 / 3 else OTHERS
+    site = random.choice(sites).format(
         test=random.choice(TESTS),
         test2=random.choice(TESTS),
         value=random.choice(values),

@@ -10,7 +10,7 @@ from pysource_minimize import CouldNotMinimize, minimize
 from benchmarks.rewrite_fuzzer.comparing import Comparison, Fault, compare, time_limit
 
 SECONDS = 10
-"""The limit for one try: what is left of a program may take longer than the program."""
+"""The limit for one try, in CPU time: what is left of a program may take longer than the program."""
 MOST_INPUTS = 2
 """The number of pairs of inputs that are tried: each try runs both sides for each."""
 

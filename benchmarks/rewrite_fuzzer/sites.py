@@ -173,6 +173,6 @@ STATE = (
     "class C:\n    scale = 3\n\n    @property\n    def half(self):\n        return self.scale / 2\nb = a * C().half",
     "class C(Exception):\n    pass\ntry:\n    raise C\nexcept C as error:\n    b = type(error).__name__",
 )
-SITES = (*BRANCHES_AND_READS, *MASKS, *INDICES_AND_COUNTS, *NUMBERS_AND_FUNCTIONS, *OUTPUT, *STATE)
-"""The places that break the graph. ``{between}`` is what may change a tensor between two lines that belong together."""
+OTHERS = (*MASKS, *INDICES_AND_COUNTS, *NUMBERS_AND_FUNCTIONS, *OUTPUT, *STATE)
 BETWEEN = ("pass", "c.add_(1)", "c = c * 1", "y.add_(1)")
+"""What may change a tensor between two lines that belong together."""
