@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -35,6 +34,8 @@ class Report:
     text: str
     found: Comparison | None = None
     problem: str = ""
+    cpu: float = 0.0
+    """The seconds of CPU time that it took."""
 
 
 @dataclass
@@ -46,6 +47,7 @@ class Summary:
     stated: Counter[str] = field(default_factory=Counter)
     wrong: list[Report] = field(default_factory=list)
     problems: Counter[str] = field(default_factory=Counter)
+    cpu: float = 0.0
 
 
 def examine(number: int, seed: int, unsafe: bool, only: str | None) -> Report:
@@ -58,6 +60,7 @@ def examine(number: int, seed: int, unsafe: bool, only: str | None) -> Report:
 
     # A `torch.cond` whose sides do not fit logs a traceback for each pair of inputs.
     torch._logging.set_logs(all=logging.CRITICAL)
+    start = time.process_time()
     report = Report(number, draw(number, seed).text)
     try:
         with time_limit(SECONDS):
@@ -66,6 +69,7 @@ def examine(number: int, seed: int, unsafe: bool, only: str | None) -> Report:
         report.problem = f"took more than {SECONDS} s"
     except Exception as error:
         report.problem = repr(error)
+    report.cpu = time.process_time() - start
     return report
 
 
@@ -81,6 +85,7 @@ def summarized(reports: Sequence[Report]) -> Summary:
     """Counts the reports by rewrite."""
     summary = Summary()
     for one in reports:
+        summary.cpu += one.cpu
         if one.problem:
             summary.problems[one.problem] += 1
         if one.found is None or not one.found.after:
@@ -116,7 +121,7 @@ def print_table(summary: Summary) -> None:
     wrong = Counter(rewrite for one in summary.wrong if one.found for rewrite in one.found.rewrites)
     print("| rewrite | programs | differ as stated | differ otherwise |\n| --- | --- | --- | --- |")
     for rewrite in sorted(rewrite_ids(), key=lambda one: (-summary.fired[one], one)):
-        print(f"| {rewrite} | {summary.fired[rewrite]} | {summary.stated[rewrite]} | {wrong[rewrite]} |")
+        print(f"| {rewrite} | {summary.fired[rewrite]} | {summary.stated[rewrite]} | {wrong[rewrite]} |", flush=True)
 
 
 def main() -> int:
@@ -138,17 +143,14 @@ def main() -> int:
     run = partial(examine, seed=options.seed, unsafe=options.unsafe, only=options.rewrite)
     with ProcessPoolExecutor(options.j) as pool:
         summary = summarized(list(pool.map(run, numbers, chunksize=10)))
-        examined = time.monotonic() - start
+        print(f"{len(numbers)} programs, {len(summary.rewritten)} rewritten, ", end="")
+        print(f"{sum(one.differs for one in summary.rewritten)} of them behave differently, ", end="")
+        print(f"{len(summary.wrong)} as no edit states ({time.monotonic() - start:.0f} s, {summary.cpu:.0f} s CPU)\n")
+        print_table(summary)
+        for problem, count in summary.problems.most_common(10):
+            print(f"not examined: {count} × {problem}", flush=True)
         small = chosen(summary.wrong, options.show)
         results = list(pool.map(partial(shrunk, unsafe=options.unsafe), small))
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(f"{len(numbers)} programs, {len(summary.rewritten)} rewritten, ", end="")
-    print(f"{sum(one.differs for one in summary.rewritten)} of them behave differently, ", end="")
-    print(f"{len(summary.wrong)} as no edit states ({examined:.0f} s, ", end="")
-    print(f"{used.ru_utime + used.ru_stime:.0f} s CPU with shrinking)\n")
-    print_table(summary)
-    for problem, count in summary.problems.most_common(10):
-        print(f"not examined: {count} × {problem}")
     if results:
         _write(small, results, options)
     return 1 if summary.wrong else 0

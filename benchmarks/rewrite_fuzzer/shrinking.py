@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ from benchmarks.rewrite_fuzzer.comparing import Comparison, Fault, compare, time
 
 SECONDS = 10
 """The limit for one try, in CPU time: what is left of a program may take longer than the program."""
+MOST_SECONDS = 120
+"""The limit for all tries with a program, in CPU time."""
 MOST_INPUTS = 2
 """The number of pairs of inputs that are tried: each try runs both sides for each."""
 
@@ -30,7 +33,11 @@ def shrink(text: str, fails: Callable[[str], bool]) -> str:
     A text for which ``fails`` raises, or takes too long, is not one that fails.
     """
 
+    start = time.process_time()
+
     def still_fails(smaller: str) -> bool:
+        if time.process_time() - start > MOST_SECONDS:
+            return False
         try:
             with time_limit(SECONDS):
                 return fails(smaller)
