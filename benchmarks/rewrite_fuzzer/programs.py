@@ -119,10 +119,6 @@ def layer(x: torch.Tensor, rate: float):
 
 compiled = torch.compile(layer)
 """,
-    "double": """
-def double(x):
-    return x * 2
-""",
     "pick": """
 def pick(steps: torch.Tensor, t: torch.Tensor):
     hits = (steps == t).nonzero()
@@ -168,7 +164,7 @@ class Model(torch.nn.Module):
 CALLER = """
 
 model = Model()
-
+{compiled}
 
 def f(x, y):
     {call}
@@ -181,6 +177,10 @@ CALLS = (
     "return model.eval()(x, y)",
     "return model(y=y, x=x)",
 )
+
+
+COMPILED = (*[""] * 10, "torch.compile(model)\n")
+"""What is compiled at the top of the file: nothing, or a module whose wrapper is thrown away."""
 
 
 @dataclass(frozen=True)
@@ -220,4 +220,4 @@ def draw(number: int, seed: int) -> Program:
     method = method.lstrip("\n") + indented("\n".join(lines), 4)
     helpers = "\n".join(text for name, text in HELPERS.items() if re.search(rf"\b{name}\b", method))
     text = HEAD + ("\n" + helpers if helpers else "") + MODEL + indented(method, 4)
-    return Program(number, text + CALLER.format(call=random.choice(CALLS)))
+    return Program(number, text + CALLER.format(call=random.choice(CALLS), compiled=random.choice(COMPILED)))
