@@ -127,7 +127,7 @@ def _describe(outcome: Outcome, name: str, result: Any, given: tuple[Tensor, Ten
     outcome[f"value of {name}"] = [_values(one) if isinstance(one, Tensor) else repr(one) for one in parts]
     outcome[f"dtype of {name}"] = [str(one.dtype) for one in tensors]
     outcome[f"shape of {name}"] = [tuple(one.shape) for one in tensors]
-    outcome[f"strides of {name}"] = [one.stride() if one.numel() > 1 else () for one in tensors]
+    outcome[f"strides of {name}"] = [_strides(one) for one in tensors]
     outcome[f"requires_grad of {name}"] = [one.requires_grad for one in tensors]
     pointers = [one.untyped_storage().data_ptr() for one in (*given, *tensors) if one.numel()]
     outcome[f"aliasing of {name}"] = [pointers.index(one) for one in pointers]
@@ -137,6 +137,13 @@ def _describe(outcome: Outcome, name: str, result: Any, given: tuple[Tensor, Ten
             torch.stack([one.double().sum() for one in wanted]).sum().backward(retain_graph=True)
         except Exception as error:
             outcome[f"backward of {name}"] = type(error).__name__
+
+
+def _strides(tensor: Tensor) -> tuple[int, ...]:
+    """The strides that matter: those of dimensions with more than one element."""
+    if tensor.numel() < 2:
+        return ()
+    return tuple(stride for stride, size in zip(tensor.stride(), tensor.shape, strict=True) if size > 1)
 
 
 def _values(tensor: Tensor) -> Any:
