@@ -44,6 +44,7 @@ def f(x: torch.Tensor, y):
 """
 
 
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")  # of texts that are tried
 def test_what_the_predicate_does_not_need_is_deleted() -> None:
     def fails(text: str) -> bool:
         made: dict[str, object] = {}
