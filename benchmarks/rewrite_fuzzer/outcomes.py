@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import linecache
+import logging
+import random
 import sys
 import warnings
+from collections.abc import Collection, Iterator
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,6 +23,11 @@ from benchmarks.rewrite_fuzzer.inputs import arguments
 
 Outcome = dict[str, Any]
 """What was seen, by kind: ``exception``, ``value``, ``dtype``, ``shape``, ``gradient``, ``input``, ``state`` ..."""
+ATTRIBUTES = ("kept", "steps", "rate", "freq", "far", "short")
+"""What the model of a program may hold, besides what it logs."""
+
+OF_A_CONVERSION = "Converting a tensor with requires_grad=True to a scalar"
+"""A warning of PyTorch about code that a rewrite replaces: the rewrites do not keep it."""
 
 
 def load(text: str, name: str) -> ModuleType:
@@ -26,16 +37,20 @@ def load(text: str, name: str) -> ModuleType:
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
     sys.modules[name] = module
     torch.manual_seed(0)
-    exec(compile(text, filename, "exec"), module.__dict__)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # of shrunk programs
+        exec(compile(text, filename, "exec"), module.__dict__)
     return module
 
 
-def outcomes(text: str, name: str) -> dict[str, Outcome]:
-    """The outcomes for all arguments; the program is loaded again for each."""
+def outcomes(text: str, name: str, wanted: Collection[str] | None = None) -> dict[str, Outcome]:
+    """The outcomes for the wanted pairs of arguments (None: all); the program is loaded again for each."""
     found = {}
     torch.set_warn_always(True)
     for label, given in arguments():
-        if "torch.FloatTensor" in text and not given[0].is_floating_point():
+        if (wanted is not None and label not in wanted) or (
+            "torch.FloatTensor" in text and not given[0].is_floating_point()
+        ):
             continue
         module = load(text, name)
         found[label] = _outcome(module, given)
@@ -46,28 +61,67 @@ def _outcome(module: ModuleType, given: tuple[Tensor, Tensor]) -> Outcome:
     outcome: Outcome = {}
     shown = io.StringIO()
     torch.manual_seed(0)
+    random.seed(0)
+    np.random.seed(0)
     for call in ("first", "second"):
-        with contextlib.redirect_stdout(shown), warnings.catch_warnings(record=True) as warned:
+        with _captured(shown), warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             try:
                 result: Any = module.f(*given)
             except Exception as error:
                 outcome[f"exception of the {call} call"] = type(error).__name__
                 result = None
-        outcome[f"warnings of the {call} call"] = sorted({one.category.__name__ for one in warned})
+        about = {one.category.__name__ for one in warned if not str(one.message).startswith(OF_A_CONVERSION)}
+        outcome[f"warnings of the {call} call"] = sorted(about)
         _describe(outcome, f"{call} result", result, given)
     outcome["output"] = shown.getvalue()
     outcome["generator"] = torch.get_rng_state().sum().item()
+    outcome["generator of Python"] = hash(random.getstate())
+    outcome["generator of NumPy"] = repr(np.random.get_state()[1:3])
     for name, one in zip("xy", given, strict=True):
         outcome[f"input {name}"] = _values(one)
+        outcome[f"input {name} requires_grad"] = one.requires_grad
         outcome[f"gradient of {name}"] = None if not one.is_leaf or one.grad is None else _unsigned_zeros(one.grad)
-    outcome["state reads"] = len(module.model.reads)
-    kept = module.model.kept
-    outcome["state kept"] = _values(kept) if isinstance(kept, Tensor) else repr(kept)
-    outcome["state log"] = [_values(one) for one in module.model.log if isinstance(one, Tensor)]
-    grad = module.model.weight.grad
-    outcome["gradient of weight"] = None if grad is None else _unsigned_zeros(grad)
+    outcome["state COUNT"] = repr(getattr(module, "COUNT", None))
+    # A shrunk program may have no model.
+    model = getattr(module, "model", None)
+    if isinstance(model, torch.nn.Module):
+        _describe_model(outcome, model)
     return outcome
+
+
+@contextlib.contextmanager
+def _captured(shown: io.StringIO) -> Iterator[None]:
+    """Collects what is printed and logged, and counts the reads of the clock instead of the time.
+
+    What goes to standard error is dropped: torch writes there what went wrong inside of a ``torch.cond``.
+    """
+    handler = logging.StreamHandler(shown)
+    log = logging.getLogger("program")
+    log.propagate = False
+    log.setLevel(logging.INFO)
+    log.handlers = [handler]
+    ticks = itertools.count(0.0)
+    with (
+        contextlib.redirect_stdout(shown),
+        contextlib.redirect_stderr(io.StringIO()),
+        mock.patch("time.time", ticks.__next__),
+    ):
+        yield
+
+
+def _describe_model(outcome: Outcome, model: torch.nn.Module) -> None:
+    outcome["state reads"] = len(getattr(model, "reads", ()))
+    outcome["state count"] = repr(getattr(type(model), "count", None))
+    for name in ATTRIBUTES:
+        held = getattr(model, name, None)
+        outcome[f"type of the attribute {name}"] = type(held).__name__
+        outcome[f"state {name}"] = _values(held) if isinstance(held, Tensor) else repr(held)
+    outcome["state log"] = [_values(one) for one in getattr(model, "log", ()) if isinstance(one, Tensor)]
+    outcome["state dict"] = sorted(model.state_dict())
+    weight = getattr(model, "weight", None)
+    grad = weight.grad if isinstance(weight, Tensor) else None
+    outcome["gradient of weight"] = None if grad is None else _unsigned_zeros(grad)
 
 
 def _describe(outcome: Outcome, name: str, result: Any, given: tuple[Tensor, Tensor]) -> None:
@@ -77,7 +131,7 @@ def _describe(outcome: Outcome, name: str, result: Any, given: tuple[Tensor, Ten
     outcome[f"value of {name}"] = [_values(one) if isinstance(one, Tensor) else repr(one) for one in parts]
     outcome[f"dtype of {name}"] = [str(one.dtype) for one in tensors]
     outcome[f"shape of {name}"] = [tuple(one.shape) for one in tensors]
-    outcome[f"strides of {name}"] = [one.stride() if one.numel() > 1 else () for one in tensors]
+    outcome[f"strides of {name}"] = [_strides(one) for one in tensors]
     outcome[f"requires_grad of {name}"] = [one.requires_grad for one in tensors]
     pointers = [one.untyped_storage().data_ptr() for one in (*given, *tensors) if one.numel()]
     outcome[f"aliasing of {name}"] = [pointers.index(one) for one in pointers]
@@ -87,6 +141,13 @@ def _describe(outcome: Outcome, name: str, result: Any, given: tuple[Tensor, Ten
             torch.stack([one.double().sum() for one in wanted]).sum().backward(retain_graph=True)
         except Exception as error:
             outcome[f"backward of {name}"] = type(error).__name__
+
+
+def _strides(tensor: Tensor) -> tuple[int, ...]:
+    """The strides that matter: those of dimensions with more than one element."""
+    if tensor.numel() < 2:
+        return ()
+    return tuple(stride for stride, size in zip(tensor.stride(), tensor.shape, strict=True) if size > 1)
 
 
 def _values(tensor: Tensor) -> Any:
@@ -104,6 +165,6 @@ def _unsigned_zeros(gradient: Tensor) -> Any:
 
 
 def difference_kinds(before: Outcome, after: Outcome) -> dict[str, tuple[Any, Any]]:
-    """What differs, by kind."""
-    keys = {**before, **after}
+    """What differs, by kind: exceptions first, for all else follows from them."""
+    keys = sorted({**before, **after}, key=lambda kind: not kind.startswith("exception"))
     return {key: (before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from random import Random
+
+from benchmarks.rewrite_fuzzer.sites import BETWEEN, BRANCHES_AND_READS, OTHERS
 
 TESTS = (
     *("x.sum() > 0", "a.sum() > 0", "x.any()", "not x.all()", "~x.any()", "~(x > 0).any()", "(a > 0).any()"),
@@ -30,47 +33,6 @@ NEW_A = (
     *("a = x", "a = x * 2", "a = x.sin()", "a = x.clone()", "a = x + y", "a = y", "a = x[:1]", "a = x.detach()"),
     *("a = torch.relu(x)", "a = x.to(torch.float32)", "a = x.half()", "a = x > 0", "a = x.long()", "a = x.T * 1"),
 )
-SITES = (
-    "if {test}:\n    a = {value}",
-    "if {test}:\n    b = {value}\nelse:\n    b = {other}",
-    "b = {value} if {test} else {other}",
-    "if {test}:\n    a = {value}\nelif {test2}:\n    a = {other}",
-    "if {test}:\n    return {value}\nc = {other}\nreturn c",
-    "if {test}:\n    return {value}\nreturn {other}",
-    "if {test}:\n    b = {value}\n    c = {value2}\nelse:\n    b = {other}\n    c = a\nb = b if c is a else c",
-    "b = {test}",
-    "b = not ({test})",
-    "assert {test}, 'no'",
-    "if not ({test}):\n    raise ValueError(f'bad {{a.shape}}')",
-    "m = a > 0\na[m] = {number}",
-    "a[a.sum() > 0] = {number}",
-    "b = a[a > 0].sum()",
-    "b = a[a > 0].mean()",
-    "b = (a > 0).nonzero()\nb = b.shape[0]",
-    "b = len(a[a > 0])",
-    "i = int(y.argmax())\nb = a[i]",
-    "i = a.argmax().item()\nb = a[i]",
-    "n = a.sum().item()\nb = a * n",
-    "n = float(y.max())\nb = a.clamp(max=n)",
-    "b = math.sqrt(a.sum())\nb = b * a",
-    "class C:\n    n = 0\n\n    def __init__(self, v):\n        self.v = v\nb = C(a).v * 2 + C.n",
-    "class C:\n    n = 0\nC.n += 1\nb = a * C.n",
-    "c = torch.unique(y, return_counts=True)[1]\n{between}\nb = a.repeat_interleave(c)",
-    "_, c = torch.unique(y, return_counts=True)\n{between}\nb = c.repeat_interleave(c)",
-    "for i in range(2):\n    if {test}:\n        a = {value}",
-    "a = a.cos()\nif {test}:\n    a = {value}\nreturn a.sin()",
-    "a = a.float()\nb = a * 2 if {test} else a * 3",
-    "a = a.float()\nif {test}:\n    b = a.relu()\nelse:\n    b = {value}\nb = b * 1",
-    "a = x.float()\nc = a.exp()\nif {test}:\n    c = c + {value}\nreturn c * 2",
-    "print(a.sum())\nb = a * 2",
-    "import copy\nb = copy.deepcopy(a) * 2",
-    "b = any(v > 0 for v in a)",
-    "b = torch.tensor([1.0, 2.0]).tolist()\nb = a * b[0]",
-    "for v in a.tolist():\n    y = y + v",
-    "b = a\nb += {value}\nif {test}:\n    b = b * 2",
-    "if {test}:\n    self.kept = {value}\nelse:\n    self.kept = {other}\nb = self.kept",
-)
-BETWEEN = ("pass", "c.add_(1)", "c = c * 1", "y.add_(1)")
 AFTER = ("pass", "pass", "a.add_(1)", "x.mul_(2)", "y[0] = 1", "a = a * 1", "self.log.append(a)")
 RETURNS = ("return a", "return b", "return a, b", "return a * 1, b", "return b, x", "return (a + 0, y)", "return None")
 NUMBERS = ("0.0", "1", "-1", "300", "0.5", "1e9", "2")
@@ -89,13 +51,27 @@ AROUND = (
         "",
         "",
         "with torch.no_grad():",
+        "with torch.enable_grad():",
         "with torch.inference_mode():",
+        "with torch.autocast('cpu'):",
         "for _ in range(2):",
         "if True:",
     ),
     "try:\n{body}\nexcept (RuntimeError, IndexError, TypeError):\n    b = a = x",
+    "try:\n{body}\nexcept ValueError:\n    b = y\nelse:\n    self.log.append(a)",
+    "try:\n{body}\nfinally:\n    self.log.append(a)",
+    "def inner(a, b):\n{body}\n    return a, b\na, b = inner(a, b)",
 )
-DECORATORS = ("", "", "", "@torch.no_grad()", "@torch.inference_mode()", "@decorated")
+DECORATORS = (
+    "",
+    "",
+    "",
+    "@torch.no_grad()",
+    "@torch.inference_mode()",
+    "@torch.enable_grad()",
+    "@decorated",
+    "@logged",
+)
 ANNOTATIONS = (
     "x, y",
     "x: torch.Tensor, y: torch.Tensor",
@@ -103,25 +79,81 @@ ANNOTATIONS = (
     "x: torch.FloatTensor, y",
 )
 
-HEAD = """import math
+HEAD = """import copy
+import logging
+import math
+import random
+import time
+import warnings
 
+import numpy as np
 import torch
 
-
+LOG = logging.getLogger("program")
+RATE = 0.0
+COUNT = 0
+FIRST = torch.nn.Linear(3, 3)
+SECOND = torch.nn.Linear(3, 3)
+"""
+HELPERS = {
+    "decorated": """
 def decorated(function):
-    def called(*given):
-        return function(*given)
+    def called(*given, **named):
+        return function(*given, **named)
 
     return called
+""",
+    "logged": """
+def logged(function):
+    def called(self, *given, **named):
+        result = function(self, *given, **named)
+        self.log.append(result)
+        return result
 
+    return called
+""",
+    "compiled": """
+def layer(x: torch.Tensor, rate: float):
+    return x.sin() * rate
+
+
+compiled = torch.compile(layer)
+""",
+    "pick": """
+def pick(steps: torch.Tensor, t: torch.Tensor):
+    hits = (steps == t).nonzero()
+    return hits[0].item()
+""",
+    "grids": """
+def grids(shapes):
+    points = []
+    for height, width in shapes:
+        ys = torch.linspace(0.5, height - 0.5, height)
+        xs = torch.linspace(0.5, width - 0.5, width)
+        points.append((ys[:, None] / height + xs / width).flatten())
+    return torch.cat(points)
+""",
+}
+"""What a site or a decorator calls, by name: in the program only if it does."""
+MODEL = """
 
 class Model(torch.nn.Module):
+    count = 0
+
     def __init__(self):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.ones(3))
+        self.register_buffer("freq", torch.ones(3), persistent=False)
+        self.short = torch.ones(3)
+        self.long = torch.ones(3) * 2
+        self.steps = 0
+        self.rate = 0.0
         self.kept = None
         self.log = []
         self.reads = []
+
+    def make(self, n):
+        return torch.ones(3) * n
 
     @property
     def scale(self) -> torch.Tensor:
@@ -132,7 +164,7 @@ class Model(torch.nn.Module):
 CALLER = """
 
 model = Model()
-
+{compiled}
 
 def f(x, y):
     {call}
@@ -142,7 +174,13 @@ CALLS = (
     "return model(x, y)",
     "made = model(x, y)\n    if torch.is_tensor(made) and not made.requires_grad:\n        made *= 0\n    return made",
     "with torch.no_grad():\n        return model(x, y)",
+    "return model.eval()(x, y)",
+    "return model(y=y, x=x)",
 )
+
+
+COMPILED = (*[""] * 10, "torch.compile(model)\n")
+"""What is compiled at the top of the file: nothing, or a module whose wrapper is thrown away."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +197,9 @@ def draw(number: int, seed: int) -> Program:
     """The program of a number; the same for the same seed."""
     random = Random(f"{seed} {number}")
     values = (*VALUES, "self.weight * a", "self.scale * a")
-    site = random.choice(SITES).format(
+    # The rewrites of branches have the most obligations: one program in three is for them.
+    sites = BRANCHES_AND_READS if random.random() < 1 / 3 else OTHERS
+    site = random.choice(sites).format(
         test=random.choice(TESTS),
         test2=random.choice(TESTS),
         value=random.choice(values),
@@ -178,4 +218,6 @@ def draw(number: int, seed: int) -> Program:
     lines.append(random.choice(RETURNS))
     method = f"{random.choice(DECORATORS)}\ndef forward(self, {random.choice(ANNOTATIONS)}):\n"
     method = method.lstrip("\n") + indented("\n".join(lines), 4)
-    return Program(number, HEAD + indented(method, 4) + CALLER.format(call=random.choice(CALLS)))
+    helpers = "\n".join(text for name, text in HELPERS.items() if re.search(rf"\b{name}\b", method))
+    text = HEAD + ("\n" + helpers if helpers else "") + MODEL + indented(method, 4)
+    return Program(number, text + CALLER.format(call=random.choice(CALLS), compiled=random.choice(COMPILED)))

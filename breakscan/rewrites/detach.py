@@ -37,4 +37,6 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined("a loop usually freezes parameters: set `requires_grad` before the compiled call")
     made = assignment(tensor, method(tensor, "detach")).with_changes(trailing_whitespace=line.trailing_whitespace)
     said = "other names of the same tensor still require a gradient"
-    return Edit({line: with_leading_lines(made, line)}, [differs(said, Effect.GRADIENTS)])
+    raised = f"if `{tensor.value}` requires a gradient already, `detach()` does not raise"
+    differences = [differs(said, Effect.GRADIENTS), differs(raised, Effect.EXCEPTIONS)]
+    return Edit({line: with_leading_lines(made, line)}, differences)

@@ -79,6 +79,9 @@ def _store(context: RewriteContext, subscript: cst.Subscript, mask: cst.BaseExpr
 
 def _index_needs(context: RewriteContext, owner: cst.BaseExpression, mask: cst.BaseExpression) -> list[Difference]:
     needs = []
+    if rank_of(context, mask).least < 1:
+        said = f"if `{plain(context, mask)}` is 0-d, the value is assigned instead of raising an IndexError"
+        needs.append(differs(said, Effect.EXCEPTIONS))
     if not have_one_shape(context, mask, owner):
         needs.append(assumes(f"`{plain(context, mask)}` must have the same shape as `{plain(context, owner)}`"))
     if not is_bool_tensor(context, mask):

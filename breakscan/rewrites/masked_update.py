@@ -7,6 +7,8 @@ by ``x.copy_``; only a tensor that was created in the function and has no aliase
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import libcst as cst
 
 from breakscan.rewrite_support import build
@@ -32,6 +34,7 @@ from breakscan.rewrite_support.masked import (
 from breakscan.rewrite_support.unaliased import is_unshared
 from breakscan.rewrite_support.wording import plain
 
+_CLASSES: dict[type, str] = {bool: "bool", int: "int", float: "float"}
 _OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {**AUGMENTED, cst.BitXorAssign: cst.BitXor()}
 
 
@@ -81,7 +84,20 @@ def _of_augmented(context: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> 
     found.bends |= not linear
     found.saves |= not linear
     # An operand of a wider dtype would widen the result, unlike an in-place assignment.
-    return _edit(context, small, leaf, found, made, bends_gradients(context, leaf.owner, found), rebinds=number)
+    edit = _edit(context, small, leaf, found, made, bends_gradients(context, leaf.owner, found), rebinds=number)
+    if _holds_result(context, small, leaf.owner):
+        return edit
+    said = f"if the dtype of `{plain(context, leaf.owner)}` cannot hold the result, there is no error"
+    return replace(edit, differences=[*edit.differences, differs(said, Effect.EXCEPTIONS, Effect.DTYPES)])
+
+
+def _holds_result(context: RewriteContext, small: cst.AugAssign, owner: cst.BaseExpression) -> bool:
+    """Whether the dtype of a tensor can hold the result of an in-place operation: no float in integers, for example."""
+    own, value = context.fact(owner), context.fact(small.value)
+    kind = value.dtype if value.is_tensor else _CLASSES.get(type(value.literal))
+    if isinstance(small.operator, cst.DivideAssign):
+        kind = "float"
+    return own.dtype == "float" or kind == "bool" or own.dtype == kind == "int"
 
 
 def _edit(

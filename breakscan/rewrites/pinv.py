@@ -35,4 +35,4 @@ def rewrite(context: RewriteContext) -> Edit:
         made = build.operand(made)
     words = "singular values give the solution, which rounds differently and takes longer; `{}` must be a matrix"
     difference = differs(words.format(context.code(right)), Effect.VALUES, Effect.EXCEPTIONS)
-    return Edit({taken: made}, [difference])
+    return Edit({taken: made}, [difference, differs("the strides of the solution change", Effect.STRIDES)])

@@ -1,4 +1,4 @@
-"""``torch.combinations(x)`` → ``x[torch.triu_indices(n, n, 1).T]``.
+"""``torch.combinations(x)`` → ``x[torch.triu_indices(n, n, 1).T.contiguous()]``.
 
 The indices of all pairs above the diagonal of a square are in the order of ``combinations``, those with the diagonal in
 the order of ``with_replacement=True``.  Their number depends only on the length of the tensor.
@@ -11,7 +11,9 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.shapes import rank_of
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -33,5 +35,9 @@ def rewrite(context: RewriteContext) -> Edit:
     length = build.expression(f"{text}.shape[0]")
     device = build.expression(f"{text}.device")
     pairs = build.call(context.imported("torch.triu_indices"), length, length, offset, device=device)
-    index = cst.Attribute(pairs, cst.Name("T"))
-    return Edit({node: cst.Subscript(build.operand(vector), [cst.SubscriptElement(cst.Index(index))])})
+    # The result is laid out as the index is.
+    index = build.method(cst.Attribute(pairs, cst.Name("T")), "contiguous")
+    made = cst.Subscript(build.operand(vector), [cst.SubscriptElement(cst.Index(index))])
+    rank = rank_of(context, vector)
+    said = f"if `{text}` does not have one dimension, the RuntimeError is another error or none"
+    return Edit({node: made}, [] if rank.least == rank.most == 1 else [differs(said, Effect.EXCEPTIONS)])

@@ -206,10 +206,12 @@ class _Branch:
     def _chosen(self, name: str, arms: Sequence[_Arm], tests: Sequence[cst.BaseExpression]) -> SideValue:
         made = self._value(name, arms[-1].side)
         becomes = fate_of_name(self.context, name, self.node)
+        # What the first test does must still happen. The tests behind it do nothing: see `_arms`.
+        acts = why_not_pure(self.context, self.node.test) is not None
         for arm, test in zip(reversed(arms[:-1]), reversed(tests), strict=True):
             assert arm.truth is not None
             value = self._value(name, arm.side)
-            if self.context.code(value.made) != self.context.code(made.made):
+            if acts or self.context.code(value.made) != self.context.code(made.made):
                 made = self.chooser.choose(arm.truth, test, value, made, becomes, name)
         return made
 

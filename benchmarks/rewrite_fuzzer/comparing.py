@@ -1,0 +1,98 @@
+"""Rewrites a program and runs both sides: what differs, and what of that no edit states."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from benchmarks.rewrite_fuzzer.effects import allowed, unstated
+from benchmarks.rewrite_fuzzer.outcomes import Outcome, difference_kinds, outcomes
+from breakscan.config import load_settings
+from breakscan.repair.planner import WantedRewrites, repair_file
+from breakscan.repair.result import FileRepair
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A difference that no edit states, with the pair of inputs that shows it and what either side did."""
+
+    inputs: str
+    kind: str
+    before: str
+    after: str
+    raised: tuple[tuple[str, ...], tuple[str, ...]]
+    """The types of the exceptions of both calls, on each side."""
+
+    @property
+    def sort(self) -> tuple[object, ...]:
+        """What is equal for two programs that fail in the same way on the same inputs."""
+        return self.inputs, self.kind.split()[0], self.raised
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What ``fix`` made of a program, and what then differs. ``after`` is empty if nothing was rewritten."""
+
+    after: str = ""
+    rewrites: tuple[str, ...] = ()
+    stated: tuple[str, ...] = ()
+    differs: bool = False
+    faults: tuple[Fault, ...] = ()
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raises KeyboardInterrupt in the block after so many seconds of CPU time."""
+    signal.signal(signal.SIGPROF, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def repaired(text: str, *, unsafe: bool, only: str | None = None) -> FileRepair:
+    """What ``fix`` makes of a text, with all rewrites or with one."""
+    ids = None if only is None else frozenset({only})
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "program.py"
+        path.write_text(text, encoding="utf-8")
+        settings = replace(load_settings(Path(folder), None, target_torch="2.13", no_cache=True), regions="all")
+        return repair_file(path, (), settings, WantedRewrites(unsafe, soften=True, ids=ids))
+
+
+def compare(text: str, *, unsafe: bool, only: str | None = None, inputs: Collection[str] | None = None) -> Comparison:
+    """Compares a program with its rewritten text. ``inputs`` are names of pairs of arguments (None: all)."""
+    torch.set_num_threads(1)
+    repair = repaired(text, unsafe=unsafe, only=only)
+    if not repair.changed:
+        return Comparison()
+    effects = allowed(difference for one in repair.applied for difference in one.differences)
+    # Dynamo compiles anew for each pair of inputs, which takes long, and the programs are compared in eager mode. Only
+    # `torch.cond`, which a rewrite puts in, is compiled as in eager mode.
+    with torch._dynamo.config.patch(disable="torch.compile(" in text):
+        before, after = outcomes(text, "before", inputs), outcomes(repair.after, "after", inputs)
+    differs, faults = False, []
+    for label in before:
+        kinds = difference_kinds(before[label], after[label])
+        differs |= bool(kinds)
+        raised = _raised(before[label]), _raised(after[label])
+        for kind, (old, new) in unstated(kinds, effects, catches="except" in text).items():
+            faults.append(Fault(label, kind, str(old), str(new), raised))
+    return Comparison(
+        repair.after,
+        tuple(sorted({one.rewrite for one in repair.applied})),
+        tuple(sorted({one.difference for one in repair.applied if one.difference})),
+        differs,
+        tuple(faults),
+    )
+
+
+def _raised(outcome: Outcome) -> tuple[str, ...]:
+    return tuple(f"{key}: {value}" for key, value in outcome.items() if key.startswith("exception"))
