@@ -6,6 +6,8 @@ smallest value are also the same.  Unique values that are needed for an error me
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import libcst as cst
 import libcst.matchers as m
 
@@ -13,8 +15,9 @@ from breakscan.rewrite_support import build
 from breakscan.rewrite_support.assignments import is_bound_once, is_read, origin
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Difference, Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm, Replacement
-from breakscan.rewrite_support.masked import is_scalar
+from breakscan.rewrite_support.masked import is_scalar, may_require_gradient
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.operators import is_elementwise
 from breakscan.rewrite_support.walking import findall, nodes_named
@@ -29,8 +32,8 @@ def rewrite(context: RewriteContext) -> Edit:
     if not isinstance(node, cst.Call):
         raise OtherForm("this is not a call")
     tensor = _tensor(context, node)
-    if _is_indifferent(context, node):
-        return Edit({node: build.operand(tensor)})
+    if (reduction := _reduction(context, node)) is not None:
+        return Edit({node: build.operand(tensor)}, _differences(context, tensor, [reduction]))
     assignment = context.parent(node) or node
     if not m.matches(assignment, m.Assign([m.AssignTarget(m.Name())])):
         raise Declined(f"`{context.code(_above(context, node))}` needs the unique values themselves")
@@ -58,23 +61,30 @@ def _above(context: RewriteContext, node: cst.CSTNode) -> cst.CSTNode:
     return node
 
 
-def _is_indifferent(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether the expression around a value has the same result for repeated elements in any order."""
+def _differences(context: RewriteContext, tensor: cst.BaseExpression, reductions: Sequence[str]) -> list[Difference]:
+    if all(name in ("any", "all") for name in reductions) or not may_require_gradient(context, tensor):
+        return []
+    return [differs("the backward pass, which raises for `unique`, gives a gradient", Effect.GRADIENTS)]
+
+
+def _reduction(context: RewriteContext, node: cst.BaseExpression) -> str | None:
+    """The reduction around a value that has the same result for repeated elements in any order."""
     values, text = node, context.code(node)
     while True:
         above = _above(context, values)
         if above is values:
-            return False
+            return None
         if isinstance(above, cst.Attribute) and isinstance(call := context.parent(above), cst.Call):
             if above.attr.value in _INDIFFERENT and call.func is above:
-                return not call.args and _is_each(context, values, text)
+                return above.attr.value if not call.args and _is_each(context, values, text) else None
             above = call
         if isinstance(above, cst.Call):
             function, _ = called(context, above)
-            if function in _INDIFFERENT_FUNCTIONS:
-                return len(above.args) == 1 and _is_each(context, values, text)
+            if function is not None and function in _INDIFFERENT_FUNCTIONS:
+                is_all = len(above.args) == 1 and _is_each(context, values, text)
+                return function.removeprefix("torch.") if is_all else None
         elif not isinstance(above, cst.Comparison | cst.BinaryOperation | cst.UnaryOperation):
-            return False
+            return None
         values = above
 
 
@@ -108,6 +118,7 @@ def _named(context: RewriteContext, assignment: cst.Assign, tensor: cst.BaseExpr
     if not is_bound_once(context, name.value):
         raise Declined(f"`{name.value}` may have a different value where it is used")
     changes: dict[cst.CSTNode, Replacement] = {}
+    reductions: list[str] = []
     for one in nodes_named(context.function, name.value):
         if not isinstance(one, cst.Name) or one is name or not is_read(context, one):
             continue
@@ -115,7 +126,8 @@ def _named(context: RewriteContext, assignment: cst.Assign, tensor: cst.BaseExpr
         if error is not None:
             raised = context.line(error)
             changes[raised] = [cst.SimpleStatementLine([assignment.deep_clone()]), raised]
-        elif _is_indifferent(context, one):
+        elif (reduction := _reduction(context, one)) is not None:
+            reductions.append(reduction)
             changes[one] = build.copied(tensor)
         else:
             raise Declined(f"`{context.code(_above(context, one))}` needs the unique values themselves")
@@ -130,7 +142,8 @@ def _named(context: RewriteContext, assignment: cst.Assign, tensor: cst.BaseExpr
     moved = following.visit(_Changes(inner))
     assert isinstance(moved, cst.BaseStatement)
     rest = {node: new for node, new in changes.items() if node not in inner}
-    return Edit({line: None, following: build.with_leading_lines(moved, line), **rest})
+    replaced = {line: None, following: build.with_leading_lines(moved, line), **rest}
+    return Edit(replaced, _differences(context, tensor, reductions))
 
 
 class _Changes(cst.CSTTransformer):
