@@ -77,7 +77,8 @@ def _outcome(module: ModuleType, given: tuple[Tensor, Tensor]) -> Outcome:
     outcome["output"] = shown.getvalue()
     outcome["generator"] = torch.get_rng_state().sum().item()
     outcome["generator of Python"] = hash(random.getstate())
-    outcome["generator of NumPy"] = repr(np.random.get_state()[1:3])
+    numbers: Any = np.random.get_state()
+    outcome["generator of NumPy"] = repr(numbers[1:3])
     for name, one in zip("xy", given, strict=True):
         outcome[f"input {name}"] = _values(one)
         outcome[f"input {name} requires_grad"] = one.requires_grad
