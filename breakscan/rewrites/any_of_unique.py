@@ -12,6 +12,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support.aliases import change_behind
 from breakscan.rewrite_support.assignments import is_bound_once, is_read, origin
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
@@ -20,7 +21,7 @@ from breakscan.rewrite_support.edit import Declined, Edit, OtherForm, Replacemen
 from breakscan.rewrite_support.masked import is_scalar, may_require_gradient
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.operators import is_elementwise
-from breakscan.rewrite_support.walking import findall, nodes_named
+from breakscan.rewrite_support.walking import nodes_named
 
 _INDIFFERENT = frozenset({"all", "amax", "amin", "any", "max", "min"})
 _INDIFFERENT_FUNCTIONS = frozenset(f"torch.{name}" for name in _INDIFFERENT)
@@ -163,11 +164,8 @@ def _is_within(context: RewriteContext, node: cst.CSTNode, statement: cst.CSTNod
 
 
 def _may_change(context: RewriteContext, tensor: cst.Name, line: cst.SimpleStatementLine) -> bool:
-    """Whether a tensor is rebound after a line, or changed in place."""
-    this = m.Name(tensor.value)
-    stores = m.AssignTarget(m.Subscript(value=this)) | m.AugAssign(m.Subscript(value=this) | this)
-    methods = m.Call(func=m.Attribute(value=this, attr=m.Name(m.MatchRegex(r".*[^_]_$"))))
-    if findall(context.function, stores | methods):
+    """Whether a tensor is rebound after a line, or changed in place: another name may be the same tensor."""
+    if change_behind(context, None, line) is not None:
         return True
     rebound = any(tensor.value in written(one) for one in context.behind(line))
     return rebound or origin(context, tensor).anchor is tensor
