@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
-from functools import reduce
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Generic, TypeVar
 
-from breakscan.analysis.interpreter.values import Sure, Value, join
+from breakscan.analysis.interpreter.values import Sure, Value, join_all
 from breakscan.analysis.project.index import ModuleIndex
 from breakscan.facts import Fact, FileFacts, Source, Span
 from breakscan.source.module import SourceModule
+
+Noted = TypeVar("Noted")
+Known = TypeVar("Known")
 
 Position = tuple[int, int, int, int]
 """Of an ast node, with offsets in bytes."""
@@ -44,21 +47,22 @@ class FileNotes:
             return at[0], module.column(at[0], at[1]), at[2], module.column(at[2], at[3])
 
         return FileFacts(
-            _Facts({span(at): values for at, values in self.values.items()}),
-            _NamesFacts({span(at): names for at, names in self.names.items()}),
+            _Joined({span(at): values for at, values in self.values.items()}, _of_values),
+            _Joined({span(at): names for at, names in self.names.items()}, _of_names),
         )
 
 
-class _Facts(Mapping[Span, Fact]):
-    """The facts about expressions, joined when they are asked for: few are, of the many that are noted."""
+class _Joined(Mapping[Span, Known], Generic[Noted, Known]):
+    """What is known at each span, joined when it is asked for: little is, of all that is noted."""
 
-    def __init__(self, noted: Mapping[Span, list[Value]]) -> None:
+    def __init__(self, noted: Mapping[Span, Noted], join: Callable[[Noted], Known]) -> None:
         self._noted = noted
-        self._joined: dict[Span, Fact] = {}
+        self._join = join
+        self._joined: dict[Span, Known] = {}
 
-    def __getitem__(self, span: Span) -> Fact:
+    def __getitem__(self, span: Span) -> Known:
         if span not in self._joined:
-            self._joined[span] = _fact(reduce(join, self._noted[span]))
+            self._joined[span] = self._join(self._noted[span])
         return self._joined[span]
 
     def __iter__(self) -> Iterator[Span]:
@@ -68,27 +72,16 @@ class _Facts(Mapping[Span, Fact]):
         return len(self._noted)
 
 
-class _NamesFacts(Mapping[Span, Mapping[str, Fact]]):
-    """The facts about names at the start of statements, joined when they are asked for."""
+def _of_values(values: list[Value]) -> Fact:
+    return _fact(join_all(values))
 
-    def __init__(self, noted: Mapping[Span, list[dict[str, Value]]]) -> None:
-        self._noted = noted
-        self._joined: dict[Span, dict[str, Fact]] = {}
 
-    def __getitem__(self, span: Span) -> dict[str, Fact]:
-        if span not in self._joined:
-            values: dict[str, list[Value]] = {}
-            for names in self._noted[span]:
-                for name, value in names.items():
-                    values.setdefault(name, []).append(value)
-            self._joined[span] = {name: _fact(reduce(join, found)) for name, found in values.items()}
-        return self._joined[span]
-
-    def __iter__(self) -> Iterator[Span]:
-        return iter(self._noted)
-
-    def __len__(self) -> int:
-        return len(self._noted)
+def _of_names(noted: list[dict[str, Value]]) -> dict[str, Fact]:
+    values: dict[str, list[Value]] = {}
+    for names in noted:
+        for name, value in names.items():
+            values.setdefault(name, []).append(value)
+    return {name: _of_values(found) for name, found in values.items()}
 
 
 class Notes:
