@@ -98,7 +98,7 @@ def reads(context: RewriteContext, line: cst.SimpleStatementLine, target: cst.Na
     """The reads of a name that may get the value that a line assigns."""
     found = []
     for name in nodes_named(context.function, target.value):
-        if not isinstance(name, cst.Name) or name not in context.tree.parents or not is_read(context, name):
+        if not context.tree.holds(name) or not is_read(context, name):
             continue
         anchor = origin(context, name).anchor
         if anchor is line or not isinstance(anchor, cst.SimpleStatementLine):

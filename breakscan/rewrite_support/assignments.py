@@ -102,7 +102,7 @@ def reads_of(context: RewriteContext, target: cst.Name, line: cst.SimpleStatemen
     """All reads of a name that a line assigns.  Declines if one may read a different value, or if there is none."""
     found = []
     for one in nodes_named(context.function, target.value):
-        if not isinstance(one, cst.Name) or one is target or not is_read(context, one):
+        if one is target or not is_read(context, one):
             continue
         anchor = origin(context, one).anchor
         if anchor is line:

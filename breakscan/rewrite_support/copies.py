@@ -49,7 +49,7 @@ def fate_of_name(context: RewriteContext, name: str, statement: cst.CSTNode) -> 
     after = context.tree.span(around)[:2] if around is not statement else context.tree.span(statement)[2:]
     worst = Fate.HELD
     for found in nodes_named(context.function, name):
-        if not isinstance(found, cst.Name) or not context.tree.holds(found) or not is_read(context, found):
+        if not context.tree.holds(found) or not is_read(context, found):
             continue
         inside = any(above is statement for above in context.around(found))
         if not inside and context.tree.span(found)[:2] >= after:

@@ -6,18 +6,16 @@ import libcst as cst
 
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.operators import operator_of
-from breakscan.rewrite_support.walking import children
+from breakscan.rewrite_support.walking import walk
 
 
 def what_costs(context: RewriteContext, node: cst.CSTNode) -> str | None:
     """The code of the first costly part of an expression: a matrix product, a convolution, a module."""
-    if isinstance(node, cst.Call):
-        known = operator_of(context, node)
-        if (known is not None and known.costly) or context.fact(node.func).kind == "module":
-            return context.code(node.func)
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.MatrixMultiply):
-        return context.code(node)
-    for child in children(node):
-        if (found := what_costs(context, child)) is not None:
-            return found
+    for one in walk(node):
+        if isinstance(one, cst.Call):
+            known = operator_of(context, one)
+            if (known is not None and known.costly) or context.fact(one.func).kind == "module":
+                return context.code(one.func)
+        if isinstance(one, cst.BinaryOperation) and isinstance(one.operator, cst.MatrixMultiply):
+            return context.code(one)
     return None

@@ -26,7 +26,7 @@ def targets(context: RewriteContext, function: cst.FunctionDef, parameter: str) 
     """The targets of the loops over a parameter.  Declines if the parameter is used for anything else."""
     found: list[cst.BaseExpression] = []
     for one in nodes_named(function.body, parameter):
-        if not isinstance(one, cst.Name) or not is_read(context, one):
+        if not is_read(context, one):
             continue
         above, positions = _iterated(context, one)
         if above is None:

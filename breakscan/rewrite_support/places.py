@@ -24,6 +24,7 @@ class Places:
         self._module = module
         self._spans: dict[cst.CSTNode, dict[cst.CSTNode, Span]] = {}
         self._starts: list[int] = []
+        """The first line of each top-level statement, with the empty lines and comments above it."""
         line = 1 + sum(_lines(module.code_for_node(one)) for one in module.header)
         for statement in module.body:
             self._starts.append(line)

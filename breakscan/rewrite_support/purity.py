@@ -13,6 +13,7 @@ from breakscan.torch_facts.not_measured import (
     COPIED_BETWEEN_DEVICES,
     SHOWS_THE_MEMORY,
     TAKES_FUNCTIONS_OR_FLAGS,
+    WRITING_ARGUMENTS,
 )
 
 PURE_BUILTINS = frozenset({"abs", "bool", "float", "int", "isinstance", "len", "max", "min", "range", "round", "slice"})
@@ -77,7 +78,7 @@ class _Impurities(Effects):
             self.reasons.append(f"`{text}` changes a tensor in place")
         elif name in _CHANGES or reads_values(self.context, node):
             self.reasons.append(f"`{text}` reads the values of a tensor or has side effects")
-        elif any(arg.keyword is not None and arg.keyword.value in ("out", "inplace") for arg in node.args):
+        elif any(arg.keyword is not None and arg.keyword.value in WRITING_ARGUMENTS for arg in node.args):
             self.reasons.append(f"`{text}` writes to one of its arguments")
 
     def _is_pure(self, function: str | None) -> bool:

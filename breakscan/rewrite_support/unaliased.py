@@ -23,7 +23,7 @@ def is_unshared(context: RewriteContext, name: cst.Name) -> bool:
             break
         if isinstance(loop, cst.For | cst.While) and context.tree.span(loop)[:2] >= start:
             stop = max(stop, context.tree.span(loop)[2:])
-    reads = [one for one in nodes_named(context.function, name.value) if one in context.tree.parents]
+    reads = [one for one in nodes_named(context.function, name.value) if context.tree.holds(one)]
     between = [one for one in reads if one is not name and start <= context.tree.span(one)[:2] < stop]
     return all(_is_harmless(context, one) for one in between)
 

@@ -121,7 +121,7 @@ def _named(context: RewriteContext, assignment: cst.Assign, tensor: cst.BaseExpr
     changes: dict[cst.CSTNode, Replacement] = {}
     reductions: list[str] = []
     for one in nodes_named(context.function, name.value):
-        if not isinstance(one, cst.Name) or one is name or not is_read(context, one):
+        if one is name or not is_read(context, one):
             continue
         error = context.enclosing(cst.Raise, one)
         if error is not None:

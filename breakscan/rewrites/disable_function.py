@@ -19,7 +19,7 @@ from breakscan.rewrite_support.costs import what_costs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.taken_out import taken_out
-from breakscan.rewrite_support.walking import children, findall
+from breakscan.rewrite_support.walking import children, findall, walk
 
 FEWEST_BREAKS = 2
 ENTRIES = frozenset({"forward", "__call__"})
@@ -69,11 +69,9 @@ def rewrite(context: RewriteContext) -> Edit:
 
 def _may_compute(context: RewriteContext, node: cst.CSTNode) -> str | None:
     """The code of the first called object that may be Python code of the program, or a module."""
-    if isinstance(node, cst.Call) and not _is_plain_call(context, node):
-        return context.code(node.func)
-    for child in children(node):
-        if (found := _may_compute(context, child)) is not None:
-            return found
+    for one in walk(node):
+        if isinstance(one, cst.Call) and not _is_plain_call(context, one):
+            return context.code(one.func)
     return None
 
 
