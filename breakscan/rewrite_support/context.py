@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TypeVar
@@ -32,8 +34,15 @@ class FileTree:
         self.facts = facts
         self.module = module
         self.parents: Mapping[cst.CSTNode, cst.CSTNode] = _parents(module)
-        self._places = Places(module)
+        self._places = Places(module, self.syntax)
         self._found: dict[cst.CSTNode, dict[Span, cst.CSTNode]] = {}
+
+    @cached_property
+    def syntax(self) -> ast.Module:
+        """The ``ast`` of the file."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about invalid escape sequences
+            return ast.parse(self.text)
 
     def holds(self, node: cst.CSTNode) -> bool:
         """Whether a node comes from the file and is not new code."""

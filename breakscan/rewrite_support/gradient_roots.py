@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import libcst as cst
 import libcst.matchers as m
 
 from breakscan.facts import DtypeOf
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.gradients import assigned_values
+from breakscan.rewrite_support.gradients import assigned_values, values_in
 from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.operators import operator_of
 from breakscan.rewrite_support.walking import children, findall
@@ -69,6 +69,45 @@ def _of_name(context: RewriteContext, name: str, site: cst.CSTNode, found: set[s
         found.add(name)
     for value in values:
         _gather(context, value, site, found, seen)
+
+
+def names_with_gradient(
+    context: RewriteContext, sources: Collection[cst.BaseExpression], names: Collection[str], statement: cst.CSTNode
+) -> frozenset[str]:
+    """The names that the gradient of a value certainly flows to.
+
+    Includes those that a statement computes others from if no other code assigns them.  The value is computed from
+    ``sources``, which are expressions of the file, and from ``names``.
+    """
+    before = context.names_before(statement) if isinstance(statement, cst.BaseCompoundStatement) else {}
+    found = [name for source in sources for name in _certain(context, source)]
+    found += sorted(set(names).difference(*map(read, sources)))
+    for name in found:
+        for value in values_in(statement, name) if name not in before else ():
+            found += [one for one in _certain(context, value) if one not in found]
+    return frozenset(found)
+
+
+def _certain(context: RewriteContext, node: cst.BaseExpression) -> Iterator[str]:
+    if _has_none(context, node):
+        return
+    if isinstance(node, cst.Name):
+        yield node.value
+    elif isinstance(node, cst.UnaryOperation):
+        yield from _certain(context, node.expression)
+    elif isinstance(node, cst.BinaryOperation):
+        yield from _certain(context, node.left)
+        yield from _certain(context, node.right)
+    elif isinstance(node, cst.Subscript):
+        yield from _certain(context, node.value)
+    elif isinstance(node, cst.Attribute):
+        if node.attr.value not in ATTRIBUTES_WITHOUT_GRADIENT and context.fact(node.value).kind == "tensor":
+            yield from _certain(context, node.value)
+    elif isinstance(node, cst.Call) and operator_of(context, node) is not None:
+        if isinstance(node.func, cst.Attribute) and context.method(node) is not None:
+            yield from _certain(context, node.func.value)
+        for arg in node.args:
+            yield from _certain(context, arg.value)
 
 
 def _has_none(context: RewriteContext, node: cst.BaseExpression) -> bool:

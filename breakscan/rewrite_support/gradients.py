@@ -5,7 +5,7 @@ This side gets a gradient of zero, which its operations multiply by their deriva
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from math import isfinite
 
 import libcst as cst
@@ -14,6 +14,7 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, differs
 from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.operators import operator_of
+from breakscan.rewrite_support.walking import walk
 from breakscan.torch_facts.operators import Gradient
 
 
@@ -66,43 +67,22 @@ def no_gradient_scope(context: RewriteContext, node: cst.CSTNode) -> cst.With | 
 
 def assigned_values(function: cst.FunctionDef, name: str) -> list[cst.BaseExpression]:
     """The values that a function assigns to a name."""
-    return _assigned_in(function.body, name)
+    return values_in(function.body, name)
 
 
-def names_made_of(context: RewriteContext, statement: cst.CSTNode, names: Collection[str]) -> frozenset[str]:
-    """Names, and those that a statement computes them from if no other code assigns them."""
-    before = context.names_before(statement) if isinstance(statement, cst.BaseCompoundStatement) else {}
-    found = list(names)
-    for name in found:
-        for value in _assigned_in(statement, name) if name not in before else ():
-            found += [one for one in read(value) if one not in found]
-    return frozenset(found)
-
-
-def _assigned_in(node: cst.CSTNode, name: str) -> list[cst.BaseExpression]:
-    values = _Values(name)
-    node.visit(values)
-    return values.found
-
-
-class _Values(cst.CSTVisitor):
-    """What is assigned to a name."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.found: list[cst.BaseExpression] = []
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        if any(self.name in written(target) for target in node.targets):
-            self.found.append(node.value)
-
-    def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
-        if node.value is not None and self.name in written(node):
-            self.found.append(node.value)
-
-    def visit_AugAssign(self, node: cst.AugAssign) -> None:
-        if self.name in written(node):
-            self.found.append(node.value)
+def values_in(node: cst.CSTNode, name: str) -> list[cst.BaseExpression]:
+    """The values that a piece of code assigns to a name."""
+    found: list[cst.BaseExpression] = []
+    for one in walk(node):
+        if isinstance(one, cst.Assign):
+            targets: Sequence[cst.CSTNode] = one.targets
+        elif isinstance(one, cst.AnnAssign | cst.AugAssign) and one.value is not None:
+            targets = (one,)
+        else:
+            continue
+        if any(name in written(target) for target in targets):
+            found.append(cst.ensure_type(one.value, cst.BaseExpression))
+    return found
 
 
 class _Steep(cst.CSTVisitor):

@@ -2,107 +2,134 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from typing import Any
 
 import libcst as cst
 
+from breakscan.rewrite_support.walking import children
 
-class _Names(cst.CSTVisitor):
+MOST_KEPT = 2_048
+"""For how many nodes the names are cached: rewrites often ask about the same function."""
+
+
+class _Names:
     def __init__(self) -> None:
         self.read: dict[str, None] = {}
         self.bound: dict[str, None] = {}
 
-    def _bind(self, target: cst.CSTNode) -> None:
+    def add(self, node: cst.CSTNode | None) -> None:
+        """Adds the names of a node and of those below it."""
+        if node is None:
+            return
+        special = _SPECIAL.get(type(node))
+        if special is None:
+            for child in children(node):
+                self.add(child)
+        else:
+            special(self, node)
+
+    def bind(self, target: cst.CSTNode) -> None:
         if isinstance(target, cst.Name):
             self.bound[target.value] = None
         elif isinstance(target, cst.Tuple | cst.List):
             for element in target.elements:
-                self._bind(element.value)
+                self.bind(element.value)
         elif isinstance(target, cst.StarredElement):
-            self._bind(target.value)
+            self.bind(target.value)
         else:
-            target.visit(self)
-
-    def visit_Name(self, node: cst.Name) -> None:
-        self.read[node.value] = None
-
-    def visit_Attribute(self, node: cst.Attribute) -> bool:
-        node.value.visit(self)
-        return False
-
-    def visit_Arg(self, node: cst.Arg) -> bool:
-        node.value.visit(self)
-        return False
-
-    def visit_AssignTarget(self, node: cst.AssignTarget) -> bool:
-        self._bind(node.target)
-        return False
-
-    def visit_AnnAssign(self, node: cst.AnnAssign) -> bool:
-        self._bind(node.target)
-        if node.value is not None:
-            node.value.visit(self)
-        return False
-
-    def visit_AugAssign(self, node: cst.AugAssign) -> None:
-        self._bind(node.target)
-
-    def visit_NamedExpr(self, node: cst.NamedExpr) -> bool:
-        self._bind(node.target)
-        node.value.visit(self)
-        return False
-
-    def visit_For(self, node: cst.For) -> bool:
-        self._bind(node.target)
-        for part in (node.iter, node.body, node.orelse):
-            if part is not None:
-                part.visit(self)
-        return False
-
-    def visit_CompFor(self, node: cst.CompFor) -> bool:
-        self._bind(node.target)
-        node.iter.visit(self)
-        for test in node.ifs:
-            test.visit(self)
-        if node.inner_for_in is not None:
-            node.inner_for_in.visit(self)
-        return False
-
-    def visit_AsName(self, node: cst.AsName) -> bool:
-        self._bind(node.name)
-        return False
-
-    def visit_ImportAlias(self, node: cst.ImportAlias) -> bool:
-        if node.asname is not None:
-            self._bind(node.asname.name)
-        else:
-            name = node.evaluated_name.split(".")[0]
-            self.bound[name] = None
-        return False
-
-    def visit_Param(self, node: cst.Param) -> bool:
-        self.bound[node.name.value] = None
-        if node.default is not None:
-            node.default.visit(self)
-        return False
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        self.bound[node.name.value] = None
-        node.params.visit(self)
-        node.body.visit(self)
-        return False
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> None:
-        self.bound[node.name.value] = None
-
-    def visit_Del(self, node: cst.Del) -> bool:
-        self._bind(node.target)
-        return False
+            self.add(target)
 
 
-MOST_KEPT = 2_048
-"""For how many nodes the names are cached: rewrites often ask about the same function."""
+def _name(names: _Names, node: cst.Name) -> None:
+    names.read[node.value] = None
+
+
+def _value(names: _Names, node: cst.Attribute | cst.Arg) -> None:
+    names.add(node.value)
+
+
+def _target(names: _Names, node: cst.AssignTarget | cst.Del) -> None:
+    names.bind(node.target)
+
+
+def _assignment(names: _Names, node: cst.AnnAssign | cst.NamedExpr) -> None:
+    names.bind(node.target)
+    names.add(node.value)
+
+
+def _augmented(names: _Names, node: cst.AugAssign) -> None:
+    names.bind(node.target)
+    names.add(node.target)
+    names.add(node.value)
+
+
+def _for(names: _Names, node: cst.For) -> None:
+    names.bind(node.target)
+    for part in (node.iter, node.body, node.orelse):
+        names.add(part)
+
+
+def _comprehension(names: _Names, node: cst.CompFor) -> None:
+    names.bind(node.target)
+    for part in (node.iter, *node.ifs, node.inner_for_in):
+        names.add(part)
+
+
+def _as_name(names: _Names, node: cst.AsName) -> None:
+    names.bind(node.name)
+
+
+def _import(names: _Names, node: cst.ImportAlias) -> None:
+    if node.asname is not None:
+        names.bind(node.asname.name)
+    else:
+        names.bound[node.evaluated_name.split(".")[0]] = None
+
+
+def _parameter(names: _Names, node: cst.Param) -> None:
+    names.bound[node.name.value] = None
+    names.add(node.default)
+
+
+def _function(names: _Names, node: cst.FunctionDef) -> None:
+    names.bound[node.name.value] = None
+    names.add(node.params)
+    names.add(node.body)
+
+
+def _class(names: _Names, node: cst.ClassDef) -> None:
+    names.bound[node.name.value] = None
+    for child in children(node):
+        names.add(child)
+
+
+_SPECIAL: dict[type[cst.CSTNode], Callable[[_Names, Any], None]] = {
+    cst.AnnAssign: _assignment,
+    cst.Arg: _value,
+    cst.AsName: _as_name,
+    cst.AssignTarget: _target,
+    cst.Attribute: _value,
+    cst.AugAssign: _augmented,
+    cst.ClassDef: _class,
+    cst.CompFor: _comprehension,
+    cst.Del: _target,
+    cst.For: _for,
+    cst.FunctionDef: _function,
+    cst.ImportAlias: _import,
+    cst.Name: _name,
+    cst.NamedExpr: _assignment,
+    cst.Param: _parameter,
+}
+"""The nodes that bind names, or that hold names which are no variables."""
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _names_of_one(node: cst.CSTNode) -> _Names:
+    found = _Names()
+    found.add(node)
+    return found
 
 
 def _names(nodes: cst.CSTNode | Iterable[cst.CSTNode]) -> _Names:
@@ -110,14 +137,7 @@ def _names(nodes: cst.CSTNode | Iterable[cst.CSTNode]) -> _Names:
         return _names_of_one(nodes)
     found = _Names()
     for node in nodes:
-        node.visit(found)
-    return found
-
-
-@lru_cache(maxsize=MOST_KEPT)
-def _names_of_one(node: cst.CSTNode) -> _Names:
-    found = _Names()
-    node.visit(found)
+        found.add(node)
     return found
 
 

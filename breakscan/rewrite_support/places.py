@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import re
+import ast
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from breakscan.facts import Span
 
-_NEWLINE = re.compile(r"\r\n?|\n")
-
 
 class Places:
-    """The spans of the nodes of a module.
+    """The spans of the nodes of a module, which ``syntax`` is the ``ast`` of.
 
     libcst's ``PositionProvider`` takes twice as long as the parser, and most statements of a file are never needed.
     """
 
-    def __init__(self, module: cst.Module) -> None:
+    def __init__(self, module: cst.Module, syntax: ast.Module) -> None:
         self._module = module
         self._spans: dict[cst.CSTNode, dict[cst.CSTNode, Span]] = {}
-        self._starts: list[int] = []
-        """The first line of each top-level statement, with the empty lines and comments above it."""
-        line = 1 + sum(_lines(module.code_for_node(one)) for one in module.header)
-        for statement in module.body:
-            self._starts.append(line)
-            line += _lines(module.code_for_node(statement))
+        self._starts = list(_starts(module, syntax))
         self._start_of: Mapping[cst.CSTNode, int] = dict(zip(module.body, self._starts, strict=True))
 
     def at(self, line: int) -> cst.CSTNode | None:
@@ -49,5 +42,11 @@ class Places:
         return self._spans[statement]
 
 
-def _lines(code: str) -> int:
-    return len(_NEWLINE.findall(code))
+def _starts(module: cst.Module, syntax: ast.Module) -> Iterator[int]:
+    """The first line of each top-level statement, with the empty lines and comments above it."""
+    position = 0
+    for statement in module.body:
+        first = syntax.body[position]
+        decorators = [one.lineno for one in getattr(first, "decorator_list", ())]
+        yield min([first.lineno, *decorators]) - len(statement.leading_lines)
+        position += len(statement.body) if isinstance(statement, cst.SimpleStatementLine) else 1

@@ -16,9 +16,8 @@ from breakscan.rewrite_support.costs import what_costs
 from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.dtypes import KnownDtype, compare
 from breakscan.rewrite_support.edit import Declined
-from breakscan.rewrite_support.gradient_roots import gradient_roots
+from breakscan.rewrite_support.gradient_roots import gradient_roots, names_with_gradient
 from breakscan.rewrite_support.gradients import (
-    names_made_of,
     no_gradient_scope,
     why_gradient_differs,
     why_origin_differs,
@@ -131,10 +130,11 @@ class Chooser:
         for value in (yes, no):
             self._check_copied(value, becomes, rebound)
         self._check_gradients(yes, no)
+        site = self.context.statement()
         for value, other in ((yes, no), (no, yes)):
             # If both are linear in a name, its gradient is that of the chosen side plus zero.
             linear = value.source is None or why_gradient_differs(self.context, value.source) is None
-            apart = names_made_of(self.context, self.context.statement(), other.names) if linear else ()
+            apart = names_with_gradient(self.context, other.sources, other.names, site) if linear else ()
             origin = why_origin_differs(self.context, value.names, apart)
             if origin is not None:
                 self.doubts[origin] = None

@@ -31,7 +31,7 @@ _LIBRARY = frozenset(
     }
 )
 _BUILTINS = frozenset(dir(builtins))
-_OWN = m.FunctionDef() | m.Lambda() | m.ClassDef()
+_OWN = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -109,6 +109,6 @@ def _yields(node: cst.CSTNode) -> bool:
     """Whether a part of a function yields or awaits, outside inner functions."""
     if isinstance(node, cst.Yield | cst.Await):
         return True
-    if m.matches(node, _OWN):
+    if isinstance(node, _OWN):
         return False
     return any(_yields(child) for child in children(node))

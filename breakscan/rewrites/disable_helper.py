@@ -195,8 +195,8 @@ def _parsed(
 ) -> tuple[ast.FunctionDef, list[tuple[Sequence[ast.stmt], int]]]:
     """The function as an `ast` node, and the blocks on the way to the part."""
     line = context.tree.span(function)[0]
-    module = ast.parse(context.tree.module.code)
-    found = next(one for one in ast.walk(module) if isinstance(one, ast.FunctionDef) and one.lineno == line)
+    functions = (one for one in ast.walk(context.tree.syntax) if isinstance(one, ast.FunctionDef))
+    found = next(one for one in functions if one.lineno == line)
     path = _path(found.body, context.tree.span(part)[0])
     if path is None:
         raise Declined("the statement is in a `match`")
