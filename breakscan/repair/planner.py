@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from breakscan.analysis.pipeline.rewrite_facts import Study, study
+from breakscan.analysis.pipeline.rewrite_facts import Studies, Study
 from breakscan.config import Settings, resolve_target
 from breakscan.findings import Finding, RewriteOffer, SourceError, Verdict
 from breakscan.repair.apply import applied, overlap
@@ -56,9 +56,13 @@ class _Chosen:
     imports: frozenset[str]
 
 
-def repair_file(path: Path, roots: Sequence[Path], settings: Settings, wanted: WantedRewrites) -> FileRepair:
+def repair_file(
+    path: Path, roots: Sequence[Path], settings: Settings, wanted: WantedRewrites, studies: Studies | None = None
+) -> FileRepair:
     """Returns the repair of the file at an absolute path, which the compiler reaches from the files ``roots``. Writes
     nothing.
+
+    ``studies`` are shared with other files, by default with none.
     """
     display = display_path(path, Path.cwd())
     data = b""
@@ -67,12 +71,19 @@ def repair_file(path: Path, roots: Sequence[Path], settings: Settings, wanted: W
         before = decode_source(data, display)
     except SourceProblem as problem:
         return FileRepair(path, display, data, "", "", errors=(problem.error,))
-    return _Planner(path, display, before, roots, settings, wanted).run(data)
+    return _Planner(path, display, before, roots, settings, wanted, studies or Studies(settings, [path])).run(data)
 
 
 class _Planner:
     def __init__(
-        self, path: Path, display: str, before: str, roots: Sequence[Path], settings: Settings, wanted: WantedRewrites
+        self,
+        path: Path,
+        display: str,
+        before: str,
+        roots: Sequence[Path],
+        settings: Settings,
+        wanted: WantedRewrites,
+        studies: Studies,
     ) -> None:
         self.path = path
         self.display = display
@@ -80,6 +91,7 @@ class _Planner:
         self.roots = roots
         self.settings = settings
         self.wanted = wanted
+        self.studies = studies
         self.torch = resolve_target(settings).torch
         self.library = load_library(settings.rule_folders)
         self.failed: dict[tuple[Key, str], str] = {}
@@ -131,7 +143,7 @@ class _Planner:
         return text, seen.errors
 
     def _study(self, text: str) -> Study:
-        return study(self.path, text, self.roots, self.settings)
+        return self.studies.study(self.path, text, self.roots)
 
     # -- a round ------------------------------------------------------------------------------------------------
 

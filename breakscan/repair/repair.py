@@ -7,15 +7,18 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from breakscan.analysis.pipeline.check import check_paths
+from breakscan.analysis.pipeline.rewrite_facts import Studies
 from breakscan.analysis.pipeline.workers import in_processes, no_collector, start_worker
 from breakscan.config import Settings
 from breakscan.findings import CheckResult, SourceError
 from breakscan.repair.planner import WantedRewrites, repair_file
 from breakscan.repair.result import FileRepair, Repair
+
+Task = tuple[Path, tuple[Path, ...]]
+"""A file, and the files from which the compiler reaches it."""
 
 FEWEST_FILES = 4
 """The number of files below which starting processes costs more than it saves."""
@@ -76,23 +79,42 @@ def repair_found(
 
 
 def _repairs(
-    tasks: Sequence[tuple[Path, tuple[Path, ...]]], settings: Settings, wanted: WantedRewrites, jobs: int | None
+    tasks: Sequence[Task], settings: Settings, wanted: WantedRewrites, jobs: int | None
 ) -> Iterator[FileRepair]:
-    work = partial(_repair, settings=settings, wanted=wanted)
     workers = min(jobs or os.cpu_count() or 1, len(tasks))
     if workers <= 1 or len(tasks) < FEWEST_FILES:
         with no_collector():
-            yield from map(work, tasks)
+            planned = _Planned(settings, wanted, tasks)
+            yield from map(planned.repair, tasks)
+            planned.studies.release()
         return
-    pool = ProcessPoolExecutor(workers, initializer=_start, initargs=(str(Path.cwd()),))
-    yield from in_processes(pool, work, tasks)
+    pool = ProcessPoolExecutor(workers, initializer=_start, initargs=(str(Path.cwd()), settings, wanted, tasks))
+    yield from in_processes(pool, _repair, tasks)
 
 
-def _start(folder: str) -> None:
+class _Planned:
+    """Where files are repaired one after the other."""
+
+    def __init__(self, settings: Settings, wanted: WantedRewrites, tasks: Sequence[Task]) -> None:
+        self.settings = settings
+        self.wanted = wanted
+        self.studies = Studies(settings, [path for path, _ in tasks])
+
+    def repair(self, task: Task) -> FileRepair:
+        path, roots = task
+        return repair_file(path, roots, self.settings, self.wanted, self.studies)
+
+
+_planned: _Planned | None = None
+
+
+def _start(folder: str, settings: Settings, wanted: WantedRewrites, tasks: Sequence[Task]) -> None:
+    global _planned
     start_worker(folder)
     gc.disable()
+    _planned = _Planned(settings, wanted, tasks)
 
 
-def _repair(task: tuple[Path, tuple[Path, ...]], settings: Settings, wanted: WantedRewrites) -> FileRepair:
-    path, roots = task
-    return repair_file(path, roots, settings, wanted)
+def _repair(task: Task) -> FileRepair:
+    assert _planned is not None
+    return _planned.repair(task)

@@ -5,7 +5,7 @@ This side gets a gradient of zero, which its operations multiply by their deriva
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from math import isfinite
 
 import libcst as cst
@@ -74,14 +74,10 @@ def values_in(node: cst.CSTNode, name: str) -> list[cst.BaseExpression]:
     """The values that a piece of code assigns to a name."""
     found: list[cst.BaseExpression] = []
     for one in walk(node):
-        if isinstance(one, cst.Assign):
-            targets: Sequence[cst.CSTNode] = one.targets
-        elif isinstance(one, cst.AnnAssign | cst.AugAssign) and one.value is not None:
-            targets = (one,)
-        else:
-            continue
-        if any(name in written(target) for target in targets):
-            found.append(cst.ensure_type(one.value, cst.BaseExpression))
+        if isinstance(one, cst.Assign | cst.AnnAssign | cst.AugAssign) and one.value is not None:
+            targets = one.targets if isinstance(one, cst.Assign) else (one,)
+            if any(name in written(target) for target in targets):
+                found.append(one.value)
     return found
 
 

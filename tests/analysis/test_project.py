@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from breakscan.analysis.pipeline.check import check_paths
+from breakscan.analysis.pipeline.check_file import FileChecker
 from breakscan.config import Settings
 from breakscan.findings import CheckResult
 
@@ -376,3 +377,93 @@ def test_a_function_elsewhere_is_read_again_when_a_tensor_comes(project, tmp_pat
     train = "import torch\nfrom ops import Block\n\nnet = torch.compile(Block())\nnet(torch.ones(3))\n"
     files = {"train.py": train, "ops.py": "import torch\nfrom torch import nn\n" + textwrap.dedent(ops)}
     assert ("ops.py", 11) in places(project(files), tmp_path)
+
+
+SHARED = {
+    "a function that a decorator makes at the top level": {
+        "log.py": """
+            def only(function):
+                def wrapped(*args):
+                    return function(*args)
+                return wrapped
+
+            def _warn(text):
+                print(text)
+
+            warn = only(_warn)
+        """,
+        "root.py": """
+            import torch
+            from log import warn
+
+            @torch.compile
+            def step(x: torch.Tensor):
+                warn("step")
+                return x + 1
+        """,
+    },
+    "a function that a function returns": {
+        "log.py": """
+            def printer(prefix):
+                def write(text):
+                    print(prefix, text)
+                return write
+
+            def chosen(loud):
+                return printer("loud")
+        """,
+        "root.py": """
+            import torch
+            from log import chosen
+
+            @torch.compile
+            def step(x: torch.Tensor):
+                chosen(True)("step")
+                return x + 1
+        """,
+    },
+}
+
+
+@pytest.mark.parametrize("files", SHARED.values(), ids=SHARED)
+def test_a_file_finds_what_it_finds_alone_after_others_too(project, tmp_path: Path, files: dict[str, str]) -> None:
+    again = {f"{name}.py": files["root.py"] for name in ("second", "third")}
+    project({**files, **again})
+    checker = FileChecker(Settings(root=tmp_path, target_torch="2.13", regions="roots"))
+    for name in ("root.py", *again):
+        found = checker.check_file(tmp_path / name).findings
+        assert {(Path(f.site.path).name, f.rule) for f in found} == {("log.py", "BRK401")}, name
+
+
+IMPORTED_TWICE = {
+    "values.py": "def value(x):\n    return x + 1\n",
+    "ops.py": "from values import value\n\n\ndef scaled(x):\n    return value(x) * 2\n",
+    # It looks up `value` by itself before `ops` does.
+    "a_root.py": """
+        import torch
+        from ops import scaled
+        from values import value
+
+        @torch.compile
+        def step(x: torch.Tensor):
+            return value(x) + scaled(x)
+    """,
+    "b_root.py": """
+        import torch
+        from ops import scaled
+
+        @torch.compile
+        def step(x: torch.Tensor):
+            y = scaled(x)
+            if y:
+                return x
+            return y
+    """,
+}
+
+
+def test_a_cached_result_depends_on_files_that_an_earlier_file_imports_too(project, tmp_path: Path) -> None:
+    cached = {"no_cache": False, "cache_dir": tmp_path / "cache"}
+    assert places(project(IMPORTED_TWICE, **cached), tmp_path) == {("b_root.py", 8)}
+    constant = "def value(x):\n    return 1\n"
+    assert places(project({**IMPORTED_TWICE, "values.py": constant}, **cached), tmp_path) == set()

@@ -8,7 +8,7 @@ import pytest
 
 from breakscan.analysis.pipeline.check import check_paths
 from breakscan.config import load_settings
-from breakscan.repair.planner import WantedRewrites
+from breakscan.repair.planner import WantedRewrites, repair_file
 from breakscan.repair.repair import repair_found
 
 PROJECT = {
@@ -52,3 +52,53 @@ def test_what_is_reached_through_an_inherited_forward_has_an_outcome(
     assert (finding.site.path, finding.region and finding.region.path) == ("ops.py", "base.py")
     (repair,) = repair_found(found, settings, WantedRewrites(unsafe=True)).files
     assert [(one.finding.site, one.rewrite) for one in repair.applied] == [(finding.site, "is-compiling-guard")]
+
+
+CHANGED_BOTH = {
+    "model.py": """import torch
+
+from ops import scaled
+
+
+class Model(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        print(x.shape)
+        print(x)
+        return scaled(x)
+""",
+    "ops.py": """import torch
+
+from more import shifted
+
+
+def scaled(x: torch.Tensor):
+    y = shifted(x.sin())
+    if y.sum() > 0:
+        y = y * 2
+    print(y)
+    return y
+""",
+    "more.py": """import torch
+
+
+def shifted(x: torch.Tensor):
+    print(x)
+    return torch.where(x > 0, x, x + 1)
+""",
+}
+
+
+def test_files_that_reach_one_another_are_repaired_as_each_of_them_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in CHANGED_BOTH.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    settings = load_settings(tmp_path, None, target_torch="2.13", no_cache=True)
+    wanted = WantedRewrites(unsafe=True)
+    found = check_paths([tmp_path / name for name in CHANGED_BOTH], settings)
+    together = repair_found(found, settings, wanted, jobs=1).files
+    assert {one.display for one in together if one.applied} == CHANGED_BOTH.keys()
+    for one in together:
+        roots = [Path(root) for root in found.roots[one.display]]
+        assert repair_file(one.path, roots, settings, wanted) == one

@@ -105,8 +105,8 @@ class Frame:
         self.notes = program.notes.of(self.index) if program.notes is not None else None
         """Where what is found out is kept, if it is."""
         self.facts = (
-            FunctionFacts(function, program.api, self.notes.torch_version, names)
-            if self.notes is not None and function is not None
+            FunctionFacts(function, program.api, program.notes.torch_version, names)
+            if program.notes is not None and function is not None
             else None
         )
         """What is known about its tensors, if it is asked for."""

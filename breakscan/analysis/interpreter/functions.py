@@ -112,6 +112,8 @@ class Functions:
         summary = self._summaries.lend(info, parameters)
         if summary is not None:
             self._lent.append((summary, caller.region if caller else None))
+            if self._program.notes is not None and summary.notes is not None:
+                self._program.notes.include(summary.notes)
             if caller is not None:
                 caller.calls.add(info)
         return summary

@@ -65,7 +65,8 @@ class Program:
 
     def _apart(self, index: ModuleIndex, summaries: SummaryCache) -> Program:
         """A program for functions of another file, which knows nothing of this one."""
-        return Program(self.project, index, self.api, self.rules, summaries, self.notes)
+        notes = self.notes.apart() if self.notes is not None else None
+        return Program(self.project, index, self.api, self.rules, summaries, notes)
 
     @property
     def states(self) -> dict[FunctionInfo, State]:
@@ -112,9 +113,12 @@ class Program:
         return state.returns
 
     def release(self) -> None:
-        """Empties what functions within functions hold of one another, so that nothing is left for the collector."""
+        """Lets go of all that it holds, so that nothing is left for the collector: functions within functions, and the
+        parts of a program, refer to one another.
+        """
         for names in self.closures:
             names.clear()
+        vars(self).clear()
 
     # -- what evaluation asks -------------------------------------------------------------------------------
 

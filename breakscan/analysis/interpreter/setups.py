@@ -66,11 +66,13 @@ class Setups:
             outer, self._reading = self._reading, DynamoConfig()
             attributes.recorders.append([])
             reader, attributes.reader = attributes.reader, None
+            closures, self._program.closures = self._program.closures, index.closures
             with self._program.project.recording() as drawn:
                 read()
             known = Setup(dict(names or {}), attributes.recorders.pop(), self._reading, drawn)
             self._reading = outer
             attributes.reader = reader
+            self._program.closures = closures
             index.remembered[key] = known
         else:
             for owner, name, value in known.stores:

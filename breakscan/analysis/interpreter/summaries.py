@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from breakscan.analysis.interpreter.function_state import State
+from breakscan.analysis.interpreter.value_log import Notes
 from breakscan.analysis.interpreter.values import UNKNOWN, Sort, Value
 from breakscan.analysis.project.imports import Drawn, Project
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
@@ -21,15 +22,20 @@ _TIED = frozenset({Sort.MODULE, Sort.FUNCTION})
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a function of another file returns for some arguments, and the states of all functions that it calls."""
+    """What a function of another file returns for some arguments, the states of all functions that it calls, and what
+    was noted, if notes were taken."""
 
     returns: Value
     states: dict[FunctionInfo, State]
     drawn: Drawn
+    notes: Notes | None
 
 
 class Isolated(Protocol):
     """An interpretation that knows nothing of the file that calls; ``program.Program`` implements it."""
+
+    notes: Notes | None
+    closures: list[dict[str, Value]]
 
     @property
     def states(self) -> dict[FunctionInfo, State]: ...
@@ -60,10 +66,13 @@ class SummaryCache:
             with self._project.recording() as drawn:
                 apart = self._start(info.index, self)
                 returns = apart.run_apart(info, parameters)
+                states, notes = apart.states, apart.notes
+                info.index.closures += apart.closures
+                apart.closures = []
                 apart.release()
         finally:
             self._running.discard(key)
-        loan = Summary(returns, apart.states, drawn)
+        loan = Summary(returns, states, drawn, notes)
         if len(info.index.remembered) < MOST_KEPT_A_FILE:
             info.index.remembered[key] = loan
         return loan

@@ -26,8 +26,7 @@ def _position(node: ast.expr | ast.stmt) -> Position:
 class FileNotes:
     """The values of one file, over all calls and rounds of loops."""
 
-    def __init__(self, torch_version: str) -> None:
-        self.torch_version = torch_version
+    def __init__(self) -> None:
         self.values: dict[Position, list[Value]] = {}
         self.names: dict[Position, list[dict[str, Value]]] = {}
 
@@ -39,17 +38,6 @@ class FileNotes:
         """Notes what the names hold when a statement that holds others starts."""
         if hasattr(node, "body"):
             self.names.setdefault(_position(node), []).append(dict(names))
-
-    def facts(self, module: SourceModule) -> FileFacts:
-        """What was noted, by the spans that people count."""
-
-        def span(at: Position) -> Span:
-            return at[0], module.column(at[0], at[1]), at[2], module.column(at[2], at[3])
-
-        return FileFacts(
-            _Joined({span(at): values for at, values in self.values.items()}, _of_values),
-            _Joined({span(at): names for at, names in self.names.items()}, _of_names),
-        )
 
 
 class _Joined(Mapping[Span, Known], Generic[Noted, Known]):
@@ -85,16 +73,58 @@ def _of_names(noted: list[dict[str, Value]]) -> dict[str, Fact]:
 
 
 class Notes:
-    """The notes of the files at ``paths``, which are absolute, for a version of torch such as ``2.13``."""
+    """What one interpretation found out about the files at ``paths``, which are absolute, for a version of torch such
+    as ``2.13``.
 
-    def __init__(self, paths: Iterable[Path], torch_version: str) -> None:
-        self._files = {path: FileNotes(torch_version) for path in paths}
+    An interpretation that others reuse, as a function summary, has notes of its own, which theirs include.
+    """
+
+    def __init__(self, paths: frozenset[Path], torch_version: str) -> None:
+        self.torch_version = torch_version
+        self._paths = paths
+        self._files: dict[Path, FileNotes] = {}
+        self._included: dict[int, Notes] = {}
 
     def of(self, index: ModuleIndex) -> FileNotes | None:
-        return self._files.get(index.module.path)
+        """Where to note what is found out about a file; None if nobody will ask for it."""
+        path = index.module.path
+        if path not in self._paths:
+            return None
+        return self._files.setdefault(path, FileNotes())
 
-    def facts(self, module: SourceModule) -> FileFacts:
-        return self._files[module.path].facts(module)
+    def apart(self) -> Notes:
+        """New notes for the same files."""
+        return Notes(self._paths, self.torch_version)
+
+    def include(self, other: Notes) -> None:
+        self._included[id(other)] = other
+
+    def all_of(self, path: Path) -> Iterator[FileNotes]:
+        """The notes of a file, those that are included among them."""
+        found = {id(self): self}
+        pending = [self]
+        while pending:
+            notes = pending.pop()
+            if path in notes._files:
+                yield notes._files[path]
+            pending += [one for key, one in notes._included.items() if key not in found]
+            found |= notes._included
+
+
+def facts_of(module: SourceModule, noted: Iterable[Notes]) -> FileFacts:
+    """What several interpretations found out about a file, by the spans that people count."""
+
+    def span(at: Position) -> Span:
+        return at[0], module.column(at[0], at[1]), at[2], module.column(at[2], at[3])
+
+    values: dict[Span, list[Value]] = {}
+    names: dict[Span, list[dict[str, Value]]] = {}
+    for file in dict.fromkeys(file for notes in noted for file in notes.all_of(module.path)):
+        for at, found in file.values.items():
+            values.setdefault(span(at), []).extend(found)
+        for at, held in file.names.items():
+            names.setdefault(span(at), []).extend(held)
+    return FileFacts(_Joined(values, _of_values), _Joined(names, _of_names))
 
 
 def _fact(value: Value) -> Fact:

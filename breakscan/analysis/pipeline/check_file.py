@@ -38,20 +38,15 @@ def _rule_index(library: Library, enabled: frozenset[str]) -> RuleIndex:
 
 class FileChecker:
     """Checks one file after the other under one set of settings.  ``functions`` names, by absolute path, those that
-    the compiler is known to have been in: then nothing else counts as compiled.  ``texts`` are read in place of what
-    lies on disk, by absolute path, and ``notes`` keeps what is found out on the way."""
+    the compiler is known to have been in: then nothing else counts as compiled."""
 
     def __init__(
         self,
         settings: Settings,
         functions: Mapping[Path, Mapping[str, bool]] | None = None,
-        *,
-        texts: Mapping[Path, str] | None = None,
-        notes: Notes | None = None,
     ) -> None:
         self.settings = settings
         self.functions = functions
-        self.notes = notes
         self.library = load_library(settings.rule_folders)
         self.rules = _rule_index(self.library, enabled_rules(settings, self.library))
         target = resolve_target(settings)
@@ -60,14 +55,17 @@ class FileChecker:
         self.api = load_api(target.ledger)
         self.per_file = PerFileIgnores(settings)
         self.shown = frozenset(CONFIDENCE_ORDER[: CONFIDENCE_ORDER.index(settings.confidence) + 1])
-        self.project = Project(settings.root, texts)
+        self.project = Project(settings.root)
 
-    def check_file(self, path: Path, text: str | None = None) -> FileResult:
-        """The findings of what a file, or a text that goes by its path, hands to the compiler."""
+    def check_file(self, path: Path, text: str | None = None, notes: Notes | None = None) -> FileResult:
+        """The findings of what a file, or a text that goes by its path, hands to the compiler.
+
+        ``notes`` keeps what is found out on the way.
+        """
         self.project.start(path)
         result = FileResult(str(path))
         try:
-            self._check(self.project.load(path, text), result)
+            self._check(self.project.load(path, text), result, notes)
         except SourceProblem as problem:
             result.errors.append(problem.error)
         except RecursionError:
@@ -82,11 +80,11 @@ class FileChecker:
         result.depends = self.project.depends
         return result
 
-    def _check(self, index: ModuleIndex, result: FileResult) -> None:
+    def _check(self, index: ModuleIndex, result: FileResult, notes: Notes | None) -> None:
         own = Suppressions.read(index.module)
         result.warnings += own.problems(self.library.select)
         suppressions = {index: own}
-        for where, finding in self._findings(index):
+        for where, finding in self._findings(index, notes):
             if finding.confidence not in self.shown or self.per_file.covers(
                 where.module.path, finding.rule, finding.name
             ):
@@ -100,10 +98,10 @@ class FileChecker:
             if gives_up(finding):
                 result.reaches.append(reach_of(finding.site, where.module))
 
-    def _findings(self, index: ModuleIndex) -> Iterator[tuple[ModuleIndex, Finding]]:
+    def _findings(self, index: ModuleIndex, notes: Notes | None) -> Iterator[tuple[ModuleIndex, Finding]]:
         if not _MAY_COMPILE.search(index.module.text):
             return
-        program = Program(self.project, index, self.api, self.rules, notes=self.notes)
+        program = Program(self.project, index, self.api, self.rules, notes=notes)
         if self.functions is None:
             entries = find_entries(self.project, index, self.settings.regions)
         else:

@@ -1,20 +1,25 @@
-"""Checks one text closely, as the rewrites need it: its findings, and what is known of its expressions."""
+"""Checks files closely, as the rewrites need it: their findings, and what is known of their expressions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from breakscan.analysis.interpreter.value_log import Notes
+from breakscan.analysis.interpreter.value_log import Notes, facts_of
 from breakscan.analysis.pipeline.check_file import FileChecker
 from breakscan.analysis.pipeline.deep_stack import with_deep_stack
 from breakscan.analysis.pipeline.merge import Merged
+from breakscan.analysis.pipeline.results import FileResult
 from breakscan.config import Settings, resolve_target
 from breakscan.facts import FileFacts
 from breakscan.findings import Finding, SourceError
 from breakscan.source.module import SourceModule
 from breakscan.source.paths import display_path
+
+MOST_KEPT = 64
+"""How many roots keep their result: the next files are mostly reached from the same ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,24 +32,54 @@ class Study:
     errors: tuple[SourceError, ...]
 
 
-def study(path: Path, text: str, roots: Sequence[Path], settings: Settings) -> Study:
-    """Studies a text that goes by an absolute path, as it is reached from the files ``roots``.
+class Studies:
+    """Studies the files at ``paths``, which are absolute, one after the other.
 
-    Raises SourceProblem where the text cannot be parsed.
+    Files that several of them import are read once, and a root from which several are reached is checked once.
     """
-    notes = Notes([path], resolve_target(settings).ledger)
-    checker = FileChecker(settings, texts={path: text}, notes=notes)
-    merged = Merged()
-    errors: list[SourceError] = []
-    display = display_path(path, Path.cwd())
-    for root in dict.fromkeys((*roots, path)):
-        result = with_deep_stack(checker.check_file, root)
-        errors += result.errors
-        for finding in result.findings:
-            if finding.site.path == display:
-                merged.add(finding)
-    module = checker.project.load(path).module
-    facts = notes.facts(module)
-    checker.project.release()
-    ordered = sorted(merged.findings(), key=lambda f: (f.site.line, f.site.column, f.rule))
-    return Study(module, tuple(ordered), facts, tuple(errors))
+
+    def __init__(self, settings: Settings, paths: Iterable[Path]) -> None:
+        self._checker = FileChecker(settings)
+        self._notes = Notes(frozenset(paths), resolve_target(settings).ledger)
+        self._kept: OrderedDict[Path, tuple[FileResult, Notes]] = OrderedDict()
+
+    def study(self, path: Path, text: str, roots: Sequence[Path]) -> Study:
+        """Studies a text that goes by an absolute path, as it is reached from the files ``roots``.
+
+        Raises SourceProblem where the text cannot be parsed.
+        """
+        project = self._checker.project
+        project.start(path)
+        if project.load(path).module.text == text:
+            return self._study(path, [self._checked(root) for root in dict.fromkeys((*roots, path))])
+        with project.changed(path, text):
+            return self._study(path, [self._check(root) for root in dict.fromkeys((*roots, path))])
+
+    def release(self) -> None:
+        """Lets go of all trees: nothing is studied any more."""
+        self._kept.clear()
+        self._checker.project.release()
+
+    def _study(self, path: Path, checked: Sequence[tuple[FileResult, Notes]]) -> Study:
+        merged = Merged()
+        display = display_path(path, Path.cwd())
+        for result, _ in checked:
+            for finding in result.findings:
+                if finding.site.path == display:
+                    merged.add(finding)
+        module = self._checker.project.load(path).module
+        ordered = sorted(merged.findings(), key=lambda f: (f.site.line, f.site.column, f.rule))
+        facts = facts_of(module, [notes for _, notes in checked])
+        return Study(module, tuple(ordered), facts, tuple(error for result, _ in checked for error in result.errors))
+
+    def _checked(self, root: Path) -> tuple[FileResult, Notes]:
+        known = self._kept.pop(root, None) or self._check(root)
+        self._kept[root] = known
+        if len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+        return known
+
+    def _check(self, root: Path) -> tuple[FileResult, Notes]:
+        notes = self._notes.apart()
+        result = with_deep_stack(lambda path: self._checker.check_file(path, notes=notes), root)
+        return result, notes

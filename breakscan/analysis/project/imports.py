@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from breakscan.analysis.project.digests import UNKNOWN, Digests
 from breakscan.analysis.project.index import (
@@ -47,23 +48,31 @@ class Drawn:
     indices: list[ModuleIndex]
 
 
+Key = TypeVar("Key")
+Answer = TypeVar("Answer")
+
+_Known = dict[Key, tuple[Answer, dict[str, str]]]
+"""Answers that are kept, each with what finding it drew in, as in ``Project.depends``."""
+
+
 class Project:
     """Loads and resolves for one file after the other; ``depends`` lists what the current one loaded.
 
     ``root`` is the folder of the configuration: absolute imports are looked for in the folder of the outermost
-    package, and in those between it and ``root``.  ``texts`` stand for files that are to be read as if changed.
+    package, and in those between it and ``root``.
     """
 
-    def __init__(self, root: Path, texts: Mapping[Path, str] | None = None) -> None:
+    def __init__(self, root: Path) -> None:
         self.root = str(root)
-        self._texts = texts or {}
+        self._texts: dict[Path, str] = {}
+        """The texts that files have for now, see :meth:`changed`."""
         self.depends: dict[str, str] = {}
         """The digest of every file that was read, by absolute path; empty where a file was looked for in vain."""
         self._kept: OrderedDict[str, tuple[ModuleIndex, str]] = OrderedDict()
         self._held: dict[str, ModuleIndex | None] = {}
-        self._found: dict[tuple[tuple[str, ...], str], Definition | None] = {}
-        self._bases: dict[ClassInfo, list[ClassInfo]] = {}
-        self._modules: dict[ClassInfo, bool] = {}
+        self._found: _Known[tuple[tuple[str, ...], str], Definition | None] = {}
+        self._bases: _Known[ClassInfo, list[ClassInfo]] = {}
+        self._modules: _Known[ClassInfo, bool] = {}
         self._finding: set[tuple[str, str]] = set()
         self._there: dict[str, bool] = {}
         self._digests = Digests()
@@ -103,6 +112,29 @@ class Project:
         for index, _ in self._kept.values():
             index.release()
         self._kept.clear()
+
+    @contextmanager
+    def changed(self, path: Path, text: str) -> Iterator[None]:
+        """Reads another text in place of a file, for all files that import it, too."""
+        key = str(path)
+        own = self._kept.pop(key, None)
+        remembered = [(index, index.remembered) for index, _ in self._kept.values()]
+        for index, _ in remembered:
+            index.remembered = {}
+        self._texts[path] = text
+        try:
+            yield
+        finally:
+            del self._texts[path]
+            other = self._kept.pop(key, None)
+            if other is not None:
+                other[0].release()
+            for index, _ in self._kept.values():
+                index.remembered = {}
+            for index, known in remembered:
+                index.remembered = known
+            if own is not None:
+                self._kept[key] = own
 
     def load(self, path: Path, text: str | None = None) -> ModuleIndex:
         """The index of a file, or of a text that goes by its path.
@@ -185,7 +217,10 @@ class Project:
     def _other(self, path: str) -> ModuleIndex | None:
         """The index of a file that another one imports; None where it cannot be had."""
         if path in self._held:
-            return self._held[path]
+            if self._held[path] is None:
+                self.depends.setdefault(path, UNKNOWN)
+                return None
+            return self.load(Path(path))
         if len(self._held) >= MOST_FILES_A_FILE:
             return None
         self._held[path] = None
@@ -208,11 +243,24 @@ class Project:
 
     def find(self, dotted: str, index: ModuleIndex) -> Definition | None:
         """What a dotted name stands for in a file, where a file of the project defines it."""
-        key = index.roots, dotted
-        if key not in self._found:
-            self._found[key] = None  # should the search come round to it
-            self._found[key] = self._find(dotted.split("."), index)
-        return self._found[key]
+        return self._once(self._found, (index.roots, dotted), lambda: self._find(dotted.split("."), index), None)
+
+    def _once(self, known: _Known[Key, Answer], key: Key, find: Callable[[], Answer], unfinished: Answer) -> Answer:
+        """An answer that is looked for once for each root; ``unfinished`` if the search comes round to itself.
+
+        What it drew in counts each time: see :meth:`recording`.
+        """
+        if key not in known:
+            known[key] = unfinished, {}
+            outer, self.depends = self.depends, {}
+            try:
+                known[key] = find(), self.depends
+            finally:
+                drawn, self.depends = self.depends, outer
+                outer |= drawn
+        else:
+            self.depends |= known[key][1]
+        return known[key][0]
 
     def _find(self, parts: list[str], index: ModuleIndex) -> Definition | None:
         own_package = index.name.split(".")[0]
@@ -297,18 +345,7 @@ class Project:
 
     def bases_of(self, info: ClassInfo) -> list[ClassInfo]:
         """The class and those of its bases that the project holds, in the order in which methods are looked up."""
-        known = self._bases.get(info)
-        if known is not None:
-            return known
-        found: dict[ClassInfo, None] = {}
-        queue = deque([info])
-        while queue:
-            current = queue.popleft()
-            if current not in found:
-                found[current] = None
-                queue += [base for name in current.bases if (base := current.index.class_named(name)) is not None]
-        self._bases[info] = list(found)
-        return self._bases[info]
+        return self._once(self._bases, info, lambda: _all_bases(info), [info])
 
     def method(self, info: ClassInfo, name: str) -> FunctionInfo | None:
         """The method that an instance of the class has under a name."""
@@ -327,10 +364,7 @@ class Project:
 
         A class with a ``forward`` and a base that cannot be found counts: nearly all such bases are modules.
         """
-        known = self._modules.get(info)
-        if known is None:
-            known = self._modules[info] = self._looks_like_module(info)
-        return known
+        return self._once(self._modules, info, lambda: self._looks_like_module(info), False)
 
     def _looks_like_module(self, info: ClassInfo) -> bool:
         outside = self.outside_bases(info)
@@ -339,6 +373,17 @@ class Project:
         if any(base.startswith("torch.nn.") for base in outside):
             return True
         return bool(outside) and self.method(info, "forward") is not None
+
+
+def _all_bases(info: ClassInfo) -> list[ClassInfo]:
+    found: dict[ClassInfo, None] = {}
+    queue = deque([info])
+    while queue:
+        current = queue.popleft()
+        if current not in found:
+            found[current] = None
+            queue += [base for name in current.bases if (base := current.index.class_named(name)) is not None]
+    return list(found)
 
 
 _NOT_MODULES = ("torch.autograd.", "typing.", "abc.", "enum.", "dataclasses.", "collections.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from breakscan.source.module import SourceModule
 from breakscan.source.walking import FunctionNode, blocks, own_nodes
@@ -106,7 +106,9 @@ class ModuleIndex:
     classes: dict[str, ClassInfo] = field(default_factory=dict)
     all_functions: dict[FunctionNode, FunctionInfo] = field(default_factory=dict)
     remembered: dict[object, object] = field(default_factory=dict, repr=False)
-    """What ``setup`` found out about the file and its classes."""
+    """What was found out about the file, its functions and its classes, for all files that import it."""
+    closures: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    """The names that functions in ``remembered`` refer to."""
 
     @property
     def tree(self) -> ast.Module:
@@ -116,7 +118,9 @@ class ModuleIndex:
         """Lets go of all that it holds, so that the trees go at once and no collector has to look for them."""
         for info in self.classes.values():
             info.methods.clear()
-        for part in (self.functions, self.classes, self.all_functions, self.remembered):
+        for names in self.closures:
+            names.clear()
+        for part in (self.functions, self.classes, self.all_functions, self.remembered, self.closures):
             part.clear()
         self.module = SourceModule(self.module.path, self.module.display, "", ast.Module([], []))
 
