@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TypeVar
 
 import libcst as cst
@@ -74,11 +74,17 @@ class FileTree:
         if top not in self._found:
             found = self._found[top] = {}
             for node, span in self._places.of(top).items():
-                if isinstance(node, cst.BaseExpression):
+                if _is_a(type(node), cst.BaseExpression):
                     found[span] = node
-                elif isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement):
+                elif _is_a(type(node), cst.BaseSmallStatement, cst.BaseCompoundStatement):
                     found.setdefault(span, node)
         return self._found[top]
+
+
+@cache
+def _is_a(kind: type[cst.CSTNode], *kinds: type[cst.CSTNode]) -> bool:
+    """Like ``issubclass``, which is slow for libcst's nodes: they are abstract classes."""
+    return issubclass(kind, kinds)
 
 
 def _parents(module: cst.Module) -> dict[cst.CSTNode, cst.CSTNode]:

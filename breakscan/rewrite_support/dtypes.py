@@ -5,10 +5,13 @@ All possible combinations of dtypes are tried; ``breakscan.torch_facts`` gives t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import product
+from math import prod
+from operator import itemgetter
+from typing import cast
 
 import libcst as cst
 
@@ -24,6 +27,7 @@ _CLASSES = {"float": tuple(sorted(FLOATS)), "int": tuple(sorted(INTEGERS)), "boo
 _ANY = tuple(dtype for dtype in DTYPES if dtype not in COMPLEX)
 """A tensor of unknown class is assumed not to be complex, as the interpreter's classes do not include complex."""
 _NUMBERS = ("bool", "int64", "float32")
+_DEFAULTS = ("float32", "float64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,26 +133,79 @@ def of_one_dtype(context: RewriteContext, one: cst.BaseExpression, other: cst.Ba
 _RAISES = Operand("")
 
 
+Choice = tuple[int, ...]
+"""Positions in lists of options: the default dtype, then a dtype for each input, then whether each shape is 0-d."""
+
+
+class _Cases:
+    """All choices of dtypes for the inputs of a function, and of which inputs are 0-d."""
+
+    def __init__(
+        self, version: str, leaves: Mapping[Symbol, tuple[Operand, ...]], shapes: Mapping[Symbol, tuple[bool, ...]]
+    ) -> None:
+        self.version = version
+        self._options: list[Sequence[str | Operand | bool]] = [_DEFAULTS, *leaves.values(), *shapes.values()]
+        self._leaves = {symbol: number for number, symbol in enumerate(leaves, 1)}
+        self._shapes = {symbol: number for number, symbol in enumerate(shapes, 1 + len(leaves))}
+        self._terms: dict[int, _Term] = {}
+        self.size = prod(map(len, self._options))
+
+    def all(self) -> Iterator[_Case]:
+        for choice in product(*(range(len(options)) for options in self._options)):
+            yield _Case(self, choice)
+
+    def term(self, dtype: ResultOf) -> _Term:
+        """What a result depends on.  Terms are known by their identity: values share those they are computed from."""
+        known = self._terms.get(id(dtype))
+        if known is None:
+            leaves = {self._leaves[leaf.symbol] for leaf in _leaves((dtype,))}
+            shapes = {self._shapes[symbol] for symbol in _shapes((dtype,)) if symbol in self._shapes}
+            known = self._terms[id(dtype)] = _Term(dtype, itemgetter(0, *sorted(leaves | shapes)))
+        return known
+
+    def dtypes(self, choice: Choice) -> dict[Symbol, Operand]:
+        return {symbol: self.leaf(symbol, choice) for symbol in self._leaves}
+
+    def leaf(self, symbol: Symbol, choice: Choice) -> Operand:
+        number = self._leaves[symbol]
+        return cast(Operand, self._options[number][choice[number]])
+
+    def is_zero_dim(self, shape: frozenset[Symbol], choice: Choice) -> bool:
+        return all(symbol in self._shapes and choice[self._shapes[symbol]] for symbol in shape)
+
+
+@dataclass(slots=True)
+class _Term:
+    """A result, with the part of a choice that it depends on, and its dtype for each such part so far."""
+
+    dtype: ResultOf
+    part: Callable[[Choice], object]
+    results: dict[object, Operand | None] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A choice of dtypes for the inputs of a function, and of which inputs are 0-d."""
+    cases: _Cases
+    choice: Choice
 
-    version: str
-    dtypes: Mapping[Symbol, Operand]
-    zero_dim: frozenset[Symbol]
-    default: str
-    results: dict[int, Operand | None] = field(default_factory=dict)
-    """Results by the identity of a term: values that are computed from others share their terms."""
+    @property
+    def default(self) -> str:
+        return _DEFAULTS[self.choice[0]]
+
+    @property
+    def dtypes(self) -> dict[Symbol, Operand]:
+        return self.cases.dtypes(self.choice)
 
     def of(self, dtype: Dtype) -> Operand | None:
         """The dtype of a value in this case; ``_RAISES`` if computing it raises, None if it is not known."""
         if isinstance(dtype, ResultOf):
-            known = id(dtype)
-            if known not in self.results:
-                self.results[known] = self._of_result(dtype)
-            return self.results[known]
+            term = self.cases.term(dtype)
+            part = term.part(self.choice)
+            if part not in term.results:
+                term.results[part] = self._of_result(dtype)
+            return term.results[part]
         if isinstance(dtype, DtypeOf):
-            return self.dtypes[dtype.symbol]
+            return self.cases.leaf(dtype.symbol, self.choice)
         name = self.default if dtype.dtype == "default" else dtype.dtype
         return Operand(name, Priority.NUMBER if dtype.number else Priority.DIMENSIONED)
 
@@ -159,10 +216,10 @@ class _Case:
             if found is None or found == _RAISES:
                 return found
             if found.priority is not Priority.NUMBER:
-                flat = given.shape <= self.zero_dim
+                flat = self.cases.is_zero_dim(given.shape, self.choice)
                 found = Operand(found.dtype, Priority.ZERO_DIM if flat else Priority.DIMENSIONED)
             operands.append(found)
-        return _result(self.version, dtype.operator, tuple(operands), self.default)
+        return _result(self.cases.version, dtype.operator, tuple(operands), self.default)
 
 
 @cache
@@ -199,27 +256,11 @@ def _cases(version: str, dtypes: Iterable[Dtype], given: Sequence[KnownDtype]) -
     for symbol in _shapes(asked):
         shapes[symbol] = None
     several = len(leaves) > 1 or any(_numbers(domain) for domain in leaves.values())
-    choices = [(False, True) if several else (False,) for _ in shapes]
-    size = 2
-    for domain in (*leaves.values(), *choices):
-        size *= len(domain)
-    return _generated(version, leaves, list(shapes), choices, known) if size <= MOST_CASES else None
-
-
-def _generated(
-    version: str,
-    leaves: Mapping[Symbol, tuple[Operand, ...]],
-    shapes: Sequence[Symbol],
-    choices: Sequence[tuple[bool, ...]],
-    given: Sequence[KnownDtype],
-) -> Iterator[_Case]:
-    for default in ("float32", "float64"):
-        for dtypes in product(*leaves.values()):
-            for flat in product(*choices):
-                zero_dim = frozenset(symbol for symbol, one in zip(shapes, flat, strict=True) if one)
-                case = _Case(version, dict(zip(leaves, dtypes, strict=True)), zero_dim, default)
-                if all(_holds(case, one) for one in given):
-                    yield case
+    options = (False, True) if several else (False,)
+    cases = _Cases(version, leaves, dict.fromkeys(shapes, options))
+    if cases.size > MOST_CASES:
+        return None
+    return (case for case in cases.all() if all(_holds(case, one) for one in known))
 
 
 def _holds(case: _Case, condition: KnownDtype) -> bool:
