@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from breakscan.analysis.interpreter.program import Program
-from breakscan.analysis.interpreter.values import Sort
+from breakscan.analysis.interpreter.values import Module
 from breakscan.analysis.project.entry_points import COMPILE, is_compiler
 from breakscan.analysis.project.index import FunctionInfo
 from breakscan.analysis.project.scopes import Scopes, Step, own_parts
@@ -71,7 +71,7 @@ class _Finder:
             value = self.program.names.look_up(owner.id, self.program.index)
         elif isinstance(owner, ast.Attribute) and ast.unparse(owner.value) == "self" and function and function.owner:
             value = self.program.attributes.stored(function.owner, owner.attr)
-        if value is None or value.sort is not Sort.MODULE or value.name not in self.program.api.modules:
+        if value is None or not isinstance(value, Module) or value.name not in self.program.api.modules:
             return None
         return f"{value.name}.compile"
 

@@ -8,12 +8,19 @@ from dataclasses import replace
 
 from breakscan.analysis.interpreter import narrowing as truth
 from breakscan.analysis.interpreter.frame import Frame
+from breakscan.analysis.interpreter.joins import any_of, item_of
 from breakscan.analysis.interpreter.subscripts import subscript
 from breakscan.analysis.interpreter.values import (
-    Sort,
+    ClassOrObject,
+    Constant,
+    Container,
+    Module,
+    Namespace,
+    Tensor,
+    Unknown,
     Value,
-    any_of,
     container_of,
+    elements_of,
 )
 from breakscan.rulebook.events import Argument, EventKind
 
@@ -29,7 +36,7 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
     elif isinstance(target, ast.Tuple | ast.List):
         _unpack(frame, target.elts, value)
     elif isinstance(target, ast.Starred):
-        bind(frame, target.value, container_of(value.item()))
+        bind(frame, target.value, container_of(item_of(value)))
     elif isinstance(target, ast.Attribute):
         store_attribute(frame, target, value, "assign")
     elif isinstance(target, ast.Subscript):
@@ -39,18 +46,18 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
 
 
 def _unpack(frame: Frame, targets: Sequence[ast.expr], value: Value) -> None:
-    elements = value.elements
+    elements = elements_of(value)
     if elements is not None and len(elements) == len(targets) and not any(isinstance(t, ast.Starred) for t in targets):
         for target, element in zip(targets, elements, strict=True):
             bind(frame, target, element)
     else:
         for target in targets:
-            bind(frame, target, value if isinstance(target, ast.Starred) else value.item())
+            bind(frame, target, value if isinstance(target, ast.Starred) else item_of(value))
 
 
 def _grow(frame: Frame, target: ast.Subscript, owner: Value, value: Value) -> None:
     """Returns a container after something was stored in it under a key."""
-    if owner.sort is Sort.CONTAINER and isinstance(target.value, ast.Name):
+    if isinstance(owner, Container) and isinstance(target.value, ast.Name):
         keys = dict(owner.keys)
         if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
             keys[target.slice.value] = value
@@ -62,7 +69,7 @@ def store_attribute(frame: Frame, target: ast.Attribute, value: Value, form: str
     """Emits the store of an attribute, and remembers it if the class is known."""
     owner = frame.evaluate(target.value)
     argument = Argument(0, "value", value.words())
-    if owner.sort in (Sort.TENSOR, Sort.MODULE):
+    if isinstance(owner, Tensor | Module):
         frame.emit(
             EventKind.STORE,
             target,
@@ -72,10 +79,10 @@ def store_attribute(frame: Frame, target: ast.Attribute, value: Value, form: str
             arguments=(argument,),
             sure=owner.sure,
         )
-    if owner.owner is not None:
-        frame.program.attributes.store(owner.owner, target.attr, value)
+    if isinstance(owner, ClassOrObject) and owner.info is not None:
+        frame.program.attributes.store(owner.info, target.attr, value)
     key = truth.attribute_key(target)
-    if key is not None and value.sort not in (Sort.UNKNOWN, Sort.NAMESPACE):
-        frame.names[key] = replace(value, literal=None) if value.literal is not None else value
+    if key is not None and not isinstance(value, Unknown | Namespace):
+        frame.names[key] = replace(value, literal=None) if isinstance(value, Constant) else value
     elif key is not None:
         frame.names.pop(key, None)

@@ -14,8 +14,23 @@ from breakscan.analysis.interpreter.boolean_tests import branch
 from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.expressions import evaluate, function_value
 from breakscan.analysis.interpreter.frame import Frame
+from breakscan.analysis.interpreter.joins import item_of, iterated, join, join_all
 from breakscan.analysis.interpreter.subscripts import subscript
-from breakscan.analysis.interpreter.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value, join, join_all, tensor
+from breakscan.analysis.interpreter.values import (
+    CONSTANT,
+    NONE,
+    UNKNOWN,
+    Constant,
+    Container,
+    Instance,
+    Namespace,
+    Size,
+    Sure,
+    Tensor,
+    Unknown,
+    Value,
+    tensor,
+)
 from breakscan.findings import Place
 from breakscan.rulebook.events import EventKind
 from breakscan.source.walking import own_nodes
@@ -150,7 +165,7 @@ def _assign(frame: Frame, node: ast.Assign) -> None:
     if known is not None:
         value = replace(CONSTANT, truth=known)
     for target in node.targets:
-        if value.sort is Sort.UNKNOWN and isinstance(node.value, ast.Call):
+        if isinstance(value, Unknown) and isinstance(node.value, ast.Call):
             _bind_result_of_unknown(frame, target, node.value)
         else:
             bind(frame, target, value)
@@ -160,7 +175,7 @@ def _bind_result_of_unknown(frame: Frame, target: ast.expr, call: ast.Call) -> N
     """``x, y = prepare(x, y)``: what comes back under the name of a tensor that went in is very likely a tensor."""
     given = {argument.id for argument in call.args if isinstance(argument, ast.Name)}
     for part in target.elts if isinstance(target, ast.Tuple) else [target]:
-        if isinstance(part, ast.Name) and part.id in given and frame.look_up(part.id).is_tensor:
+        if isinstance(part, ast.Name) and part.id in given and isinstance(frame.look_up(part.id), Tensor):
             sure = min(frame.look_up(part.id).sure, Sure.LIKELY)
             bind(frame, part, tensor(sure))
         else:
@@ -170,7 +185,7 @@ def _bind_result_of_unknown(frame: Frame, target: ast.expr, call: ast.Call) -> N
 def _annotated(frame: Frame, node: ast.AnnAssign) -> None:
     promised = annotated_value(frame.index, node.annotation)
     value = evaluate(frame, node.value) if node.value is not None else promised
-    if value.sort in (Sort.UNKNOWN, Sort.NAMESPACE):
+    if isinstance(value, Unknown | Namespace):
         value = promised
     if node.value is not None or not isinstance(node.target, ast.Name):
         bind(frame, node.target, value)
@@ -237,12 +252,9 @@ def _mark_conditional(
     if not conditions:
         return
     for name, value in merged.items():
-        was = other.get(name)
-        if value.is_tensor and was is not None and was.sort in _NO_TENSORS and body.get(name, was).is_tensor:
+        was_another_kind = isinstance(other.get(name), Constant | Unknown | Container | Size)
+        if was_another_kind and isinstance(value, Tensor) and isinstance(body.get(name), Tensor):
             merged[name] = replace(value, optional=value.optional or conditions[0])
-
-
-_NO_TENSORS = frozenset({Sort.CONSTANT, Sort.UNKNOWN, Sort.CONTAINER, Sort.SHAPE})
 
 
 def _rest_stands_under(frame: Frame, conditions: list[Condition]) -> None:
@@ -270,13 +282,13 @@ def join_names(a: dict[str, Value], b: dict[str, Value]) -> dict[str, Value]:
 
 def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     iterable = evaluate(frame, node.iter)
-    if iterable.is_tensor:
+    if isinstance(iterable, Tensor):
         frame.emit(EventKind.ITERATE, node.iter, operand=iterable)
 
     def once() -> None:
         if frame.facts is not None:
             frame.facts.start_round(node, frame.names)
-        bind(frame, node.target, iterable.iterated())
+        bind(frame, node.target, iterated(iterable))
         with frame.within(Place.LOOP, node):
             run_body(frame, node.body)
 
@@ -322,7 +334,7 @@ def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> bool:
     resumable = True
     for item in node.items:
         value = evaluate(frame, item.context_expr)
-        callee = value.name if value.sort is Sort.INSTANCE else _context_name(frame, item.context_expr)
+        callee = value.name if isinstance(value, Instance) else _context_name(frame, item.context_expr)
         form = "made" if isinstance(item.context_expr, ast.Call) else "held"
         resumable = resumable and callee in (RESUMABLE_CONTEXTS if form == "made" else RESUMABLE_WHEN_HELD)
         if callee is not None:
@@ -381,7 +393,7 @@ def _match(frame: Frame, node: ast.Match) -> bool:
         for pattern in ast.walk(case.pattern):
             name = getattr(pattern, "name", None) or getattr(pattern, "rest", None)
             if isinstance(name, str):
-                frame.names[name] = subject if pattern is case.pattern else subject.item()
+                frame.names[name] = subject if pattern is case.pattern else item_of(subject)
         if case.guard is not None:
             branch(frame, case.guard, "if")
         if run_body(frame, case.body):
