@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from breakscan.analysis.interpreter import narrowing as truth
+from breakscan.analysis.interpreter import narrowing
 from breakscan.analysis.interpreter.arithmetic import has_number, of_numbers
 from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.frame import Frame
@@ -71,7 +71,7 @@ class _Branch:
 
 
 def _branch_operands(frame: Frame, test: ast.expr, found: list[_Branch], *, last: bool, negated: bool) -> None:
-    if truth.known_truth(frame, test) is not None:
+    if narrowing.known_truth(frame, test) is not None:
         return
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         _branch_operands(frame, test.operand, found, last=last, negated=not negated)
@@ -104,12 +104,12 @@ def bool_operands(frame: Frame, node: ast.BoolOp, visit: Callable[[ast.expr, boo
     saved = dict(frame.names)
     kept = len(frame.conditions)
     for operand in node.values:
-        known = truth.known_truth(frame, operand)
+        known = narrowing.known_truth(frame, operand)
         if known is None:
             visit(operand, operand is node.values[-1])
         elif known is isinstance(node.op, ast.Or):
             break
-        for condition in truth.narrow(frame, operand, isinstance(node.op, ast.And)):
+        for condition in narrowing.narrow(frame, operand, isinstance(node.op, ast.And)):
             if condition not in frame.conditions:
                 frame.conditions.append(condition)
     del frame.conditions[kept:]
@@ -204,14 +204,14 @@ def _compare_tensors(left: Value, right: Value) -> Value:
 
 def if_expression(frame: Frame, node: ast.IfExp) -> Value:
     """The value of ``a if test else b``."""
-    known = truth.known_truth(frame, node.test)
+    known = narrowing.known_truth(frame, node.test)
     if known is not None:
         return frame.evaluate(node.body if known else node.orelse)
     branch(frame, node.test, "ternary")
     sides = []
     for side, outcome in ((node.body, True), (node.orelse, False)):
         saved = dict(frame.names)
-        with frame.under(*truth.narrow(frame, node.test, outcome)):
+        with frame.under(*narrowing.narrow(frame, node.test, outcome)):
             sides.append(frame.evaluate(side))
         frame.names.clear()
         frame.names.update(saved)

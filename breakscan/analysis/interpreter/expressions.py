@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from breakscan.analysis.interpreter import narrowing as truth
+from breakscan.analysis.interpreter import narrowing
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.arithmetic import binary
 from breakscan.analysis.interpreter.assignment import bind
@@ -65,7 +65,7 @@ def _name(frame: Frame, node: ast.Name) -> Value:
 
 
 def _attribute(frame: Frame, node: ast.Attribute) -> Value:
-    narrowed = frame.names.get(truth.attribute_key(node) or "")
+    narrowed = frame.names.get(narrowing.attribute_key(node) or "")
     if narrowed is not None:
         return narrowed
     return attribute_of(frame, node, evaluate(frame, node.value), node.attr)
@@ -148,7 +148,7 @@ def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.Generato
             with frame.within(place if i or generator.ifs else Place.PLAIN):
                 for condition in generator.ifs:
                     branch(frame, condition, "filter")
-                    truth.narrow(frame, condition, True)
+                    narrowing.narrow(frame, condition, True)
         with frame.within(place):
             if isinstance(node, ast.DictComp):
                 evaluate(frame, node.key)

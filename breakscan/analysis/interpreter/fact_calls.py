@@ -56,7 +56,7 @@ def result(call: TorchCall, leaf: TensorFacts) -> TensorFacts:
         made(leaf) if new else _storage(known, tensors, leaf),
         call.asked_device or _device(tensors, leaf),
         _layout(call, known, tensors, leaf),
-        _requires_grad(call, tensors),
+        _requires_grad(call, known, tensors),
         new,
     )
 
@@ -235,8 +235,10 @@ def _layout(call: TorchCall, known: Operator | None, tensors: Sequence[Given], l
     return layouts.pop() if kept and len(layouts) == 1 else leaf.layout
 
 
-def _requires_grad(call: TorchCall, tensors: Sequence[Given]) -> bool | None:
-    if call.name == "detach" or (tensors and all(one.facts.requires_grad is False for one in tensors)):
+def _requires_grad(call: TorchCall, known: Operator | None, tensors: Sequence[Given]) -> bool | None:
+    """Whether the result requires a gradient; what is no operator, such as a module, may have parameters."""
+    without = known is not None and bool(tensors) and all(one.facts.requires_grad is False for one in tensors)
+    if call.name == "detach" or without:
         return False
     made_here = not tensors and not call.method and call.name in OF_THE_DEFAULT_DTYPE | FILLED_WITH_NUMBERS
     return False if made_here and "requires_grad" not in call.named else None
