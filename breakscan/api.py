@@ -43,7 +43,7 @@ from breakscan.runtime.hooks.isolation import (
 from breakscan.runtime.hooks.targets import is_compiled
 from breakscan.runtime.recorder import Recorder
 from breakscan.runtime.recording import read_recording
-from breakscan.runtime.records import Record
+from breakscan.runtime.records.record import Record
 from breakscan.torch_versions import SUPPORTED, is_too_old
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")

@@ -1,4 +1,11 @@
-"""The layout holds: imports point downwards, and the static half stays free of torch."""
+"""The layout holds: imports point downwards, a class name means one thing, and the static half stays free of torch.
+
+Further rules have tests of their own: no import cycle and the levels inside ``analysis/`` (``test_import_cycles.py``),
+the levels inside ``reports/`` (``reports/test_layers.py``) and ``runtime/`` (``runtime/test_levels.py``), no decision
+by comparing with English (``test_prose.py``), no lists of torch's functions outside ``torch_facts/``
+(``test_torch_names.py``), torch's private names in one table (``runtime/test_torch_internals.py``), and a row in
+``docs/coverage.md`` for each break id of a rule (``rulebook/test_coverage.py``).
+"""
 
 from __future__ import annotations
 
@@ -37,7 +44,7 @@ LEVELS = {
     "pytest_plugin": 10,
     "__main__": 10,
 }
-FILES = sorted(p for p in PACKAGE.rglob("*.py") if "bootstrap" not in p.parts and p.name != "__init__.py")
+FILES = sorted(p for p in PACKAGE.rglob("*.py") if p.name != "__init__.py")
 
 
 def folder_of(module: str) -> str | None:

@@ -15,13 +15,25 @@ ABOVE = ("reports/", "cli/")
 PARSERS = ("runtime/parsers/", "runtime/traced.py", "runtime/tracelog/")
 """What reads the text that torch writes."""
 LEFT = {
+    "analysis/compile_uses/timings.py": "text that a program prints beside a time",
+    "bench/hinted_settings.py": "a type of break, as torch names it",
     "config.py": "the line of an error in tomllib's message",
+    "rewrite_support/messages.py": "fields of printf-style formatting",
     "rulebook/document.py": "the line of an error in tomllib's message; Python code in examples",
+    "runtime/explain/compilations.py": "guards in C++, as torch writes them",
+    "runtime/explain/context.py": "reprs of Python in the text of torch",
+    "runtime/explain/cudagraph_skips.py": "reasons of torch, without their beginning and their stack",
+    "runtime/explain/kernel_calls.py": "comments in code that Inductor generated",
+    "runtime/explain/recompile_causes.py": "guards, as torch writes them",
+    "verify/patch.py": "the headers of a patch",
+    "verify/verify.py": "the words of a label, which belong into reports/",
 }
 """Further files that compare with text, each with the reason.  A file that no longer does must be removed here."""
 
-METHODS = frozenset({"startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "index"})
-METHODS_OF_RE = frozenset({"match", "search", "fullmatch"})
+METHODS = frozenset(
+    "startswith endswith removeprefix removesuffix partition rpartition index find rfind split rsplit count".split()
+)
+METHODS_OF_RE = frozenset("compile match search fullmatch findall finditer split sub".split())
 
 
 def literals(node: ast.expr) -> Iterator[str]:
@@ -32,13 +44,15 @@ def literals(node: ast.expr) -> Iterator[str]:
 
 
 def compared(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """The lines and texts of the literals that something is compared with."""
+    """The lines and texts of the literals that something is compared with: the keys of a dict as well."""
     for node in ast.walk(tree):
         operands: list[ast.expr] = []
         if isinstance(node, ast.Compare):
             operands = [node.left, *node.comparators]
         elif isinstance(node, ast.MatchValue):
             operands = [node.value]
+        elif isinstance(node, ast.Dict):
+            operands = [key for key in node.keys if key is not None]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             of_re = isinstance(node.func.value, ast.Name) and node.func.value.id == "re"
             if node.func.attr in METHODS or (of_re and node.func.attr in METHODS_OF_RE):
@@ -67,5 +81,9 @@ def test_nothing_decides_by_comparing_english() -> None:
 
 
 def test_a_comparison_with_english_is_found() -> None:
-    tree = ast.parse('a == "is off"; b.endswith((" a tensor", "x")); re.match("rest of", c); d == "name"')
-    assert [text for _, text in compared(tree) if is_prose(text)] == ["is off", " a tensor", "rest of"]
+    tree = ast.parse(
+        'a == "is off"; b.endswith((" a tensor", "x")); re.match("rest of", c); d == "name"\n'
+        're.compile("left out"); e.split(" is a "); {"is on": 1}[f]'
+    )
+    found = [text for _, text in compared(tree) if is_prose(text)]
+    assert sorted(found) == sorted(["is off", " a tensor", "rest of", "left out", " is a ", "is on"])

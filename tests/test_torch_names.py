@@ -12,11 +12,10 @@ import pytest
 
 import breakscan
 from breakscan.torch_facts.not_measured import CHANGES_MORE_THAN_IT_RETURNS, TAKES_FUNCTIONS_OR_FLAGS
-from breakscan.torch_facts.operators import names
+from breakscan.torch_facts.operators import measured_versions, names
 from breakscan.torch_facts.table import load_api
 
 ROOT = Path(breakscan.__file__).parent
-VERSIONS = ("2.11", "2.13", "2.15")
 OTHER_WORDS = frozenset(dir(builtins)).union(*(dir(one) for one in (str, list, dict, set)))
 """Words that are names of torch's, too."""
 
@@ -56,6 +55,8 @@ def strings(node: ast.AST) -> list[str]:
         elements: list[ast.expr] = list(node.elts)
     elif isinstance(node, ast.Dict):
         elements = [key for key in node.keys if key is not None]
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr | ast.Add):
+        return [*strings(node.left), *strings(node.right)]
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "split":
         text = node.func.value
         return text.value.split() if isinstance(text, ast.Constant) and isinstance(text.value, str) else []
@@ -88,6 +89,7 @@ def test_a_list_of_names_is_seen() -> None:
     known = torch_names("2.13")
     assert list(lists_of_torch_names("A = frozenset({*('relu', 'tanh'), 'sqrt'})", known))
     assert list(lists_of_torch_names("A = 'relu tanh softmax'.split()", known))
+    assert list(lists_of_torch_names("A = {'relu', 'tanh'} | {'softmax'}", known))
     assert list(lists_of_torch_names("A = {'torch.relu': 1, 'torch.tanh': 2, 'torch.sqrt': 3}", known))
     assert not list(lists_of_torch_names("A = ('max', 'min', 'abs', 'round')", known))
 
@@ -105,7 +107,7 @@ def test_no_list_of_torch_names_stands_outside_torch_facts(path: Path) -> None:
 
 def test_what_rewrites_name_is_known_of_every_supported_torch() -> None:
     """A name that torch does not have, or that was not measured, would silently never match."""
-    for version in VERSIONS:
+    for version in sorted(measured_versions()):
         known = torch_names(version)
         for folder in ("rewrite_support", "rewrites"):
             for path in sorted((ROOT / folder).rglob("*.py")):

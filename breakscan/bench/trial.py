@@ -12,7 +12,8 @@ from breakscan.bench.eager_baseline import LONGEST, EagerBaseline
 from breakscan.bench.result import BenchRow, MeasurementStatus, Problem, Variant
 from breakscan.bench.step_time import pace_of
 from breakscan.runtime.explain.explanation import Explanation, FrameStatus
-from breakscan.runtime.records import CompileTimed, Record
+from breakscan.runtime.records.compiles import CompileTimed
+from breakscan.runtime.records.record import Record
 from breakscan.worker.baseline import run_compiled
 from breakscan.worker.compiled_code import explained, kernels_of_step
 from breakscan.worker.observation import Observation, ObservationKind

@@ -32,16 +32,10 @@ from breakscan.runtime.hooks.runs import RunMeter, timed_calls
 from breakscan.runtime.hooks.structured_trace import records_of_trace, structured_trace
 from breakscan.runtime.hooks.targets import compile_calls, compile_record, silent_skips, skip_record
 from breakscan.runtime.recording import RecordingWriter
-from breakscan.runtime.records import (
-    Code,
-    CompileAsked,
-    CompileStarted,
-    CompileTimed,
-    HookFailed,
-    HookInstalled,
-    ProcessStarted,
-    Record,
-)
+from breakscan.runtime.records.compiles import CompileAsked, CompileStarted, CompileTimed
+from breakscan.runtime.records.processes import HookFailed, HookInstalled, ProcessStarted
+from breakscan.runtime.records.record import Record
+from breakscan.runtime.records.source import Code
 from breakscan.runtime.requests_file import read_requests
 from breakscan.runtime.trace_and_hooks import TraceAndHooks
 

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 from breakscan.dataclass_json import decoder, encode
-from breakscan.runtime.records import BreakSeen, CompileStarted, FrameEnded, ProcessForked, ProcessStarted, Record
+from breakscan.runtime.records.compiles import BreakSeen, CompileStarted, FrameEnded
+from breakscan.runtime.records.processes import ProcessForked, ProcessStarted
+from breakscan.runtime.records.record import Record
 
 SUFFIX = ".jsonl"
 TORCH_IMPORTED = "torch-imported"

@@ -23,7 +23,7 @@ from breakscan.dataclass_json import decoder
 from breakscan.runtime.job import Rank, is_running, own_rank, shared_folder
 from breakscan.runtime.launch import ProgramExit
 from breakscan.runtime.recording import SUFFIX, TORCH_IMPORTED, cut_by, read_recording
-from breakscan.runtime.records import Record
+from breakscan.runtime.records.record import Record
 
 FORMAT = 2
 """Grows when the records or the manifest change so that another breakscan cannot read them.

@@ -11,7 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from breakscan.runtime.parsers.recompile_reasons import failed_guard
-from breakscan.runtime.records import BreakSeen, CompileStarted, CompileTimed, GuardsBuilt, RecompileSeen, Record
+from breakscan.runtime.records.compiles import BreakSeen, CompileStarted, CompileTimed
+from breakscan.runtime.records.guards import GuardsBuilt, RecompileSeen
+from breakscan.runtime.records.record import Record
 from breakscan.runtime.trace_fallback import TraceFallback
 from breakscan.runtime.traced import Traced, TracedBreak, TracedError, TracedGraph, TracedRecompile
 

@@ -14,16 +14,10 @@ from breakscan.runtime.parsers.dynamo_names import is_dynamos_file, user_name
 from breakscan.runtime.parsers.ended_frames import exceeds_limit, user_frames
 from breakscan.runtime.parsers.readable_graph import devices_of, nodes_of
 from breakscan.runtime.parsers.recompile_reasons import failed_guard
-from breakscan.runtime.records import (
-    BreakSeen,
-    Code,
-    CompileStarted,
-    CompileTimed,
-    FrameEnded,
-    GraphCompiled,
-    RecompileSeen,
-    StackFrame,
-)
+from breakscan.runtime.records.compiles import BreakSeen, CompileStarted, CompileTimed, FrameEnded
+from breakscan.runtime.records.graphs import GraphCompiled
+from breakscan.runtime.records.guards import RecompileSeen
+from breakscan.runtime.records.source import Code, StackFrame
 from breakscan.runtime.traced import TracedBreak, TracedError, TracedGraph, TracedRecompile
 
 _UNKNOWN = Code("<unknown>", 1, "<unknown>")

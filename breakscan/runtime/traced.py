@@ -13,19 +13,12 @@ from typing import Any
 from breakscan.runtime.parsers.generated_code import phase_of, shortened
 from breakscan.runtime.parsers.graph_code import autograd_graph, operation_count
 from breakscan.runtime.parsers.guard_tree import guards_of_tree
-from breakscan.runtime.records import (
-    CacheLooked,
-    Code,
-    CodeGenerated,
-    CompiledAutograd,
-    CompileStarted,
-    CompileTimed,
-    DdpSplit,
-    GuardsBuilt,
-    Record,
-    ShapeSpecialised,
-    StackFrame,
-)
+from breakscan.runtime.records.compiles import CompileStarted, CompileTimed
+from breakscan.runtime.records.generated import CacheLooked, CodeGenerated
+from breakscan.runtime.records.graphs import CompiledAutograd, DdpSplit
+from breakscan.runtime.records.guards import GuardsBuilt, ShapeSpecialised
+from breakscan.runtime.records.record import Record
+from breakscan.runtime.records.source import Code, StackFrame
 
 Stack = tuple[StackFrame, ...]
 

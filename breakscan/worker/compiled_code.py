@@ -10,7 +10,7 @@ from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.explain.from_processes import explain_processes
 from breakscan.runtime.recording import compiled
-from breakscan.runtime.records import Record
+from breakscan.runtime.records.record import Record
 from breakscan.source.paths import display_path
 from breakscan.worker.worker import Worker
 

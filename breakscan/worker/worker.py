@@ -17,7 +17,7 @@ from typing import TypeVar
 from breakscan.runtime.exit_status import signal_name
 from breakscan.runtime.launch import interpreter_options
 from breakscan.runtime.recording import read_recording
-from breakscan.runtime.records import Record
+from breakscan.runtime.records.record import Record
 from breakscan.runtime.requests_file import Requests
 from breakscan.worker.codec import CommandFailed, command_line, reply_of, settings_text
 from breakscan.worker.environment import worker_environment

@@ -16,7 +16,7 @@ from breakscan.rulebook.library import load_library
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.explain.from_processes import explain_processes
 from breakscan.runtime.launch import ProgramExit
-from breakscan.runtime.records import Record
+from breakscan.runtime.records.record import Record
 
 ZOO = Path(__file__).parent / "zoo.py"
 

@@ -9,7 +9,8 @@ import pytest
 from programs import Folder, Zoo
 
 import breakscan
-from breakscan.runtime.records import FrameEnded, Record
+from breakscan.runtime.records.compiles import FrameEnded
+from breakscan.runtime.records.record import Record
 
 pytestmark = pytest.mark.torch
 

@@ -13,12 +13,9 @@ import pytest
 from programs import Zoo
 
 from breakscan.runtime.explain.notices import notices
-from breakscan.runtime.records import (
-    CompileStarted,
-    HookFailed,
-    HookInstalled,
-    Record,
-)
+from breakscan.runtime.records.compiles import CompileStarted
+from breakscan.runtime.records.processes import HookFailed, HookInstalled
+from breakscan.runtime.records.record import Record
 
 pytestmark = pytest.mark.torch
 

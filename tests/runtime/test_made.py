@@ -23,7 +23,7 @@ from breakscan.runtime.launch import run_recorded
 from breakscan.runtime.parsers.generated_code import LONGEST, LONGEST_CALLS, phase_of, shortened
 from breakscan.runtime.parsers.guard_tree import guards_of_tree
 from breakscan.runtime.recording import read_recording
-from breakscan.runtime.records import Record
+from breakscan.runtime.records.record import Record
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")

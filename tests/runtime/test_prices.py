@@ -20,7 +20,9 @@ from breakscan.runtime.explain.explanation import BreakSite, Explanation, FrameS
 from breakscan.runtime.explain.from_processes import explain_processes
 from breakscan.runtime.launch import INJECTED, ProgramExit
 from breakscan.runtime.recording import read_recording
-from breakscan.runtime.records import CallsRan, GapRan, GraphRan, HookFailed, Record, RunsTraced
+from breakscan.runtime.records.processes import HookFailed
+from breakscan.runtime.records.record import Record
+from breakscan.runtime.records.runs import CallsRan, GapRan, GraphRan, RunsTraced
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")

@@ -13,7 +13,9 @@ from programs import Folder
 
 import breakscan
 from breakscan.runtime.recording import read_recording
-from breakscan.runtime.records import BreakSeen, CompileStarted, FrameEnded, HookFailed, HookInstalled, Record
+from breakscan.runtime.records.compiles import BreakSeen, CompileStarted, FrameEnded
+from breakscan.runtime.records.processes import HookFailed, HookInstalled
+from breakscan.runtime.records.record import Record
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")

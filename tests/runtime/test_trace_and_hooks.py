@@ -11,7 +11,11 @@ import pytest
 
 from breakscan.runtime import recorder as recorder_module
 from breakscan.runtime.recording import read_recording
-from breakscan.runtime.records import BreakSeen, FrameEnded, GraphCompiled, HookInstalled, RecompileSeen, Record
+from breakscan.runtime.records.compiles import BreakSeen, FrameEnded
+from breakscan.runtime.records.graphs import GraphCompiled
+from breakscan.runtime.records.guards import RecompileSeen
+from breakscan.runtime.records.processes import HookInstalled
+from breakscan.runtime.records.record import Record
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")

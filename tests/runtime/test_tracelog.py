@@ -27,7 +27,9 @@ from breakscan.rulebook.library import load_library
 from breakscan.runtime.explain.from_trace_logs import explain_logs
 from breakscan.runtime.explain.relocation import Relocation, shown_path
 from breakscan.runtime.parsers.readable_graph import devices_of, nodes_of
-from breakscan.runtime.records import BreakSeen, CompileStarted, CompileTimed, FrameEnded, GraphCompiled, RecompileSeen
+from breakscan.runtime.records.compiles import BreakSeen, CompileStarted, CompileTimed, FrameEnded
+from breakscan.runtime.records.graphs import GraphCompiled
+from breakscan.runtime.records.guards import RecompileSeen
 from breakscan.runtime.tracelog.lines import LogRecord, read_log
 from breakscan.runtime.tracelog.read import Trace, logs_in, read_trace
 

@@ -456,7 +456,7 @@ def test_a_program_does_what_it_does_alone(folder: Folder, name: str) -> None:
 
 SABOTAGE = """import os
 from breakscan.runtime import recorder, recording
-from breakscan.runtime.records import BreakSeen
+from breakscan.runtime.records.compiles import BreakSeen
 
 kind, _, name = os.environ["FAULT"].partition(":")
 guarded, install, append, encode = (

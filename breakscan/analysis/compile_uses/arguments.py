@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from enum import Enum
 
 from breakscan.analysis.compile_uses.changes import ArgumentChange, Changes
 from breakscan.analysis.compile_uses.parameters import (
@@ -132,29 +133,37 @@ def _grows(name: str, loop: Loop, use: Use, survey: Survey) -> str | None:
     if before is None or rebound:
         return None
     made = before.value
-    kind = (
-        "list"
-        if _is_made(made, ast.List, "list", survey)
-        else "dict"
-        if _is_made(made, ast.Dict, "dict", survey)
-        else None
-    )
-    if kind is None:
+    if _is_made(made, ast.List, "list", survey):
+        kind = "list"
+    elif _is_made(made, ast.Dict, "dict", survey):
+        kind = "dict"
+    else:
         return None
-    grown = False
-    for node in walk(loop):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_name(node.func.value, name):
-            if node.func.attr in _SHRINKING:
-                return None
-            grown |= node.func.attr in _GROWING
-        elif isinstance(node, ast.AugAssign) and is_name(node.target, name):
-            grown = True
-        elif isinstance(node, ast.Delete) and reads(node, name):
-            return None
-        elif isinstance(node, ast.Assign) and kind == "dict":
-            keyed = [t for t in node.targets if isinstance(t, ast.Subscript) and is_name(t.value, name)]
-            grown |= any(not isinstance(t.slice, ast.Constant) for t in keyed)
-    return kind if grown else None
+    effects = {_effect(node, name, kind) for node in walk(loop)}
+    return kind if _Effect.GROWS in effects and _Effect.SHRINKS not in effects else None
+
+
+class _Effect(Enum):
+    """What code does to the length of a container."""
+
+    GROWS = "grows"
+    SHRINKS = "shrinks"
+
+
+def _effect(node: ast.AST, name: str, kind: str) -> _Effect | None:
+    """What a node by itself does to the length of the container with a name."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_name(node.func.value, name):
+        if node.func.attr in _SHRINKING:
+            return _Effect.SHRINKS
+        return _Effect.GROWS if node.func.attr in _GROWING else None
+    if isinstance(node, ast.AugAssign) and is_name(node.target, name):
+        return _Effect.GROWS
+    if isinstance(node, ast.Delete) and reads(node, name):
+        return _Effect.SHRINKS
+    if isinstance(node, ast.Assign) and kind == "dict":
+        keyed = [t for t in node.targets if isinstance(t, ast.Subscript) and is_name(t.value, name)]
+        return _Effect.GROWS if any(not isinstance(t.slice, ast.Constant) for t in keyed) else None
+    return None
 
 
 def _is_made(value: ast.expr | None, literal: type[ast.expr], maker: str, survey: Survey) -> bool:

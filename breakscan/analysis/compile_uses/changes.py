@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from enum import Enum
 
 from breakscan.analysis.compile_uses.uses import Survey
@@ -52,24 +53,24 @@ class Changes:
             return ArgumentChange.TEXT if any(self.of(part) for part in parts) else None
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return self.of(node.operand)
-        if isinstance(node, ast.BinOp):
-            sides = [self.of(node.left), self.of(node.right)]
-            if ArgumentChange.NUMBER not in sides or isinstance(node.op, ast.Mod):
-                return None
-            fixed = [s for s, found in zip((node.left, node.right), sides, strict=True) if found is None]
-            return ArgumentChange.NUMBER if all(self._is_fixed_number(side) for side in fixed) else None
-        if isinstance(node, ast.Call):
-            name = self.survey.index.dotted(node.func)
-            if name in _CLOCKS_AND_DICE:
-                return ArgumentChange.NUMBER
-            if name == "str" and len(node.args) == 1:
-                return ArgumentChange.TEXT if self.of(node.args[0]) else None
-            if name in _OF_NUMBERS and node.args:
-                changing = [self.of(a) for a in node.args]
-                fixed = [a for a, found in zip(node.args, changing, strict=True) if found is None]
-                if ArgumentChange.NUMBER in changing and all(self._is_fixed_number(a) for a in fixed):
-                    return ArgumentChange.NUMBER
-        return None
+        if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Mod):
+            return self._of_numbers([node.left, node.right])
+        return self._of_call(node) if isinstance(node, ast.Call) else None
+
+    def _of_call(self, node: ast.Call) -> ArgumentChange | None:
+        name = self.survey.index.dotted(node.func)
+        if name in _CLOCKS_AND_DICE:
+            return ArgumentChange.NUMBER
+        if name == "str" and len(node.args) == 1:
+            return ArgumentChange.TEXT if self.of(node.args[0]) else None
+        return self._of_numbers(node.args) if name in _OF_NUMBERS else None
+
+    def _of_numbers(self, operands: Sequence[ast.expr]) -> ArgumentChange | None:
+        """How a number changes that is computed from some numbers."""
+        found = [self.of(operand) for operand in operands]
+        fixed = [operand for operand, change in zip(operands, found, strict=True) if change is None]
+        changes = ArgumentChange.NUMBER in found and all(map(self._is_fixed_number, fixed))
+        return ArgumentChange.NUMBER if changes else None
 
     def is_int(self, node: ast.expr) -> bool:
         """Whether a number that changes is an int in each iteration."""
@@ -105,28 +106,32 @@ class Changes:
         ):
             over = over.args[0]
         if isinstance(over, ast.Call):
-            name = self.survey.index.dotted(over.func)
-            if name in _COUNTING and isinstance(target, ast.Name) and not _runs_once(over):
-                self.names[target.id] = ArgumentChange.NUMBER
-                self.ints.add(target.id)
-            if name == "enumerate" and isinstance(target, ast.Tuple) and isinstance(target.elts[0], ast.Name):
-                self.names[target.elts[0].id] = ArgumentChange.NUMBER
-                self.ints.add(target.elts[0].id)
-        if isinstance(over, ast.List | ast.Tuple | ast.Set) and isinstance(target, ast.Name):
+            counter = self._counter(target, over)
+            if isinstance(counter, ast.Name):
+                self._add_number(counter.id, is_int=True)
+        elif isinstance(over, ast.List | ast.Tuple | ast.Set) and isinstance(target, ast.Name):
             values = {v.value for v in over.elts if isinstance(v, ast.Constant) and type(v.value) in (int, float)}
             if len(values) == len(over.elts) > 1:
-                self.names[target.id] = ArgumentChange.NUMBER
-                if all(type(v) is int for v in values):
-                    self.ints.add(target.id)
+                self._add_number(target.id, is_int=all(type(v) is int for v in values))
+
+    def _counter(self, target: ast.expr, over: ast.Call) -> ast.expr | None:
+        """The target that counts the iterations of a loop over ``range`` or ``enumerate``."""
+        name = self.survey.index.dotted(over.func)
+        if name in _COUNTING:
+            return None if _runs_once(over) else target
+        return target.elts[0] if name == "enumerate" and isinstance(target, ast.Tuple) else None
+
+    def _add_number(self, name: str, *, is_int: bool) -> None:
+        self.names[name] = ArgumentChange.NUMBER
+        if is_int:
+            self.ints.add(name)
 
     def _body(self, loop: Loop) -> None:
         """Finds counters that the body increments, and names for values computed from what changes."""
         for statement in self.scope.statements_in(loop):
             if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
                 if self._counts(statement.target.id, statement, loop):
-                    self.names[statement.target.id] = ArgumentChange.NUMBER
-                    if self.is_int(statement.value):
-                        self.ints.add(statement.target.id)
+                    self._add_number(statement.target.id, is_int=self.is_int(statement.value))
             elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
                 change = self.of(statement.value)
                 name = statement.targets[0].id

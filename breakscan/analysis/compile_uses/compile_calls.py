@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from breakscan.analysis.interpreter.program import Program
-from breakscan.analysis.interpreter.values import Sort
+from breakscan.analysis.interpreter.values import Module
 from breakscan.analysis.project.entry_points import COMPILE, is_compiler
 from breakscan.analysis.project.index import FunctionInfo
 from breakscan.analysis.project.scopes import Scopes, Step, own_parts
@@ -71,7 +71,7 @@ class _Finder:
             value = self.program.names.look_up(owner.id, self.program.index)
         elif isinstance(owner, ast.Attribute) and ast.unparse(owner.value) == "self" and function and function.owner:
             value = self.program.attributes.stored(function.owner, owner.attr)
-        if value is None or value.sort is not Sort.MODULE or value.name not in self.program.api.modules:
+        if value is None or not isinstance(value, Module) or value.name not in self.program.api.modules:
             return None
         return f"{value.name}.compile"
 
@@ -147,25 +147,26 @@ def _literal(node: ast.expr) -> frozenset[str]:
 
 def _never_read(function: FunctionInfo, statement: ast.stmt, name: str) -> bool:
     """Whether nothing in a function reads a name that a statement binds: after it, or earlier in a loop around it."""
-    body = function.node.body if isinstance(function.node.body, list) else []
     around = list(own_nodes(function.node))
-    if any(isinstance(n, ast.Global | ast.Nonlocal) and name in n.names for n in around):
-        return False
-    if any(
-        isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in ("locals", "vars") for n in around
-    ):
+    if any(_shows_name(node, name) for node in around):
         return False
     loops = [n for n in around if isinstance(n, Loop)]
     end = statement.end_lineno or statement.lineno
     start = min((n.lineno for n in loops if n.lineno <= end <= (n.end_lineno or end)), default=end + 1)
+    body = function.node.body if isinstance(function.node.body, list) else []
     for node in (n for s in body for n in walk(s)):
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
             inside = statement.lineno <= node.lineno <= end
             if node.lineno >= start and not inside:
                 return False
         # A function or a lambda made before may run later.
-        if isinstance(node, ast.FunctionDef | ast.Lambda) and any(
-            isinstance(n, ast.Name) and n.id == name for n in walk(node)
-        ):
+        if isinstance(node, ast.FunctionDef | ast.Lambda) and any(is_name(n, name) for n in walk(node)):
             return False
     return True
+
+
+def _shows_name(node: ast.AST, name: str) -> bool:
+    """Whether code outside a function, or ``locals()``, reads a name of the function because of a node in it."""
+    if isinstance(node, ast.Global | ast.Nonlocal):
+        return name in node.names
+    return isinstance(node, ast.Call) and (is_name(node.func, "locals") or is_name(node.func, "vars"))

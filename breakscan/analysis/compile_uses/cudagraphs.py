@@ -22,40 +22,35 @@ def overwritten_tensors(survey: Survey) -> Iterator[Found]:
 
 def _in_loop(survey: Survey, use: Use, loop: Loop) -> Iterator[Found]:
     backward = _calls(loop, "backward")
-    if backward:
-        accumulates = _accumulating_zero_grad(use.step.scope, loop)
-        if accumulates is None and any(_calls(outer, "zero_grad") for outer in use.step.loops[:-1]):
-            accumulates = None if _calls(loop, "zero_grad") else use.call
-        if accumulates is not None:
-            yield Found(EventKind.KEEP, accumulates, use.step, "accumulated-gradients")
-    statement = use.step.statement
-    if isinstance(statement, ast.Assign) and statement.value is use.call:
-        outputs = {n.id for t in statement.targets for n in walk(t) if isinstance(n, ast.Name)}
-    else:
-        outputs = set()
+    if backward and (accumulates := _accumulating(use, loop)) is not None:
+        yield Found(EventKind.KEEP, accumulates, use.step, "accumulated-gradients")
     # With gradients and no backward pass, outputs are kept apart until there is one.
     if not backward and not _without_grad(survey, use):
         return
+    outputs = {name for name in _outputs(use) if not _bound_elsewhere(use.step, name)}
     given = [*use.call.args, *(k.value for k in use.call.keywords)]
-    fed = {a.id for a in given if isinstance(a, ast.Name)} & outputs
-    fed -= {name for name in fed if _bound_elsewhere(use.step, name)}
-    if fed and not backward:
+    if not backward and any(isinstance(argument, ast.Name) and argument.id in outputs for argument in given):
         yield Found(EventKind.KEEP, use.call, use.step, "output-fed-back")
     for node in walk(loop):
-        if _appends(node):
+        kept = _appended(node)
+        if kept is not None and (kept is use.call or _root(kept) in outputs):
             assert isinstance(node, ast.Call)
-            kept = node.args[0]
-            if kept is use.call or (_root(kept) in outputs and not _bound_elsewhere(use.step, _root(kept))):
-                yield Found(EventKind.KEEP, node, use.step, "output-kept")
+            yield Found(EventKind.KEEP, node, use.step, "output-kept")
 
 
-def _appends(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "append"
-        and len(node.args) == 1
-    )
+def _outputs(use: Use) -> set[str]:
+    """The names that the outputs are assigned to."""
+    statement = use.step.statement
+    if not isinstance(statement, ast.Assign) or statement.value is not use.call:
+        return set()
+    return {n.id for t in statement.targets for n in walk(t) if isinstance(n, ast.Name)}
+
+
+def _appended(node: ast.AST) -> ast.expr | None:
+    """What a call appends to a list."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "append":
+        return None
+    return node.args[0] if len(node.args) == 1 else None
 
 
 def _root(node: ast.expr) -> str:
@@ -91,26 +86,33 @@ def _without_grad(survey: Survey, use: Use) -> bool:
     )
 
 
-def _accumulating_zero_grad(scope: Scope, loop: Loop) -> ast.expr | None:
-    """The call that leaves gradients in place for the next backward pass, in the same loop."""
+def _accumulating(use: Use, loop: Loop) -> ast.expr | None:
+    """What leaves gradients in place for the next backward pass of a loop."""
+    found = _zeroed_in_place(use.step.scope, loop) or _zeroed_every_few(loop)
+    if found is None and any(_calls(outer, "zero_grad") for outer in use.step.loops[:-1]):
+        return None if _calls(loop, "zero_grad") else use.call
+    return found
+
+
+def _zeroed_in_place(scope: Scope, loop: Loop) -> ast.expr | None:
+    """A call of ``zero_grad(set_to_none=False)``."""
     for statement in scope.statements_in(loop):
         for node in walk(statement) if isinstance(statement, ast.Expr) else ():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "zero_grad":
                 for keyword in node.keywords:
                     if keyword.arg == "set_to_none" and ast.unparse(keyword.value) == "False":
                         return node
-    for statement in loop.body:
-        if isinstance(statement, ast.If) and isinstance(statement.test, ast.Compare) and _every_few(statement.test):
-            inside = [n for n in walk(statement) if isinstance(n, ast.Attribute)]
-            steps = {n.attr for n in inside} >= {"zero_grad"} and "backward" not in {n.attr for n in inside}
-            elsewhere = any(_calls(s, "zero_grad") for s in loop.body if s is not statement)
-            if steps and not elsewhere:
-                return statement.test
     return None
 
 
-def _every_few(test: ast.Compare) -> bool:
-    return isinstance(test.left, ast.BinOp) and isinstance(test.left.op, ast.Mod)
+def _zeroed_every_few(loop: Loop) -> ast.expr | None:
+    """The test of ``if step % 4 == 0: optimizer.zero_grad()``, if nothing else in the loop does that."""
+    zeroing = [statement for statement in loop.body if _calls(statement, "zero_grad")]
+    if len(zeroing) != 1 or not isinstance(zeroing[0], ast.If) or _calls(zeroing[0], "backward"):
+        return None
+    test = zeroing[0].test
+    modulo = isinstance(test, ast.Compare) and isinstance(test.left, ast.BinOp) and isinstance(test.left.op, ast.Mod)
+    return test if modulo else None
 
 
 def _calls(node: ast.AST, method: str) -> bool:

@@ -16,7 +16,7 @@ from breakscan.analysis.compile_uses.timings import timed_calls
 from breakscan.analysis.compile_uses.uses import Found, survey
 from breakscan.analysis.compile_uses.wrappers import wrapper_uses
 from breakscan.analysis.interpreter.program import Program
-from breakscan.analysis.interpreter.values import Sort
+from breakscan.analysis.interpreter.values import Module
 from breakscan.analysis.project.entry_points import COMPILE
 from breakscan.analysis.project.index import FunctionInfo
 from breakscan.analysis.project.scopes import Scopes
@@ -43,7 +43,7 @@ def compile_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tu
     for info, statement, name in global_counters(index, text, compiled):
         yield info, _stored(program, "global-counter", statement, name)
     for info, call, name in growing_attributes(index, text, compiled):
-        if info.owner is not None and program.attributes.instance(info.owner).sort is Sort.MODULE:
+        if info.owner is not None and isinstance(program.attributes.instance(info.owner), Module):
             yield info, _stored(program, "growing-attribute", call, name)
     if not _MAY_COMPILE.search(text) and COMPILE not in index.imports.values():
         return

@@ -116,32 +116,43 @@ class CompiledNames:
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Attribute) and node.func.attr in RETURN_THE_MODULE:
                 return self._target(node.func.value, scope, line, deep + 1)
-            made = self._class(node.func)
-            if made is None and isinstance(node.func, ast.Attribute):
-                holder = self._class(node.func.value)
-                maker = self.method(holder, node.func.attr) if holder is not None else None
-                made = holder if maker is not None and "classmethod" in maker.decorators else None
+            made = self._made_class(node.func)
             return BoundName(owner=made) if made is not None else None
         if isinstance(node, ast.Attribute):
-            if is_self(node.value) and scope.owner is not None:
-                method = self.method(scope.owner, node.attr)
-                if method is not None:
-                    return BoundName(method.node, scope.owner, bound=not method.is_static)
-                return self._value_target(self.attribute_bindings(scope.owner, node.attr), scope, line, deep)
-            held = self._target(node.value, scope, line, deep + 1)
-            if held is None or held.owner is None or held.function is not None:
-                return None
-            method = self.method(held.owner, node.attr)
-            return BoundName(method.node, held.owner, bound=not method.is_static) if method is not None else None
-        if isinstance(node, ast.Name):
-            where: Scope | None = scope
-            while where is not None:
-                if node.id in where.inner:
-                    return BoundName(where.inner[node.id])
-                if bindings := self._bindings_in(where, node.id):
-                    return self._value_target(bindings, where, line if where is scope else 0, deep)
-                where = where.parent
+            return self._attribute_target(node, scope, line, deep)
+        return self._name_target(node, scope, line, deep) if isinstance(node, ast.Name) else None
+
+    def _attribute_target(self, node: ast.Attribute, scope: Scope, line: int, deep: int) -> BoundName | None:
+        if is_self(node.value) and scope.owner is not None:
+            bindings = self.attribute_bindings(scope.owner, node.attr)
+            return self._method_of(scope.owner, node.attr) or self._value_target(bindings, scope, line, deep)
+        held = self._target(node.value, scope, line, deep + 1)
+        if held is None or held.owner is None or held.function is not None:
+            return None
+        return self._method_of(held.owner, node.attr)
+
+    def _name_target(self, node: ast.Name, scope: Scope, line: int, deep: int) -> BoundName | None:
+        where: Scope | None = scope
+        while where is not None:
+            if node.id in where.inner:
+                return BoundName(where.inner[node.id])
+            if bindings := self._bindings_in(where, node.id):
+                return self._value_target(bindings, where, line if where is scope else 0, deep)
+            where = where.parent
         return None
+
+    def _method_of(self, owner: ClassInfo, name: str) -> BoundName | None:
+        method = self.method(owner, name)
+        return BoundName(method.node, owner, bound=not method.is_static) if method is not None else None
+
+    def _made_class(self, callee: ast.expr) -> ClassInfo | None:
+        """The class of which a call makes an instance: of the class itself, or of one of its class methods."""
+        made = self._class(callee)
+        if made is not None or not isinstance(callee, ast.Attribute):
+            return made
+        holder = self._class(callee.value)
+        maker = self.method(holder, callee.attr) if holder is not None else None
+        return holder if maker is not None and "classmethod" in maker.decorators else None
 
     def _class(self, node: ast.expr) -> ClassInfo | None:
         dotted = self.index.dotted(node)

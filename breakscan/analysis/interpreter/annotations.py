@@ -6,15 +6,19 @@ import ast
 from dataclasses import replace
 
 from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
+from breakscan.analysis.interpreter.joins import join_all
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     NONE,
     UNKNOWN,
-    Sort,
+    Instance,
+    Module,
+    NoneValue,
+    Size,
+    Tensor,
     Value,
     container,
     container_of,
-    join_all,
 )
 from breakscan.analysis.project.index import ModuleIndex
 from breakscan.torch_facts.table import TENSOR_TYPES
@@ -48,21 +52,21 @@ def annotated_value(index: ModuleIndex, node: ast.expr | None) -> Value:
 def _plain(index: ModuleIndex, dotted: str) -> Value:
     last = dotted.rsplit(".", 1)[-1]
     if last in TENSOR_TYPES and (dotted == last or dotted.startswith("torch.")):
-        return Value(Sort.TENSOR, dtype=TENSOR_TYPES[last])
+        return Tensor(dtype=TENSOR_TYPES[last])
     if dotted == "torch.nn.Parameter":
-        return Value(Sort.TENSOR, parameter=True)
+        return Tensor(parameter=True)
     if dotted == "torch.Size":
-        return Value(Sort.SHAPE)
+        return Size()
     if dotted in _CONSTANT_TYPES:
         return CONSTANT
     if dotted.startswith("torch.nn."):
-        return Value(Sort.MODULE, name=dotted)
+        return Module(name=dotted)
     if dotted == "logging.Logger" or dotted.startswith("torch.optim."):
-        return Value(Sort.INSTANCE, name=dotted)
+        return Instance(name=dotted)
     owner = index.class_named(dotted)
     if owner is not None and index.project is not None and "typing.Protocol" not in owner.bases:
-        sort = Sort.MODULE if index.project.is_module(owner) else Sort.INSTANCE
-        return Value(sort, owner=owner, name=owner.qualname)
+        kind = Module if index.project.is_module(owner) else Instance
+        return kind(info=owner, name=owner.qualname)
     return UNKNOWN
 
 
@@ -84,15 +88,15 @@ def _generic(index: ModuleIndex, node: ast.Subscript) -> Value:
     if base in _SEQUENCES:
         return container_of(annotated_value(index, arguments[0]))
     if base in _MAPPINGS and len(arguments) == 2:
-        return replace(container_of(annotated_value(index, arguments[1])), mapping=True)
+        return container_of(annotated_value(index, arguments[1]), mapping=True)
     return UNKNOWN
 
 
 def _union(values: list[Value]) -> Value:
-    known = [value for value in values if value.sort is not Sort.NONE]
+    known = [value for value in values if not isinstance(value, NoneValue)]
     if not known:
         return NONE
     result = join_all(known)
-    if result.is_tensor and not all(value.is_tensor for value in known):
+    if isinstance(result, Tensor) and not all(isinstance(value, Tensor) for value in known):
         result = replace(result, optional=Condition(ConditionKind.TENSOR, ""))
     return replace(result, maybe_none=True) if len(known) < len(values) else result

@@ -5,36 +5,45 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from breakscan.analysis.interpreter.joins import item_of, join
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
-    SHAPE,
+    SIZE,
     UNKNOWN,
-    Sort,
+    Constant,
+    Container,
+    DrawnNumber,
+    Namespace,
+    PythonValue,
+    Size,
+    Tensor,
+    TensorNumber,
+    Unknown,
     Value,
     container,
     container_of,
     doubt,
-    join,
-    number,
     tensor,
 )
 
 
 def binary(left: Value, right: Value, op: ast.operator) -> Value:
     """The value of an arithmetic operation."""
-    if left.is_tensor or right.is_tensor:
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
         return _of_tensors(left, right, op)
-    if Sort.CONTAINER in (left.sort, right.sort) and isinstance(op, ast.Add | ast.Mult):
-        made = _of_containers(left, right, op)
-        if made is not None:
-            return made
-    if isinstance(op, ast.Mod) and left.sort is Sort.CONSTANT:
+    if isinstance(op, ast.Mult) and isinstance(left, Container):
+        return container_of(item_of(left))
+    if isinstance(op, ast.Mult) and isinstance(right, Container):
+        return container_of(item_of(right))
+    if isinstance(op, ast.Add) and isinstance(left, Container) and isinstance(right, Container):
+        return _concatenated(left, right)
+    if isinstance(op, ast.Mod) and isinstance(left, Constant):
         return CONSTANT
     return of_numbers(left, right) or _of_python_values(left, right)
 
 
 def _of_tensors(left: Value, right: Value, op: ast.operator) -> Value:
-    tensors = [v for v in (left, right) if v.is_tensor]
+    tensors = [v for v in (left, right) if isinstance(v, Tensor)]
     keeps_shape = len(tensors) == 2 or has_number(left, right)
     zero_dim = keeps_shape and all(v.zero_dim for v in tensors)
     one_dim = keeps_shape and all(v.one_dim for v in tensors)
@@ -42,44 +51,38 @@ def _of_tensors(left: Value, right: Value, op: ast.operator) -> Value:
     return replace(made, optional=doubt(*tensors)) if all(doubt(v) for v in tensors) else made
 
 
-def _of_containers(left: Value, right: Value, op: ast.operator) -> Value | None:
-    """A container repeated, or two of them put together."""
-    if isinstance(op, ast.Mult):
-        return container_of((left if left.sort is Sort.CONTAINER else right).item())
-    if left.sort is not right.sort:
-        return None
+def _concatenated(left: Container, right: Container) -> Container:
     if left.elements is not None and right.elements is not None:
         return container([*left.elements, *right.elements])
-    return container_of(join(left.item(), right.item()))
+    return container_of(join(item_of(left), item_of(right)))
 
 
 def of_numbers(left: Value, right: Value) -> Value | None:
     """What an operation or comparison gives where one side is a number that is known only when the graph runs."""
     for value in (left, right):
-        if value.sort is Sort.NUMBER:
-            return number(value.sure)
+        if isinstance(value, TensorNumber):
+            return TensorNumber(value.sure)
     for value in (left, right):
-        if value.sort is Sort.DRAWN:
+        if isinstance(value, DrawnNumber):
             return value
     return None
 
 
 def _of_python_values(left: Value, right: Value) -> Value:
-    sorts = {left.sort, right.sort}
-    if sorts & {Sort.UNKNOWN, Sort.NAMESPACE}:
+    if isinstance(left, Unknown | Namespace) or isinstance(right, Unknown | Namespace):
         return UNKNOWN
-    return SHAPE if Sort.SHAPE in sorts else CONSTANT
+    return SIZE if isinstance(left, Size) or isinstance(right, Size) else CONSTANT
 
 
 def has_number(left: Value, right: Value) -> bool:
     """Whether one of the two is a Python number, which leaves the shape of the other as it is."""
-    return any(v.sort in (Sort.CONSTANT, Sort.NUMBER, Sort.SHAPE) for v in (left, right))
+    return any(isinstance(v, PythonValue) for v in (left, right))
 
 
 def _promoted(left: Value, right: Value, op: ast.operator) -> str | None:
     if isinstance(op, ast.Div):
         return "float"
-    dtypes = [v.dtype for v in (left, right) if v.is_tensor]
+    dtypes = [v.dtype for v in (left, right) if isinstance(v, Tensor)]
     if "float" in dtypes:
         return "float"
     if len(dtypes) == 2 and dtypes[0] == dtypes[1]:

@@ -1,4 +1,4 @@
-"""Assigns to names, attributes, subscripts and patterns of them."""
+"""Runs assignments: to names, attributes, subscripts and patterns of them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,83 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
-from breakscan.analysis.interpreter import narrowing as truth
+from breakscan.analysis.interpreter import narrowing
+from breakscan.analysis.interpreter.annotations import annotated_value
+from breakscan.analysis.interpreter.arithmetic import binary
 from breakscan.analysis.interpreter.frame import Frame
+from breakscan.analysis.interpreter.joins import any_of, item_of
 from breakscan.analysis.interpreter.subscripts import subscript
 from breakscan.analysis.interpreter.values import (
-    Sort,
+    CONSTANT,
+    UNKNOWN,
+    ClassOrObject,
+    Constant,
+    Container,
+    Module,
+    Namespace,
+    Sure,
+    Tensor,
+    Unknown,
     Value,
-    any_of,
     container_of,
+    elements_of,
+    tensor,
 )
 from breakscan.rulebook.events import Argument, EventKind
+
+_TESTS = (ast.Call, ast.BoolOp, ast.UnaryOp, ast.Compare)
+
+
+def assign(frame: Frame, node: ast.Assign) -> None:
+    known = narrowing.known_truth(frame, node.value) if isinstance(node.value, _TESTS) else None
+    value = frame.evaluate(node.value)
+    if known is not None:
+        value = replace(CONSTANT, truth=known)
+    for target in node.targets:
+        if isinstance(value, Unknown) and isinstance(node.value, ast.Call):
+            _bind_result_of_unknown(frame, target, node.value)
+        else:
+            bind(frame, target, value)
+
+
+def _bind_result_of_unknown(frame: Frame, target: ast.expr, call: ast.Call) -> None:
+    """``x, y = prepare(x, y)``: what comes back under the name of a tensor that went in is very likely a tensor."""
+    given = {argument.id for argument in call.args if isinstance(argument, ast.Name)}
+    for part in target.elts if isinstance(target, ast.Tuple) else [target]:
+        if isinstance(part, ast.Name) and part.id in given and isinstance(frame.look_up(part.id), Tensor):
+            sure = min(frame.look_up(part.id).sure, Sure.LIKELY)
+            bind(frame, part, tensor(sure))
+        else:
+            bind(frame, part, UNKNOWN)
+
+
+def assign_annotated(frame: Frame, node: ast.AnnAssign) -> None:
+    promised = annotated_value(frame.index, node.annotation)
+    value = frame.evaluate(node.value) if node.value is not None else promised
+    if isinstance(value, Unknown | Namespace):
+        value = promised
+    if node.value is not None or not isinstance(node.target, ast.Name):
+        bind(frame, node.target, value)
+
+
+def assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
+    target = node.target
+    value = frame.evaluate(node.value)
+    if isinstance(target, ast.Name):
+        old = frame.look_up(target.id)
+        new = binary(old, value, node.op)
+        frame.names[target.id] = frame.facts.augmented(node, old, new) if frame.facts is not None else new
+    elif isinstance(target, ast.Subscript):
+        subscript(frame, target, frame.evaluate(target.value), "augment")
+    else:
+        old = frame.evaluate(target)
+        store_attribute(frame, target, binary(old, value, node.op), "augment")
+
+
+def delete(frame: Frame, node: ast.Delete) -> None:
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            frame.names.pop(target.id, None)
 
 
 def bind(frame: Frame, target: ast.expr, value: Value) -> None:
@@ -29,7 +96,7 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
     elif isinstance(target, ast.Tuple | ast.List):
         _unpack(frame, target.elts, value)
     elif isinstance(target, ast.Starred):
-        bind(frame, target.value, container_of(value.item()))
+        bind(frame, target.value, container_of(item_of(value)))
     elif isinstance(target, ast.Attribute):
         store_attribute(frame, target, value, "assign")
     elif isinstance(target, ast.Subscript):
@@ -39,18 +106,18 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
 
 
 def _unpack(frame: Frame, targets: Sequence[ast.expr], value: Value) -> None:
-    elements = value.elements
+    elements = elements_of(value)
     if elements is not None and len(elements) == len(targets) and not any(isinstance(t, ast.Starred) for t in targets):
         for target, element in zip(targets, elements, strict=True):
             bind(frame, target, element)
     else:
         for target in targets:
-            bind(frame, target, value if isinstance(target, ast.Starred) else value.item())
+            bind(frame, target, value if isinstance(target, ast.Starred) else item_of(value))
 
 
 def _grow(frame: Frame, target: ast.Subscript, owner: Value, value: Value) -> None:
     """Returns a container after something was stored in it under a key."""
-    if owner.sort is Sort.CONTAINER and isinstance(target.value, ast.Name):
+    if isinstance(owner, Container) and isinstance(target.value, ast.Name):
         keys = dict(owner.keys)
         if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
             keys[target.slice.value] = value
@@ -62,7 +129,7 @@ def store_attribute(frame: Frame, target: ast.Attribute, value: Value, form: str
     """Emits the store of an attribute, and remembers it if the class is known."""
     owner = frame.evaluate(target.value)
     argument = Argument(0, "value", value.words())
-    if owner.sort in (Sort.TENSOR, Sort.MODULE):
+    if isinstance(owner, Tensor | Module):
         frame.emit(
             EventKind.STORE,
             target,
@@ -72,10 +139,10 @@ def store_attribute(frame: Frame, target: ast.Attribute, value: Value, form: str
             arguments=(argument,),
             sure=owner.sure,
         )
-    if owner.owner is not None:
-        frame.program.attributes.store(owner.owner, target.attr, value)
-    key = truth.attribute_key(target)
-    if key is not None and value.sort not in (Sort.UNKNOWN, Sort.NAMESPACE):
-        frame.names[key] = replace(value, literal=None) if value.literal is not None else value
+    if isinstance(owner, ClassOrObject) and owner.info is not None:
+        frame.program.attributes.store(owner.info, target.attr, value)
+    key = narrowing.attribute_key(target)
+    if key is not None and not isinstance(value, Unknown | Namespace):
+        frame.names[key] = replace(value, literal=None) if isinstance(value, Constant) else value
     elif key is not None:
         frame.names.pop(key, None)

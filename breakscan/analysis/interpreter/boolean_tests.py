@@ -6,19 +6,24 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from breakscan.analysis.interpreter import narrowing as truth
+from breakscan.analysis.interpreter import narrowing
 from breakscan.analysis.interpreter.arithmetic import has_number, of_numbers
 from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.frame import Frame
+from breakscan.analysis.interpreter.joins import join, join_all
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     UNKNOWN,
-    Sort,
+    Container,
+    DrawnNumber,
+    Namespace,
+    NoneValue,
+    PythonValue,
+    Tensor,
+    TensorNumber,
+    Unknown,
     Value,
     doubt,
-    join,
-    join_all,
-    number,
     tensor,
 )
 from breakscan.rulebook.events import EventKind
@@ -40,7 +45,7 @@ def branch(
         found = [jump for jump in found if not jump.plain]
     if not found:
         return
-    surest = max(found, key=lambda b: (b.value.is_tensor, not b.conditions, b.value.sure))
+    surest = max(found, key=lambda b: (isinstance(b.value, Tensor), not b.conditions, b.value.sure))
     node: ast.expr | ast.stmt = surest.node
     if len({(b.node.lineno, b.node.col_offset) for b in found}) > 1:
         node = test
@@ -51,7 +56,7 @@ def branch(
         frame.emit(EventKind.BRANCH, node, form=form, operand=surest.value)
 
 
-DECIDED_LATE = frozenset({Sort.TENSOR, Sort.NUMBER, Sort.DRAWN})
+DECIDED_LATE = (Tensor, TensorNumber, DrawnNumber)
 """Values that are known only when the graph runs."""
 
 
@@ -66,7 +71,7 @@ class _Branch:
 
 
 def _branch_operands(frame: Frame, test: ast.expr, found: list[_Branch], *, last: bool, negated: bool) -> None:
-    if truth.known_truth(frame, test) is not None:
+    if narrowing.known_truth(frame, test) is not None:
         return
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         _branch_operands(frame, test.operand, found, last=last, negated=not negated)
@@ -80,17 +85,17 @@ def _branch_operands(frame: Frame, test: ast.expr, found: list[_Branch], *, last
         results = compare_all(frame, test)
         for i, value in enumerate(results):
             plain = last and not negated and i == len(results) - 1
-            if value.sort in DECIDED_LATE:
+            if isinstance(value, DECIDED_LATE):
                 found.append(_Branch(test, value, tuple(frame.conditions), plain))
     else:
         value = frame.evaluate(test)
-        if value.sort in DECIDED_LATE:
+        if isinstance(value, DECIDED_LATE):
             found.append(_Branch(test, value, tuple(frame.conditions), last and not negated))
 
 
 def emit_branch(frame: Frame, node: ast.expr, value: Value, form: str) -> None:
     """Emits a branch at a node, if Dynamo does not know its value while it traces."""
-    if value.sort in DECIDED_LATE:
+    if isinstance(value, DECIDED_LATE):
         frame.emit(EventKind.BRANCH, node, form=form, operand=value)
 
 
@@ -99,12 +104,12 @@ def bool_operands(frame: Frame, node: ast.BoolOp, visit: Callable[[ast.expr, boo
     saved = dict(frame.names)
     kept = len(frame.conditions)
     for operand in node.values:
-        known = truth.known_truth(frame, operand)
+        known = narrowing.known_truth(frame, operand)
         if known is None:
             visit(operand, operand is node.values[-1])
         elif known is isinstance(node.op, ast.Or):
             break
-        for condition in truth.narrow(frame, operand, isinstance(node.op, ast.And)):
+        for condition in narrowing.narrow(frame, operand, isinstance(node.op, ast.And)):
             if condition not in frame.conditions:
                 frame.conditions.append(condition)
     del frame.conditions[kept:]
@@ -117,14 +122,14 @@ def unary(frame: Frame, node: ast.UnaryOp) -> Value:
     """The value of ``not x``, ``-x``, ``+x`` or ``~x``."""
     value = frame.evaluate(node.operand)
     if isinstance(node.op, ast.Not):
-        if value.is_tensor:
+        if isinstance(value, Tensor):
             frame.emit(EventKind.BRANCH, node, form="not", operand=value)
-        if value.sort is Sort.DRAWN:
+        if isinstance(value, DrawnNumber):
             return value
-        return number(value.sure) if value.sort in (Sort.TENSOR, Sort.NUMBER) else CONSTANT
-    if value.is_tensor:
+        return TensorNumber(value.sure) if isinstance(value, Tensor | TensorNumber) else CONSTANT
+    if isinstance(value, Tensor):
         return replace(value, parameter=False, intermediate=True)
-    return value if value.sort in (Sort.NUMBER, Sort.SHAPE, Sort.CONSTANT) else UNKNOWN
+    return value if isinstance(value, PythonValue) else UNKNOWN
 
 
 def bool_op(frame: Frame, node: ast.BoolOp) -> Value:
@@ -142,7 +147,7 @@ def bool_op(frame: Frame, node: ast.BoolOp) -> Value:
     if not results:
         return CONSTANT
     last = results[-1]
-    if isinstance(node.op, ast.And) and last.is_tensor and not any(value.is_tensor for value in results[:-1]):
+    if isinstance(node.op, ast.And) and [value for value in results if isinstance(value, Tensor)] == [last]:
         # Else it is what came before, which no tensor decides.
         flags = " and ".join(ast.unparse(operand) for operand in node.values[:-1])
         return replace(last, optional=last.optional or Condition(ConditionKind.TEST, flags))
@@ -168,29 +173,29 @@ def _compare_pair(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Value, r
         return CONSTANT
     if isinstance(op, ast.In | ast.NotIn):
         return _membership(frame, node, left, right)
-    if left.is_tensor or right.is_tensor:
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
         return _compare_tensors(left, right)
     known = of_numbers(left, right)
     if known is not None:
         return known
-    return UNKNOWN if {Sort.UNKNOWN, Sort.NAMESPACE} & {left.sort, right.sort} else CONSTANT
+    return UNKNOWN if isinstance(left, Unknown | Namespace) or isinstance(right, Unknown | Namespace) else CONSTANT
 
 
 def _membership(frame: Frame, node: ast.Compare, left: Value, right: Value) -> Value:
     if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
         return CONSTANT  # a tensor holds no strings: the other side is a dictionary
-    subject = right if right.is_tensor else left
-    compared = right.is_tensor or (right.sort is Sort.CONTAINER and not right.keys)
-    if subject.is_tensor and compared:
+    subject = right if isinstance(right, Tensor) else left
+    compared = isinstance(right, Tensor) or (isinstance(right, Container) and not right.keys)
+    if isinstance(subject, Tensor) and compared:
         frame.emit(EventKind.BRANCH, node, form="in", operand=subject)
-        return number(subject.sure)
+        return TensorNumber(subject.sure)
     return CONSTANT
 
 
 def _compare_tensors(left: Value, right: Value) -> Value:
-    if Sort.NONE in (left.sort, right.sort):
+    if isinstance(left, NoneValue) or isinstance(right, NoneValue):
         return CONSTANT
-    tensors = [v for v in (left, right) if v.is_tensor]
+    tensors = [v for v in (left, right) if isinstance(v, Tensor)]
     keeps_shape = len(tensors) == 2 or has_number(left, right)
     zero_dim = True if keeps_shape and all(v.zero_dim for v in tensors) else None
     made = tensor(max(v.sure for v in tensors), "bool", zero_dim)
@@ -199,14 +204,14 @@ def _compare_tensors(left: Value, right: Value) -> Value:
 
 def if_expression(frame: Frame, node: ast.IfExp) -> Value:
     """The value of ``a if test else b``."""
-    known = truth.known_truth(frame, node.test)
+    known = narrowing.known_truth(frame, node.test)
     if known is not None:
         return frame.evaluate(node.body if known else node.orelse)
     branch(frame, node.test, "ternary")
     sides = []
     for side, outcome in ((node.body, True), (node.orelse, False)):
         saved = dict(frame.names)
-        with frame.under(*truth.narrow(frame, node.test, outcome)):
+        with frame.under(*narrowing.narrow(frame, node.test, outcome)):
             sides.append(frame.evaluate(side))
         frame.names.clear()
         frame.names.update(saved)

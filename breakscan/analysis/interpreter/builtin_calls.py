@@ -10,17 +10,21 @@ from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.attributes import attribute_of
 from breakscan.analysis.interpreter.call_event import emit_call
 from breakscan.analysis.interpreter.frame import Frame
+from breakscan.analysis.interpreter.joins import item_of, iterated, join_all
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
-    SHAPE,
+    SIZE,
     UNKNOWN,
-    Sort,
+    Constant,
+    Container,
+    Size,
     Sure,
+    Tensor,
+    TensorNumber,
     Value,
     container,
     container_of,
-    join_all,
-    number,
+    elements_of,
 )
 from breakscan.rulebook.events import FORMS, EventKind
 
@@ -31,54 +35,54 @@ def builtin(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Va
     """The result of a builtin."""
     first = arguments.positional[0] if arguments.positional else UNKNOWN
     if name in _CONVERSIONS:
-        if first.is_tensor:
+        if isinstance(first, Tensor):
             frame.emit(EventKind.CONVERT, node, form=name, operand=first)
-        if first.sort in (Sort.TENSOR, Sort.NUMBER):
-            return number(first.sure)
-        return SHAPE if first.sort is Sort.SHAPE else CONSTANT
+        if isinstance(first, Tensor | TensorNumber):
+            return TensorNumber(first.sure)
+        return SIZE if isinstance(first, Size) else CONSTANT
     emit_call(frame, node, name, arguments, Sure.CERTAIN)
     handler = _BUILTIN_RESULTS.get(name)
     return handler(frame, first, arguments, node) if handler else UNKNOWN
 
 
 def _result_len(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    return SHAPE if first.is_tensor else CONSTANT
+    return SIZE if isinstance(first, Tensor) else CONSTANT
 
 
 def _result_sequence(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
     if not arguments.positional:
-        return Value(Sort.CONTAINER, keys=tuple(arguments.named.items()))
-    if first.sort is Sort.CONTAINER and not first.mapping:
+        return Container(keys=tuple(arguments.named.items()))
+    if isinstance(first, Container) and not first.mapping:
         return first
-    return container_of(first.iterated())
+    return container_of(iterated(first))
 
 
 def _result_dict(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
     if not arguments.positional:
-        return Value(Sort.CONTAINER, keys=tuple(arguments.named.items()), mapping=True)
-    if first.mapping:
+        return Container(keys=tuple(arguments.named.items()), mapping=True)
+    if isinstance(first, Container) and first.mapping:
         return first
-    pair = first.item()
-    value = pair.elements[1] if pair.elements is not None and len(pair.elements) == 2 else UNKNOWN
-    return replace(container_of(value), mapping=True)
+    pair = item_of(first)
+    elements = elements_of(pair) or ()
+    return container_of(elements[1] if len(elements) == 2 else UNKNOWN, mapping=True)
 
 
 def _result_range(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    return container_of(CONSTANT if all(v.sort is Sort.CONSTANT for v in arguments.positional) else SHAPE)
+    return container_of(CONSTANT if all(isinstance(v, Constant) for v in arguments.positional) else SIZE)
 
 
 def _result_enumerate(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    return container_of(container([CONSTANT, first.iterated()]))
+    return container_of(container([CONSTANT, iterated(first)]))
 
 
 def _result_zip(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    return container_of(container([v.iterated() for v in arguments.positional]))
+    return container_of(container([iterated(v) for v in arguments.positional]))
 
 
 def _result_extreme(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    values = arguments.positional if len(arguments.positional) > 1 else [first.item()]
+    values = arguments.positional if len(arguments.positional) > 1 else [item_of(first)]
     result = join_all(values) if values else UNKNOWN
-    return replace(result, zero_dim=True) if result.is_tensor and first.is_tensor else result
+    return replace(result, zero_dim=True) if isinstance(result, Tensor) and isinstance(first, Tensor) else result
 
 
 def _result_first(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
@@ -86,8 +90,8 @@ def _result_first(frame: Frame, first: Value, arguments: Arguments, node: ast.Ca
 
 
 def _result_truth(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    inside = first.item()
-    return number(inside.sure) if first.is_tensor or inside.is_tensor else CONSTANT
+    inside = item_of(first)
+    return TensorNumber(inside.sure) if isinstance(first, Tensor) or isinstance(inside, Tensor) else CONSTANT
 
 
 def _result_constant(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
@@ -95,7 +99,7 @@ def _result_constant(frame: Frame, first: Value, arguments: Arguments, node: ast
 
 
 def _result_next(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    return first.iterated()
+    return iterated(first)
 
 
 def _result_getattr(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
@@ -111,7 +115,7 @@ def _result_super(frame: Frame, first: Value, arguments: Arguments, node: ast.Ca
 
 
 def _result_map(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    items = [v.item() for v in arguments.positional[1:]]
+    items = [item_of(v) for v in arguments.positional[1:]]
     return container_of(frame.apply(node, first, Arguments(items, {})))
 
 

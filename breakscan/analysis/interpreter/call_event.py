@@ -7,15 +7,15 @@ from dataclasses import replace
 
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.frame import Frame
-from breakscan.analysis.interpreter.values import UNKNOWN, Sure
+from breakscan.analysis.interpreter.values import UNKNOWN, Sure, Tensor
 from breakscan.rulebook.events import EventKind
 
 
 def emit_call(frame: Frame, node: ast.Call, callee: str, arguments: Arguments, sure: Sure) -> None:
     """Emits a call, with its argument 0 as the operand."""
     operand = arguments.get(0) or UNKNOWN
-    tensors = [v.sure for v in arguments.values() if v.is_tensor]
-    if operand.is_tensor and len(tensors) > 1:
+    tensors = [v.sure for v in arguments.values() if isinstance(v, Tensor)]
+    if isinstance(operand, Tensor) and len(tensors) > 1:
         # Rules may demand any argument to be a tensor: the least sure of them speaks for all.
         operand = replace(operand, sure=min(tensors))
     frame.emit(

@@ -10,69 +10,77 @@ from breakscan.analysis.interpreter.builtin_calls import builtin
 from breakscan.analysis.interpreter.call_event import emit_call
 from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.frame import Frame
+from breakscan.analysis.interpreter.joins import any_of, item_of, iterated, join_all
 from breakscan.analysis.interpreter.torch_calls import tensor_method, torch_function
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
-    SHAPE,
+    SIZE,
     UNKNOWN,
-    Sort,
+    Class,
+    Constant,
+    Container,
+    Defined,
+    DrawnNumber,
+    Function,
+    Instance,
+    Module,
+    Namespace,
+    NoneValue,
+    Size,
     Sure,
+    Tensor,
+    TensorNumber,
+    Unknown,
     Value,
-    any_of,
     container,
     container_of,
-    join_all,
-    number,
     tensor,
 )
 from breakscan.analysis.project.entry_points import disabling_decorator
-from breakscan.analysis.project.index import BUILTINS, ClassInfo
+from breakscan.analysis.project.index import BUILTINS, ClassInfo, FunctionInfo
 from breakscan.rulebook.events import EventKind
 from breakscan.torch_facts.not_measured import DISTINCTIVE_METHODS, RETURN_THE_MODULE, SUGGESTIVE_METHODS
 
 
 def apply(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
     """Returns the result of a call. Emits the call if a rule may match it."""
-    if callee.choices:
+    if isinstance(callee, Defined) and callee.choices:
         results = [apply(frame, node, choice, arguments) for choice in callee.choices]
         result = join_all(results)
-        if result.is_tensor and any(r.sort in (Sort.CONSTANT, Sort.SHAPE, Sort.NONE) for r in results):
+        if isinstance(result, Tensor) and any(isinstance(r, Constant | Size | NoneValue) for r in results):
             # Not two paths to the same thing, but two things that do as they like.
             result = replace(result, optional=Condition(ConditionKind.RETURNS_TENSOR, ast.unparse(node.func)))
         return result
-    if callee.sort is Sort.FUNCTION and callee.function is not None:
-        return _function(frame, node, callee, arguments)
-    if callee.sort is Sort.CLASS and callee.owner is not None:
-        return _construct_own(frame, node, callee, arguments)
-    if callee.sort in (Sort.MODULE, Sort.INSTANCE):
+    if isinstance(callee, Function) and callee.info is not None:
+        return _function(frame, node, callee, callee.info, arguments)
+    if isinstance(callee, Class) and callee.info is not None:
+        return _construct_own(frame, node, callee.info, callee.sure, arguments)
+    if isinstance(callee, Module | Instance):
         return _module_or_instance(frame, node, callee, arguments)
-    if callee.sort is Sort.NAMESPACE and callee.name:
+    if isinstance(callee, Namespace) and callee.name:
         if callee.bound is None:
             return _named(frame, node, callee.name, arguments)
-        if callee.bound.is_tensor:
+        if isinstance(callee.bound, Tensor):
             return tensor_method(frame, node, callee.bound, callee.name.rsplit(".", 1)[-1], arguments)
         return _method(frame, node, callee.bound, callee.name, arguments)
     frame.program.pass_callables(frame, node, arguments.values())
     return UNKNOWN
 
 
-def _function(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
-    assert callee.function is not None
-    if disabled := disabling_decorator(callee.function):
+def _function(frame: Frame, node: ast.Call, callee: Function, info: FunctionInfo, arguments: Arguments) -> Value:
+    if disabled := disabling_decorator(info):
         emit_call(frame, node, disabled, arguments, Sure.CERTAIN)
     given = arguments.with_receiver(callee.bound) if callee.bound is not None else arguments
-    result = frame.program.call_function(frame, node, callee.function, given, callee.closure)
-    if result.sort is Sort.UNKNOWN and callee.function.name in _LOGGERS:
-        result = Value(Sort.INSTANCE, name="logging.Logger")
-    frame.program.call_wrappers(frame, node, callee.function, given)
+    result = frame.program.call_function(frame, node, info, given, callee.closure)
+    if isinstance(result, Unknown) and info.name in _LOGGERS:
+        result = Instance(name="logging.Logger")
+    frame.program.call_wrappers(frame, node, info, given)
     return result
 
 
-def _construct_own(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
-    owner = callee.owner
-    assert owner is not None
-    made = replace(frame.program.attributes.instance(owner), sure=callee.sure)
-    is_module = made.sort is Sort.MODULE
+def _construct_own(frame: Frame, node: ast.Call, owner: ClassInfo, sure: Sure, arguments: Arguments) -> Value:
+    made = replace(frame.program.attributes.instance(owner), sure=sure)
+    is_module = isinstance(made, Module)
     if is_module and frame.program.attributes.makes_parameters(owner):
         frame.emit(EventKind.CONSTRUCT, node, form="module", callee=owner.qualname, operand=made)
     init = frame.program.project.method(owner, "__init__")
@@ -90,15 +98,15 @@ _ANY_MODULE = frozenset({"Module", "Sequential", "ModuleList", "ModuleDict"})
 """Classes that do not determine what calling one of their objects returns."""
 
 
-def _module_or_instance(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
-    if callee.owner is not None:
-        method = frame.program.project.method(callee.owner, "forward" if callee.sort is Sort.MODULE else "__call__")
+def _module_or_instance(frame: Frame, node: ast.Call, callee: Module | Instance, arguments: Arguments) -> Value:
+    if callee.info is not None:
+        method = frame.program.project.method(callee.info, "forward" if isinstance(callee, Module) else "__call__")
         if method is not None:
             return frame.program.call_function(frame, node, method, arguments.with_receiver(callee))
         return UNKNOWN
     name = callee.name or ""
     emit_call(frame, node, f"{name}.__call__", arguments, Sure.CERTAIN)
-    if callee.element is not None and name.endswith("Sequential"):
+    if isinstance(callee, Module) and callee.element is not None and name.endswith("Sequential"):
         for module in callee.elements or (callee.element,):
             result = apply(frame, node, module, arguments)
             arguments = Arguments([result], {})
@@ -116,39 +124,39 @@ def _module_or_instance(frame: Frame, node: ast.Call, callee: Value, arguments: 
 def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: Arguments) -> Value:
     """A method of something that is not known to be a tensor."""
     name = dotted.rsplit(".", 1)[-1]
-    if owner.sort is Sort.INSTANCE and owner.name:
+    if isinstance(owner, Instance) and owner.name:
         emit_call(frame, node, f"{owner.name}.{name}", arguments.with_receiver(owner), owner.sure)
         if owner.name == "re.Pattern" and f"re.{name}" in _MAKES:
-            return Value(Sort.INSTANCE, name="re.Match")
+            return Instance(name="re.Match")
         return UNKNOWN
-    if owner.sort is Sort.CONTAINER:
+    if isinstance(owner, Container):
         return _container_method(frame, node, owner, name, arguments)
-    if owner.sort is Sort.MODULE:
+    if isinstance(owner, Module):
         return _module_method(frame, node, owner, dotted, arguments)
-    if owner.sort in (Sort.CONSTANT, Sort.SHAPE, Sort.NONE):
+    if isinstance(owner, Constant | Size | NoneValue):
         return _constant_method(frame, node, owner, name, arguments)
-    if owner.sort is Sort.NUMBER:
+    if isinstance(owner, TensorNumber):
         return owner
     return _method_of_unknown(frame, node, name, arguments)
 
 
-def _module_method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: Arguments) -> Value:
+def _module_method(frame: Frame, node: ast.Call, owner: Module, dotted: str, arguments: Arguments) -> Value:
     name = dotted.rsplit(".", 1)[-1]
-    if name in ("register_buffer", "register_parameter") and owner.owner is not None:
-        _register(frame, node, owner.owner, arguments)
+    if name in ("register_buffer", "register_parameter") and owner.info is not None:
+        _register(frame, node, owner.info, arguments)
     frame.program.pass_callables(frame, node, arguments.values())
     emit_call(frame, node, dotted, arguments.with_receiver(owner), owner.sure)
     if name in ("parameters", "buffers"):
-        return container_of(Value(Sort.TENSOR, parameter=name == "parameters"))
+        return container_of(Tensor(parameter=name == "parameters"))
     return owner if name in RETURN_THE_MODULE else UNKNOWN
 
 
 def _constant_method(frame: Frame, node: ast.Call, owner: Value, name: str, arguments: Arguments) -> Value:
-    if owner.sort is Sort.SHAPE:
-        return SHAPE
-    if owner.sort is Sort.CONSTANT and name == "format":
+    if isinstance(owner, Size):
+        return SIZE
+    if isinstance(owner, Constant) and name == "format":
         for value in arguments.values():
-            if value.is_tensor:
+            if isinstance(value, Tensor):
                 emit_call(frame, node, "str.format", Arguments([value], {}), value.sure)
     return CONSTANT
 
@@ -156,14 +164,14 @@ def _constant_method(frame: Frame, node: ast.Call, owner: Value, name: str, argu
 def _method_of_unknown(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
     """A method of an unknown value, as far as the name suggests a tensor."""
     if name in DISTINCTIVE_METHODS:
-        return tensor_method(frame, node, Value(Sort.TENSOR, Sure.LIKELY), name, arguments)
+        return tensor_method(frame, node, Tensor(Sure.LIKELY), name, arguments)
     if name in SUGGESTIVE_METHODS:
         compared = isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Compare)
         # What a comparison of numbers gives has no such method.
-        known = tensor(Sure.LIKELY, "bool") if compared else Value(Sort.TENSOR, Sure.POSSIBLE)
+        known = tensor(Sure.LIKELY, "bool") if compared else Tensor(Sure.POSSIBLE)
         return tensor_method(frame, node, known, name, arguments)
     if name == "size":
-        return SHAPE
+        return SIZE
     frame.program.pass_callables(frame, node, arguments.values())
     return UNKNOWN
 
@@ -172,11 +180,11 @@ def _register(frame: Frame, node: ast.Call, owner: ClassInfo, arguments: Argumen
     name = node.args[0] if node.args else None
     value = arguments.get(1, "tensor") or arguments.get(1, "param")
     if isinstance(name, ast.Constant) and isinstance(name.value, str) and value is not None:
-        known = value if value.sort in (Sort.TENSOR, Sort.NONE) else Value(Sort.TENSOR, Sure.LIKELY)
+        known = value if isinstance(value, Tensor | NoneValue) else Tensor(Sure.LIKELY)
         frame.program.attributes.store(owner, name.value, known)
 
 
-def _container_method(frame: Frame, node: ast.Call, owner: Value, name: str, arguments: Arguments) -> Value:
+def _container_method(frame: Frame, node: ast.Call, owner: Container, name: str, arguments: Arguments) -> Value:
     func = node.func
     if (
         name in ("append", "add", "insert", "extend", "update")
@@ -184,21 +192,21 @@ def _container_method(frame: Frame, node: ast.Call, owner: Value, name: str, arg
         and isinstance(func, ast.Attribute)
     ):
         added = arguments.positional[-1]
-        added = added.item() if name in ("extend", "update") else added
+        added = item_of(added) if name in ("extend", "update") else added
         if isinstance(func.value, ast.Name):
-            parts = (owner.item(), added) if owner.element or owner.elements else (added,)
+            parts = (item_of(owner), added) if owner.element or owner.elements else (added,)
             grown = replace(owner, elements=None, element=any_of(parts))
             frame.names[func.value.id] = grown
         return CONSTANT
     if name in ("pop", "get", "popleft", "setdefault"):
-        return owner.item()
+        return item_of(owner)
     if name in ("values", "copy"):
-        return container_of(owner.item()) if name == "values" else owner
+        return container_of(item_of(owner)) if name == "values" else owner
     if name == "items":
-        return container_of(container([CONSTANT, owner.item()]))
+        return container_of(container([CONSTANT, item_of(owner)]))
     if name == "keys":
         return container_of(CONSTANT)
-    return UNKNOWN if owner.item().sort is Sort.UNKNOWN else CONSTANT
+    return UNKNOWN if isinstance(item_of(owner), Unknown) else CONSTANT
 
 
 def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value:
@@ -207,23 +215,23 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
         return builtin(frame, node, dotted, arguments)
     last = dotted.rsplit(".", 1)[-1]
     if last in _LOGGERS:
-        return Value(Sort.INSTANCE, name="logging.Logger")
+        return Instance(name="logging.Logger")
     if dotted.startswith("torch."):
         return torch_function(frame, node, dotted, last, arguments)
     sure = _sure_of_arguments(arguments)
     if dotted.startswith(("math.", "cmath.")):
         emit_call(frame, node, dotted, arguments, Sure.CERTAIN)
-        return number(sure) if any(v.sort in (Sort.TENSOR, Sort.NUMBER) for v in arguments.values()) else CONSTANT
+        return TensorNumber(sure) if any(isinstance(v, Tensor | TensorNumber) for v in arguments.values()) else CONSTANT
     emit_call(frame, node, dotted, arguments, Sure.CERTAIN)
     if dotted in ("copy.deepcopy", "copy.copy", "typing.cast"):
         return arguments.positional[-1] if arguments.positional else UNKNOWN
     if last == "tqdm" and arguments.positional:
-        return container_of(arguments.positional[0].iterated())
+        return container_of(iterated(arguments.positional[0]))
     if dotted in _DRAWS:
-        return Value(Sort.DRAWN)
+        return DrawnNumber()
     made = _MAKES.get(dotted) or (dotted if last[:1].isupper() and not last.isupper() else None)
     if made is not None:
-        return Value(Sort.INSTANCE, Sure.LIKELY if made == dotted else Sure.CERTAIN, name=made)
+        return Instance(Sure.LIKELY if made == dotted else Sure.CERTAIN, name=made)
     if dotted.startswith(_STANDARD):
         return CONSTANT
     frame.program.pass_callables(frame, node, arguments.values())
@@ -247,4 +255,4 @@ _STANDARD = ("time.", "random.", "os.", "warnings.", "logging.", "sys.", "dateti
 
 
 def _sure_of_arguments(arguments: Arguments) -> Sure:
-    return max((v.sure for v in arguments.values() if v.is_tensor), default=Sure.POSSIBLE)
+    return max((v.sure for v in arguments.values() if isinstance(v, Tensor)), default=Sure.POSSIBLE)

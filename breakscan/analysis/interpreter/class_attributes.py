@@ -6,7 +6,19 @@ import ast
 from collections.abc import Callable
 from dataclasses import replace
 
-from breakscan.analysis.interpreter.values import UNKNOWN, Sort, Sure, Value, join
+from breakscan.analysis.interpreter.joins import join
+from breakscan.analysis.interpreter.values import (
+    UNKNOWN,
+    ClassOrObject,
+    Constant,
+    Instance,
+    Module,
+    Namespace,
+    NoneValue,
+    Sure,
+    Tensor,
+    Value,
+)
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo
 from breakscan.source.walking import own_nodes
@@ -45,10 +57,10 @@ class ClassAttributes:
         self.woken: dict[FunctionInfo, None] = {}
         """Functions that read an attribute which has been found to hold more since."""
 
-    def instance(self, owner: ClassInfo) -> Value:
+    def instance(self, owner: ClassInfo) -> Module | Instance:
         """An instance of a class."""
-        sort = Sort.MODULE if self._project.is_module(owner) else Sort.INSTANCE
-        return Value(sort, owner=owner, name=owner.qualname)
+        kind = Module if self._project.is_module(owner) else Instance
+        return kind(info=owner, name=owner.qualname)
 
     def read(self, owner: ClassInfo) -> None:
         """Reads the body and ``__init__`` of a class and its bases for the attributes that they set, once."""
@@ -61,9 +73,9 @@ class ClassAttributes:
 
     def store(self, owner: ClassInfo, name: str, value: Value) -> None:
         """Adds to what an attribute of a class's instances can hold."""
-        if value.sort is Sort.TENSOR:
+        if isinstance(value, Tensor):
             value = replace(value, intermediate=False, optional=None)
-        elif value.literal is not None or value.by_default:
+        elif isinstance(value, Constant):
             # Another method may set another constant.
             value = replace(value, literal=None, by_default=False)
         if self.recorders:
@@ -102,7 +114,7 @@ class ClassAttributes:
         if self.reader is not None:
             self._readers.setdefault((base, name), {})[self.reader] = None
         value = self._values.get((base, name))
-        if value is not None and value.sort is Sort.NONE and self._is_set_later(owner, name):
+        if isinstance(value, NoneValue) and self._is_set_later(owner, name):
             chain = self._project.bases_of(owner)
             value = next(self._values[b, name] for b in chain if (b, name) in self._values)
         return value
@@ -126,7 +138,7 @@ class ClassAttributes:
         bases = self._project.bases_of(owner)[1:]
         if bases:
             return self.instance(bases[0])
-        return Value(Sort.MODULE, Sure.LIKELY) if self._project.is_module(owner) else UNKNOWN
+        return Module(Sure.LIKELY) if self._project.is_module(owner) else UNKNOWN
 
     def makes_parameters(self, owner: ClassInfo) -> bool:
         """Whether constructing the class constructs parameters."""
@@ -136,12 +148,16 @@ class ClassAttributes:
             chain = self._project.bases_of(owner)
             held = [value for (info, _), value in list(self._values.items()) if info in chain]
             self._makes_parameters[owner] = any(
-                value.parameter
-                or value.name in self._api.modules_with_parameters
-                or (value.sort is Sort.MODULE and value.owner is not None and self.makes_parameters(value.owner))
-                for value in held
+                value.parameter if isinstance(value, Tensor) else self._holds_parameters(value) for value in held
             )
         return self._makes_parameters[owner]
+
+    def _holds_parameters(self, value: Value) -> bool:
+        if not isinstance(value, ClassOrObject | Namespace):
+            return False
+        if value.name in self._api.modules_with_parameters:
+            return True
+        return isinstance(value, Module) and value.info is not None and self.makes_parameters(value.info)
 
     def dataclass_fields(self, owner: ClassInfo) -> list[str]:
         """The fields of a dataclass, in order; empty for another class."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-from breakscan.analysis.interpreter import narrowing as truth
+from breakscan.analysis.interpreter import narrowing
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.arithmetic import binary
 from breakscan.analysis.interpreter.assignment import bind
@@ -15,18 +14,21 @@ from breakscan.analysis.interpreter.attributes import attribute_of
 from breakscan.analysis.interpreter.boolean_tests import bool_op, branch, compare, if_expression, unary
 from breakscan.analysis.interpreter.calls import apply
 from breakscan.analysis.interpreter.frame import Frame
+from breakscan.analysis.interpreter.joins import any_of, item_of, iterated, join_all
 from breakscan.analysis.interpreter.subscripts import subscript
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     NONE,
     UNKNOWN,
-    Sort,
+    Container,
+    Function,
     Sure,
+    Tensor,
     Value,
-    any_of,
     container,
     container_of,
-    join_all,
+    elements_of,
+    keys_of,
     literal,
 )
 from breakscan.analysis.project.index import FunctionInfo
@@ -43,7 +45,7 @@ def evaluate(frame: Frame, node: ast.expr | None) -> Value:
         value = handler(frame, node)
         if frame.facts is not None:
             value = frame.facts.evaluated(node, value)
-        if value.sort is Sort.TENSOR and value.sure is not Sure.POSSIBLE:
+        if isinstance(value, Tensor) and value.sure is not Sure.POSSIBLE:
             frame.saw_tensor = True
         if frame.notes is not None and not frame.silent:
             frame.notes.value(node, value)
@@ -63,7 +65,7 @@ def _name(frame: Frame, node: ast.Name) -> Value:
 
 
 def _attribute(frame: Frame, node: ast.Attribute) -> Value:
-    narrowed = frame.names.get(truth.attribute_key(node) or "")
+    narrowed = frame.names.get(narrowing.attribute_key(node) or "")
     if narrowed is not None:
         return narrowed
     return attribute_of(frame, node, evaluate(frame, node.value), node.attr)
@@ -84,7 +86,7 @@ def _binary(frame: Frame, node: ast.BinOp) -> Value:
 
 def _formatted(frame: Frame, node: ast.FormattedValue) -> Value:
     value = evaluate(frame, node.value)
-    if value.is_tensor:
+    if isinstance(value, Tensor):
         argument = Argument(0, None, value.words())
         # `!r` and `!s` call the builtin; a plain field is put off until the graph has run.
         callee = {ord("r"): "repr", ord("s"): "str", ord("a"): "ascii"}.get(node.conversion, "str.__format__")
@@ -104,11 +106,12 @@ def _display(frame: Frame, node: ast.Tuple | ast.List | ast.Set) -> Value:
     for element in node.elts:
         if isinstance(element, ast.Starred):
             value = evaluate(frame, element.value)
-            if value.elements is not None:
-                elements += value.elements
+            known = elements_of(value)
+            if known is not None:
+                elements += known
             else:
                 exact = False
-                elements.append(value.item())
+                elements.append(item_of(value))
         else:
             elements.append(evaluate(frame, element))
     if exact or not elements:
@@ -122,14 +125,14 @@ def _dict(frame: Frame, node: ast.Dict) -> Value:
     for key, item in zip(node.keys, node.values, strict=True):
         value = evaluate(frame, item)
         if key is None:
-            keys.update(value.keys)
+            keys.update(keys_of(value))
             continue
         evaluate(frame, key)
         values.append(value)
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             keys[key.value] = value
     element = any_of(tuple(values)) if values else None
-    return Value(Sort.CONTAINER, element=element, keys=tuple(keys.items()), mapping=True)
+    return Container(element=element, keys=tuple(keys.items()), mapping=True)
 
 
 def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
@@ -139,17 +142,17 @@ def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.Generato
     try:
         for i, generator in enumerate(node.generators):
             iterable = evaluate(frame, generator.iter)
-            if iterable.is_tensor:
+            if isinstance(iterable, Tensor):
                 frame.emit(EventKind.ITERATE, generator.iter, operand=iterable)
-            bind(frame, generator.target, iterable.iterated())
+            bind(frame, generator.target, iterated(iterable))
             with frame.within(place if i or generator.ifs else Place.PLAIN):
                 for condition in generator.ifs:
                     branch(frame, condition, "filter")
-                    truth.narrow(frame, condition, True)
+                    narrowing.narrow(frame, condition, True)
         with frame.within(place):
             if isinstance(node, ast.DictComp):
                 evaluate(frame, node.key)
-                return replace(container_of(evaluate(frame, node.value)), mapping=True)
+                return container_of(evaluate(frame, node.value), mapping=True)
             return container_of(evaluate(frame, node.elt))
     finally:
         frame.names.clear()
@@ -159,7 +162,7 @@ def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.Generato
 def _lambda(frame: Frame, node: ast.Lambda) -> Value:
     info = frame.program.lambda_info(node, frame)
     frame.program.closures.append(frame.names)
-    return Value(Sort.FUNCTION, function=info, closure=frame.names)
+    return Function(info=info, closure=frame.names)
 
 
 def _named(frame: Frame, node: ast.NamedExpr) -> Value:
@@ -169,7 +172,7 @@ def _named(frame: Frame, node: ast.NamedExpr) -> Value:
 
 
 def _starred(frame: Frame, node: ast.Starred) -> Value:
-    return evaluate(frame, node.value).item()
+    return item_of(evaluate(frame, node.value))
 
 
 def _wrapped(frame: Frame, node: ast.Await | ast.YieldFrom | ast.Yield) -> Value:
@@ -189,7 +192,7 @@ def _call(frame: Frame, node: ast.Call) -> Value:
     named = {keyword.arg: evaluate(frame, keyword.value) for keyword in node.keywords if keyword.arg}
     for keyword in node.keywords:
         if keyword.arg is None:
-            named.update(evaluate(frame, keyword.value).keys)
+            named.update(keys_of(evaluate(frame, keyword.value)))
             spread = True
     return apply(frame, node, callee, Arguments(positional, named, spread))
 
@@ -197,7 +200,7 @@ def _call(frame: Frame, node: ast.Call) -> Value:
 def function_value(frame: Frame, info: FunctionInfo) -> Value:
     """A function that is defined inside the frame."""
     frame.program.closures.append(frame.names)
-    return Value(Sort.FUNCTION, function=info, closure=frame.names)
+    return Function(info=info, closure=frame.names)
 
 
 _HANDLERS: dict[type[ast.expr], Callable[[Frame, Any], Value]] = {

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from breakscan.analysis.interpreter import fact_ranks
-from breakscan.analysis.interpreter.values import Sort, Value
+from breakscan.analysis.interpreter.values import Tensor, Unknown, Value, literal_of
 from breakscan.facts import SCALAR, Dtype, DtypeOf, Exactly, Input, RankBounds, ResultOf, Symbol, TensorFacts
 from breakscan.torch_facts.not_measured import FILLED_WITH_NUMBERS, OF_THE_DEFAULT_DTYPE
 from breakscan.torch_facts.operators import Often, Operator, Shape, operator
@@ -56,7 +56,7 @@ def result(call: TorchCall, leaf: TensorFacts) -> TensorFacts:
         made(leaf) if new else _storage(known, tensors, leaf),
         call.asked_device or _device(tensors, leaf),
         _layout(call, known, tensors, leaf),
-        _requires_grad(call, tensors),
+        _requires_grad(call, known, tensors),
         new,
     )
 
@@ -66,8 +66,8 @@ def _tensors(call: TorchCall, known: Operator | None) -> list[Given]:
     promoted = () if known is None else known.promotes or ()
     operands = [one for place, one in enumerate(call.given) if place in promoted]
     operands += [one for name, one in call.named.items() if name in _OPERANDS]
-    may_be = [one for one in operands if one.value.sort is Sort.UNKNOWN]
-    return [one for one in (*call.given, *call.named.values()) if one.value.is_tensor or one in may_be]
+    may_be = [one for one in operands if isinstance(one.value, Unknown)]
+    return [one for one in (*call.given, *call.named.values()) if isinstance(one.value, Tensor) or one in may_be]
 
 
 _CONVERSIONS = frozenset({"to", "type", "type_as"})
@@ -94,7 +94,7 @@ _OPERANDS = ("input", "other", "min", "max", "value", "end", "weight", "exponent
 
 def _filled(call: TorchCall) -> Dtype | None:
     """``torch.tensor(0.0)``, ``torch.full(size, 0.0)``, ``torch.arange(n)``."""
-    numbers = [one.value.literal for one in (call.given[1:2] if call.name == "full" else call.given)]
+    numbers = [literal_of(one.value) for one in (call.given[1:2] if call.name == "full" else call.given)]
     if not numbers or any(type(number) not in (int, float, bool) for number in numbers):
         return None
     if any(isinstance(number, float) for number in numbers):
@@ -112,15 +112,15 @@ def _converted(call: TorchCall, leaf: TensorFacts) -> TensorFacts:
     others = call.given[1:]
     unclear = False
     for other in others:
-        if other.value.is_tensor:
+        if isinstance(other.value, Tensor):
             dtype, device = other.facts.dtype, other.facts.device
-        elif isinstance(other.value.literal, str) and call.name == "to":
+        elif isinstance(literal_of(other.value), str) and call.name == "to":
             device = other.facts.device
         elif isinstance(asked := dtype_asked(other), DtypeOf | Exactly | ResultOf):
             dtype = asked
         elif is_device(other.node):
             device = other.facts.device
-        elif not isinstance(other.value.literal, bool):
+        elif not isinstance(literal_of(other.value), bool):
             unclear = True
     if unclear or (call.named.keys() - {"dtype", "device", "non_blocking", "copy", "memory_format"}):
         return TensorFacts(leaf.dtype, of.shape, of.rank, of.storage | leaf.storage, leaf.device, leaf.layout, None)
@@ -172,7 +172,7 @@ def _rules(call: TorchCall, known: Operator | None) -> list[Shape]:
     """The rules for the shape of the result, the most exact first."""
     if known is None:
         return []
-    plain = not call.named and all(one.value.is_tensor for one in call.given)
+    plain = not call.named and all(isinstance(one.value, Tensor) for one in call.given)
     found = known.plain_shapes if plain and known.plain_shapes is not None else known.shapes
     return [rule for rule in _ORDER if rule in (found or ())]
 
@@ -235,8 +235,10 @@ def _layout(call: TorchCall, known: Operator | None, tensors: Sequence[Given], l
     return layouts.pop() if kept and len(layouts) == 1 else leaf.layout
 
 
-def _requires_grad(call: TorchCall, tensors: Sequence[Given]) -> bool | None:
-    if call.name == "detach" or (tensors and all(one.facts.requires_grad is False for one in tensors)):
+def _requires_grad(call: TorchCall, known: Operator | None, tensors: Sequence[Given]) -> bool | None:
+    """Whether the result requires a gradient; what is no operator, such as a module, may have parameters."""
+    without = known is not None and bool(tensors) and all(one.facts.requires_grad is False for one in tensors)
+    if call.name == "detach" or without:
         return False
     made_here = not tensors and not call.method and call.name in OF_THE_DEFAULT_DTYPE | FILLED_WITH_NUMBERS
     return False if made_here and "requires_grad" not in call.named else None

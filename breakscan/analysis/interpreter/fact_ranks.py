@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-from breakscan.analysis.interpreter.values import Sort, Value
+from breakscan.analysis.interpreter.values import Constant, PythonValue, Tensor, Value, literal_of
 from breakscan.facts import SCALAR, RankBounds, Symbol, TensorFacts
 from breakscan.torch_facts.not_measured import DIMENSIONS_OF_NEW, MADE_FROM_SIZES, SHAPED_LIKE_THE_ARGUMENT
 
-_INTEGERS = frozenset({Sort.CONSTANT, Sort.SHAPE, Sort.NUMBER, Sort.DRAWN})
 Known = Callable[[ast.expr], "tuple[Value, TensorFacts] | None"]
 
 
@@ -49,9 +48,9 @@ def of_part(base: RankBounds, indices: Sequence[ast.expr], known: Known) -> Rank
         if isinstance(index, ast.Slice) or (isinstance(index, ast.Constant) and index.value is ...):
             continue
         found = known(index)
-        if found is None or found[0].sort not in _INTEGERS or isinstance(found[0].literal, bool | str):
+        if found is None or not isinstance(found[0], PythonValue) or isinstance(literal_of(found[0]), bool | str):
             return None
-        if found[0].sort is Sort.CONSTANT and not isinstance(found[0].literal, int):
+        if isinstance(found[0], Constant) and not isinstance(found[0].literal, int):
             return None
         taken += 1
     return with_fewer(base, taken) if taken else base
@@ -73,9 +72,9 @@ def of_sizes(sizes: Sequence[ast.expr], known: Known) -> RankBounds | None:
     owner = size.func if isinstance(size, ast.Call) and not size.args else size
     if isinstance(owner, ast.Attribute) and owner.attr == ("size" if isinstance(size, ast.Call) else "shape"):
         of = known(owner.value)
-        return of[1].rank if of is not None and of[0].is_tensor else None
+        return of[1].rank if of is not None and isinstance(of[0], Tensor) else None
     found = known(size)
-    if found is not None and isinstance(found[0].literal, int):
+    if found is not None and isinstance(literal_of(found[0]), int):
         return RankBounds(1, 1)
     return None
 
@@ -110,5 +109,5 @@ def of_factory(name: str, node: ast.Call, known: Known) -> RankBounds | None:
         return of_sizes(by_name or (node.args[:1] if name == "full" else node.args), known)
     if name in ("tensor", "as_tensor") and node.args:
         found = known(node.args[0])
-        return SCALAR if found is not None and found[0].literal is not None else None
+        return SCALAR if found is not None and literal_of(found[0]) is not None else None
     return None

@@ -9,11 +9,12 @@ from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.decorators import Decorators
 from breakscan.analysis.interpreter.frame import Frame, Interpreter
 from breakscan.analysis.interpreter.function_state import State
+from breakscan.analysis.interpreter.joins import item_of
 from breakscan.analysis.interpreter.signatures import ParameterChange
 from breakscan.analysis.interpreter.single_calls import SingleCalls, is_small
 from breakscan.analysis.interpreter.statements import returned_value, run_body, run_statement
 from breakscan.analysis.interpreter.summaries import Summary, SummaryCache, is_untied
-from breakscan.analysis.interpreter.values import Sort, Value, container_of
+from breakscan.analysis.interpreter.values import Namespace, Unknown, Value, container_of
 from breakscan.analysis.project.entry_points import is_untraced
 from breakscan.analysis.project.index import FunctionInfo
 from breakscan.findings import Place, Region
@@ -50,13 +51,13 @@ class Functions:
         if is_untraced(info) or self._depth > MOST_CALLS_DEEP:
             return declared
         if frame.silent:
-            return declared if declared.sort is not Sort.UNKNOWN else self._single_calls.result(info, given, closure)
+            return declared if not isinstance(declared, Unknown) else self._single_calls.result(info, given, closure)
         if self._exhausted(info):
             return declared
         result = self._returned(frame, node, info, given, closure)
         if info.is_generator:
-            return container_of(declared.item())
-        known = result.sort not in (Sort.UNKNOWN, Sort.NAMESPACE) or declared.sort is Sort.UNKNOWN
+            return container_of(item_of(declared))
+        known = not isinstance(result, Unknown | Namespace) or isinstance(declared, Unknown)
         return result if known else declared
 
     def _returned(

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from breakscan.analysis.interpreter.values import CONSTANT, UNKNOWN, Sort, Value
+from breakscan.analysis.interpreter.values import (
+    CONSTANT,
+    UNKNOWN,
+    Class,
+    Function,
+    Namespace,
+    NoneValue,
+    Unknown,
+    Value,
+    literal_of,
+)
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import BUILTINS, ClassInfo, FunctionInfo, GlobalName, ModuleIndex
 from breakscan.torch_facts.table import DTYPE_CLASS
@@ -31,31 +41,31 @@ class ModuleNames:
             known = self._assigned[index] = {}
             names = self._read(index, known)
             # Any code may assign another constant later.
-            known.update({name: CONSTANT if v.literal is not None else v for name, v in names.items()})
+            known.update({name: CONSTANT if literal_of(v) is not None else v for name, v in names.items()})
         return known
 
     def look_up(self, name: str, index: ModuleIndex) -> Value:
         """The value of a name at the top level of a file."""
         if name in index.assigned:
             value = self.assigned(index).get(name)
-            if value is not None and (value.sort is not Sort.NONE or name not in index.imports):
+            if value is not None and (not isinstance(value, NoneValue) or name not in index.imports):
                 return value
         if name in index.functions:
-            return Value(Sort.FUNCTION, function=index.functions[name])
+            return Function(info=index.functions[name])
         if name in index.classes:
-            return Value(Sort.CLASS, owner=index.classes[name], name=name)
+            return Class(info=index.classes[name], name=name)
         dotted = index.imports.get(name)
         if dotted is None and index.stars:
             dotted = self._project.star(index, name)
         if dotted is not None:
             return self.imported(dotted, index)
-        return Value(Sort.NAMESPACE, name=name) if name in BUILTINS else UNKNOWN
+        return Namespace(name=name) if name in BUILTINS else UNKNOWN
 
     def imported(self, dotted: str, index: ModuleIndex) -> Value:
         """The value of a dotted name from another file, as a file sees it."""
         key = index, dotted
         if key not in self._imported:
-            self._imported[key] = Value(Sort.NAMESPACE, name=dotted)  # for imports that lead back here
+            self._imported[key] = Namespace(name=dotted)  # for imports that lead back here
             self._imported[key] = self._import(dotted, index)
         return self._imported[key]
 
@@ -65,10 +75,10 @@ class ModuleNames:
             return CONSTANT
         found = self._project.find(dotted, index) if head or dotted in index.imports.values() else None
         if isinstance(found, FunctionInfo):
-            return Value(Sort.FUNCTION, function=found)
+            return Function(info=found)
         if isinstance(found, ClassInfo):
-            return Value(Sort.CLASS, owner=found, name=found.qualname)
+            return Class(info=found, name=found.qualname)
         if isinstance(found, GlobalName):
             value = self.assigned(found.index).get(found.name, UNKNOWN)
-            return value if value.sort is not Sort.UNKNOWN else Value(Sort.NAMESPACE, name=dotted)
-        return Value(Sort.NAMESPACE, name=dotted)
+            return value if not isinstance(value, Unknown) else Namespace(name=dotted)
+        return Namespace(name=dotted)

@@ -11,7 +11,20 @@ from typing import Any
 
 from breakscan.analysis.interpreter.conditions import Condition, ConditionKind, has_outcome
 from breakscan.analysis.interpreter.frame import Frame
-from breakscan.analysis.interpreter.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value
+from breakscan.analysis.interpreter.values import (
+    CONSTANT,
+    NONE,
+    UNKNOWN,
+    Constant,
+    NoneValue,
+    Size,
+    Sure,
+    Tensor,
+    TensorNumber,
+    Unknown,
+    Value,
+    class_of,
+)
 
 _TRUE_WHILE_TRACING = ("is_compiling", "is_dynamo_compiling", "is_torchdynamo_compiling", "is_torch_compiling")
 _FALSE_WHILE_TRACING = ("is_scripting", "is_exporting", "is_in_onnx_export", "is_torch_fx_proxy", "is_jit_tracing")
@@ -36,7 +49,7 @@ def known_truth(frame: Frame, test: ast.expr) -> bool | None:
         if dotted in ("typing.TYPE_CHECKING", "TYPE_CHECKING"):
             return False
         value = _known(frame, test)
-        if value is None:
+        if not isinstance(value, Constant):
             return None
         return bool(value.literal) if value.literal is not None and not value.by_default else value.truth
     if isinstance(test, ast.Call):
@@ -53,7 +66,7 @@ _Literal = str | int | float
 def _known_comparison(frame: Frame, test: ast.Compare, *, by_default: bool) -> bool | None:
     """What comparing a known constant with literals gives; ``by_default`` asks for what it is if nobody gives one."""
     value = _known(frame, test.left)
-    if value is None or value.literal is None or value.by_default is not by_default:
+    if not isinstance(value, Constant) or value.literal is None or value.by_default is not by_default:
         return None
     right = test.comparators[0]
     op = type(test.ops[0])
@@ -89,9 +102,9 @@ def _known_call(frame: Frame, test: ast.Call) -> bool | None:
         value = _known(frame, test.args[0]) if test.args else None
         tensors = dotted == "torch.is_tensor" or frame.index.dotted(test.args[1]) in _TENSOR_CLASSES
         if value is not None and tensors and value.sure is Sure.CERTAIN:
-            if value.is_tensor and not value.maybe_none:
+            if isinstance(value, Tensor) and not value.maybe_none:
                 return True
-            if value.sort in (Sort.CONSTANT, Sort.NONE, Sort.SHAPE):
+            if isinstance(value, Constant | NoneValue | Size):
                 return False
     return None
 
@@ -101,9 +114,9 @@ def _known_none_test(frame: Frame, test: ast.Compare) -> bool | None:
     value = _known(frame, subject) if subject is not None else None
     if value is None:
         return None
-    if value.sort is Sort.NONE:
+    if isinstance(value, NoneValue):
         return isinstance(test.ops[0], ast.Is)
-    if value.is_tensor and value.sure is Sure.CERTAIN and not value.maybe_none:
+    if isinstance(value, Tensor) and value.sure is Sure.CERTAIN and not value.maybe_none:
         return isinstance(test.ops[0], ast.IsNot)
     return None
 
@@ -137,8 +150,8 @@ def _known(frame: Frame, node: ast.expr) -> Value | None:
     if key in frame.names:
         return frame.names[key]
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        owner = frame.look_up(node.value.id)
-        return frame.program.attributes.stored(owner.owner, node.attr) if owner.owner is not None else None
+        owner = class_of(frame.look_up(node.value.id))
+        return frame.program.attributes.stored(owner, node.attr) if owner is not None else None
     return frame.look_up(key) if "." not in key else None
 
 
@@ -169,7 +182,7 @@ def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[Condition]:
 
 def _narrow_name(frame: Frame, name: str, outcome: bool) -> list[Condition]:
     value = frame.look_up(name)
-    if value.optional and not value.is_tensor and value.sort is not Sort.NUMBER:
+    if value.optional and not isinstance(value, Tensor) and not isinstance(value, TensorNumber):
         unusual = value.optional.kind is not ConditionKind.FLAG or value.optional.outcome
         return [value.optional] if outcome is unusual else []
     if outcome and value.maybe_none and name in frame.names:
@@ -219,11 +232,11 @@ def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> list[Condition]
 
 def _narrow_tensor_test(frame: Frame, key: str, value: Value, outcome: bool) -> list[Condition]:
     if not outcome:
-        if value.is_tensor:
+        if isinstance(value, Tensor):
             frame.names[key] = UNKNOWN  # something other than a tensor
         return []
-    made = value if value.is_tensor else Value(Sort.TENSOR)
-    proved = value.is_tensor and value.sure is Sure.CERTAIN
+    made = value if isinstance(value, Tensor) else Tensor()
+    proved = isinstance(value, Tensor) and value.sure is Sure.CERTAIN
     condition = None if proved else value.optional or Condition(ConditionKind.TENSOR, key)
     frame.names[key] = replace(made, sure=Sure.CERTAIN, maybe_none=False, optional=condition)
     return [condition] if condition else []
@@ -240,9 +253,9 @@ def _narrow_to_class(frame: Frame, test: ast.Call, key: str, value: Value) -> li
     if not names.isdisjoint(_TENSOR_CLASSES) or "?" in names:
         return []
     of_numbers = names <= _NUMBERS
-    if value.is_tensor or value.sort is Sort.UNKNOWN:
+    if isinstance(value, Tensor | Unknown):
         frame.names[key] = CONSTANT if of_numbers else UNKNOWN
     given = frame.function is not None and key in frame.parameters
-    if of_numbers and given and value.sort is Sort.UNKNOWN:
+    if of_numbers and given and isinstance(value, Unknown):
         return [Condition(ConditionKind.INSTANCE, key, classes=tuple(sorted(names)))]
     return []

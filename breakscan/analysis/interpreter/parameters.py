@@ -9,7 +9,20 @@ from functools import partial
 
 from breakscan.analysis.interpreter.annotations import annotated_value
 from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
-from breakscan.analysis.interpreter.values import CONSTANT, NONE, UNKNOWN, Sort, Sure, Value, container_of
+from breakscan.analysis.interpreter.values import (
+    CONSTANT,
+    NONE,
+    UNKNOWN,
+    Constant,
+    Container,
+    NoneValue,
+    Sure,
+    Tensor,
+    Unknown,
+    Value,
+    at_most,
+    container_of,
+)
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
 from breakscan.source.walking import FunctionNode, own_nodes, walk
 from breakscan.torch_facts.not_measured import COMMON_METHODS, TAKES_TENSOR_FIRST, TELLING_ATTRIBUTES
@@ -41,8 +54,8 @@ def parameter_values(api: TorchApi, info: FunctionInfo, *, entry: bool, compiled
     if arguments.vararg:
         values[arguments.vararg.arg] = container_of(annotated_value(index, arguments.vararg.annotation))
     if arguments.kwarg:
-        values[arguments.kwarg.arg] = Value(
-            Sort.CONTAINER, mapping=True, element=annotated_value(index, arguments.kwarg.annotation)
+        values[arguments.kwarg.arg] = Container(
+            mapping=True, element=annotated_value(index, arguments.kwarg.annotation)
         )
     return values
 
@@ -57,10 +70,10 @@ def _parameter(
 ) -> Value:
     name = argument.arg
     value = annotated_value(index, argument.annotation)
-    if value.sort is Sort.UNKNOWN and (argument.annotation is None or evidence().uses(name)):
+    if isinstance(value, Unknown) and (argument.annotation is None or evidence().uses(name)):
         value = _unannotated(evidence, name, default, compiled)
-    if value.is_tensor and value.dtype is None and "~" in index.module.text and evidence().is_mask(name):
-        value = replace(value.at_most(Sure.LIKELY), dtype="bool")
+    if isinstance(value, Tensor) and value.dtype is None and "~" in index.module.text and evidence().is_mask(name):
+        value = replace(at_most(value, Sure.LIKELY), dtype="bool")
     if value.optional:
         value = replace(value, optional=Condition(ConditionKind.TENSOR, name))
     if isinstance(default, ast.Constant) and isinstance(default.value, bool):
@@ -72,12 +85,12 @@ def _with_default(name: str, value: Value, default: ast.Constant) -> Value:
     """A parameter of a function that the compiler is handed: nobody says whether an argument is given."""
     if default.value is None:
         given = Condition(ConditionKind.GIVEN, name)
-        if value.sort is Sort.NONE:
+        if isinstance(value, NoneValue):
             return replace(UNKNOWN, optional=given)
         return replace(value, maybe_none=True, optional=given)
-    if isinstance(default.value, bool) and value.sort in (Sort.CONSTANT, Sort.UNKNOWN):
+    if isinstance(default.value, bool) and isinstance(value, Constant | Unknown):
         return replace(CONSTANT, optional=Condition(ConditionKind.FLAG, name, not default.value))
-    if isinstance(default.value, str | int | float) and value.sort is Sort.CONSTANT:
+    if isinstance(default.value, str | int | float) and isinstance(value, Constant):
         return replace(value, literal=default.value, by_default=True)
     return value
 
@@ -91,7 +104,7 @@ def _unannotated(look: Callable[[], _Evidence], name: str, default: ast.expr | N
     if evidence.speaks_against(name):
         return UNKNOWN
     if evidence.uses(name) or (compiled and default is None):
-        return Value(Sort.TENSOR, Sure.LIKELY, dtype="bool" if evidence.is_mask(name) else None)
+        return Tensor(Sure.LIKELY, dtype="bool" if evidence.is_mask(name) else None)
     return NONE if isinstance(default, ast.Constant) else UNKNOWN
 
 

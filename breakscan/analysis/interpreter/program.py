@@ -12,12 +12,13 @@ from breakscan.analysis.interpreter.expressions import evaluate
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.function_state import State
 from breakscan.analysis.interpreter.functions import Functions
+from breakscan.analysis.interpreter.joins import join
 from breakscan.analysis.interpreter.module_names import ModuleNames
 from breakscan.analysis.interpreter.setups import Setups
 from breakscan.analysis.interpreter.signatures import Signatures
 from breakscan.analysis.interpreter.summaries import SummaryCache
 from breakscan.analysis.interpreter.value_log import Notes
-from breakscan.analysis.interpreter.values import Sort, Value, join
+from breakscan.analysis.interpreter.values import Function, Value
 from breakscan.analysis.project.entry_points import Entry, is_assumed_function, is_untraced
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
@@ -96,7 +97,9 @@ class Program:
 
     def _run_returned(self, state: State) -> None:
         """Interprets what a function makes and returns, as a decorator does: it could be compiled as well."""
-        made = state.returns.function if state.returns.sort is Sort.FUNCTION else None
+        if not isinstance(state.returns, Function):
+            return
+        made = state.returns.info
         if made is None or not made.nested or made.index is not self.index or is_untraced(made):
             return
         if made not in self.states:
@@ -133,10 +136,10 @@ class Program:
     def pass_callables(self, frame: Frame, node: ast.AST, values: list[Value]) -> None:
         """Calls the functions among values that go to something unknown: it may well call them."""
         for value in values:
-            if value.sort is Sort.FUNCTION and value.function is not None:
+            if isinstance(value, Function) and value.info is not None:
                 arguments = [value.bound] if value.bound is not None else []
                 given = Arguments(arguments, {}, spread=True)
-                self.functions.call(frame, node, value.function, given, value.closure)
+                self.functions.call(frame, node, value.info, given, value.closure)
 
     def has_borrowed(self, info: FunctionInfo) -> bool:
         """Whether a function of another file has been interpreted already."""

@@ -14,7 +14,7 @@ from breakscan.analysis.interpreter.class_attributes import Store
 from breakscan.analysis.interpreter.dynamo_config import DynamoConfig
 from breakscan.analysis.interpreter.frame import Frame, Interpreter
 from breakscan.analysis.interpreter.statements import run_body, run_statement
-from breakscan.analysis.interpreter.values import CONSTANT, NONE, UNKNOWN, Sort, Value
+from breakscan.analysis.interpreter.values import CONSTANT, NONE, UNKNOWN, NoneValue, Value
 from breakscan.analysis.project.imports import Drawn
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
 
@@ -105,7 +105,7 @@ class Setups:
         if init is not None:
             # An argument that may be left out may be given.
             declared = signatures.declared(init).items()
-            self._method(init, {name: UNKNOWN for name, value in declared if value.sort is Sort.NONE})
+            self._method(init, {name: UNKNOWN for name, value in declared if isinstance(value, NoneValue)})
 
     def _method(self, method: FunctionInfo, known: dict[str, Value]) -> None:
         signatures = self._program.signatures

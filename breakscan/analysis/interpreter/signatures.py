@@ -9,8 +9,24 @@ from enum import IntEnum
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.class_attributes import ClassAttributes
 from breakscan.analysis.interpreter.function_state import State
+from breakscan.analysis.interpreter.joins import join
 from breakscan.analysis.interpreter.parameters import parameter_values
-from breakscan.analysis.interpreter.values import UNKNOWN, Sort, Sure, Value, join, literal
+from breakscan.analysis.interpreter.values import (
+    UNKNOWN,
+    Constant,
+    Container,
+    Instance,
+    Namespace,
+    NoneValue,
+    PythonValue,
+    Sure,
+    Tensor,
+    Unknown,
+    Value,
+    class_of,
+    elements_of,
+    literal,
+)
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo
 from breakscan.torch_facts.table import TorchApi
@@ -29,7 +45,6 @@ class ParameterChange(IntEnum):
 
 _NO_POSITION = 10**6
 _SETTING_UP = frozenset({"__init__", "__post_init__"})
-_NOT_FOR_TENSORS = frozenset({Sort.NONE, Sort.CONSTANT, Sort.NUMBER, Sort.SHAPE})
 
 
 class Signatures:
@@ -62,17 +77,17 @@ class Signatures:
 
     def in_general(self, info: FunctionInfo, name: str, value: Value) -> Value:
         """An object as a function of another file sees it: as one of the class that it asks for."""
-        if value.sort is not Sort.INSTANCE or value.owner is None:
+        if not isinstance(value, Instance) or value.info is None:
             return value
-        asked = self.declared(info).get(name, UNKNOWN).owner
+        asked = class_of(self.declared(info).get(name, UNKNOWN))
         if asked is None and info.owner is not None and name == info.first_parameter:
             asked = info.owner
-        chain = self._project.bases_of(value.owner)
+        chain = self._project.bases_of(value.info)
         if asked is None or asked not in chain:
             return value
         if any(set(c.methods) - _SETTING_UP for c in chain[: chain.index(asked)]):
             return value
-        return Value(Sort.INSTANCE, value.sure, owner=asked, name=asked.qualname, maybe_none=value.maybe_none)
+        return Instance(value.sure, value.maybe_none, info=asked, name=asked.qualname)
 
     def given(self, info: FunctionInfo, arguments: Arguments) -> dict[str, Value]:
         """The parameters of one call by itself."""
@@ -103,15 +118,15 @@ def _join_parameter(state: State, name: str, value: Value) -> ParameterChange:
     known = state.parameters.get(name)
     if known is None:
         state.parameters[name] = value
-        return ParameterChange.TO_TENSOR if value.is_tensor else ParameterChange.IN_KIND
+        return ParameterChange.TO_TENSOR if isinstance(value, Tensor) else ParameterChange.IN_KIND
     merged = join(known, value)
     state.mixed = state.mixed or value != known
     if merged == known:
         return ParameterChange.NONE
     state.parameters[name] = merged
-    if known.sort is merged.sort:
+    if type(known) is type(merged):
         return ParameterChange.IN_PART
-    return ParameterChange.TO_TENSOR if merged.is_tensor else ParameterChange.IN_KIND
+    return ParameterChange.TO_TENSOR if isinstance(merged, Tensor) else ParameterChange.IN_KIND
 
 
 def _default_value(default: ast.expr, base: Value) -> Value:
@@ -122,23 +137,25 @@ def _default_value(default: ast.expr, base: Value) -> Value:
 
 def _as_declared(value: Value | None, base: Value) -> Value:
     """An argument as the parameter's annotation or use refines it."""
-    if value is None or value.sort in (Sort.UNKNOWN, Sort.NAMESPACE):
+    if value is None or isinstance(value, Unknown | Namespace):
         return base
-    if value.optional or value.by_default:
-        value = replace(value, optional=None, by_default=False, literal=None if value.by_default else value.literal)
-    if base.is_tensor and value.is_tensor:
+    if isinstance(value, Constant) and value.by_default:
+        value = replace(value, by_default=False, literal=None)
+    if value.optional:
+        value = replace(value, optional=None)
+    if isinstance(base, Tensor) and isinstance(value, Tensor):
         return replace(value, sure=max(value.sure, base.sure), dtype=value.dtype or base.dtype)
-    if base.is_tensor and value.sort not in _NOT_FOR_TENSORS:
+    if isinstance(base, Tensor) and not isinstance(value, NoneValue | PythonValue):
         return base
-    if base.sort is Sort.CONTAINER:
+    if isinstance(base, Container):
         return _container_as_declared(value, base)
     return value
 
 
-def _container_as_declared(value: Value, base: Value) -> Value:
-    if value.sort is Sort.CONSTANT or value.is_tensor:
+def _container_as_declared(value: Value, base: Container) -> Value:
+    if isinstance(value, Constant | Tensor):
         return base
-    if base.elements and all(v.sort is Sort.CONSTANT for v in base.elements):
-        proved = [v for v in value.elements or () if v.is_tensor and v.sure is Sure.CERTAIN]
+    if base.elements and all(isinstance(v, Constant) for v in base.elements):
+        proved = any(isinstance(v, Tensor) and v.sure is Sure.CERTAIN for v in elements_of(value) or ())
         return value if proved else base
     return value

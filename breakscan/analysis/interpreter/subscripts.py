@@ -7,12 +7,20 @@ from dataclasses import replace
 
 from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.frame import Frame
+from breakscan.analysis.interpreter.joins import item_of
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     UNKNOWN,
-    Sort,
+    Container,
+    Module,
+    Namespace,
+    PythonValue,
+    Size,
     Sure,
+    Tensor,
+    Unknown,
     Value,
+    at_most,
     tensor,
 )
 from breakscan.rulebook.events import EventKind
@@ -22,44 +30,41 @@ def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Val
     """Emits what indexing does; ``form`` is load, store or augment.  Returns what is read."""
     indices = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
     values = [_as_mask(index, _index_value(frame, node, index, owner), owner) for index in indices]
-    tensors = [value for value in values if value.is_tensor]
+    tensors = [value for value in values if isinstance(value, Tensor)]
     if tensors:
         _emit_index(frame, node, owner, tensors, form)
-    if owner.is_tensor:
+    if isinstance(owner, Tensor):
         return _part(owner, indices, values)
-    if owner.sort in _COULD_BE_TENSORS and any(v.zero_dim is not True for v in tensors):
+    if isinstance(owner, Unknown | Namespace) and any(v.zero_dim is not True for v in tensors):
         return tensor(Sure.LIKELY)  # a list takes only what is a single number
-    if owner.sort is Sort.CONTAINER and len(indices) == 1:
+    if isinstance(owner, Container) and len(indices) == 1:
         return _element(owner, indices[0])
-    if owner.sort is Sort.MODULE and owner.element is not None:
+    if isinstance(owner, Module) and owner.element is not None:
         return owner.element
-    return owner.item() if owner.sort is Sort.SHAPE else UNKNOWN
+    return item_of(owner) if isinstance(owner, Size) else UNKNOWN
 
 
-_COULD_BE_TENSORS = frozenset({Sort.UNKNOWN, Sort.NAMESPACE})
-_SEQUENCES = frozenset({Sort.CONTAINER, Sort.MODULE, Sort.SHAPE})
-
-
-def _emit_index(frame: Frame, node: ast.Subscript, owner: Value, tensors: list[Value], form: str) -> None:
-    if owner.is_tensor or owner.sort in _COULD_BE_TENSORS:
-        sure = owner.sure if owner.is_tensor else Sure.LIKELY
+def _emit_index(frame: Frame, node: ast.Subscript, owner: Value, tensors: list[Tensor], form: str) -> None:
+    if isinstance(owner, Tensor | Unknown | Namespace):
+        sure = owner.sure if isinstance(owner, Tensor) else Sure.LIKELY
         for value in tensors:
             frame.emit(EventKind.INDEX, node, form=form, operand=value, sure=sure)
-    elif owner.sort in _SEQUENCES and not owner.keys and not owner.mapping:
+    elif isinstance(owner, Module | Size) or (isinstance(owner, Container) and not owner.keys and not owner.mapping):
         for value in tensors:
             # Only a single number can be an index here.
             frame.emit(EventKind.INDEX, node, form=form, operand=replace(value, zero_dim=True), sure=owner.sure)
 
 
-def _part(owner: Value, indices: list[ast.expr], values: list[Value]) -> Value:
+def _part(owner: Tensor, indices: list[ast.expr], values: list[Value]) -> Value:
     """What an index takes out of a tensor."""
     single = owner.one_dim and len(indices) == 1
     sliced = single and isinstance(indices[0], ast.Slice)
-    number = single and not sliced and (values[0].sort in _INTEGERS or values[0].zero_dim is True)
+    number = single and not sliced and _is_number(values[0])
     return tensor(owner.sure, owner.dtype, True if number else None, sliced)
 
 
-_INTEGERS = frozenset({Sort.CONSTANT, Sort.SHAPE, Sort.NUMBER})
+def _is_number(value: Value) -> bool:
+    return value.zero_dim is True if isinstance(value, Tensor) else isinstance(value, PythonValue)
 
 
 def _as_mask(index: ast.expr, value: Value, owner: Value) -> Value:
@@ -67,9 +72,9 @@ def _as_mask(index: ast.expr, value: Value, owner: Value) -> Value:
     name = index.id if isinstance(index, ast.Name) else index.attr if isinstance(index, ast.Attribute) else ""
     if not name.lower().endswith(("mask", "masks")):
         return value
-    if value.is_tensor and value.dtype is None:
-        return replace(value.at_most(Sure.LIKELY), dtype="bool")
-    if value.sort is Sort.UNKNOWN and owner.is_tensor:
+    if isinstance(value, Tensor) and value.dtype is None:
+        return replace(at_most(value, Sure.LIKELY), dtype="bool")
+    if isinstance(value, Unknown) and isinstance(owner, Tensor):
         condition = value.optional or Condition(ConditionKind.MASK, name)
         return replace(tensor(Sure.LIKELY, "bool"), optional=condition)
     return value
@@ -80,14 +85,14 @@ def _index_value(frame: Frame, node: ast.Subscript, index: ast.expr, owner: Valu
         return frame.evaluate(index)
     for bound in (index.lower, index.upper, index.step):
         value = frame.evaluate(bound)
-        if bound is not None and value.is_tensor:
+        if bound is not None and isinstance(value, Tensor):
             frame.emit(EventKind.INDEX, node, form="slice", operand=value, sure=owner.sure)
     return CONSTANT
 
 
-def _element(owner: Value, index: ast.expr) -> Value:
+def _element(owner: Container, index: ast.expr) -> Value:
     if isinstance(index, ast.Slice):
-        return replace(owner, elements=None, element=owner.item(), keys=())
+        return replace(owner, elements=None, element=item_of(owner), keys=())
     if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.USub) and isinstance(index.operand, ast.Constant):
         key: object = -index.operand.value if isinstance(index.operand.value, int) else None
     else:
@@ -96,4 +101,4 @@ def _element(owner: Value, index: ast.expr) -> Value:
         return owner.elements[key]
     if isinstance(key, str):
         return dict(owner.keys).get(key, owner.element or UNKNOWN)
-    return owner.item()
+    return item_of(owner)

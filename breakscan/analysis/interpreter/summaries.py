@@ -8,7 +8,7 @@ from typing import Protocol
 
 from breakscan.analysis.interpreter.function_state import State
 from breakscan.analysis.interpreter.value_log import Notes
-from breakscan.analysis.interpreter.values import UNKNOWN, Sort, Value
+from breakscan.analysis.interpreter.values import ClassOrObject, Container, Function, Module, Namespace, Value
 from breakscan.analysis.project.imports import Drawn, Project
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
 
@@ -17,7 +17,6 @@ MOST_KEPT_A_FILE = 400
 MOST_LOANS = 150
 """How many summaries one file may make: three times what any file of large libraries needs.  Where functions call each
 other with further arguments each time, there is no end to it."""
-_TIED = frozenset({Sort.MODULE, Sort.FUNCTION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,14 @@ class SummaryCache:
 
 def is_untied(value: Value) -> bool:
     """Whether a value means the same in any file: no module or function of the caller's is in it."""
-    if value.sort in _TIED or value.bound is not None or value.closure is not None:
-        return False
-    parts = (*(value.elements or ()), *value.choices, *(part for _, part in value.keys), value.element or UNKNOWN)
-    return all(part is UNKNOWN or is_untied(part) for part in parts)
+    match value:
+        case Module() | Function():
+            return False
+        case Namespace():
+            return value.bound is None
+        case ClassOrObject():
+            return all(map(is_untied, value.choices))
+        case Container():
+            parts = (*(value.elements or ()), *(part for _, part in value.keys))
+            return all(map(is_untied, parts)) and (value.element is None or is_untied(value.element))
+    return True

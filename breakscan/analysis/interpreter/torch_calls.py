@@ -8,18 +8,25 @@ from dataclasses import replace
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.call_event import emit_call
 from breakscan.analysis.interpreter.frame import Frame
+from breakscan.analysis.interpreter.joins import item_of, join_all
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
-    SHAPE,
+    SIZE,
     UNKNOWN,
-    Sort,
+    Constant,
+    Container,
+    Instance,
+    Module,
+    Namespace,
+    Size,
     Sure,
+    Tensor,
+    TensorNumber,
+    Unknown,
     Value,
     container,
     container_of,
     doubt,
-    join_all,
-    number,
     tensor,
 )
 from breakscan.rulebook.events import EventKind
@@ -35,18 +42,18 @@ from breakscan.torch_facts.not_measured import (
 from breakscan.torch_facts.operators import Often, Shape, operator
 
 
-def tensor_method(frame: Frame, node: ast.Call, owner: Value, name: str, arguments: Arguments) -> Value:
+def tensor_method(frame: Frame, node: ast.Call, owner: Tensor, name: str, arguments: Arguments) -> Value:
     """The result of a method of a tensor."""
     given = arguments.with_receiver(owner)
     if name in ("item", "tolist"):
         frame.emit(EventKind.CONVERT, node, form=name, operand=owner, sure=owner.sure)
-        return container_of(number(owner.sure)) if name == "tolist" else number(owner.sure)
+        return container_of(TensorNumber(owner.sure)) if name == "tolist" else TensorNumber(owner.sure)
     emit_call(frame, node, f"torch.Tensor.{name}", given, owner.sure)
     result = _method_result(frame, node, owner, name, arguments)
-    return replace(result, optional=doubt(owner)) if result.is_tensor and doubt(owner) else result
+    return replace(result, optional=doubt(owner)) if isinstance(result, Tensor) and doubt(owner) else result
 
 
-def _method_result(frame: Frame, node: ast.Call, owner: Value, name: str, arguments: Arguments) -> Value:
+def _method_result(frame: Frame, node: ast.Call, owner: Tensor, name: str, arguments: Arguments) -> Value:
     kind = "tensor" if name == "numpy" else frame.api.methods.get(name, "other")  # Dynamo traces arrays as tensors
     if kind == "varies":
         kind = _varying(frame, name, arguments, 0)
@@ -58,9 +65,9 @@ def _method_result(frame: Frame, node: ast.Call, owner: Value, name: str, argume
     if kind == "tensors":
         return _several(frame, name, owner.dtype, arguments, 0, owner.sure)
     if kind == "size":
-        return SHAPE
+        return SIZE
     if kind == "python":
-        return number(owner.sure) if _reads_values(frame, name) else CONSTANT
+        return TensorNumber(owner.sure) if _reads_values(frame, name) else CONSTANT
     return UNKNOWN
 
 
@@ -74,11 +81,15 @@ def _varying(frame: Frame, name: str, arguments: Arguments, first: int) -> str:
 def _asked(frame: Frame, name: str, arguments: Arguments, first: int) -> frozenset[str]:
     """The arguments given that make a function return several tensors."""
     chooses = frame.api.several_when.get(name, frozenset())
-    found = {key for key in chooses & set(arguments.named) if arguments.named[key].truth is not False}
+    found = {key for key in chooses & set(arguments.named) if not _is_false(arguments.named[key])}
     if "dim" in chooses:
         dim = arguments.get(first, "dim")
-        return frozenset({"dim"}) if dim is not None and dim.sort in (Sort.CONSTANT, Sort.SHAPE) else frozenset()
+        return frozenset({"dim"}) if isinstance(dim, Constant | Size) else frozenset()
     return frozenset(found)
+
+
+def _is_false(value: Value) -> bool:
+    return isinstance(value, Constant) and value.truth is False
 
 
 def _several(frame: Frame, name: str, given: str | None, arguments: Arguments, first: int, sure: Sure) -> Value:
@@ -96,8 +107,8 @@ def _zero_dim(frame: Frame, name: str, positional: list[Value], arguments: Argum
         return True
     if name.rstrip("_") in frame.api.broadcasts or _keeps_shape(frame, name, positional):
         given = [*positional, *arguments.named.values()]
-        flat = all(v.zero_dim if v.is_tensor else v.sort in (Sort.CONSTANT, Sort.SHAPE) for v in given)
-        return True if flat and any(v.is_tensor for v in given) else None
+        flat = all(v.zero_dim if isinstance(v, Tensor) else isinstance(v, Constant | Size) for v in given)
+        return True if flat and any(isinstance(v, Tensor) for v in given) else None
     return None
 
 
@@ -105,7 +116,7 @@ def _keeps_shape(frame: Frame, name: str, given: list[Value]) -> bool:
     """Whether the result has the shape of the first tensor."""
     known = operator(frame.api.version, name)
     shapes = (known.shapes if known is not None else None) or frozenset()
-    alone = Shape.BROADCAST in shapes and not any(value.is_tensor for value in given[1:])
+    alone = Shape.BROADCAST in shapes and not any(isinstance(value, Tensor) for value in given[1:])
     return name in COPIED_BETWEEN_DEVICES or Shape.FIRST in shapes or alone
 
 
@@ -136,7 +147,7 @@ def _dtype_of_result(
     if (
         name in frame.api.broadcasts
         and not _dtype_of_first(frame, name)
-        and any(value.is_tensor and value.dtype == "float" for value in values)
+        and any(isinstance(value, Tensor) and value.dtype == "float" for value in values)
     ):
         inherit = "float"
     return frame.api.dtype_class(name, inherit)
@@ -157,9 +168,9 @@ def _keeps_dtype(frame: Frame, name: str) -> bool:
 
 def _dtype_of(value: Value | None) -> str | None:
     """The dtype class of a tensor, or of the tensors in a list."""
-    if value is not None and value.sort is Sort.CONTAINER:
-        value = value.item()
-    return value.dtype if value is not None and value.is_tensor else None
+    if isinstance(value, Container):
+        value = item_of(value)
+    return value.dtype if isinstance(value, Tensor) else None
 
 
 def _dtype_named(frame: Frame, node: ast.expr) -> str | None:
@@ -174,9 +185,10 @@ def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, argumen
     if dotted == "torch.nn.Parameter":
         data = arguments.get(0, "data") or CONSTANT
         frame.emit(EventKind.CONSTRUCT, node, form="parameter", callee="torch.nn.Parameter", operand=data)
-        return Value(Sort.TENSOR, parameter=True)
+        return Tensor(parameter=True)
     if dotted.startswith("torch.Tensor.") and arguments.positional:
-        owner = arguments.positional[0]
+        first = arguments.positional[0]
+        owner = first if isinstance(first, Tensor) else Tensor(first.sure)
         return tensor_method(frame, node, owner, last, Arguments(arguments.positional[1:], arguments.named))
     emit_call(frame, node, dotted, arguments, Sure.CERTAIN)
     if dotted == "torch.compile":
@@ -200,13 +212,13 @@ def _result_by_kind(frame: Frame, node: ast.Call, dotted: str, arguments: Argume
     if kind == "tensors":
         return _several(frame, name, _dtype_of(arguments.get(0, "input")), arguments, 1, Sure.CERTAIN)
     if kind == "python":
-        return number(Sure.CERTAIN) if _reads_values(frame, last) else CONSTANT
+        return TensorNumber(Sure.CERTAIN) if _reads_values(frame, last) else CONSTANT
     return None
 
 
 def _one_tensor(frame: Frame, node: ast.Call, name: str, last: str, arguments: Arguments) -> Value:
     given = arguments.values()
-    if last in COMPUTED_WITH_NUMBERS and given and all(v.sort in _PLAIN for v in given):
+    if last in COMPUTED_WITH_NUMBERS and given and all(isinstance(v, _PLAIN) for v in given):
         return UNKNOWN  # Dynamo computes with Python numbers at compile time
     inherit = _dtype_of(arguments.get(0, "input"))
     if last in FILLED_WITH_NUMBERS:
@@ -214,7 +226,7 @@ def _one_tensor(frame: Frame, node: ast.Call, name: str, last: str, arguments: A
     elif last in OF_THE_DEFAULT_DTYPE:
         inherit = "float"
     elif last == "where" and len(arguments.positional) == 3:
-        chosen = [v.dtype for v in arguments.positional[1:] if v.is_tensor]
+        chosen = [v.dtype for v in arguments.positional[1:] if isinstance(v, Tensor)]
         inherit = chosen[0] if chosen else None
     dtype = _dtype_of_result(frame, node, name, [], inherit)
     zero_dim = _zero_dim(frame, name, arguments.positional, arguments)
@@ -224,9 +236,9 @@ def _one_tensor(frame: Frame, node: ast.Call, name: str, last: str, arguments: A
 def _made_by_name(dotted: str, last: str) -> Value:
     """What a call makes that the table does not list, as far as the name shows it."""
     if dotted in ("torch.jit.script", "torch.jit.trace"):
-        return Value(Sort.INSTANCE, name="torch.jit.ScriptModule")
+        return Instance(name="torch.jit.ScriptModule")
     if (last[:1].isupper() or dotted in _GRAD_MODES) and not dotted.startswith("torch.nn.functional."):
-        return Value(Sort.INSTANCE, name=dotted)
+        return Instance(name=dotted)
     return CONSTANT if dotted in _CONSTANT_CALLS else UNKNOWN
 
 
@@ -239,7 +251,7 @@ def _reads_values(frame: Frame, name: str) -> bool:
 _GRAD_MODES = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode", "torch.set_grad_enabled"})
 
 
-_PLAIN = frozenset({Sort.CONSTANT, Sort.SHAPE, Sort.UNKNOWN, Sort.NAMESPACE})
+_PLAIN = (Constant, Size, Unknown, Namespace)
 
 
 _CONSTANT_CALLS = frozenset({"torch.finfo", "torch.iinfo", "torch.device", "torch.get_default_dtype"})
@@ -248,7 +260,7 @@ _CONSTANT_CALLS = frozenset({"torch.finfo", "torch.iinfo", "torch.device", "torc
 def _literal_dtype(node: ast.Call, arguments: Arguments) -> str | None:
     """The dtype class of what is made from Python numbers, as far as the literal shows it."""
     first = arguments.positional[0] if arguments.positional else None
-    if first is not None and first.is_tensor:
+    if isinstance(first, Tensor):
         return first.dtype
     if isinstance(node.func, ast.Attribute) and node.func.attr in ("arange", "range"):
         return "float" if float in _types_of_constants(node.args) else "int"
@@ -261,14 +273,14 @@ def _types_of_constants(nodes: list[ast.expr]) -> set[type]:
 
 
 def _construct_nn(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value:
-    made = Value(Sort.MODULE, name=dotted)
+    made = Module(name=dotted)
     if dotted in frame.api.modules_with_parameters:
         frame.emit(EventKind.CONSTRUCT, node, form="module", callee=dotted, operand=made)
     if dotted.endswith((".ModuleList", ".Sequential", ".ModuleDict")):
         parts: tuple[Value, ...] = tuple(arguments.positional)
-        if len(parts) == 1 and parts[0].sort is Sort.CONTAINER:
-            parts = parts[0].elements or (parts[0].item(),)
-        elements = tuple(p for p in parts if p.sort is not Sort.UNKNOWN)
+        if len(parts) == 1 and isinstance(parts[0], Container):
+            parts = parts[0].elements or (item_of(parts[0]),)
+        elements = tuple(p for p in parts if not isinstance(p, Unknown))
         if elements:
             exact = elements if dotted.endswith(".Sequential") and len(elements) == len(parts) else None
             made = replace(made, element=join_all(elements), elements=exact)

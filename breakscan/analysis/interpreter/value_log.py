@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from breakscan.analysis.interpreter.values import Sure, Value, join_all
+from breakscan.analysis.interpreter.joins import join_all
+from breakscan.analysis.interpreter.values import ClassOrObject, Namespace, Sure, Tensor, Value, elements_of, literal_of
 from breakscan.analysis.project.index import ModuleIndex
 from breakscan.facts import Fact, FileFacts, Source, Span
 from breakscan.source.module import SourceModule
@@ -128,16 +129,17 @@ def facts_of(module: SourceModule, noted: Iterable[Notes]) -> FileFacts:
 
 
 def _fact(value: Value) -> Fact:
+    elements = elements_of(value)
     return Fact(
-        kind=value.sort.value,
+        kind=value.kind,
         source=Source.INFERRED if value.sure is Sure.CERTAIN else Source.ASSUMED,
-        dtype=value.dtype,
-        zero_dim=value.zero_dim,
-        parameter=value.parameter,
+        dtype=value.dtype if isinstance(value, Tensor) else None,
+        zero_dim=value.zero_dim if isinstance(value, Tensor) else None,
+        parameter=isinstance(value, Tensor) and value.parameter,
         maybe_none=value.maybe_none,
         optional=value.optional is not None,
-        name=value.name,
-        literal=value.literal,
+        name=value.name if isinstance(value, ClassOrObject | Namespace) else None,
+        literal=literal_of(value),
         tensor=value.facts,
-        elements=tuple(_fact(element) for element in value.elements) if value.elements is not None else None,
+        elements=tuple(map(_fact, elements)) if elements is not None else None,
     )

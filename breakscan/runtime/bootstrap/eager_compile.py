@@ -124,7 +124,7 @@ class Compiler:
             from pathlib import Path
 
             from breakscan.runtime.recording import RecordingWriter
-            from breakscan.runtime.records import CompileMet
+            from breakscan.runtime.records.compiles import CompileMet
 
             RecordingWriter(Path(self.folder)).write(CompileMet(target, problem, tuple(names)))
         except Exception as error:

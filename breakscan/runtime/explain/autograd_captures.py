@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from breakscan.runtime.explain.compiled import AutogradCapture
-from breakscan.runtime.records import CompiledAutograd, Record
+from breakscan.runtime.records.graphs import CompiledAutograd
+from breakscan.runtime.records.record import Record
 
 
 def autograd_captures(records: Iterable[Record]) -> list[AutogradCapture]:

@@ -29,6 +29,11 @@ def test_of(node: ast.expr | ast.stmt) -> ast.expr | ast.stmt:
 
 def form_of(node: ast.expr | ast.stmt, parents: Parents) -> str | None:
     """The form of the branch at a node; None if it is not one."""
+    return _form_of_node(node, parents) or _form_around(node, parents)
+
+
+def _form_of_node(node: ast.expr | ast.stmt, parents: Parents) -> str | None:
+    """The form, where the node itself shows it."""
     if isinstance(node, ast.If | ast.While | ast.Assert):
         if isinstance(node.test, ast.BoolOp) and not isinstance(node, ast.Assert):
             return _word(node.test)
@@ -45,7 +50,12 @@ def form_of(node: ast.expr | ast.stmt, parents: Parents) -> str | None:
         return "and" if asserted is None else _form_of_test(asserted)
     if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
         return "in"
-    within: ast.expr | ast.stmt = node
+    return None
+
+
+def _form_around(node: ast.expr | ast.stmt, parents: Parents) -> str | None:
+    """The form, where what encloses an operand shows it."""
+    within: ast.AST = node
     for parent, child in parents(node):
         if isinstance(parent, ast.BoolOp):
             return _word(parent)

@@ -10,7 +10,9 @@ from breakscan.runtime.explain.context import ExplainContext, reason_of
 from breakscan.runtime.explain.explanation import BreakSite, FunctionPart
 from breakscan.runtime.parsers.break_text import chained, frame_skipped, parse_causes, rest_skipped
 from breakscan.runtime.parsers.dynamo_names import is_resumed
-from breakscan.runtime.records import BreakSeen, CompileStarted, Record, StackFrame
+from breakscan.runtime.records.compiles import BreakSeen, CompileStarted
+from breakscan.runtime.records.record import Record
+from breakscan.runtime.records.source import StackFrame
 
 Key = tuple[Site, str]
 """What makes two breaks the same: site and type."""

@@ -12,7 +12,10 @@ from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.forks import clock_shifts
 from breakscan.runtime.parsers.dynamo_names import is_resumed
 from breakscan.runtime.parsers.guard_text import read_guard, readable
-from breakscan.runtime.records import CacheLooked, CompileStarted, CompileTimed, Guard, GuardsBuilt, Record
+from breakscan.runtime.records.compiles import CompileStarted, CompileTimed
+from breakscan.runtime.records.generated import CacheLooked
+from breakscan.runtime.records.guards import Guard, GuardsBuilt
+from breakscan.runtime.records.record import Record
 
 _TENSOR = re.compile(
     r"check_tensor\((?P<source>.+?), (?P<type>\w+), DispatchKeySet\((?P<device>\w+).*?\), torch\.(?P<dtype>\w+), "

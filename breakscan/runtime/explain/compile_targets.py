@@ -10,7 +10,9 @@ from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.explanation import CompileTarget
 from breakscan.runtime.explain.owners import Owners
 from breakscan.runtime.parsers.dynamo_names import is_compiler_entry
-from breakscan.runtime.records import BreakSeen, Code, CompileCalled, CompileStarted, FrameEnded, Record
+from breakscan.runtime.records.compiles import BreakSeen, CompileCalled, CompileStarted, FrameEnded
+from breakscan.runtime.records.record import Record
+from breakscan.runtime.records.source import Code
 
 
 def compile_targets(

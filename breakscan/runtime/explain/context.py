@@ -14,7 +14,7 @@ from breakscan.runtime.explain.owners import Owners
 from breakscan.runtime.explain.user_source import UserSource
 from breakscan.runtime.parsers.break_text import BreakCause
 from breakscan.runtime.parsers.dynamo_names import is_module_wrapper, user_name
-from breakscan.runtime.records import Code, StackFrame
+from breakscan.runtime.records.source import Code, StackFrame
 
 FRAMEWORK = 9
 """The family of rules about code that torch owns."""

@@ -9,7 +9,9 @@ from breakscan.findings import Origin, Site
 from breakscan.runtime.explain.compiled import CudaGraphSkip
 from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.parsers.tracebacks import frames_of
-from breakscan.runtime.records import CudaGraphSkipped, Record, StackFrame
+from breakscan.runtime.records.generated import CudaGraphSkipped
+from breakscan.runtime.records.record import Record
+from breakscan.runtime.records.source import StackFrame
 
 _SAID_ALREADY = re.compile(r"^(?:skipping cudagraphs? (?:due to|because) )+", re.I)
 _FOUND_FROM = re.compile(r"\.?\s*Found from\s*:.*", re.S)

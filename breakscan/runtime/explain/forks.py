@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from breakscan.runtime.records import ProcessForked, ProcessStarted, Record
+from breakscan.runtime.records.processes import ProcessForked, ProcessStarted
+from breakscan.runtime.records.record import Record
 
 T = TypeVar("T")
 

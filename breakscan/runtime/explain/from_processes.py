@@ -26,16 +26,11 @@ from breakscan.runtime.explain.unique_ids import with_unique_ids
 from breakscan.runtime.explain.unmet_requests import asked_of, unmet_requests
 from breakscan.runtime.explain.user_source import UserSource
 from breakscan.runtime.launch import ProgramExit
-from breakscan.runtime.records import (
-    CompileCalled,
-    CompileStarted,
-    CompileTimed,
-    FrameEnded,
-    GraphCompiled,
-    ProcessStarted,
-    RecompileSeen,
-    Record,
-)
+from breakscan.runtime.records.compiles import CompileCalled, CompileStarted, CompileTimed, FrameEnded
+from breakscan.runtime.records.graphs import GraphCompiled
+from breakscan.runtime.records.guards import RecompileSeen
+from breakscan.runtime.records.processes import ProcessStarted
+from breakscan.runtime.records.record import Record
 
 _UNKNOWN = ProcessStarted(0, 0, (), None, None, 0.0, 0.0, "", "", "", "", None, False)
 

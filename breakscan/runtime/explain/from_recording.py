@@ -11,7 +11,8 @@ from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.explain.from_processes import explain_processes
 from breakscan.runtime.launch import ProgramExit
 from breakscan.runtime.recording import compiled
-from breakscan.runtime.records import ProcessForked, ProcessStarted, RankSeen, Record
+from breakscan.runtime.records.processes import ProcessForked, ProcessStarted, RankSeen
+from breakscan.runtime.records.record import Record
 from breakscan.runtime.session import RecordedRun, RecordingPart
 from breakscan.source.remembered import remember_source
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from breakscan.runtime.explain.compiled import Graph
 from breakscan.runtime.explain.context import ExplainContext
-from breakscan.runtime.records import GraphCompiled
+from breakscan.runtime.records.graphs import GraphCompiled
 
 
 def reported_graph(number: int, graph: GraphCompiled, lens: ExplainContext) -> Graph:

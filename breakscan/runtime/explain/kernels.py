@@ -19,18 +19,10 @@ from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.kernel_calls import KernelCall, kernel_calls
 from breakscan.runtime.parsers.generated_code import number_of
 from breakscan.runtime.parsers.guard_text import readable
-from breakscan.runtime.records import (
-    AutogradGraph,
-    AutogradNode,
-    BytesMoved,
-    CodeGenerated,
-    CodeLine,
-    DdpSplit,
-    GraphCompiled,
-    Record,
-    Saved,
-    StackFrame,
-)
+from breakscan.runtime.records.generated import AutogradGraph, AutogradNode, BytesMoved, CodeGenerated, Saved
+from breakscan.runtime.records.graphs import DdpSplit, GraphCompiled
+from breakscan.runtime.records.record import Record
+from breakscan.runtime.records.source import CodeLine, StackFrame
 
 _PHASES = ("forward", "inference", "backward")
 _CPP_NAME = re.compile(r"cpp_fused_(?P<operators>\w+)_\d+$")

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from breakscan.runtime.recording import compiled
-from breakscan.runtime.records import HookFailed, HookInstalled, ProcessStarted, Record
+from breakscan.runtime.records.processes import HookFailed, HookInstalled, ProcessStarted
+from breakscan.runtime.records.record import Record
 from breakscan.torch_versions import is_too_new, is_too_old, supported_range
 
 _WITHOUT = {

@@ -25,16 +25,11 @@ from breakscan.runtime.explain.explanation import BreakSite, Explanation, FrameS
 from breakscan.runtime.explain.run_totals import Ran, what_ran
 from breakscan.runtime.explain.uncompiled import Ending
 from breakscan.runtime.parsers.dynamo_names import is_resumed
-from breakscan.runtime.records import (
-    BreakSeen,
-    Code,
-    CompileStarted,
-    CompileTimed,
-    GapRan,
-    GraphCompiled,
-    Record,
-    StackFrame,
-)
+from breakscan.runtime.records.compiles import BreakSeen, CompileStarted, CompileTimed
+from breakscan.runtime.records.graphs import GraphCompiled
+from breakscan.runtime.records.record import Record
+from breakscan.runtime.records.runs import GapRan
+from breakscan.runtime.records.source import Code, StackFrame
 
 _READS_DATA = (1, 2, 3)
 """The families of rules about what depends on the values of a tensor."""

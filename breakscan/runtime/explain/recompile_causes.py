@@ -14,12 +14,8 @@ from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.explanation import Caller, Recompile, UncompiledFrame
 from breakscan.runtime.parsers.dynamo_names import is_compiler_entry, is_module_wrapper
 from breakscan.runtime.parsers.guard_text import NONE_FAILED, GuardInWords, GuardKind, read_guard
-from breakscan.runtime.records import (
-    Code,
-    FailedGuard,
-    RecompileSeen,
-    StackFrame,
-)
+from breakscan.runtime.records.guards import FailedGuard, RecompileSeen
+from breakscan.runtime.records.source import Code, StackFrame
 
 _SIZE = re.compile(r"(?P<tensor>.+)\.shape\[(?P<dimension>\d+)\]$")
 _IN_KWARGS = re.compile(r"^kwargs\['(\w+)'\]$")

@@ -7,7 +7,9 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import PureWindowsPath
 from typing import TypeVar
 
-from breakscan.runtime.records import Code, ProcessStarted, Record, StackFrame
+from breakscan.runtime.records.processes import ProcessStarted
+from breakscan.runtime.records.record import Record
+from breakscan.runtime.records.source import Code, StackFrame
 from breakscan.runtime.session import RecordedRun
 from breakscan.source.paths import display_path
 

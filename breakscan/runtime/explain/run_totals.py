@@ -9,16 +9,11 @@ from typing import Any, TypeVar
 from breakscan.runtime.explain.compiled import Calls, RunTotals
 from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.forks import Inherited, clock_shifts
-from breakscan.runtime.records import (
-    CallsRan,
-    Code,
-    CompileCalled,
-    GapRan,
-    GraphCompiled,
-    GraphRan,
-    Record,
-    RunsTraced,
-)
+from breakscan.runtime.records.compiles import CompileCalled
+from breakscan.runtime.records.graphs import GraphCompiled
+from breakscan.runtime.records.record import Record
+from breakscan.runtime.records.runs import CallsRan, GapRan, GraphRan, RunsTraced
+from breakscan.runtime.records.source import Code
 
 R = TypeVar("R", GraphRan, GapRan, CallsRan)
 

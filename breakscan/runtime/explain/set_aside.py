@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from breakscan.runtime.explain.break_sites import BreakSites
 from breakscan.runtime.explain.context import ExplainContext
-from breakscan.runtime.records import BreakSeen, CompileStarted, FrameEnded, Record
+from breakscan.runtime.records.compiles import BreakSeen, CompileStarted, FrameEnded
+from breakscan.runtime.records.record import Record
 
 
 def set_aside_notice(

@@ -9,7 +9,9 @@ from breakscan.findings import Origin
 from breakscan.runtime.explain.compiled import Specialisation
 from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.parsers.guard_text import readable
-from breakscan.runtime.records import CompileStarted, Record, ShapeSpecialised
+from breakscan.runtime.records.compiles import CompileStarted
+from breakscan.runtime.records.guards import ShapeSpecialised
+from breakscan.runtime.records.record import Record
 
 _CONSEQUENCE = "find"
 """Torch's word for a size that had to equal one which is a constant by now."""

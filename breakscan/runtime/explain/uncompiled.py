@@ -14,7 +14,10 @@ from breakscan.runtime.explain.explanation import BreakSite, FrameStatus, Uncomp
 from breakscan.runtime.parsers.break_text import parse_causes
 from breakscan.runtime.parsers.dynamo_names import is_resumed
 from breakscan.runtime.parsers.ended_frames import Skip, is_generator, limit_of, skip_of, user_frames
-from breakscan.runtime.records import BreakSeen, Code, FrameEnded, GraphCompiled, Record, StackFrame
+from breakscan.runtime.records.compiles import BreakSeen, FrameEnded
+from breakscan.runtime.records.graphs import GraphCompiled
+from breakscan.runtime.records.record import Record
+from breakscan.runtime.records.source import Code, StackFrame
 
 _WRAPPED = "InternalTorchDynamoError"
 """Dynamo's own exception, around that of whatever it ran while it traced."""

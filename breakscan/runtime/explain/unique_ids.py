@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from typing import Any
 
-from breakscan.runtime.records import CompileStarted, Record
+from breakscan.runtime.records.compiles import CompileStarted
+from breakscan.runtime.records.record import Record
 
 
 def with_unique_ids(records: Iterable[Record], process: int) -> Iterator[Record]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
-from breakscan.runtime.records import CompileAsked, CompileMet, Record
+from breakscan.runtime.records.compiles import CompileAsked, CompileMet
+from breakscan.runtime.records.record import Record
 from breakscan.runtime.requests_file import MAIN
 
 

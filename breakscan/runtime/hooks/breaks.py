@@ -12,7 +12,8 @@ from typing import Any
 
 from breakscan.runtime.hooks.object_facts import code_of, current_compile_id, stack_of
 from breakscan.runtime.hooks.patching import wrapped
-from breakscan.runtime.records import BreakSeen, Code, StackFrame
+from breakscan.runtime.records.compiles import BreakSeen
+from breakscan.runtime.records.source import Code, StackFrame
 
 
 @contextmanager

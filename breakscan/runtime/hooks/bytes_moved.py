@@ -12,7 +12,7 @@ from typing import Any
 
 from breakscan.runtime.hooks.object_facts import current_compile_id
 from breakscan.runtime.hooks.patching import leave_no_trace, wrapped
-from breakscan.runtime.records import BytesMoved
+from breakscan.runtime.records.generated import BytesMoved
 
 MODULE = "torch._inductor.graph"
 

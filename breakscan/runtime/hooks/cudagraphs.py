@@ -13,7 +13,7 @@ from typing import Any
 
 from breakscan.runtime.hooks.object_facts import current_compile_id
 from breakscan.runtime.hooks.patching import wrapped
-from breakscan.runtime.records import CudaGraphSkipped
+from breakscan.runtime.records.generated import CudaGraphSkipped
 
 MODULE = "torch._inductor.cudagraph_utils"
 _IMPORTERS = (

@@ -15,7 +15,7 @@ from typing import Any
 from breakscan.runtime.hooks.object_facts import code_of, stack_of
 from breakscan.runtime.hooks.patching import leave_no_trace, wrapped
 from breakscan.runtime.parsers.ended_frames import exceeds_limit
-from breakscan.runtime.records import FrameEnded
+from breakscan.runtime.records.compiles import FrameEnded
 
 
 @dataclass(frozen=True, slots=True)

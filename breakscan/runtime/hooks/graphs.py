@@ -14,7 +14,8 @@ from breakscan.runtime.hooks.object_facts import code_of, current_compile_id, st
 from breakscan.runtime.hooks.patching import leave_no_trace, wrapped
 from breakscan.runtime.hooks.runs import RunMeter
 from breakscan.runtime.parsers.tracebacks import innermost_frame
-from breakscan.runtime.records import GraphCompiled, GraphNode, StackFrame
+from breakscan.runtime.records.graphs import GraphCompiled, GraphNode
+from breakscan.runtime.records.source import StackFrame
 
 _OPERATIONS = ("call_function", "call_method", "call_module")
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from breakscan.runtime.hooks.object_facts import code_of, stack_of
 from breakscan.runtime.hooks.patching import leave_no_trace, wrapped
-from breakscan.runtime.records import GuardsBuilt, StackFrame
+from breakscan.runtime.records.guards import GuardsBuilt
+from breakscan.runtime.records.source import StackFrame
 
 
 @contextmanager

@@ -12,7 +12,9 @@ from dataclasses import replace
 from types import CodeType
 from typing import Any
 
-from breakscan.runtime.records import CompileStarted, RecompileSeen, Record
+from breakscan.runtime.records.compiles import CompileStarted
+from breakscan.runtime.records.guards import RecompileSeen
+from breakscan.runtime.records.record import Record
 
 
 class FreshBackend:

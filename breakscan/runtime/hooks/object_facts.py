@@ -12,7 +12,7 @@ from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
 from breakscan.runtime.parsers.guard_text import with_article
-from breakscan.runtime.records import Code, StackFrame
+from breakscan.runtime.records.source import Code, StackFrame
 
 OURS = str(Path(__file__).parent.parent.parent) + os.sep
 """The folder of breakscan's own code."""

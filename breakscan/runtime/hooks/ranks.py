@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from breakscan.runtime.records import RankSeen
+from breakscan.runtime.records.processes import RankSeen
 
 
 class RankWatch:

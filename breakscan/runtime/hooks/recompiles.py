@@ -19,7 +19,7 @@ from breakscan.runtime.hooks.object_facts import (
 )
 from breakscan.runtime.hooks.patching import wrapped
 from breakscan.runtime.parsers.guard_text import subject_source
-from breakscan.runtime.records import FailedGuard, RecompileSeen
+from breakscan.runtime.records.guards import FailedGuard, RecompileSeen
 
 _MODULES = ("torch._dynamo.guards", "torch._dynamo.convert_frame")
 """The second imports the function by its name."""

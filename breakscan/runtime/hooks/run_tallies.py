@@ -7,7 +7,8 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from breakscan.runtime.records import CallsRan, GapRan, GraphRan, Record
+from breakscan.runtime.records.record import Record
+from breakscan.runtime.records.runs import CallsRan, GapRan, GraphRan
 
 
 class GraphTally:

@@ -20,7 +20,8 @@ from typing import Any
 
 from breakscan.runtime.hooks.device_time import DeviceTime
 from breakscan.runtime.hooks.run_tallies import CallTally, GraphTally, Threads, ThreadState
-from breakscan.runtime.records import Record, RunsTraced
+from breakscan.runtime.records.record import Record
+from breakscan.runtime.records.runs import RunsTraced
 
 TRACED_RUNS = 4096
 """Runs of a process that the timeline shows."""

@@ -14,7 +14,8 @@ from typing import Any
 
 from breakscan.runtime.hooks.object_facts import calling_stack, code_of
 from breakscan.runtime.hooks.patching import leave_no_trace, wrapped
-from breakscan.runtime.records import Code, CompileCalled, FrameEnded
+from breakscan.runtime.records.compiles import CompileCalled, FrameEnded
+from breakscan.runtime.records.source import Code
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from breakscan.runtime.parsers.tracebacks import frames_of
-from breakscan.runtime.records import StackFrame
+from breakscan.runtime.records.source import StackFrame
 
 _WHILE_HANDLED = "*** While handling this graph break, another graph break occurred: ***"
 _NESTED = re.compile(rf"^{re.escape(_WHILE_HANDLED)}$", re.M)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from breakscan.runtime.parsers.tracebacks import frames_of
-from breakscan.runtime.records import StackFrame
+from breakscan.runtime.records.source import StackFrame
 
 _LIMIT = re.compile(r"exceeding the (\w+) cache size limit \(currently set to (\d+)\)")
 _LIMIT_EXCEEDED = "recompile limit exceeded"

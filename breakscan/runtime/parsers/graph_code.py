@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from breakscan.runtime.records import AutogradGraph, AutogradNode, CodeLine, Saved, StackFrame
+from breakscan.runtime.records.generated import AutogradGraph, AutogradNode, Saved
+from breakscan.runtime.records.source import CodeLine, StackFrame
 
 _ASSIGNMENT = re.compile(r'^ +(?P<name>\w+)(?:: "(?P<type>[^"]*)")? = (?P<value>[^;]+)')
 _PARAMETER = re.compile(r'^ +(?P<name>\w+)(?:: "(?P<type>[^"]*)")?,(?: +# PlainAOTInput\(idx=(?P<input>\d+)\))?')

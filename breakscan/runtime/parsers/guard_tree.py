@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from breakscan.runtime.records import Guard
+from breakscan.runtime.records.guards import Guard
 
 LONGEST = 400
 """Characters of a guard that a recording keeps."""

@@ -6,7 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from breakscan.runtime.records import GraphNode, StackFrame
+from breakscan.runtime.records.graphs import GraphNode
+from breakscan.runtime.records.source import StackFrame
 
 _FROM = re.compile(r"^ *# File: (.+):(\d+) in (.+?), code: ")
 _FROM_NOWHERE = re.compile(r"^ *# No stacktrace found")

@@ -8,7 +8,7 @@ import builtins
 import re
 
 from breakscan.runtime.parsers.tracebacks import frames_of
-from breakscan.runtime.records import FailedGuard
+from breakscan.runtime.records.guards import FailedGuard
 
 _REASON = re.compile(r"(?P<id>!?\d+(?:/\d+)+): (?P<text>.*)", re.S)
 _SCOPES = {"L", "G"}

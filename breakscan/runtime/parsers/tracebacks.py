@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from breakscan.runtime.records import StackFrame
+from breakscan.runtime.records.source import StackFrame
 
 _FRAME = re.compile(r'^ *File "(.+)", line (\d+), in (.+)$', re.M)
 

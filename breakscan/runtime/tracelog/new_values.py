@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from breakscan.runtime.parsers.guard_text import read_guard
-from breakscan.runtime.records import FailedGuard, RecompileSeen, Record
+from breakscan.runtime.records.guards import FailedGuard, RecompileSeen
+from breakscan.runtime.records.record import Record
 
 
 @dataclass(frozen=True, slots=True)

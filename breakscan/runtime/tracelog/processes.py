@@ -16,15 +16,11 @@ from breakscan.runtime.parsers.dynamo_names import is_dynamos_file
 from breakscan.runtime.parsers.ended_frames import user_part
 from breakscan.runtime.parsers.recompile_reasons import failed_guard
 from breakscan.runtime.parsers.tracebacks import frames_of
-from breakscan.runtime.records import (
-    CompileStarted,
-    CompileTimed,
-    ProcessForked,
-    ProcessStarted,
-    RecompileSeen,
-    Record,
-    StackFrame,
-)
+from breakscan.runtime.records.compiles import CompileStarted, CompileTimed
+from breakscan.runtime.records.guards import RecompileSeen
+from breakscan.runtime.records.processes import ProcessForked, ProcessStarted
+from breakscan.runtime.records.record import Record
+from breakscan.runtime.records.source import StackFrame
 from breakscan.runtime.trace_fallback import TraceFallback, is_of
 from breakscan.runtime.traced import Traced, TracedBreak, TracedError, TracedGraph, TracedRecompile, trace_records
 from breakscan.runtime.tracelog.lines import LogRecord

@@ -1,0 +1,48 @@
+"""Any record of a run."""
+
+from __future__ import annotations
+
+from breakscan.runtime.records.compiles import (
+    BreakSeen,
+    CompileAsked,
+    CompileCalled,
+    CompileMet,
+    CompileStarted,
+    CompileTimed,
+    FrameEnded,
+)
+from breakscan.runtime.records.generated import AutogradGraph, BytesMoved, CacheLooked, CodeGenerated, CudaGraphSkipped
+from breakscan.runtime.records.graphs import CompiledAutograd, DdpSplit, GraphCompiled
+from breakscan.runtime.records.guards import GuardsBuilt, RecompileSeen, ShapeSpecialised
+from breakscan.runtime.records.processes import HookFailed, HookInstalled, ProcessForked, ProcessStarted, RankSeen
+from breakscan.runtime.records.runs import CallsRan, GapRan, GraphRan, RunsTraced
+
+Record = (
+    ProcessStarted
+    | ProcessForked
+    | RankSeen
+    | HookInstalled
+    | HookFailed
+    | CompileCalled
+    | CompileAsked
+    | CompileMet
+    | CompileStarted
+    | CompileTimed
+    | FrameEnded
+    | BreakSeen
+    | RecompileSeen
+    | GuardsBuilt
+    | ShapeSpecialised
+    | GraphCompiled
+    | AutogradGraph
+    | CodeGenerated
+    | BytesMoved
+    | CacheLooked
+    | CudaGraphSkipped
+    | DdpSplit
+    | CompiledAutograd
+    | GraphRan
+    | GapRan
+    | CallsRan
+    | RunsTraced
+)
