@@ -41,6 +41,10 @@ class Symbol:
     new: bool = False
     of: frozenset[Symbol] = frozenset()
 
+    def __hash__(self) -> int:
+        # Symbols are hashed all the time, and few have the same name and place.
+        return hash((self.name, self.at))
+
 
 # -- dtypes -------------------------------------------------------------------------------------------------------
 
@@ -130,16 +134,23 @@ class TensorFacts:
     is_new: bool = False
 
 
-def opaque(symbol: Symbol, dtype: Dtype | None = None, shape: frozenset[Symbol] | None = None) -> TensorFacts:
+def opaque(
+    symbol: Symbol,
+    dtype: Dtype | None = None,
+    shape: frozenset[Symbol] | None = None,
+    requires_grad: bool | None = None,
+) -> TensorFacts:
     """The facts about a value of which nothing is known but that it is the same one wherever its symbol is."""
     zero_dim = shape is not None and not shape
+    alone = frozenset({symbol})
     return TensorFacts(
         dtype or DtypeOf(symbol),
-        frozenset({symbol}) if shape is None else shape,
-        SCALAR if zero_dim else RankBounds(over=frozenset({symbol}), under=frozenset({symbol})),
-        frozenset({symbol}),
+        alone if shape is None else shape,
+        SCALAR if zero_dim else RankBounds(over=alone, under=alone),
+        alone,
         symbol,
         symbol,
+        requires_grad,
     )
 
 

@@ -22,7 +22,7 @@ def leaf_facts(symbol: Symbol, value: Value, source: Source = Source.INFERRED) -
     shape = frozenset[Symbol]() if value.zero_dim else None
     grad = False if value.dtype in ("int", "bool") else None
     dtype = DtypeOf(symbol, value.dtype, number=False, source=source)
-    return replace(opaque(symbol, dtype, shape), requires_grad=grad)
+    return opaque(symbol, dtype, shape, grad)
 
 
 def made_by_function(value: Value, leaf: TensorFacts) -> TensorFacts:

@@ -147,9 +147,12 @@ def _reset(frame: Frame, names: dict[str, Value]) -> None:
 
 def join_names(a: dict[str, Value], b: dict[str, Value]) -> dict[str, Value]:
     """What is known where two paths meet."""
-    return {
-        name: a[name] if name not in b else b[name] if name not in a else join(a[name], b[name]) for name in {**a, **b}
-    }
+    joined = dict(a)
+    for name, value in b.items():
+        known = joined.setdefault(name, value)
+        if known is not value:
+            joined[name] = join(known, value)
+    return joined
 
 
 def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:

@@ -40,7 +40,6 @@ from breakscan.analysis.interpreter.values import (
 )
 from breakscan.analysis.project.index import FunctionInfo
 from breakscan.facts import SCALAR, Source, Symbol, TensorFacts
-from breakscan.source.walking import own_nodes
 from breakscan.torch_facts.not_measured import (
     ATTRIBUTES_OF_THE_SAME_SHAPE,
     LIMITS_OF_DTYPES,
@@ -87,9 +86,9 @@ class FunctionFacts:
         self._decorated = bool(function.decorators)
         node = function.node
         self._at = (node.lineno, node.col_offset)
-        self._stored = {
-            one.attr for one in own_nodes(node) if isinstance(one, ast.Attribute) and not isinstance(one.ctx, ast.Load)
-        }
+        self._stored = function.stored_attributes
+        self._settled: dict[int, TensorFacts] = {}
+        """Facts without joins, by their identity."""
         for name, value in names.items():
             names[name] = self._rooted(value, Symbol(name, (*self._at, 0)))
 
@@ -101,7 +100,9 @@ class FunctionFacts:
             if not isinstance(node, ast.Tuple | ast.List):
                 value = _bare(value)
         else:
-            value = with_facts(value, self._of(node, value))
+            facts = self._of(node, value)
+            if facts is not value.facts:
+                value = with_facts(value, facts)
         self._values[node] = value
         return value
 
@@ -132,8 +133,10 @@ class FunctionFacts:
     def settle(self, names: dict[str, Value]) -> None:
         """Gives the values that differ between two paths a symbol for each name."""
         for name, value in names.items():
-            if value.facts is not None and joins_in(value.facts):
-                names[name] = with_facts(value, self._placed(name, value.facts))
+            if value.facts is None or id(value.facts) in self._settled:
+                continue
+            if (settled := self._placed(name, value.facts)) is not value.facts:
+                names[name] = with_facts(value, settled)
 
     def start_round(self, loop: ast.stmt, names: dict[str, Value]) -> None:
         """Forgets what is known about the names that a loop binds: at the start of a round they may hold either the
@@ -154,25 +157,27 @@ class FunctionFacts:
         return leaf_facts(Symbol(_text(node), _position(node)), value, source)
 
     def _placed(self, name: str, facts: TensorFacts) -> TensorFacts:
+        if id(facts) in self._settled:
+            return facts
         joins = joins_in(facts)
         for join in joins:
             if join not in self._places:
                 self._places[join] = Symbol(name, (*self._at, next(self._joins)))
-        return placed(facts, self._places) if joins else facts
+        settled = placed(facts, self._places) if joins else facts
+        self._settled[id(settled)] = settled
+        return settled
 
     # -- expressions ------------------------------------------------------------------------------------------------
 
     def _of(self, node: ast.expr, value: Value) -> TensorFacts:
+        if isinstance(node, ast.Name) and value.facts is not None:
+            return self._placed(node.id, value.facts)
         if isinstance(value, Constant | Namespace) and isinstance(node, ast.Name | ast.Attribute):
             named = exact_dtype(self._index.dotted(node) or "")
             if named is not None:
                 return replace(self._leaf(node, value), dtype=named)
-        if isinstance(node, ast.Name):
-            return self._leaf(node, value) if value.facts is None else self._placed(node.id, value.facts)
         if isinstance(node, ast.NamedExpr | ast.IfExp | ast.BoolOp) and value.facts is not None:
             return self._placed(_text(node), value.facts)
-        if isinstance(node, ast.Constant):
-            return self._leaf(node, value)
         if isinstance(node, ast.Attribute):
             return self._attribute(node, value)
         if isinstance(node, ast.Subscript):

@@ -36,10 +36,19 @@ class FunctionInfo:
     yields: bool | None = None
     small: bool | None = None
     stores: frozenset[str] | None = None
+    sets: frozenset[str] | None = None
 
     @property
     def name(self) -> str:
         return self.qualname.rsplit(".", 1)[-1]
+
+    @property
+    def stored_attributes(self) -> frozenset[str]:
+        """The attributes, of any object, that the function assigns or deletes."""
+        if self.sets is None:
+            attributes = (one for one in own_nodes(self.node) if isinstance(one, ast.Attribute))
+            self.sets = frozenset(one.attr for one in attributes if not isinstance(one.ctx, ast.Load))
+        return self.sets
 
     @property
     def first_parameter(self) -> str | None:
