@@ -65,6 +65,22 @@ def guarded(context: RewriteContext, statements: Sequence[Statement]) -> cst.If:
     return cst.If(not_compiling(context), cst.IndentedBlock(body), leading_lines=kept[:blank])
 
 
+def either(
+    context: RewriteContext,
+    line: cst.SimpleStatementLine,
+    compiled: cst.BaseSmallStatement,
+    eager: cst.BaseSmallStatement,
+) -> cst.If:
+    """``if torch.compiler.is_compiling(): compiled`` / ``else: eager`` in place of a line; its comments stay."""
+    old = line.deep_clone().with_changes(leading_lines=[], body=[eager])
+    return cst.If(
+        compiling(context),
+        cst.IndentedBlock([cst.SimpleStatementLine([compiled])]),
+        cst.Else(cst.IndentedBlock([old])),
+        leading_lines=[one.deep_clone() for one in line.leading_lines],
+    )
+
+
 def indentation(context: RewriteContext, node: cst.CSTNode) -> int:
     """The indentation of the statement around a node, in columns."""
     return context.tree.span(context.statement(node))[1] - 1
