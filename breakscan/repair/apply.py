@@ -12,6 +12,7 @@ from libcst.codemod.visitors import AddImportsVisitor
 from breakscan.repair.source_map import ChangedLines, RegionsDoNotFit, SourceMap
 from breakscan.rewrite_support.context import FileTree
 from breakscan.rewrite_support.edit import Edit, Replacement
+from breakscan.rewrite_support.layout import fitted
 
 
 def overlap(tree: FileTree, one: Edit, other: Edit) -> bool:
@@ -46,13 +47,14 @@ class _Replacer(cst.CSTTransformer):
 
     def __init__(
         self,
-        module: cst.Module,
+        tree: FileTree,
         replace: Mapping[cst.CSTNode, Replacement],
         above: Mapping[cst.CSTNode, list[cst.BaseStatement]],
         units: Collection[cst.CSTNode],
     ) -> None:
         super().__init__()
-        self.module = module
+        self.tree = tree
+        self.module = tree.module
         self.replace = replace
         self.above = above
         self.sizes: dict[cst.CSTNode, int] = dict.fromkeys(units, 0)
@@ -61,6 +63,11 @@ class _Replacer(cst.CSTTransformer):
         # libcst's types do not allow a visitor to replace a node by one of another type, although this works.
         made = self._made(original_node, updated_node)
         if original_node in self.sizes:
+            indent = self.tree.span(original_node)[1] - 1
+            made = [
+                fitted(one, indent, self.tree.text, self.module) if isinstance(one, cst.BaseStatement) else one
+                for one in made
+            ]
             self.sizes[original_node] = sum(_size(self.module, one) for one in made)
         made = [*self.above.get(original_node, ()), *made]
         if not made:
@@ -94,7 +101,7 @@ def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> Ap
                 there.add(code)
                 above.setdefault(_outermost(tree, next(iter(edit.replace))), []).append(statement)
     units = _units(tree, replace)
-    replacer = _Replacer(tree.module, replace, above, units)
+    replacer = _Replacer(tree, replace, above, units)
     module = tree.module.visit(replacer)
     regions = [
         ChangedLines(_first_line(tree, one), _size(tree.module, one), size) for one, size in replacer.sizes.items()
