@@ -11,6 +11,7 @@ import libcst.matchers as m
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.contradictions import may_be_index
 from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.dtypes import is_bool
 from breakscan.rewrite_support.edit import Declined
@@ -256,15 +257,23 @@ def conditions(context: RewriteContext, found: Masked, *others: Leaf, counts: bo
         needs.append(assumes(f"`{mask}` must be on the same device as {' and '.join(placed)}"))
     if shaped:
         needs.append(assumes(f"`{mask}` must have the same shape as {' and '.join(shaped)}"))
-    if not is_bool_tensor(context, found.mask):
-        needs.append(assumes(f"`{mask}` must be a bool tensor"))
-    return list(dict.fromkeys(needs))
+    return list(dict.fromkeys([*needs, *bool_needed(context, found.mask)]))
 
 
 def is_bool_tensor(context: RewriteContext, mask: cst.BaseExpression) -> bool:
     """Whether a value is known to be a bool tensor."""
     fact = context.fact(mask)
     return fact.is_tensor and fact.certain and is_bool(context, mask)
+
+
+def bool_needed(context: RewriteContext, mask: cst.BaseExpression) -> list[Difference]:
+    """The assumption that a value is a bool tensor, if it is not known.  Declines if the code contradicts it."""
+    if is_bool_tensor(context, mask):
+        return []
+    text = plain(context, mask)
+    if isinstance(mask, cst.Name) and may_be_index(mask, context.around):
+        raise Declined(f"`{text}` may hold indices instead of a mask, as the function says")
+    return [assumes(f"`{text}` must be a bool tensor")]
 
 
 def bends_gradients(context: RewriteContext, node: cst.BaseExpression, found: Masked) -> bool:

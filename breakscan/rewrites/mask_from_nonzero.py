@@ -14,7 +14,7 @@ from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
-from breakscan.rewrite_support.masked import COUNT_IN_FLOAT16, hits_of, is_bool_tensor, is_scalar
+from breakscan.rewrite_support.masked import COUNT_IN_FLOAT16, bool_needed, hits_of, is_bool_tensor, is_scalar
 from breakscan.rewrite_support.purity import why_not_pure
 from breakscan.rewrite_support.shapes import have_one_shape, rank_of
 from breakscan.rewrite_support.wording import plain
@@ -84,8 +84,7 @@ def _index_needs(context: RewriteContext, owner: cst.BaseExpression, mask: cst.B
         needs.append(differs(said, Effect.EXCEPTIONS))
     if not have_one_shape(context, mask, owner):
         needs.append(assumes(f"`{plain(context, mask)}` must have the same shape as `{plain(context, owner)}`"))
-    if not is_bool_tensor(context, mask):
-        needs.append(assumes(f"`{plain(context, mask)}` must be a bool tensor"))
+    needs += bool_needed(context, mask)
     return needs
 
 
@@ -223,8 +222,7 @@ def _named(
             needs.insert(0, COUNT_IN_FLOAT16)
         else:
             needs += _index_needs(context, _stored_into(context, one), mask)
-    if not is_bool_tensor(context, mask):
-        needs.append(assumes(f"`{plain(context, mask)}` must be a bool tensor"))
+    needs += bool_needed(context, mask)
     return Edit(changes, list(dict.fromkeys(needs)))
 
 

@@ -15,7 +15,7 @@ import libcst.matchers as m
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
+from breakscan.rewrite_support.difference import Difference, Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.masked import (
     COUNT_IN_FLOAT16,
@@ -24,10 +24,10 @@ from breakscan.rewrite_support.masked import (
     Masked,
     bends_gradients,
     beside,
+    bool_needed,
     conditions,
     filled,
     in_place_of,
-    is_bool_tensor,
     leaf_of,
     masked,
     mean_hazards,
@@ -252,7 +252,7 @@ def _count(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
     """The number of selected elements, if it may be a tensor instead of a Python number."""
     found = masked(context, use.value, leaf.mask)
     elements = m.matches(use.node, m.Call(func=m.Attribute(attr=m.Name("numel"))))
-    needs = conditions(context, found, counts=True) if elements or leaf.loose else _only_mask(context, found)
+    needs = conditions(context, found, counts=True) if elements or leaf.loose else bool_needed(context, found.mask)
     node: cst.BaseExpression = use.node
     made: cst.BaseExpression = build.method(leaf.mask, "sum")
     above = context.parent(node)
@@ -273,15 +273,6 @@ def _count(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
         hazard = differs(f"`{plain(context, call.func)}` gets a tensor instead of a Python bool", Effect.TYPES)
         return Edit({node: made}, [hazard, *needs])
     raise Declined("the count is needed as a Python number")
-
-
-def _only_mask(context: RewriteContext, found: Masked) -> list[Difference]:
-    """The assumptions under which the number of rows is the number of True elements in the mask."""
-    return (
-        []
-        if is_bool_tensor(context, found.mask)
-        else [assumes(f"`{plain(context, found.mask)}` must be a bool tensor")]
-    )
 
 
 def _at_least(context: RewriteContext, node: cst.BaseExpression) -> tuple[cst.Call, cst.BaseExpression] | None:
