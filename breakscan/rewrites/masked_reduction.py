@@ -13,6 +13,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support.breaks import refuse_breaks_in, refuse_reads_of
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, differs
@@ -87,6 +88,8 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _edit(context: RewriteContext, use: _Use, made: cst.BaseExpression, differences: list[Difference]) -> Edit:
+    refuse_breaks_in(context, use.node, made)
+    refuse_reads_of(context, use.node)
     return Edit({use.node: in_place_of(context, use.node, made)}, differences)
 
 

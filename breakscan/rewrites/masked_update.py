@@ -12,6 +12,7 @@ from dataclasses import replace
 import libcst as cst
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support.breaks import refuse_breaks_in
 from breakscan.rewrite_support.build import AUGMENTED
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
@@ -109,6 +110,7 @@ def _edit(
     bends: bool,
     rebinds: bool = True,
 ) -> Edit:
+    refuse_breaks_in(context, small, made)
     needs = conditions(context, found, target)
     difference = [NAN_GRADIENTS] if bends else []
     if rebinds and isinstance(target.owner, cst.Name) and is_unshared(context, target.owner):
