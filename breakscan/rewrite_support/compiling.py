@@ -8,9 +8,7 @@ import libcst as cst
 
 from breakscan.rewrite_support.build import copied, operand_of_and
 from breakscan.rewrite_support.context import RewriteContext, Statement
-
-_HELPERS = ("is_torchdynamo_compiling",)
-"""Equivalent functions of packages, which are used if the file imports them."""
+from breakscan.torch_facts.not_measured import TRUE_WHILE_TRACING
 
 
 def compiling(context: RewriteContext) -> cst.BaseExpression:
@@ -19,7 +17,7 @@ def compiling(context: RewriteContext) -> cst.BaseExpression:
         for small in line.body if isinstance(line, cst.SimpleStatementLine) else ():
             if isinstance(small, cst.ImportFrom) and not isinstance(small.names, cst.ImportStar):
                 for alias in small.names:
-                    if alias.evaluated_name in _HELPERS and alias.asname is None:
+                    if alias.evaluated_name in TRUE_WHILE_TRACING and alias.asname is None:
                         return cst.Call(cst.Name(alias.evaluated_name))
     return cst.Call(context.imported("torch.compiler.is_compiling"))
 
