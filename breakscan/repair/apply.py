@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
-from libcst.codemod import CodemodContext
-from libcst.codemod.visitors import AddImportsVisitor
 
+from breakscan.repair.imports import with_imports, without_unused
 from breakscan.repair.source_map import ChangedLines, RegionsDoNotFit, SourceMap
 from breakscan.rewrite_support.context import FileTree
 from breakscan.rewrite_support.edit import Edit, Replacement
@@ -110,14 +109,10 @@ def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> Ap
         regions.append(ChangedLines(_first_line(tree, node), 0, sum(_size(tree.module, one) for one in statements)))
     text = module.code
     lines = _source_map(before, text, regions)
-    if imports:
-        context = CodemodContext()
-        for name in imports:
-            AddImportsVisitor.add_needed_import(context, name)
-        module = AddImportsVisitor(context).transform_module(module)
-        # All imports are inserted at one place.
-        lines = lines.then(SourceMap.of_one_change(text, module.code))
-    return AppliedText(module.code, lines)
+    added = with_imports(module, imports)
+    lines = lines.then(SourceMap.of_one_change(text, added.code))
+    made = without_unused(added, tree.module)
+    return AppliedText(made.code, lines.then(SourceMap.of_one_change(added.code, made.code)))
 
 
 def _source_map(before: str, after: str, regions: Sequence[ChangedLines]) -> SourceMap:
