@@ -50,17 +50,10 @@ def _in_front(test: cst.BooleanOperation, made: cst.BaseExpression) -> cst.BaseE
 
 
 def guarded(context: RewriteContext, statements: Sequence[Statement]) -> cst.If:
-    """``if not torch.compiler.is_compiling():`` around copies of statements; the blank lines stay above it."""
-    first = statements[0]
-    blank = 0
-    for line in first.leading_lines:
-        if line.comment is not None:
-            break
-        blank += 1
-    kept = [line.deep_clone() for line in first.leading_lines]
-    body = [first.deep_clone().with_changes(leading_lines=kept[blank:])]
-    body += [one.deep_clone() for one in statements[1:]]
-    return cst.If(not_compiling(context), cst.IndentedBlock(body), leading_lines=kept[:blank])
+    """``if not torch.compiler.is_compiling():`` around copies of statements; what is above them stays above it."""
+    first, *others = (one.deep_clone() for one in statements)
+    block = cst.IndentedBlock([first.with_changes(leading_lines=()), *others])
+    return cst.If(not_compiling(context), block, leading_lines=first.leading_lines)
 
 
 def either(

@@ -249,7 +249,8 @@ class _Branch:
         lines = [line.deep_clone() for line in self.arms[0].side.messages]
         if not lines:
             return []
-        return [cst.If(and_not_compiling(self.context, self.node.test), cst.IndentedBlock(lines))]
+        header = cst.ensure_type(self.node.body, cst.IndentedBlock).header.deep_clone()
+        return [cst.If(and_not_compiling(self.context, self.node.test), cst.IndentedBlock(lines, header=header))]
 
     def _check_order(self, merged: Sequence[str], arms: Sequence[_Arm]) -> None:
         """Declines if a value would be computed from a name that has already been reassigned, or not yet."""
@@ -339,6 +340,13 @@ class _Branch:
             one.trailing_whitespace.comment.value
             for one in lines
             if isinstance(one, cst.SimpleStatementLine) and one.trailing_whitespace.comment is not None
+        }
+        texts |= {
+            one.body.header.comment.value
+            for one in lines
+            if isinstance(one, cst.If)
+            and isinstance(one.body, cst.IndentedBlock)
+            and one.body.header.comment is not None
         }
         comments = [one for one in self.arms_comments(self.arms) if one.comment and one.comment.value not in texts]
         first = lines[0]
