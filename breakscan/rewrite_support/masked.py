@@ -90,14 +90,14 @@ def leaf_of(context: RewriteContext) -> Leaf:
     if isinstance(node, cst.Call) and hits_of(context, node) is not None:
         node = next((one for one in context.around() if isinstance(one, cst.Subscript)), None)
         if node is None or not any(one is context.node for one in findall(node.slice[0], m.Call())):
-            raise Declined("the indices are not used directly as an index")
+            raise Declined("the indices are not used directly as an index, as in `x[mask.nonzero()]`")
     leaf = leaf_at(context, node) if node is not None else None
     if leaf is None:
         raise Declined(
             "the mask is one of several indices" if isinstance(node, cst.Subscript) else "this is not an index"
         )
     if leaf.loose == "indices" and leaf.node is not node:
-        raise Declined("the indices are not used directly as an index")
+        raise Declined("the indices are not used directly as an index, as in `x[mask.nonzero()]`")
     if not context.fact(leaf.owner).is_tensor:
         raise Declined(f"`{plain(context, leaf.owner)}` is not known to be a tensor")
     if context.fact(leaf.mask).dtype not in (None, "bool"):
@@ -178,7 +178,7 @@ def _collect_call(context: RewriteContext, node: cst.Call, found: Masked, mask: 
     elif (function or "").startswith("torch."):
         operands = [arg.value for arg in node.args]
     else:
-        raise Declined(f"`{plain(context, node.func)}` is called with the selected elements")
+        raise Declined(f"`{plain(context, node.func)}` is called with the selected elements: pass all and the mask")
     if (
         not is_elementwise(context, node)
         or any(arg.star for arg in node.args)

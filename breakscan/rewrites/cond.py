@@ -81,7 +81,7 @@ def _of_statement(context: RewriteContext, node: cst.If) -> Edit:
 
 def _only_name(side: Side) -> str:
     if len(side.assigned) != 1 or side.returned is not None or side.messages:
-        raise Declined("a side does more than assign one name")
+        raise Declined("a side does more than assign one name, and each side of `torch.cond` is a function")
     return side.assigned[0].name
 
 

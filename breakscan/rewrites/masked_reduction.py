@@ -138,7 +138,9 @@ def _attribute_use(
             or name in ("view", "reshape")
         ):
             return above
-    raise Declined(f"`{plain(context, attribute)}` needs the selected elements themselves")
+    raise Declined(
+        f"`{plain(context, attribute)}` needs the selected elements themselves, whose number depends on values"
+    )
 
 
 def _argument_use(context: RewriteContext, node: cst.BaseExpression, arg: cst.Arg) -> _Use | cst.BaseExpression:
@@ -155,17 +157,17 @@ def _argument_use(context: RewriteContext, node: cst.BaseExpression, arg: cst.Ar
         return _Use(call, call, name, tuple(call.args))
     if is_elementwise(context, call):
         return call
-    raise Declined(f"`{plain(context, call.func)}` is called with the selected elements")
+    raise Declined(f"`{plain(context, call.func)}` is called with the selected elements: pass all and the mask")
 
 
 def _why_needed(context: RewriteContext, node: cst.CSTNode, above: cst.CSTNode | None) -> str:
     if isinstance(above, cst.Return):
         return "the selected elements are returned"
     if isinstance(above, cst.Assign | cst.AnnAssign):
-        return "the selected elements are assigned to a name"
+        return "the selected elements are assigned to a name: reduce them where they are selected, `x[mask].sum()`"
     if isinstance(above, cst.Subscript):
-        return f"`{plain(context, above)}` needs the selected elements themselves"
-    return f"`{plain(context, node)}` itself is used"
+        return f"`{plain(context, above)}` needs the selected elements themselves, whose number depends on values"
+    return f"`{plain(context, node)}` itself is used, and its size depends on values: use all elements and the mask"
 
 
 # -- what replaces them ---------------------------------------------------------------------------------------------
@@ -275,7 +277,7 @@ def _count(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
     if isinstance(call, cst.Call) and not (called(context, call)[0] or "").startswith(("torch.", "builtins.")):
         hazard = differs(f"`{plain(context, call.func)}` gets a tensor instead of a Python bool", Effect.TYPES)
         return Edit({node: made}, [hazard, *needs])
-    raise Declined("the count is needed as a Python number")
+    raise Declined("the count is needed as a Python number: use `mask.sum()`, a tensor, instead")
 
 
 def _at_least(context: RewriteContext, node: cst.BaseExpression) -> tuple[cst.Call, cst.BaseExpression] | None:

@@ -54,7 +54,7 @@ def rewrite(context: RewriteContext) -> Edit:
 def _of_assignment(context: RewriteContext, small: cst.Assign, leaf: Leaf) -> Edit:
     target = leaf_at(context, small.targets[0].target)
     if target is None or plain(context, target.mask) != plain(context, leaf.mask):
-        raise Declined("the elements are not assigned with the same mask")
+        raise Declined("the selected elements are not assigned with the same mask, as in `y[mask] = x[mask]`")
     if len(small.targets) > 1:
         raise Declined("several targets are assigned at once")
     if not context.fact(target.owner).is_tensor:
