@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
-from libcst.codemod import CodemodContext
-from libcst.codemod.visitors import AddImportsVisitor
 
+from breakscan.repair.imports import with_imports, without_unused
 from breakscan.repair.source_map import ChangedLines, RegionsDoNotFit, SourceMap
 from breakscan.rewrite_support.context import FileTree
 from breakscan.rewrite_support.edit import Edit, Replacement
+from breakscan.rewrite_support.layout import fitted
 
 
 def overlap(tree: FileTree, one: Edit, other: Edit) -> bool:
@@ -46,13 +46,14 @@ class _Replacer(cst.CSTTransformer):
 
     def __init__(
         self,
-        module: cst.Module,
+        tree: FileTree,
         replace: Mapping[cst.CSTNode, Replacement],
         above: Mapping[cst.CSTNode, list[cst.BaseStatement]],
         units: Collection[cst.CSTNode],
     ) -> None:
         super().__init__()
-        self.module = module
+        self.tree = tree
+        self.module = tree.module
         self.replace = replace
         self.above = above
         self.sizes: dict[cst.CSTNode, int] = dict.fromkeys(units, 0)
@@ -61,6 +62,11 @@ class _Replacer(cst.CSTTransformer):
         # libcst's types do not allow a visitor to replace a node by one of another type, although this works.
         made = self._made(original_node, updated_node)
         if original_node in self.sizes:
+            indent = self.tree.span(original_node)[1] - 1
+            made = [
+                fitted(one, indent, self.tree.text, self.module) if isinstance(one, cst.BaseStatement) else one
+                for one in made
+            ]
             self.sizes[original_node] = sum(_size(self.module, one) for one in made)
         made = [*self.above.get(original_node, ()), *made]
         if not made:
@@ -94,7 +100,7 @@ def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> Ap
                 there.add(code)
                 above.setdefault(_outermost(tree, next(iter(edit.replace))), []).append(statement)
     units = _units(tree, replace)
-    replacer = _Replacer(tree.module, replace, above, units)
+    replacer = _Replacer(tree, replace, above, units)
     module = tree.module.visit(replacer)
     regions = [
         ChangedLines(_first_line(tree, one), _size(tree.module, one), size) for one, size in replacer.sizes.items()
@@ -103,14 +109,10 @@ def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> Ap
         regions.append(ChangedLines(_first_line(tree, node), 0, sum(_size(tree.module, one) for one in statements)))
     text = module.code
     lines = _source_map(before, text, regions)
-    if imports:
-        context = CodemodContext()
-        for name in imports:
-            AddImportsVisitor.add_needed_import(context, name)
-        module = AddImportsVisitor(context).transform_module(module)
-        # All imports are inserted at one place.
-        lines = lines.then(SourceMap.of_one_change(text, module.code))
-    return AppliedText(module.code, lines)
+    added = with_imports(module, imports)
+    lines = lines.then(SourceMap.of_one_change(text, added.code))
+    made = without_unused(added, tree.module)
+    return AppliedText(made.code, lines.then(SourceMap.of_one_change(added.code, made.code)))
 
 
 def _source_map(before: str, after: str, regions: Sequence[ChangedLines]) -> SourceMap:

@@ -10,7 +10,7 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 
-_FAILURE = differs("in compiled code, a failure is a RuntimeError, or a device-side assert on CUDA", Effect.EXCEPTIONS)
+FAILURE = differs("in compiled code, a failure is a RuntimeError, or a device-side assert on CUDA", Effect.EXCEPTIONS)
 
 
 def asserted_test(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -44,7 +44,7 @@ def edit_of_assert(context: RewriteContext, assertion: cst.Assert) -> Edit:
     test = asserted_test(context, assertion.test)
     if test is None:
         raise Declined("the test is already a single tensor")
-    return Edit({assertion.test: test}, [_FAILURE])
+    return Edit({assertion.test: test}, [FAILURE])
 
 
 def _flat(test: cst.BaseExpression) -> cst.BaseExpression:

@@ -108,7 +108,7 @@ def reads_of(context: RewriteContext, target: cst.Name, line: cst.SimpleStatemen
         if anchor is line:
             found.append(one)
         elif not _is_earlier(context, one, line):
-            raise Declined(f"`{target.value}` may have a different value where it is used")
+            raise Declined(f"`{target.value}` may have a different value where it is used: give it another name")
     if not found:
         raise Declined(f"`{target.value}` is not used")
     return found

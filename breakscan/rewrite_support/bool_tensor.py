@@ -111,7 +111,7 @@ class _Reader:
             return inverted(self.read(inner))
         if isinstance(test, cst.Comparison) and len(test.comparisons) > 1:
             return self._chain(test)
-        if not is_bool(self.context, test):
+        if not isinstance(test, cst.Comparison) and not is_bool(self.context, test):
             return self._compared(test, cst.NotEqual())
         self._check(test)
         return copied(test)

@@ -265,6 +265,8 @@ class _Reader:
 
     def _equal(self, node: cst.Call, negated: bool) -> cst.BaseExpression:
         one, other = self._arguments(node, 2)[:2]
+        if self.context.code(one) == self.context.code(other):
+            raise Declined(f"`{self.context.code(node)}` is false only for NaN: test `torch.isnan` instead, or nothing")
         single = self.context.fact(one).zero_dim and self.context.fact(other).zero_dim
         if not single:
             for side in (one, other):

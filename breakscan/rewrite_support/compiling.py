@@ -8,9 +8,7 @@ import libcst as cst
 
 from breakscan.rewrite_support.build import copied, operand_of_and
 from breakscan.rewrite_support.context import RewriteContext, Statement
-
-_HELPERS = ("is_torchdynamo_compiling",)
-"""Equivalent functions of packages, which are used if the file imports them."""
+from breakscan.torch_facts.not_measured import TRUE_WHILE_TRACING
 
 
 def compiling(context: RewriteContext) -> cst.BaseExpression:
@@ -19,7 +17,7 @@ def compiling(context: RewriteContext) -> cst.BaseExpression:
         for small in line.body if isinstance(line, cst.SimpleStatementLine) else ():
             if isinstance(small, cst.ImportFrom) and not isinstance(small.names, cst.ImportStar):
                 for alias in small.names:
-                    if alias.evaluated_name in _HELPERS and alias.asname is None:
+                    if alias.evaluated_name in TRUE_WHILE_TRACING and alias.asname is None:
                         return cst.Call(cst.Name(alias.evaluated_name))
     return cst.Call(context.imported("torch.compiler.is_compiling"))
 
@@ -52,17 +50,26 @@ def _in_front(test: cst.BooleanOperation, made: cst.BaseExpression) -> cst.BaseE
 
 
 def guarded(context: RewriteContext, statements: Sequence[Statement]) -> cst.If:
-    """``if not torch.compiler.is_compiling():`` around copies of statements; the blank lines stay above it."""
-    first = statements[0]
-    blank = 0
-    for line in first.leading_lines:
-        if line.comment is not None:
-            break
-        blank += 1
-    kept = [line.deep_clone() for line in first.leading_lines]
-    body = [first.deep_clone().with_changes(leading_lines=kept[blank:])]
-    body += [one.deep_clone() for one in statements[1:]]
-    return cst.If(not_compiling(context), cst.IndentedBlock(body), leading_lines=kept[:blank])
+    """``if not torch.compiler.is_compiling():`` around copies of statements; what is above them stays above it."""
+    first, *others = (one.deep_clone() for one in statements)
+    block = cst.IndentedBlock([first.with_changes(leading_lines=()), *others])
+    return cst.If(not_compiling(context), block, leading_lines=first.leading_lines)
+
+
+def either(
+    context: RewriteContext,
+    line: cst.SimpleStatementLine,
+    compiled: cst.BaseSmallStatement,
+    eager: cst.BaseSmallStatement,
+) -> cst.If:
+    """``if torch.compiler.is_compiling(): compiled`` / ``else: eager`` in place of a line; its comments stay."""
+    old = line.deep_clone().with_changes(leading_lines=[], body=[eager])
+    return cst.If(
+        compiling(context),
+        cst.IndentedBlock([cst.SimpleStatementLine([compiled])]),
+        cst.Else(cst.IndentedBlock([old])),
+        leading_lines=[one.deep_clone() for one in line.leading_lines],
+    )
 
 
 def indentation(context: RewriteContext, node: cst.CSTNode) -> int:

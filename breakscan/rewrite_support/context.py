@@ -12,6 +12,7 @@ import libcst as cst
 
 from breakscan.facts import UNKNOWN, Fact, FileFacts, Source, Span
 from breakscan.findings import Finding, Site
+from breakscan.rewrite_support.contradictions import may_be_no_tensor
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.places import Places
@@ -122,6 +123,7 @@ class RewriteContext:
         self.torch_version = torch
         """The target version of torch, such as ``2.13``."""
         self.fullgraph = fullgraph
+        self._contradicted: dict[cst.CSTNode, bool] = {}
         self.imports: set[str] = set()
         """The modules that the new code needs to import, as dotted names."""
 
@@ -192,9 +194,35 @@ class RewriteContext:
         """What is known about an expression of the file or the target of an assignment."""
         span = self.tree.span(node)
         known = self.tree.facts.values.get(span)
+        if known is not None and known.kind == "tensor" and self.is_contradicted(node):
+            return UNKNOWN
         if known is None and isinstance(node, cst.BaseNumber | cst.SimpleString | cst.ConcatenatedString):
             return Fact("constant", Source.INFERRED)
         return known or UNKNOWN
+
+    def is_contradicted(self, node: cst.CSTNode) -> bool:
+        """Whether the code shows that a value need not be a tensor, although the analysis knows tensors only."""
+        if node not in self._contradicted:
+            self._contradicted[node] = self._contradicts(node)
+        return self._contradicted[node]
+
+    def _contradicts(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.Name | cst.Attribute) and may_be_no_tensor(node, self.around):
+            return True
+        made_from: list[cst.CSTNode] = []
+        if isinstance(node, cst.Comparison):
+            made_from = [node.left, *(one.comparator for one in node.comparisons)]
+        elif isinstance(node, cst.BinaryOperation | cst.BooleanOperation):
+            made_from = [node.left, node.right]
+        elif isinstance(node, cst.UnaryOperation):
+            made_from = [node.expression]
+        elif isinstance(node, cst.Subscript):
+            made_from = [node.value]
+        elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            made_from = [node.func.value]
+        facts = [(one, self.tree.facts.values.get(self.tree.span(one))) for one in made_from]
+        tensors = [one for one, fact in facts if fact is not None and fact.kind == "tensor"]
+        return bool(tensors) and all(self.is_contradicted(one) for one in tensors)
 
     def names_before(self, statement: cst.BaseCompoundStatement) -> Mapping[str, Fact]:
         """The values of names at the start of a compound statement; empty if it was not reached."""

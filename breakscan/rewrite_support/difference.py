@@ -44,9 +44,14 @@ class TakenOut:
 
 def differs(text: str, *effects: Effect) -> Difference:
     """A difference with some effects."""
-    return Difference(text, frozenset(effects))
+    return Difference(_in_one_line(text), frozenset(effects))
 
 
 def assumes(text: str) -> Difference:
     """An assumption that is not known to hold: if it does not, anything may change."""
-    return Difference(text, frozenset(Effect))
+    return Difference(_in_one_line(text), frozenset(Effect))
+
+
+def _in_one_line(text: str) -> str:
+    """A text in which the code that it quotes has one line."""
+    return " ".join(text.split())

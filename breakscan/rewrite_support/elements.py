@@ -170,7 +170,7 @@ class Numbers:
             raise self._refused(node)
 
     def _refused(self, node: cst.CSTNode) -> Declined:
-        return Declined(f"`{self.context.code(node)}` is used where a tensor may be needed")
+        return Declined(f"`{self.context.code(node)}` is used where a tensor may be needed, so it cannot become a list")
 
     def _in_comparison(self, above: cst.Comparison, node: cst.BaseExpression) -> None:
         target = above.comparisons[0]

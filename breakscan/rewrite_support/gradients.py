@@ -15,6 +15,7 @@ from breakscan.rewrite_support.difference import Difference, Effect, differs
 from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.operators import operator_of
 from breakscan.rewrite_support.walking import walk
+from breakscan.torch_facts.not_measured import MADE_FROM_SIZES
 from breakscan.torch_facts.operators import Gradient
 
 
@@ -99,6 +100,8 @@ class _Steep(cst.CSTVisitor):
         if self.context.fact(node.func).kind == "module":
             self._steep_at_infinity(node.func)
             return True
+        if (self.context.dotted(node.func) or "").removeprefix("torch.") in MADE_FROM_SIZES:
+            return False
         fact = self.context.fact(node)
         if fact.dtype in ("int", "bool") or fact.kind in ("constant", "shape", "number", "container"):
             return False

@@ -11,6 +11,7 @@ import libcst.matchers as m
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.contradictions import may_be_index
 from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.dtypes import is_bool
 from breakscan.rewrite_support.edit import Declined
@@ -89,14 +90,14 @@ def leaf_of(context: RewriteContext) -> Leaf:
     if isinstance(node, cst.Call) and hits_of(context, node) is not None:
         node = next((one for one in context.around() if isinstance(one, cst.Subscript)), None)
         if node is None or not any(one is context.node for one in findall(node.slice[0], m.Call())):
-            raise Declined("the indices are not used directly as an index")
+            raise Declined("the indices are not used directly as an index, as in `x[mask.nonzero()]`")
     leaf = leaf_at(context, node) if node is not None else None
     if leaf is None:
         raise Declined(
             "the mask is one of several indices" if isinstance(node, cst.Subscript) else "this is not an index"
         )
     if leaf.loose == "indices" and leaf.node is not node:
-        raise Declined("the indices are not used directly as an index")
+        raise Declined("the indices are not used directly as an index, as in `x[mask.nonzero()]`")
     if not context.fact(leaf.owner).is_tensor:
         raise Declined(f"`{plain(context, leaf.owner)}` is not known to be a tensor")
     if context.fact(leaf.mask).dtype not in (None, "bool"):
@@ -177,7 +178,7 @@ def _collect_call(context: RewriteContext, node: cst.Call, found: Masked, mask: 
     elif (function or "").startswith("torch."):
         operands = [arg.value for arg in node.args]
     else:
-        raise Declined(f"`{plain(context, node.func)}` is called with the selected elements")
+        raise Declined(f"`{plain(context, node.func)}` is called with the selected elements: pass all and the mask")
     if (
         not is_elementwise(context, node)
         or any(arg.star for arg in node.args)
@@ -256,15 +257,23 @@ def conditions(context: RewriteContext, found: Masked, *others: Leaf, counts: bo
         needs.append(assumes(f"`{mask}` must be on the same device as {' and '.join(placed)}"))
     if shaped:
         needs.append(assumes(f"`{mask}` must have the same shape as {' and '.join(shaped)}"))
-    if not is_bool_tensor(context, found.mask):
-        needs.append(assumes(f"`{mask}` must be a bool tensor"))
-    return list(dict.fromkeys(needs))
+    return list(dict.fromkeys([*needs, *bool_needed(context, found.mask)]))
 
 
 def is_bool_tensor(context: RewriteContext, mask: cst.BaseExpression) -> bool:
     """Whether a value is known to be a bool tensor."""
     fact = context.fact(mask)
     return fact.is_tensor and fact.certain and is_bool(context, mask)
+
+
+def bool_needed(context: RewriteContext, mask: cst.BaseExpression) -> list[Difference]:
+    """The assumption that a value is a bool tensor, if it is not known.  Declines if the code contradicts it."""
+    if is_bool_tensor(context, mask):
+        return []
+    text = plain(context, mask)
+    if isinstance(mask, cst.Name) and may_be_index(mask, context.around):
+        raise Declined(f"`{text}` may hold indices instead of a mask, as the function says")
+    return [assumes(f"`{text}` must be a bool tensor")]
 
 
 def bends_gradients(context: RewriteContext, node: cst.BaseExpression, found: Masked) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import libcst as cst
+import libcst.matchers as m
 
 from breakscan.rewrite_support.build import copied
 from breakscan.rewrite_support.context import RewriteContext
@@ -14,7 +15,13 @@ _FIELD = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 _PERCENT = re.compile(r"%(%|[-#0 +]*\d*(?:\.\d+)?[a-zA-Z])")
 _LONGEST = 30
 UNKNOWN = "..."
-"""The placeholder of a value whose code is too long for a message."""
+"""The placeholder of a value whose code is too long for a message, or computes something."""
+
+
+def shows_values(message: cst.BaseExpression) -> bool:
+    """Whether a message shows values, so that a constant text is not the same message."""
+    filled = m.FormattedStringExpression() | m.BinaryOperation(operator=m.Modulo()) | m.Call()
+    return bool(m.findall(message, filled))
 
 
 def constant_text(context: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -71,8 +78,10 @@ def _quoted(text: str) -> str:
 
 
 def _shown(context: RewriteContext, node: cst.BaseExpression, quote: str) -> str:
-    """The placeholder of a value: its code if that is short and fits between the quotes."""
+    """The placeholder of a value: its code if that is short, computes nothing and fits between the quotes."""
     fact = context.fact(node)
+    if m.findall(node, m.Call() | m.Comparison() | m.IfExp()):
+        return UNKNOWN
     if isinstance(fact.literal, str | int | float) and fact.certain and isinstance(node, cst.Name | cst.Attribute):
         shown = str(fact.literal)
     else:

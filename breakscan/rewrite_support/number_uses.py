@@ -157,7 +157,10 @@ class Uses:
             return
         parent = self.context.parent(comparison)
         if not isinstance(parent, cst.Assert) or parent.test is not comparison:
-            raise Declined(f"the branch on `{self.context.code(comparison)}` would become a branch on a tensor")
+            raise Declined(
+                f"the branch on `{self.context.code(comparison)}` would become a branch on a tensor, "
+                "which breaks too: compare the tensor first"
+            )
         if self.dtype != "int" or isinstance(other, cst.Float):
             self.note(differs("the comparison uses the tensor's precision, not double", Effect.VALUES))
         self._in_assert(parent)
@@ -319,7 +322,9 @@ class Uses:
 
     def _elsewhere(self, above: cst.CSTNode | None) -> None:
         if isinstance(above, cst.If | cst.While | cst.IfExp | cst.BooleanOperation | cst.UnaryOperation | cst.Assert):
-            raise Declined("the branch on the value would become a branch on a tensor")
+            raise Declined(
+                "the branch on the value would become a branch on a tensor, which breaks too: compare the tensor first"
+            )
         if isinstance(above, cst.Slice):
             raise Declined("the number is a slice bound, so a shape depends on it")
         if isinstance(above, cst.FormattedStringExpression):

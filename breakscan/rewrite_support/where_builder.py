@@ -9,6 +9,7 @@ import libcst as cst
 from breakscan.facts import DtypeOf, Fact, Input, ResultOf, Source, Symbol, TensorFacts, opaque
 from breakscan.rewrite_support.aliases import Fate, change_behind
 from breakscan.rewrite_support.bool_tensor import Truth
+from breakscan.rewrite_support.breaks import refuse_breaks_in
 from breakscan.rewrite_support.build import call, copied
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.copies import holders, is_shared
@@ -69,8 +70,9 @@ class Chooser:
     """The code of expressions that were computed before the choice."""
 
     def value(self, source: cst.BaseExpression, made: cst.BaseExpression | None = None) -> SideValue:
-        """The value of an expression.  Declines if it is not a tensor."""
+        """The value of an expression.  Declines if it is not a tensor, or breaks the graph itself."""
         fact = self.context.fact(source)
+        refuse_breaks_in(self.context, source)
         self._check_tensor(fact, self.context.code(source), source)
         return SideValue(made or source, fact.tensor or _ANY, frozenset(read(made or source)), source)
 

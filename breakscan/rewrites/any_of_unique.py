@@ -37,7 +37,10 @@ def rewrite(context: RewriteContext) -> Edit:
         return Edit({node: build.operand(tensor)}, _differences(context, tensor, [reduction]))
     assignment = context.parent(node) or node
     if not m.matches(assignment, m.Assign([m.AssignTarget(m.Name())])):
-        raise Declined(f"`{context.code(_above(context, node))}` needs the unique values themselves")
+        raise Declined(
+            f"`{context.code(_above(context, node))}` needs the unique values themselves, "
+            "whose number depends on values"
+        )
     return _named(context, cst.ensure_type(assignment, cst.Assign), tensor)
 
 
@@ -49,7 +52,7 @@ def _tensor(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
         return node.func.value
     if function == "torch.unique" and len(given) == 1 and given[0].keyword is None:
         return given[0].value
-    raise Declined("the call returns more than the unique values")
+    raise Declined("the call returns more than the unique values, so how many there are is needed")
 
 
 def _above(context: RewriteContext, node: cst.CSTNode) -> cst.CSTNode:
@@ -117,7 +120,7 @@ def _named(context: RewriteContext, assignment: cst.Assign, tensor: cst.BaseExpr
     if not isinstance(tensor, cst.Name):
         raise Declined("the tensor would be computed several times: assign it to a variable first")
     if not is_bound_once(context, name.value):
-        raise Declined(f"`{name.value}` may have a different value where it is used")
+        raise Declined(f"`{name.value}` may have a different value where it is used: give it another name")
     changes: dict[cst.CSTNode, Replacement] = {}
     reductions: list[str] = []
     for one in nodes_named(context.function, name.value):
@@ -131,7 +134,10 @@ def _named(context: RewriteContext, assignment: cst.Assign, tensor: cst.BaseExpr
             reductions.append(reduction)
             changes[one] = build.copied(tensor)
         else:
-            raise Declined(f"`{context.code(_above(context, one))}` needs the unique values themselves")
+            raise Declined(
+                f"`{context.code(_above(context, one))}` needs the unique values themselves, "
+                "whose number depends on values"
+            )
     if _may_change(context, tensor, line):
         raise Declined(f"`{tensor.value}` may be a different tensor where it is tested")
     behind = context.behind(line)

@@ -20,10 +20,10 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.guards import guard_of
+from breakscan.rewrite_support.layout import width_of
 from breakscan.rewrite_support.messages import constant_text
 from breakscan.rewrite_support.reporting_calls import why_missed
 
-_WIDTH = 120
 _FAILURE = differs(
     "in compiled code, a failure is a RuntimeError with a constant text, or a device-side assert on CUDA",
     Effect.EXCEPTIONS,
@@ -110,7 +110,7 @@ def _message(context: RewriteContext, raised: cst.Raise, before: Sequence[cst.CS
 def _folded(context: RewriteContext, asserted: cst.Call, indent: int) -> cst.Call:
     """The call on one line if it fits, or with one argument per line."""
     code = context.tree.module.code_for_node(asserted)
-    if "\n" not in code and indent + len(code) <= _WIDTH:
+    if "\n" not in code and indent + len(code) <= width_of(context.tree.text):
         return asserted
 
     def newline(inner: bool) -> cst.ParenthesizedWhitespace:

@@ -15,7 +15,6 @@ from breakscan.rewrite_support.costs import what_costs
 from breakscan.rewrite_support.difference import Difference, assumes
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.if_sides import Side, branch_of, read_side
-from breakscan.rewrite_support.layout import fitted
 from breakscan.rewrite_support.operators import makes_new, operator_of
 from breakscan.rewrite_support.purity import why_not_pure
 from breakscan.rewrite_support.where_builder import Chooser, SideValue
@@ -67,8 +66,7 @@ def _of_statement(context: RewriteContext, node: cst.If) -> Edit:
         old = chooser.old(name, context.names_before(node).get(name)) if no is None else _assigned(chooser, no)
         made = _conditional(context, tested, _assigned(chooser, yes), old)
         small = cst.Assign([cst.AssignTarget(cst.Name(name))], made)
-    indent = context.tree.span(node)[1] - 1 + (len(context.tree.module.default_indent) if tested.static else 0)
-    line = fitted(cst.SimpleStatementLine([small]), context, indent)
+    line = cst.SimpleStatementLine([small])
     comments = [*yes.comments, *(no.comments if no is not None else ())]
     if (header := node.body.header.comment) is not None:
         comments.insert(0, cst.EmptyLine(comment=header))
@@ -83,7 +81,7 @@ def _of_statement(context: RewriteContext, node: cst.If) -> Edit:
 
 def _only_name(side: Side) -> str:
     if len(side.assigned) != 1 or side.returned is not None or side.messages:
-        raise Declined("a side does more than assign one name")
+        raise Declined("a side does more than assign one name, and each side of `torch.cond` is a function")
     return side.assigned[0].name
 
 

@@ -1,23 +1,24 @@
-"""``assert test, f"got {x}"`` → ``assert test, "got x"``, which the graph can contain.
+"""``assert test, f"got {x}"`` → the same in eager code, and in compiled code an assert that the graph can contain.
 
-Compiled code then checks inside the graph: a failure is a RuntimeError with the text.  In the text, each value is
-replaced by its code.  The message of ``torch._check`` becomes a lambda that returns the constant text.
+Eager code keeps the message with its values.  Compiled code checks inside the graph: a failure is a RuntimeError with a
+constant text, in which each value is replaced by its code.  The message of ``torch._check`` becomes a lambda that
+returns the constant text.  A message without values stays one statement.
 """
 
 from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.rewrite_support.assertions import asserted_test
+from breakscan.rewrite_support.assertions import FAILURE, asserted_test
+from breakscan.rewrite_support.build import copied
+from breakscan.rewrite_support.compiling import either
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import Effect, differs
+from breakscan.rewrite_support.difference import Difference, Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, Replacement
-from breakscan.rewrite_support.messages import constant_text
+from breakscan.rewrite_support.messages import constant_text, shows_values
 
-_DIFFERENCE = differs(
-    "the message shows no values, and in compiled code, a failure is a RuntimeError, or a device-side assert on CUDA",
-    Effect.EXCEPTIONS,
-)
+_NO_VALUES = differs("in compiled code, the message of a failing check shows no values", Effect.EXCEPTIONS)
+_SHOWN = differs("a failing check now shows its message instead of raising a TypeError", Effect.EXCEPTIONS)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -27,14 +28,14 @@ def rewrite(context: RewriteContext) -> Edit:
     node = context.enclosing(cst.Assert)
     if node is None or node.msg is None:
         raise Declined("this is not an assert with a message")
-    text = constant_text(context, node.msg)
-    if text is None:
-        raise Declined(f"the literal parts of `{context.code(node.msg)}` are not known")
-    replace: dict[cst.CSTNode, Replacement] = {node.msg: _laid_out(text, node.msg)}
+    text = _text(context, node.msg)
     test = asserted_test(context, node.test)
+    if not shows_values(node.msg):
+        return Edit({node.msg: text, **({} if test is None else {node.test: test})}, [FAILURE])
+    compiled = node.deep_clone().with_changes(msg=text)
     if test is not None:
-        replace[node.test] = test
-    return Edit(replace, [_DIFFERENCE])
+        compiled = compiled.with_changes(test=test)
+    return _two_ways(context, compiled, node.deep_clone(), [FAILURE])
 
 
 def _of_check(context: RewriteContext, node: cst.Call) -> Edit:
@@ -45,30 +46,47 @@ def _of_check(context: RewriteContext, node: cst.Call) -> Edit:
         raise Declined("the message is not a plain argument")
     said = given.value
     made = said.body if isinstance(said, cst.Lambda) else said
-    text = constant_text(context, made)
+    text = _text(context, made)
+    differences = [] if isinstance(said, cst.Lambda) else [_SHOWN]
+    if not shows_values(made):
+        return Edit({said: _lambda(text)}, differences or [_NO_VALUES])
+
+    def checked(message: cst.BaseExpression) -> cst.Expr:
+        args = [one.deep_clone() for one in node.args]
+        args[list(node.args).index(given)] = given.deep_clone().with_changes(value=message)
+        return cst.Expr(copied(node).with_changes(args=args))
+
+    eager = said.deep_clone() if isinstance(said, cst.Lambda) else _lambda(made.deep_clone())
+    return _two_ways(context, checked(_lambda(text)), checked(eager), [*differences, _NO_VALUES])
+
+
+def _two_ways(
+    context: RewriteContext,
+    compiled: cst.BaseSmallStatement,
+    eager: cst.BaseSmallStatement,
+    differences: list[Difference],
+) -> Edit:
+    line = context.line()
+    replace: dict[cst.CSTNode, Replacement] = {line: either(context, line, compiled, eager)}
+    return Edit(replace, differences)
+
+
+def _text(context: RewriteContext, message: cst.BaseExpression) -> cst.BaseExpression:
+    text = constant_text(context, message)
     if text is None:
-        raise Declined(f"the literal parts of `{context.code(said)}` are not known")
-    new = cst.Lambda(cst.Parameters(), _laid_out(text, made), whitespace_after_lambda=cst.SimpleWhitespace(""))
-    changed = isinstance(made, cst.SimpleString | cst.ConcatenatedString) and not _has_fields(made)
-    # With a string instead of a function, a failing check raises a TypeError.
-    words = "a failing check now shows its message" if changed else "the message shows no values"
-    return Edit({said: new}, [differs(words, Effect.EXCEPTIONS)])
+        raise Declined(
+            f"the literal parts of `{context.code(message)}` are not known: write the text at the check, as a string"
+        )
+    # The text has the parentheses of the code that it replaces, if it has several lines.
+    if isinstance(text, cst.ConcatenatedString | cst.BinaryOperation):
+        kept = [one.deep_clone() for one in message.lpar], [one.deep_clone() for one in message.rpar]
+        return text.with_changes(lpar=kept[0], rpar=kept[1])
+    return text
+
+
+def _lambda(body: cst.BaseExpression) -> cst.Lambda:
+    return cst.Lambda(cst.Parameters(), body, whitespace_after_lambda=cst.SimpleWhitespace(""))
 
 
 def _is_message(position: int, arg: cst.Arg) -> bool:
     return arg.keyword.value == "message" if arg.keyword is not None else position == 1 and not arg.star
-
-
-def _has_fields(node: cst.BaseExpression) -> bool:
-    if isinstance(node, cst.ConcatenatedString):
-        return _has_fields(node.left) or _has_fields(node.right)
-    return isinstance(node, cst.FormattedString)
-
-
-def _laid_out(text: cst.BaseExpression, like: cst.BaseExpression) -> cst.BaseExpression:
-    """The text in the parentheses of the code that it replaces, if it has several lines."""
-    if isinstance(text, cst.ConcatenatedString | cst.BinaryOperation):
-        return text.with_changes(
-            lpar=[one.deep_clone() for one in like.lpar], rpar=[one.deep_clone() for one in like.rpar]
-        )
-    return text

@@ -44,7 +44,7 @@ def rewrite(context: RewriteContext) -> Edit:
         if finding.kind is Kind.GRAPH_BREAK and finding.confidence not in (Confidence.CONDITIONAL, Confidence.POSSIBLE)
     }
     if context.finding.site.line not in breaks or len(breaks) < FEWEST_BREAKS:
-        raise Declined("the function breaks only once, and disabling it would split the graph as well")
+        raise Declined("the function breaks only once, and a call that is not compiled breaks the graph as well")
     function = context.function
     name = function.name.value
     region = context.finding.region
@@ -61,7 +61,9 @@ def rewrite(context: RewriteContext) -> Edit:
     if (costly := what_costs(context, function.body)) is not None:
         raise Declined(f"`{costly}` would no longer be compiled")
     if (unknown := _may_compute(context, function.body)) is not None:
-        raise Declined(f"`{unknown}` may run tensor operations, which would no longer be compiled")
+        raise Declined(
+            f"`{unknown}` may run tensor operations, which would no longer be compiled: move the break to a function"
+        )
     disable = cst.Decorator(context.imported("torch.compiler.disable"))
     made = function.with_changes(decorators=[*function.decorators, disable])
     return Edit({function: made}, takes_out=taken_out(context, function.body))

@@ -74,7 +74,7 @@ def rewrite(context: RewriteContext) -> Edit:
     if not _computes_outside(context, function, part):
         raise Declined(f"there are no tensor operations to compile outside the {what}")
     if len(moved.needs) > MOST_NAMES:
-        raise Declined(f"the {what} needs {len(moved.needs)} variables from the code around it")
+        raise Declined(f"the {what} needs {len(moved.needs)} variables from the code around it: use fewer")
     name = _name(context, function, part, classes, what)
     given = ", ".join(moved.needs)
     results = ", ".join(moved.gives)
@@ -112,9 +112,9 @@ def _worth_it(context: RewriteContext) -> None:
     if context.fullgraph:
         raise Declined("fullgraph=True does not allow code outside the graph")
     if finding.verdict is not Verdict.EAGER:
-        raise Declined("the break does not prevent the rest of the function from being compiled")
+        raise Declined("the rest of the function is compiled, and a call that is not compiled breaks the graph as well")
     if finding.via is not None:
-        raise Declined(f"the loop, `try` or `with` is around the call in `{finding.via}`")
+        raise Declined(f"the loop, `try` or `with` is around the call in `{finding.via}`: move the call out of it")
     if finding.confidence in (Confidence.CONDITIONAL, Confidence.POSSIBLE):
         raise Declined("the code breaks only in some calls, and a helper would split the graph in all of them")
 

@@ -29,7 +29,7 @@ def rewrite(context: RewriteContext) -> Edit:
         value = cst.ensure_type(context.parent(node), cst.UnaryOperation)
     above = context.parent(value)
     if isinstance(above, cst.If | cst.While | cst.IfExp | cst.CompIf | cst.BooleanOperation) or _is_not(above):
-        raise Declined("Python tests the truth of the result, which also breaks the graph")
+        raise Declined("Python tests the truth of the result, which also breaks the graph: use `torch.where`")
     if isinstance(above, cst.Arg) and _is_python(context, context.parent(above)):
         raise Declined("the result is used as a Python value")
     if isinstance(above, cst.Expr):

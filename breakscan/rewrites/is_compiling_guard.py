@@ -13,7 +13,7 @@ import libcst as cst
 from breakscan.rewrite_support.build import operand_of_and
 from breakscan.rewrite_support.check_block import block_of, breaking
 from breakscan.rewrite_support.checks import asks_tensor, operands
-from breakscan.rewrite_support.compiling import and_not_compiling, compiling, guarded
+from breakscan.rewrite_support.compiling import and_not_compiling, compiling, guarded, not_compiling
 from breakscan.rewrite_support.context import RewriteContext, Statement
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, Replacement
@@ -141,16 +141,17 @@ def _unless_compiling(context: RewriteContext, test: cst.BaseExpression) -> cst.
 
 
 def _under_guard(context: RewriteContext, statements: Sequence[Statement]) -> dict[cst.CSTNode, Replacement]:
-    """The statements under a guard; if they are the whole body of an ``if``, the guard is added to its test."""
+    """The statements under a guard.
+
+    If they are the whole body of an ``if``, the guard is added to its test; of an ``else``, it becomes an ``elif``.
+    """
     first, *others = statements
     block = context.parent(first)
     owner = context.parent(block) if block is not None else None
-    if (
-        isinstance(owner, cst.If)
-        and owner.orelse is None
-        and isinstance(block, cst.IndentedBlock)
-        and block is owner.body
-        and len(block.body) == len(statements)
-    ):
-        return {owner.test: and_not_compiling(context, owner.test, first=why_missed(context, owner.test) is None)}
+    if isinstance(block, cst.IndentedBlock) and len(block.body) == len(statements):
+        if isinstance(owner, cst.If) and owner.orelse is None and block is owner.body:
+            return {owner.test: and_not_compiling(context, owner.test, first=why_missed(context, owner.test) is None)}
+        if isinstance(owner, cst.Else) and isinstance(context.parent(owner), cst.If):
+            above = [line.deep_clone() for line in owner.leading_lines]
+            return {owner: cst.If(not_compiling(context), block.deep_clone(), leading_lines=above)}
     return {first: guarded(context, statements), **dict.fromkeys(others)}

@@ -96,7 +96,10 @@ def _converted(
         if one == dtype:
             continue
         if dtype is None:
-            raise Declined(f"`{one}()` would change the dtype of `{context.code(tensor)}`, which is not known")
+            raise Declined(
+                f"`{one}()` would change the dtype of `{context.code(tensor)}`, "
+                "which is not known: convert the tensor instead"
+            )
         if one == "bool":
             made = cst.Comparison(operand(made), [cst.ComparisonTarget(cst.NotEqual(), cst.Integer("0"))])
         else:

@@ -68,7 +68,9 @@ def _looped_over(context: RewriteContext, function: cst.FunctionDef) -> cst.Para
             continue
         if (numbers.names | numbers.rows).intersection(read(context.node)):
             return parameter
-    raise declined or OtherForm("the size does not come from a loop over a parameter")
+    raise declined or OtherForm(
+        "the number does not come from a loop over a parameter: pass Python numbers to the function"
+    )
 
 
 def _iterates(node: cst.CSTNode, name: str) -> bool:

@@ -27,7 +27,7 @@ def rewrite(context: RewriteContext) -> Edit:
         return edit_of_assert(context, assertion)
     whole = _whole(context)
     if _is_asked(context, whole):
-        raise Declined("Python tests the truth of the result, which also breaks the graph")
+        raise Declined("Python tests the truth of the result, which also breaks the graph: use `torch.where`")
     for one in _leaves(whole):
         fact = context.fact(one)
         if not asks_tensor(context, one):

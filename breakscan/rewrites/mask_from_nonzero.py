@@ -14,7 +14,7 @@ from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
-from breakscan.rewrite_support.masked import COUNT_IN_FLOAT16, hits_of, is_bool_tensor, is_scalar
+from breakscan.rewrite_support.masked import COUNT_IN_FLOAT16, bool_needed, hits_of, is_bool_tensor, is_scalar
 from breakscan.rewrite_support.purity import why_not_pure
 from breakscan.rewrite_support.shapes import have_one_shape, rank_of
 from breakscan.rewrite_support.wording import plain
@@ -84,8 +84,7 @@ def _index_needs(context: RewriteContext, owner: cst.BaseExpression, mask: cst.B
         needs.append(differs(said, Effect.EXCEPTIONS))
     if not have_one_shape(context, mask, owner):
         needs.append(assumes(f"`{plain(context, mask)}` must have the same shape as `{plain(context, owner)}`"))
-    if not is_bool_tensor(context, mask):
-        needs.append(assumes(f"`{plain(context, mask)}` must be a bool tensor"))
+    needs += bool_needed(context, mask)
     return needs
 
 
@@ -99,7 +98,7 @@ def _vector(context: RewriteContext, node: cst.Call, rows: bool) -> tuple[cst.Ba
             above.targets[0].target, m.Tuple([m.Element()]) | m.List([m.Element()])
         ):
             return node, True
-        raise Declined("the indices of every dimension are needed")
+        raise Declined("the indices of every dimension are needed, and how many there are depends on values")
     call = context.parent(above) if isinstance(above, cst.Attribute) else None
     if isinstance(call, cst.Call) and isinstance(above, cst.Attribute):
         minus_one = m.UnaryOperation(operator=m.Minus(), expression=m.Integer("1"))
@@ -133,7 +132,7 @@ def _used(context: RewriteContext, vector: cst.BaseExpression, mask: cst.BaseExp
     if isinstance(above, cst.Return):
         raise Declined("the indices are returned")
     where = above if isinstance(above, cst.BaseExpression) else vector
-    raise Declined(f"`{plain(context, where)}` needs the indices themselves")
+    raise Declined(f"`{plain(context, where)}` needs the indices themselves, and how many there are depends on values")
 
 
 def _one_dimension(context: RewriteContext, mask: cst.BaseExpression) -> list[Difference]:
@@ -172,7 +171,7 @@ def _as_tensor(context: RewriteContext, count: cst.BaseExpression) -> cst.BaseEx
         fact = context.fact(above.right if above.left is count else above.left)
         if fact.is_tensor and fact.certain and fact.dtype == "float":
             return count
-    raise Declined("the count is needed as a Python number")
+    raise Declined("the count is needed as a Python number: use `mask.sum()`, a tensor, instead")
 
 
 def _first_at(context: RewriteContext, subscript: cst.Subscript, rows: bool) -> cst.BaseExpression:
@@ -185,7 +184,9 @@ def _first_at(context: RewriteContext, subscript: cst.Subscript, rows: bool) -> 
             return outer
     if rows and m.matches(subscript, m.Subscript(slice=[m.SubscriptElement(_ZERO), m.SubscriptElement(_ZERO)])):
         return subscript
-    raise Declined(f"`{plain(context, subscript)}` needs the indices themselves")
+    raise Declined(
+        f"`{plain(context, subscript)}` needs the indices themselves, and how many there are depends on values"
+    )
 
 
 # -- indices with a name --------------------------------------------------------------------------------------------
@@ -223,8 +224,7 @@ def _named(
             needs.insert(0, COUNT_IN_FLOAT16)
         else:
             needs += _index_needs(context, _stored_into(context, one), mask)
-    if not is_bool_tensor(context, mask):
-        needs.append(assumes(f"`{plain(context, mask)}` must be a bool tensor"))
+    needs += bool_needed(context, mask)
     return Edit(changes, list(dict.fromkeys(needs)))
 
 
@@ -238,4 +238,4 @@ def _stored_into(context: RewriteContext, name: cst.Name) -> cst.BaseExpression:
             return subscript.value
         raise Declined(f"`{plain(context, assignment.value)}` may have a different value for each selected element")
     where = subscript if isinstance(subscript, cst.BaseExpression) else name
-    raise Declined(f"`{plain(context, where)}` needs the indices themselves")
+    raise Declined(f"`{plain(context, where)}` needs the indices themselves, and how many there are depends on values")

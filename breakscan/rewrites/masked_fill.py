@@ -12,7 +12,7 @@ from breakscan.rewrite_support import build
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
-from breakscan.rewrite_support.masked import is_bool_tensor
+from breakscan.rewrite_support.masked import bool_needed
 
 LARGEST_HALF = 65504
 LARGEST_INT8 = 127
@@ -40,7 +40,7 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined(
             f"`{context.code(value)}` may not fit the dtype of `{context.code(owner)}`, or may not be a single number"
         )
-    differences = [] if is_bool_tensor(context, flag) else [assumes(f"`{context.code(flag)}` must be a bool tensor")]
+    differences = bool_needed(context, flag)
     if not context.fact(owner).certain:
         differences.append(assumes(f"`{context.code(owner)}` is taken to be a tensor"))
     if not _on_one_device(context, owner, flag):

@@ -13,9 +13,10 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support.breaks import refuse_breaks_in, refuse_reads_of
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
+from breakscan.rewrite_support.difference import Difference, Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.masked import (
     COUNT_IN_FLOAT16,
@@ -24,10 +25,10 @@ from breakscan.rewrite_support.masked import (
     Masked,
     bends_gradients,
     beside,
+    bool_needed,
     conditions,
     filled,
     in_place_of,
-    is_bool_tensor,
     leaf_of,
     masked,
     mean_hazards,
@@ -87,6 +88,8 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _edit(context: RewriteContext, use: _Use, made: cst.BaseExpression, differences: list[Difference]) -> Edit:
+    refuse_breaks_in(context, use.node, made)
+    refuse_reads_of(context, use.node)
     return Edit({use.node: in_place_of(context, use.node, made)}, differences)
 
 
@@ -135,7 +138,9 @@ def _attribute_use(
             or name in ("view", "reshape")
         ):
             return above
-    raise Declined(f"`{plain(context, attribute)}` needs the selected elements themselves")
+    raise Declined(
+        f"`{plain(context, attribute)}` needs the selected elements themselves, whose number depends on values"
+    )
 
 
 def _argument_use(context: RewriteContext, node: cst.BaseExpression, arg: cst.Arg) -> _Use | cst.BaseExpression:
@@ -152,17 +157,17 @@ def _argument_use(context: RewriteContext, node: cst.BaseExpression, arg: cst.Ar
         return _Use(call, call, name, tuple(call.args))
     if is_elementwise(context, call):
         return call
-    raise Declined(f"`{plain(context, call.func)}` is called with the selected elements")
+    raise Declined(f"`{plain(context, call.func)}` is called with the selected elements: pass all and the mask")
 
 
 def _why_needed(context: RewriteContext, node: cst.CSTNode, above: cst.CSTNode | None) -> str:
     if isinstance(above, cst.Return):
         return "the selected elements are returned"
     if isinstance(above, cst.Assign | cst.AnnAssign):
-        return "the selected elements are assigned to a name"
+        return "the selected elements are assigned to a name: reduce them where they are selected, `x[mask].sum()`"
     if isinstance(above, cst.Subscript):
-        return f"`{plain(context, above)}` needs the selected elements themselves"
-    return f"`{plain(context, node)}` itself is used"
+        return f"`{plain(context, above)}` needs the selected elements themselves, whose number depends on values"
+    return f"`{plain(context, node)}` itself is used, and its size depends on values: use all elements and the mask"
 
 
 # -- what replaces them ---------------------------------------------------------------------------------------------
@@ -252,7 +257,7 @@ def _count(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
     """The number of selected elements, if it may be a tensor instead of a Python number."""
     found = masked(context, use.value, leaf.mask)
     elements = m.matches(use.node, m.Call(func=m.Attribute(attr=m.Name("numel"))))
-    needs = conditions(context, found, counts=True) if elements or leaf.loose else _only_mask(context, found)
+    needs = conditions(context, found, counts=True) if elements or leaf.loose else bool_needed(context, found.mask)
     node: cst.BaseExpression = use.node
     made: cst.BaseExpression = build.method(leaf.mask, "sum")
     above = context.parent(node)
@@ -272,16 +277,7 @@ def _count(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
     if isinstance(call, cst.Call) and not (called(context, call)[0] or "").startswith(("torch.", "builtins.")):
         hazard = differs(f"`{plain(context, call.func)}` gets a tensor instead of a Python bool", Effect.TYPES)
         return Edit({node: made}, [hazard, *needs])
-    raise Declined("the count is needed as a Python number")
-
-
-def _only_mask(context: RewriteContext, found: Masked) -> list[Difference]:
-    """The assumptions under which the number of rows is the number of True elements in the mask."""
-    return (
-        []
-        if is_bool_tensor(context, found.mask)
-        else [assumes(f"`{plain(context, found.mask)}` must be a bool tensor")]
-    )
+    raise Declined("the count is needed as a Python number: use `mask.sum()`, a tensor, instead")
 
 
 def _at_least(context: RewriteContext, node: cst.BaseExpression) -> tuple[cst.Call, cst.BaseExpression] | None:

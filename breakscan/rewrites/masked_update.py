@@ -12,6 +12,7 @@ from dataclasses import replace
 import libcst as cst
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support.breaks import refuse_breaks_in
 from breakscan.rewrite_support.build import AUGMENTED
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
@@ -53,7 +54,7 @@ def rewrite(context: RewriteContext) -> Edit:
 def _of_assignment(context: RewriteContext, small: cst.Assign, leaf: Leaf) -> Edit:
     target = leaf_at(context, small.targets[0].target)
     if target is None or plain(context, target.mask) != plain(context, leaf.mask):
-        raise Declined("the elements are not assigned with the same mask")
+        raise Declined("the selected elements are not assigned with the same mask, as in `y[mask] = x[mask]`")
     if len(small.targets) > 1:
         raise Declined("several targets are assigned at once")
     if not context.fact(target.owner).is_tensor:
@@ -109,6 +110,7 @@ def _edit(
     bends: bool,
     rebinds: bool = True,
 ) -> Edit:
+    refuse_breaks_in(context, small, made)
     needs = conditions(context, found, target)
     difference = [NAN_GRADIENTS] if bends else []
     if rebinds and isinstance(target.owner, cst.Name) and is_unshared(context, target.owner):

@@ -63,7 +63,7 @@ def rewrite(context: RewriteContext) -> Edit:
         raise OtherForm("the selected elements are not assigned to a name")
     named = isinstance(leaf.mask, cst.Name) and is_settled(context, leaf.mask.value)
     if isinstance(leaf.mask, cst.Name) and not named:
-        raise Declined(f"`{leaf.mask.value}` may be a different mask where the elements are used")
+        raise Declined(f"`{leaf.mask.value}` may be a different mask where the elements are used: give it another name")
     group = _Group(leaf.mask, build.copied(leaf.mask) if named else cst.Name("mask"))
     group.lines[line] = leaf
     group.waiting.append(line)
@@ -143,9 +143,11 @@ def _computed(
         function, method = called(context, call)
         if (method or function or "").rpartition(".")[2] in _ZERO_AT_ZERO:
             return call
-        raise Declined(f"`{context.code(call.func)}` needs the selected elements themselves")
+        raise Declined(
+            f"`{context.code(call.func)}` needs the selected elements themselves, whose number depends on values"
+        )
     where = above if isinstance(above, cst.BaseExpression) else value
-    raise Declined(f"`{context.code(where)}` needs the selected elements themselves")
+    raise Declined(f"`{context.code(where)}` needs the selected elements themselves, whose number depends on values")
 
 
 def _size_at(context: RewriteContext, above: cst.CSTNode | None) -> cst.BaseExpression | None:
@@ -207,7 +209,7 @@ def _counted(context: RewriteContext, group: _Group, node: cst.BaseExpression) -
             group.changes[node] = build.method(group.counter, "sum")
             group.counts = group.compares = True
             return
-    raise Declined("the count is needed as a Python number")
+    raise Declined("the count is needed as a Python number: use `mask.sum()`, a tensor, instead")
 
 
 def _zero_at_zero(context: RewriteContext, group: _Group, node: cst.BaseExpression) -> None:

@@ -33,6 +33,8 @@ def rewrite(context: RewriteContext) -> Edit:
     above = context.parent(taken)
     if isinstance(above, cst.Attribute | cst.Subscript | cst.UnaryOperation | cst.BinaryOperation):
         made = build.operand(made)
-    words = "singular values give the solution, which rounds differently and takes longer; `{}` must be a matrix"
-    difference = differs(words.format(context.code(right)), Effect.VALUES, Effect.EXCEPTIONS)
-    return Edit({taken: made}, [difference, differs("the strides of the solution change", Effect.STRIDES)])
+    rounds = differs("singular values give the solution, which rounds differently and takes longer", Effect.VALUES)
+    # ``lstsq`` takes a batch of vectors, which ``@`` takes for a matrix.
+    said = f"if `{context.code(matrix)}` is a batch of matrices, `{context.code(right)}` must be one as well"
+    batch = differs(said, Effect.VALUES, Effect.EXCEPTIONS, Effect.SHAPES)
+    return Edit({taken: made}, [rounds, batch, differs("the strides of the solution change", Effect.STRIDES)])

@@ -29,7 +29,7 @@ def rewrite(context: RewriteContext) -> Edit:
     if isinstance(above, cst.UnaryOperation) and isinstance(above.operator, cst.Not):
         whole, above = above, context.parent(above)
     if isinstance(above, cst.If | cst.While | cst.IfExp | cst.CompIf | cst.BooleanOperation | cst.UnaryOperation):
-        raise Declined("Python tests the truth of the result, which also breaks the graph")
+        raise Declined("Python tests the truth of the result, which also breaks the graph: use `torch.where`")
     made = reduced(context, node)
     if whole is not node:
         made = inverted(made)

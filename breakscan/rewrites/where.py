@@ -23,7 +23,6 @@ from breakscan.rewrite_support.edit import Declined, Edit, Replacement
 from breakscan.rewrite_support.float_limits import dtype_tested
 from breakscan.rewrite_support.if_sides import Side, branch_of, read_side
 from breakscan.rewrite_support.later_uses import changed_in_place, is_read_outside
-from breakscan.rewrite_support.layout import fitted
 from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
 from breakscan.rewrite_support.reporting_calls import why_missed
@@ -50,13 +49,6 @@ class _Ternary:
         sides = self.chooser.value(node.body), self.chooser.value(node.orelse)
         made = self.chooser.choose(tested, tested.tensor, *sides, fate(self.context, node), self._target(node)).made
         differences = list(self.chooser.doubts)
-        parent = self.context.parent(node)
-        line = self.context.parent(parent) if parent is not None else None
-        if isinstance(parent, cst.Assign | cst.Return) and isinstance(line, cst.SimpleStatementLine):
-            indent = self.context.tree.span(line)[1] - 1
-            new = line.with_changes(body=[parent.with_changes(value=made)])
-            small = fitted(new, self.context, indent).body[0]
-            made = cst.ensure_type(small, type(parent)).value or made
         return Edit({node: made}, differences)
 
     def _target(self, node: cst.IfExp) -> str | None:
@@ -83,7 +75,6 @@ class _Branch:
         self.before = context.names_before(node)
         self.arms = self._arms()
         self.static = self.arms[0].truth.static if self.arms[0].truth is not None else ()
-        self.indent = context.tree.span(node)[1] - 1
         self.chooser.knows(node.test)
         self.chooser.given += [found for test in self.static if (found := dtype_tested(context, test)) is not None]
 
@@ -258,7 +249,8 @@ class _Branch:
         lines = [line.deep_clone() for line in self.arms[0].side.messages]
         if not lines:
             return []
-        return [cst.If(and_not_compiling(self.context, self.node.test), cst.IndentedBlock(lines))]
+        header = cst.ensure_type(self.node.body, cst.IndentedBlock).header.deep_clone()
+        return [cst.If(and_not_compiling(self.context, self.node.test), cst.IndentedBlock(lines, header=header))]
 
     def _check_order(self, merged: Sequence[str], arms: Sequence[_Arm]) -> None:
         """Declines if a value would be computed from a name that has already been reassigned, or not yet."""
@@ -321,8 +313,7 @@ class _Branch:
         return [*messages, *kept.values()]
 
     def _line(self, small: cst.BaseSmallStatement) -> cst.SimpleStatementLine:
-        deeper = len(self.context.tree.module.default_indent) if self.static or self._is_elif() else 0
-        return fitted(cst.SimpleStatementLine([small]), self.context, self.indent + deeper)
+        return cst.SimpleStatementLine([small])
 
     def _is_elif(self) -> bool:
         return isinstance(self.context.parent(self.node), cst.If)
@@ -349,6 +340,13 @@ class _Branch:
             one.trailing_whitespace.comment.value
             for one in lines
             if isinstance(one, cst.SimpleStatementLine) and one.trailing_whitespace.comment is not None
+        }
+        texts |= {
+            one.body.header.comment.value
+            for one in lines
+            if isinstance(one, cst.If)
+            and isinstance(one.body, cst.IndentedBlock)
+            and one.body.header.comment is not None
         }
         comments = [one for one in self.arms_comments(self.arms) if one.comment and one.comment.value not in texts]
         first = lines[0]

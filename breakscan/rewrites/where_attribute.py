@@ -20,7 +20,6 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.if_sides import branch_of
-from breakscan.rewrite_support.layout import fitted
 from breakscan.rewrite_support.purity import why_not_pure
 from breakscan.rewrite_support.walking import findall
 from breakscan.rewrite_support.where_builder import Chooser, SideValue
@@ -273,7 +272,7 @@ class _Branch:
             call = cst.ensure_type(cst.ensure_type(small, cst.Expr).value, cst.Call)
             first, second, *rest = call.args
             small = cst.Expr(call.with_changes(args=[first, second.with_changes(value=made), *rest]))
-        return fitted(cst.SimpleStatementLine([small]), self.context, self.context.tree.span(self.node)[1] - 1)
+        return cst.SimpleStatementLine([small])
 
     def _difference(self, yes: _Side, no: _Side, chooser: Chooser) -> list[Difference]:
         own = f"`{self.own}.{yes.store.name}` is a new tensor at each call (the second call may recompile)"

@@ -98,3 +98,6 @@ ATTRIBUTES_WITHOUT_GRADIENT = frozenset({"shape", "dtype", "device", "ndim", "da
 ``tests/torch_facts/test_not_measured.py`` tries them."""
 LIMITS_OF_DTYPES = frozenset({"torch.finfo", "torch.iinfo"})
 """Functions whose result has Python numbers for attributes."""
+
+TRUE_WHILE_TRACING = ("is_compiling", "is_dynamo_compiling", "is_torchdynamo_compiling", "is_torch_compiling")
+"""Functions of ``torch``, and those of packages that return the same, which are True while Dynamo traces."""

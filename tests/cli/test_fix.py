@@ -22,7 +22,7 @@ class Block(torch.nn.Module):
         kept = copy.deepcopy(y)  # for later
         return y.cos() + kept
 """
-FIXED = COPIES.replace("copy.deepcopy(y)", "y.detach().clone()")
+FIXED = COPIES.replace("copy.deepcopy(y)", "y.detach().clone()").replace("import copy\n\n", "")
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_the_diff_is_one_that_git_applies(breakscan: Callable[..., Any], copies:
         (COPIES.replace("\n", "\r\n").encode(), FIXED.replace("\n", "\r\n").encode()),
         (b"\xef\xbb\xbf" + COPIES.encode(), b"\xef\xbb\xbf" + FIXED.encode()),
         (COPIES.rstrip().encode(), FIXED.rstrip().encode()),
-        (b"# coding: latin-1\n# \xe9\n" + COPIES.encode(), b"# coding: latin-1\n# \xe9\n" + FIXED.encode()),
+        (b"# coding: latin-1\n# \xe9\n" + COPIES.encode(), b"# coding: latin-1\n# \xe9\n\n" + FIXED.encode()),
     ],
 )
 @pytest.mark.parametrize("way", ["git", "write"])

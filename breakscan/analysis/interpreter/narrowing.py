@@ -25,8 +25,8 @@ from breakscan.analysis.interpreter.values import (
     Value,
     class_of,
 )
+from breakscan.torch_facts.not_measured import TRUE_WHILE_TRACING
 
-_TRUE_WHILE_TRACING = ("is_compiling", "is_dynamo_compiling", "is_torchdynamo_compiling", "is_torch_compiling")
 _FALSE_WHILE_TRACING = ("is_scripting", "is_exporting", "is_in_onnx_export", "is_torch_fx_proxy", "is_jit_tracing")
 _TENSOR_CLASSES = ("torch.Tensor", "torch.nn.Parameter")
 
@@ -94,7 +94,7 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 def _known_call(frame: Frame, test: ast.Call) -> bool | None:
     dotted = frame.index.dotted(test.func) or ""
     last = dotted.rsplit(".", 1)[-1]
-    if last in _TRUE_WHILE_TRACING:
+    if last in TRUE_WHILE_TRACING:
         return True
     if last in _FALSE_WHILE_TRACING or dotted in ("torch.jit.is_tracing", "torch._C._get_tracing_state"):
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import TextIO
 
@@ -22,7 +23,9 @@ def diff_lines(repair: FileRepair) -> Iterator[str]:
     if not repair.changed:
         return
     name = repair.display.removeprefix("/")
-    before, after = (_by_newlines(text_of(data)) for data in (repair.data, encoded(repair.data, repair.after)))
+    # ``git apply`` compares the first line with its byte order mark.
+    mark = BOM_UTF8.decode() if repair.data.startswith(BOM_UTF8) else ""
+    before, after = (_by_newlines(mark + text_of(data)) for data in (repair.data, encoded(repair.data, repair.after)))
     for line in difflib.unified_diff(before, after, f"a/{name}", f"b/{name}"):
         yield line
         if not line.endswith("\n"):

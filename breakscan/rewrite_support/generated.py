@@ -1,0 +1,23 @@
+"""Files that a program writes, in which the next run would undo an edit."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from breakscan.rewrite_support.edit import Declined
+
+_GENERATED = re.compile(r"\bauto(?:matically |-)?generated\b(?: from (?P<source>[\w./\\-]+\w))?", re.IGNORECASE)
+_KEPT = re.compile(r"\bdo not (?:edit|modify|change)\b|\bautomatically generated from\b", re.IGNORECASE)
+
+
+def refuse_generated(module: cst.Module) -> None:
+    """Declines if the comments at the top of a file say that it is generated."""
+    comments = "\n".join(line.comment.value for line in module.header if line.comment is not None)
+    found = _GENERATED.search(comments)
+    if found is None or _KEPT.search(comments) is None:
+        return
+    source = found["source"]
+    where = f"from `{source}`: change the code there" if source else "by a program: change what it is generated from"
+    raise Declined(f"this file is generated {where}")
