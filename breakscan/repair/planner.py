@@ -267,15 +267,20 @@ def _along(tree: FileTree, before: Study, after: Study, chosen: Sequence[_Chosen
     """Returns the findings that the edit of another finding has fixed as well, each with that edit."""
     own = {id(one.finding) for one in chosen}
     left = Counter(_key(finding, after.module) for finding in after.findings)
+    # An edit may change the text of another finding, which is not fixed by that.
+    gone = _by_rule(Counter(_key(finding, before.module) for finding in before.findings))
+    gone -= _by_rule(left) + _by_rule(Counter(_key(one.finding, before.module) for one in chosen))
     along = []
     for finding in before.findings:
-        key = _key(finding, before.module)
+        rule, function, _ = key = _key(finding, before.module)
         if left[key]:
             left[key] -= 1
-        elif id(finding) not in own:
+        elif id(finding) not in own and gone[rule, function]:
             site = finding.site.line, finding.site.column
             spans = ((one, tree.span(node)) for one in chosen for node in one.edit.replace)
-            along += [replace(one, finding=finding) for one, at in spans if at[:2] <= site <= at[2:]][:1]
+            if holding := [one for one, at in spans if at[:2] <= site <= at[2:]]:
+                gone[rule, function] -= 1
+                along.append(replace(holding[0], finding=finding))
     return along
 
 

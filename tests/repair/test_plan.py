@@ -52,6 +52,18 @@ def test_an_edit_that_does_not_help_is_taken_back(tmp_path: Path, monkeypatch: p
     assert "would break instead" in refused.reasons[0].text
 
 
+def test_a_finding_whose_text_an_edit_changes_is_not_fixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def changes_the_inner_call(context: RewriteContext) -> Edit:
+        if context.code(context.node) != "print(print(y))":
+            raise Declined("it stays")
+        return Edit({context.node: expression("str(print(y, y))")})
+
+    text = PRINTS.replace("print(y)", "print(print(y))").replace("    print(z)\n", "")
+    found = repaired(tmp_path, text, monkeypatch, changes_the_inner_call)
+    assert [one.finding.site.column for one in found.applied] == [5]
+    assert [one.reasons[0].text for one in found.refused] == ["it stays"]
+
+
 def test_an_edit_that_says_the_same_again_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = repaired(tmp_path, PRINTS, monkeypatch, lambda context: Edit({context.node: context.node.deep_clone()}))
     assert not found.changed
