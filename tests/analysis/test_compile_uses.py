@@ -287,7 +287,7 @@ def test_keys_of_a_compiled_module(marked: Marked, check: Check) -> None:
             torch.save(model.state_dict(), path)
         """
     )
-    assert [(f.rule, f.condition) for f in flagged.findings] == [("BRK805", "fast")]
+    assert [(f.rule, f.condition) for f in flagged.findings] == [("BRK805", "`fast`")]
 
 
 def test_keys_that_are_read_back_or_stripped(marked: Marked) -> None:

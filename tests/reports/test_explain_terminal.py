@@ -88,6 +88,12 @@ def test_the_change_that_recompiled_most_comes_first() -> None:
     assert report.index("model.py:8:1  recompiled 2×") < report.index("model.py:2:19  recompiled 1×")
 
 
+def test_a_part_of_a_value_from_before_a_break_is_named_before_the_value() -> None:
+    subject = "the value computed before the break._part_sizes[0]"
+    report = written(recompiles=[replace(RECOMPILE, subject=subject, old="3", new="0")])
+    assert "\n   _part_sizes[0] of the value computed before the break was 3, then 0.\n" in report
+
+
 def test_what_raises_under_fullgraph_says_how_to_see_the_rest() -> None:
     assert "breakscan explain --keep-going shows what else does." in " ".join(written(breaks=(RAISES,)).split())
     assert "--keep-going" not in written(breaks=(BREAK,))

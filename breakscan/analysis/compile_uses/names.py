@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 
 from breakscan.analysis.compile_uses.compiled import BoundName, Compiled, Hit
+from breakscan.analysis.interpreter.conditions import has_outcome, in_words
 from breakscan.analysis.project.entry_points import COMPILE, is_compiler
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.analysis.project.scopes import Binding, Scope, Scopes, Step, is_self
-from breakscan.source.walking import Loop
+from breakscan.source.walking import Loop, is_name, walk
 from breakscan.torch_facts.not_measured import RETURN_THE_MODULE
 
 
@@ -244,7 +245,6 @@ def _condition(binding: Binding, line: int) -> str | None:
     if not binding.arms:
         return None
     test, holds = binding.arms[-1]
-    text = ast.unparse(test.test)
-    if test.lineno <= line <= (test.end_lineno or line) or "__name__" in text:
+    if test.lineno <= line <= (test.end_lineno or line) or any(is_name(node, "__name__") for node in walk(test.test)):
         return None
-    return text if holds else f"not ({text})"
+    return in_words(has_outcome(test.test, holds))

@@ -196,7 +196,7 @@ def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[Cond
         usual = _known_comparison(frame, test, by_default=True)
         if usual is not None:
             return [has_outcome(test, outcome)] if usual is not outcome else []
-        return _device_or_dtype(frame, test, outcome)
+        return _device_or_dtype(test, outcome)
     key, value = _key(subject), _known(frame, subject)
     if key is None or value is None:
         return []
@@ -207,13 +207,10 @@ def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[Cond
     return [value.optional] if value.optional else []
 
 
-def _device_or_dtype(frame: Frame, test: ast.Compare, outcome: bool) -> list[Condition]:
-    sides = [test.left, *test.comparators]
-    for side in sides:
-        text = ast.unparse(side)
-        if text.endswith((".dtype", ".device", ".device.type")):
-            return [has_outcome(test, outcome)]
-    return []
+def _device_or_dtype(test: ast.Compare, outcome: bool) -> list[Condition]:
+    sides = map(ast.unparse, (test.left, *test.comparators))
+    asks = any(side.endswith((".dtype", ".device", ".device.type")) for side in sides)
+    return [has_outcome(test, outcome)] if asks else []
 
 
 def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> list[Condition]:

@@ -8,11 +8,12 @@ from typing import TextIO
 from rich.text import Text
 
 from breakscan.agreement.result import Agreement, AgreementOutcome, Judged, Missed
-from breakscan.findings import Confidence, Finding, Site
+from breakscan.findings import Confidence, Finding
+from breakscan.reports.explain.tables import place
 from breakscan.reports.shared.code_frame import INDENT, paragraph
 from breakscan.reports.shared.console import report_console
 from breakscan.reports.shared.printable import printable
-from breakscan.reports.shared.site_words import rule_words, short_path
+from breakscan.reports.shared.site_words import rule_words
 from breakscan.reports.shared.wording import counted
 from breakscan.source.outline import without_locals
 
@@ -53,11 +54,11 @@ def _headline(agreement: Agreement) -> str:
 
 def _sections(agreement: Agreement) -> Iterable[tuple[str, Sequence[str]]]:
     hiding = [
-        f"{_place(site)} makes {_function(group[0].function)} run eager, and hides {_listed(group)}"
+        f"{place(site)} makes {_function(group[0].function)} run eager, and hides {_listed(group)}"
         for (site, _), group in agreement.hidden.items()
     ]
     yield "Hidden: breaks that appear once the one before them is fixed", hiding
-    missed = [f"{_place(site.site)}  {_kind(site)}  {site.code or ''}".rstrip() for site in agreement.missed]
+    missed = [f"{place(site.site)}  {_kind(site)}  {site.code or ''}".rstrip() for site in agreement.missed]
     yield "Missed: broke in this run, and check has no finding there", missed
     contradicted = [_named(one) for one in agreement.judged if one.outcome is AgreementOutcome.CONTRADICTED]
     yield "Contradicted: check expects a break, and this run compiled the line without one", contradicted
@@ -74,7 +75,7 @@ def _named(one: Judged) -> str:
         why = ", a guess"
     else:
         why = ""
-    return f"{_place(finding.site)}  {finding.rule} {finding.name}{why}"
+    return f"{place(finding.site)}  {finding.rule} {finding.name}{why}"
 
 
 def _listed(findings: Iterable[Finding]) -> str:
@@ -83,10 +84,6 @@ def _listed(findings: Iterable[Finding]) -> str:
 
 def _function(name: str | None) -> str:
     return without_locals(name or "the function")
-
-
-def _place(site: Site) -> str:
-    return f"{short_path(site.path)}:{site.line}"
 
 
 def _kind(site: Missed) -> str:

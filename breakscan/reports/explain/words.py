@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from breakscan.findings import Finding, Verdict
@@ -17,6 +18,7 @@ from breakscan.runtime.explain.explanation import (
     Recompile,
     UncompiledFrame,
 )
+from breakscan.runtime.parsers.guard_text import BEFORE_BREAK
 
 _MOST_VALUES = 5
 
@@ -166,20 +168,29 @@ def recompile_sentence(group: Sequence[Recompile]) -> str:
     known = [value for value in dict.fromkeys(values) if value is not None]
     if not first.subject:
         return first.guard
+    subject = _PART_OF_VALUE.sub(_part_first, first.subject)
     if first.guard == f"{first.subject} is unchanged":
-        return f"{first.subject} changed"
+        return f"{subject} changed"
     if first.guard == f"{first.subject} is still in memory":
-        return f"{first.subject} was freed, and with it the version that was compiled for it"
+        return f"{subject} was freed, and with it the version that was compiled for it"
     if first.guard == f"{first.subject} is the same object":
-        return f"{first.subject} is another object than before{f' ({first.new})' if first.new else ''}"
+        return f"{subject} is another object than before{f' ({first.new})' if first.new else ''}"
     if first.old is None or len(known) < 2:
         now = f", and is {known[0]} now" if known and first.old is None else ""
         return f"a compiled version asks that {first.guard}{now}"
     shown = known[1:_MOST_VALUES]
     rest = " and so on" if len(known) > _MOST_VALUES else ""
     if first.old.startswith("within "):
-        return f"{first.old.removeprefix('within ')} held, then {first.subject} was {', '.join(shown)}{rest}"
-    return f"{first.subject} was {known[0]}, then {', '.join(shown)}{rest}"
+        return f"{first.old.removeprefix('within ')} held, then {subject} was {', '.join(shown)}{rest}"
+    return f"{subject} was {known[0]}, then {', '.join(shown)}{rest}"
+
+
+_PART_OF_VALUE = re.compile(rf"^({re.escape(BEFORE_BREAK)})([.\[].+)$")
+
+
+def _part_first(found: re.Match[str]) -> str:
+    """``shape[0] of the value …``: words that stand for a name cannot have an attribute."""
+    return f"{found[2].removeprefix('.')} of {found[1]}"
 
 
 def hidden_sentence(behind: Sequence[Finding]) -> str:

@@ -37,7 +37,7 @@ _KEEP_IN_GRAPH = (
 _KEEP_SIZE = "keep the size constant, as by padding or drop_last=True"
 _GRADIENT = ".requires_grad"
 _APART = ("0", "1")
-"""Sizes that are compiled apart from all others."""
+"""Sizes that are compiled separately from all others."""
 
 
 def closest_guard(seen: RecompileSeen) -> FailedGuard | None:
@@ -198,13 +198,13 @@ def _advice(guard: GuardInWords, rule: Rule | None, frame: Code, lens: ExplainCo
     if guard.subject.endswith(_GRADIENT):
         name = guard.subject.removesuffix(_GRADIENT)
         return (
-            "nothing, if it stays at that: what needs a gradient and what needs none are compiled apart; "
-            f"{name}.detach() before the call makes them one, where no gradient is to flow back through {name}"
+            "change nothing if it happens only once: inputs that require a gradient are compiled separately from those "
+            f"that do not. If no gradient has to pass through {name}, call {name}.detach() before the call"
         )
     size = _SIZE.match(guard.subject)
     if size and (guard.new in _APART or guard.old in _APART):
         return (
-            "nothing, if it stays at that: sizes 0 and 1 are compiled apart from all others, with dynamic=True as well"
+            "change nothing if it happens only once: sizes 0 and 1 are compiled separately, with dynamic=True as well"
         )
     if size:
         name = _IN_KWARGS.sub(r"\1", size["tensor"])
