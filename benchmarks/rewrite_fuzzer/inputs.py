@@ -87,8 +87,7 @@ def arguments() -> Iterator[tuple[str, tuple[Tensor, Tensor]]]:
     yield "one element, 2-d", (torch.ones(1, 1), torch.tensor([[-1.0]]))
     yield "one integer", (torch.tensor([1]), torch.tensor([2]))
     yield "4-d, channels last", (torch.arange(-4.0, 4.0).reshape(1, 2, 2, 2).contiguous(memory_format=_LAST),) * 2
-    yield "a subclass", (torch.tensor([1.0, -1.0, 2.0]).as_subclass(Marked), torch.ones(3))
-    yield "two of a subclass", (torch.ones(3).as_subclass(Marked), -torch.ones(3).as_subclass(Marked))
+    yield "a subclass", (torch.ones(3).as_subclass(Marked), -torch.ones(3).as_subclass(Marked))
     with torch.inference_mode():
         made = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, -2.0, 3.0])
     yield "made in inference mode", made

@@ -19,6 +19,7 @@ from unittest import mock
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_flatten
 
 from benchmarks.rewrite_fuzzer.inputs import arguments
 
@@ -94,6 +95,7 @@ def _outcome(module: ModuleType, given: tuple[Tensor, Tensor]) -> Outcome:
         grad = one.grad if one.is_leaf or one.retains_grad else None
         outcome[f"gradient of {name}"] = None if grad is None else _unsigned_zeros(grad)
     outcome["state COUNT"] = repr(getattr(module, "COUNT", None))
+    outcome["state TABLE"] = len(getattr(module, "TABLE", ()))
     # A shrunk program may have no model.
     model = getattr(module, "model", None)
     if isinstance(model, torch.nn.Module):
@@ -136,8 +138,8 @@ def _describe_model(outcome: Outcome, model: torch.nn.Module) -> None:
 
 
 def _describe(outcome: Outcome, name: str, result: Any, given: tuple[Tensor, Tensor]) -> None:
-    parts = list(result) if isinstance(result, tuple) else [result]
-    outcome[f"type of {name}"] = [type(one).__name__ for one in parts]
+    parts, structure = tree_flatten(result)
+    outcome[f"type of {name}"] = [str(structure), *(type(one).__name__ for one in parts)]
     tensors = [one for one in parts if isinstance(one, Tensor)]
     outcome[f"value of {name}"] = [_values(one) if isinstance(one, Tensor) else repr(one) for one in parts]
     outcome[f"dtype of {name}"] = [str(one.dtype) for one in tensors]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
+from breakscan.rewrite_support.assignments import defined
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.operators import (
@@ -76,7 +77,7 @@ class _Impurities(Effects):
         function, method = called(self.context, node)
         name = (method or function or "").rpartition(".")[2]
         is_torch = method is not None or (function or "").startswith("torch.")
-        if not is_torch and not self._is_pure(function):
+        if not is_torch and not self._is_pure(function, node):
             self.reasons.append(f"`{text}` may have side effects")
         elif draws_random(self.context, node):
             self.reasons.append(f"`{text}` draws random numbers")
@@ -89,9 +90,17 @@ class _Impurities(Effects):
         elif is_torch and not is_measured(self.context, node):
             self.reasons.append(f"it has not been measured what `{text}` does besides returning a value")
 
-    def _is_pure(self, function: str | None) -> bool:
+    def _is_pure(self, function: str | None, node: cst.Call) -> bool:
         package, _, name = (function or "").partition(".")
+        if name in ("max", "min") and len(node.args) == 1 and not self._can_be_read_again(node.args[0].value):
+            return False
         return name in PURE_BUILTINS if package == "builtins" else package == "math"
+
+    def _can_be_read_again(self, node: cst.BaseExpression) -> bool:
+        """Whether a value is no iterator, which can be read only once."""
+        made = defined(self.context, node)
+        literal = isinstance(made, cst.List | cst.Tuple | cst.ListComp | cst.Set | cst.Dict)
+        return literal or self.context.fact(node).kind in ("tensor", "shape", "constant")
 
 
 class _Raises(cst.CSTVisitor):

@@ -239,7 +239,8 @@ class Chooser:
             said = f"`{raising}` may raise even if its side is not chosen"
             self.doubts[differs(said, Effect.EXCEPTIONS)] = None
         if (attribute := may_run_code(context, source)) is not None:
-            self.doubts[differs(f"`{attribute}` may be a property, which would always run", Effect.STATE)] = None
+            said = f"`{attribute}` may run code of the program, such as a property, and would always run"
+            self.doubts[differs(said, Effect.STATE)] = None
 
     def _one_call(self, test: cst.BaseExpression, yes: SideValue, no: SideValue) -> cst.BaseExpression | None:
         """``f(torch.where(test, a, b))`` for ``f(a)`` and ``f(b)``, which still calls ``f`` once."""
