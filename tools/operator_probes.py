@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import combinations, islice, product, repeat
 from typing import Any
@@ -225,6 +227,7 @@ def _effects(calls: list[Call]) -> dict[str, Any]:
         fresh = call.fresh()
         given = fresh.tensors()
         versions = [value._version for value in given]
+        values = [value.clone() for value in given]
         before = torch.get_rng_state()
         try:
             with _without_seeds():
@@ -232,11 +235,14 @@ def _effects(calls: list[Call]) -> dict[str, Any]:
         except Exception:  # what the operator refuses says nothing of its effects
             continue
         draws.append(not torch.equal(before, torch.get_rng_state()))
-        for place, value in enumerate(fresh.args):
+        # Some operators, such as `batch_norm`, write without counting it as a version.
+        changed = [
+            one._version != version or not _are_same(one, old)
+            for one, version, old in zip(given, versions, values, strict=True)
+        ]
+        for place, value in [*enumerate(fresh.args), *_named(fresh)]:
             for one in tree_leaves(value):
-                if isinstance(one, torch.Tensor) and any(
-                    one is tensor and one._version != old for tensor, old in zip(given, versions, strict=True)
-                ):
+                if any(one is tensor and is_changed for tensor, is_changed in zip(given, changed, strict=True)):
                     writes.add(place)
         made = tensors_in(result)
         if made and all(_address(one) for one in made):
@@ -249,6 +255,21 @@ def _effects(calls: list[Call]) -> dict[str, Any]:
         "writes": sorted(writes) if draws else None,
         "draws_random": often(draws),
     }
+
+
+def _named(call: Call) -> Iterator[tuple[int, Any]]:
+    """The arguments that are given by name, with their positions."""
+    if call.options:
+        with suppress(ValueError):  # functions written in C have no signature, and their samples name no tensors
+            names = list(inspect.signature(call.function).parameters)
+            yield from ((names.index(name), value) for name, value in call.options.items() if name in names)
+
+
+def _are_same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors hold the same values; NaN is equal to NaN."""
+    if one.layout is not torch.strided or one.is_quantized or one.dtype is not other.dtype or one.shape != other.shape:
+        return True
+    return bool(((one == other) | ((one != one) & (other != other))).all())
 
 
 def _address(tensor: torch.Tensor) -> int:

@@ -61,10 +61,11 @@ def examine(number: int, seed: int, unsafe: bool, only: str | None) -> Report:
     # A `torch.cond` whose sides do not fit logs a traceback for each pair of inputs.
     torch._logging.set_logs(all=logging.CRITICAL)
     start = time.process_time()
-    report = Report(number, draw(number, seed).text)
+    program = draw(number, seed)
+    report = Report(number, program.text)
     try:
         with time_limit(SECONDS):
-            report.found = compare(report.text, unsafe=unsafe, only=only)
+            report.found = compare(report.text, unsafe=unsafe, only=only or (program.only if unsafe else None))
     except KeyboardInterrupt:
         report.problem = f"took more than {SECONDS} s"
     except Exception as error:

@@ -24,16 +24,23 @@ def input_expression(given: Sequence[Tensor]) -> str:
 
 
 def _tensor(tensor: Tensor) -> str:
+    if tensor.is_conj():
+        return f"{_tensor(tensor.conj())}.conj()"
     plain = _plain(tensor) if tensor.is_contiguous() else _plain(_whole(tensor)) + _view(tensor)
     if isinstance(tensor, torch.nn.Parameter):
         return f"torch.nn.Parameter({plain})"
-    return f"{plain}.requires_grad_()" if tensor.requires_grad else plain
+    if type(tensor) is not Tensor:
+        return f'{plain}.as_subclass(type("{type(tensor).__name__}", (torch.Tensor,), {{}}))'
+    if tensor.requires_grad:
+        return f"{plain}.requires_grad_()" if tensor.is_leaf else f"({plain}.requires_grad_() * 1)"
+    return plain
 
 
 def _plain(tensor: Tensor) -> str:
     values = str(tensor.tolist()).replace("nan", 'float("nan")').replace("inf", 'float("inf")')
     usual = (torch.bool, torch.int64) if tensor.numel() and not tensor.is_floating_point() else (torch.float32,)
-    return f"torch.tensor({values})" if tensor.dtype in usual else f"torch.tensor({values}, dtype={tensor.dtype})"
+    made = f"torch.tensor({values})" if tensor.dtype in usual else f"torch.tensor({values}, dtype={tensor.dtype})"
+    return made if tensor.numel() else f"{made}.reshape({tuple(tensor.shape)})"
 
 
 def _whole(tensor: Tensor) -> Tensor:

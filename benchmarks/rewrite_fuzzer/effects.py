@@ -38,12 +38,18 @@ _FOLLOWS: Mapping[Effect, frozenset[Effect]] = {
 """What the rest of a program may make of an effect: it computes with the values, and stops at an exception."""
 
 
-def allowed(differences: Iterable[Difference]) -> frozenset[Effect]:
-    """The effects of differences, and what follows from them; exceptions let nothing follow: see :func:`unstated`."""
+def allowed(differences: Iterable[Difference], *, reads_gradients: bool = False) -> frozenset[Effect]:
+    """The effects of differences, and what follows from them; exceptions let nothing follow: see :func:`unstated`.
+
+    ``reads_gradients``: whether the program computes with gradients.
+    """
     found = {effect for one in differences for effect in one.effects}
     queue = [one for one in found if one is not Effect.EXCEPTIONS]
     for one in queue:
-        more = _FOLLOWS.get(one, frozenset()) - found
+        follows = _FOLLOWS.get(one, frozenset())
+        if one is Effect.GRADIENTS and reads_gradients:
+            follows = frozenset({Effect.VALUES, Effect.STRIDES, Effect.EXCEPTIONS})
+        more = follows - found
         found |= more
         queue += [effect for effect in more if effect is not Effect.EXCEPTIONS]
     return frozenset(found)

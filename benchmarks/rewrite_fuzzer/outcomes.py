@@ -11,13 +11,15 @@ import random
 import sys
 import warnings
 from collections.abc import Collection, Iterator
-from types import ModuleType
+from functools import lru_cache
+from types import CodeType, ModuleType
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_flatten
 
 from benchmarks.rewrite_fuzzer.inputs import arguments
 
@@ -30,6 +32,11 @@ OF_A_CONVERSION = "Converting a tensor with requires_grad=True to a scalar"
 """A warning of PyTorch about code that a rewrite replaces: the rewrites do not keep it."""
 
 
+@lru_cache(maxsize=4)
+def _compiled(text: str, filename: str) -> CodeType:
+    return compile(text, filename, "exec")
+
+
 def load(text: str, name: str) -> ModuleType:
     """The module of a text.  Raises what its top level raises."""
     module = ModuleType(name)
@@ -39,7 +46,7 @@ def load(text: str, name: str) -> ModuleType:
     torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # of shrunk programs
-        exec(compile(text, filename, "exec"), module.__dict__)
+        exec(_compiled(text, filename), module.__dict__)
     return module
 
 
@@ -60,6 +67,9 @@ def outcomes(text: str, name: str, wanted: Collection[str] | None = None) -> dic
 def _outcome(module: ModuleType, given: tuple[Tensor, Tensor]) -> Outcome:
     outcome: Outcome = {}
     shown = io.StringIO()
+    for one in given:
+        if one.requires_grad and not one.is_leaf:
+            one.retain_grad()
     torch.manual_seed(0)
     random.seed(0)
     np.random.seed(0)
@@ -78,12 +88,14 @@ def _outcome(module: ModuleType, given: tuple[Tensor, Tensor]) -> Outcome:
     outcome["generator"] = torch.get_rng_state().sum().item()
     outcome["generator of Python"] = hash(random.getstate())
     numbers: Any = np.random.get_state()
-    outcome["generator of NumPy"] = repr(numbers[1:3])
+    outcome["generator of NumPy"] = hash((numbers[1].tobytes(), numbers[2]))
     for name, one in zip("xy", given, strict=True):
         outcome[f"input {name}"] = _values(one)
         outcome[f"input {name} requires_grad"] = one.requires_grad
-        outcome[f"gradient of {name}"] = None if not one.is_leaf or one.grad is None else _unsigned_zeros(one.grad)
+        grad = one.grad if one.is_leaf or one.retains_grad else None
+        outcome[f"gradient of {name}"] = None if grad is None else _unsigned_zeros(grad)
     outcome["state COUNT"] = repr(getattr(module, "COUNT", None))
+    outcome["state TABLE"] = len(getattr(module, "TABLE", ()))
     # A shrunk program may have no model.
     model = getattr(module, "model", None)
     if isinstance(model, torch.nn.Module):
@@ -126,8 +138,8 @@ def _describe_model(outcome: Outcome, model: torch.nn.Module) -> None:
 
 
 def _describe(outcome: Outcome, name: str, result: Any, given: tuple[Tensor, Tensor]) -> None:
-    parts = list(result) if isinstance(result, tuple) else [result]
-    outcome[f"type of {name}"] = [type(one).__name__ for one in parts]
+    parts, structure = tree_flatten(result)
+    outcome[f"type of {name}"] = [str(structure), *(type(one).__name__ for one in parts)]
     tensors = [one for one in parts if isinstance(one, Tensor)]
     outcome[f"value of {name}"] = [_values(one) if isinstance(one, Tensor) else repr(one) for one in parts]
     outcome[f"dtype of {name}"] = [str(one.dtype) for one in tensors]
@@ -136,12 +148,16 @@ def _describe(outcome: Outcome, name: str, result: Any, given: tuple[Tensor, Ten
     outcome[f"requires_grad of {name}"] = [one.requires_grad for one in tensors]
     pointers = [one.untyped_storage().data_ptr() for one in (*given, *tensors) if one.numel()]
     outcome[f"aliasing of {name}"] = [pointers.index(one) for one in pointers]
-    wanted = [one for one in tensors if one.requires_grad and one.is_floating_point()]
+    wanted = [_real(one) for one in tensors if one.requires_grad]
     if wanted:
         try:
             torch.stack([one.double().sum() for one in wanted]).sum().backward(retain_graph=True)
         except Exception as error:
             outcome[f"backward of {name}"] = type(error).__name__
+
+
+def _real(tensor: Tensor) -> Tensor:
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
 
 
 def _strides(tensor: Tensor) -> tuple[int, ...]:
@@ -153,7 +169,7 @@ def _strides(tensor: Tensor) -> tuple[int, ...]:
 
 def _values(tensor: Tensor) -> Any:
     """The bits of a tensor, in which all NaN are one."""
-    plain = tensor.detach().contiguous().clone()
+    plain = _real(tensor.detach().as_subclass(Tensor)).contiguous().clone()
     if plain.is_floating_point():
         wide = plain.double()
         return [("nan" if one != one else (one, str(one)[0] == "-")) for one in wide.flatten().tolist()]

@@ -6,13 +6,14 @@ import re
 from dataclasses import dataclass
 from random import Random
 
-from benchmarks.rewrite_fuzzer.sites import BETWEEN, BRANCHES_AND_READS, OTHERS
+from benchmarks.rewrite_fuzzer.sites import BETWEEN, BRANCHES_AND_READS, CHANGES, OTHERS
 
 TESTS = (
     *("x.sum() > 0", "a.sum() > 0", "x.any()", "not x.all()", "~x.any()", "~(x > 0).any()", "(a > 0).any()"),
     *("(x > 0).any() and x.max() > 1", "x.sum() > 0 or y.max() > 0", "torch.isnan(a).any()", "torch.isinf(x).any()"),
     *("x.argmax() == 0", "x.mean() > y.mean()", "x.add_(1).sum() > 0", "a.numel() > 2 and a.sum() > 0", "x[0] > 0"),
     *("not torch.isfinite(a).all()", "0 < a.sum() < 3", "a.abs().max() > 1", "x.sum().item() > 0", "torch.equal(x, y)"),
+    *("self.keep(a).sum() > 0", "y.max() > 1", "a.std() > 0", "(a > 0).any() or y[0] > 0", "not x.all()"),
 )
 VALUES = (
     *("a * 2", "1 - a", "a - 1", "a + y", "a.roll(1, 0)", "torch.nn.functional.gelu(a)", "a.square()", "a", "y", "x"),
@@ -28,6 +29,9 @@ VALUES = (
         "a % 2",
     ),
     *("a.exp()", "a.log()", "a * y", "a.clamp(max=3)", "torch.full_like(a, 300)", "a.unsqueeze(0)", "a.bool()"),
+    *("torch.ones_like(a, requires_grad=True)", "torch.nn.functional.relu(a, True)", "torch.pixel_shuffle(a, 1)"),
+    *("torch.nn.functional.batch_norm(a, y, y, training=True)", "torch.add(a, 1, out=y)", "torch.mul(a, 2, **OPTIONS)"),
+    *("self.tick(a)", "a * self.weight", "a.expand(3)", "a.flip(0)", "torch.linalg.norm(a)", "a * 1j", "a.real"),
 )
 NEW_A = (
     *("a = x", "a = x * 2", "a = x.sin()", "a = x.clone()", "a = x + y", "a = y", "a = x[:1]", "a = x.detach()"),
@@ -53,6 +57,10 @@ AROUND = (
         "with torch.no_grad():",
         "with torch.enable_grad():",
         "with torch.inference_mode():",
+        "with torch.inference_mode(False):",
+        "with torch.set_grad_enabled(False):",
+        "with torch.autograd.detect_anomaly():",
+        "with suspended():",
         "with torch.autocast('cpu'):",
         "for _ in range(2):",
         "if True:",
@@ -60,6 +68,12 @@ AROUND = (
     "try:\n{body}\nexcept (RuntimeError, IndexError, TypeError):\n    b = a = x",
     "try:\n{body}\nexcept ValueError:\n    b = y\nelse:\n    self.log.append(a)",
     "try:\n{body}\nfinally:\n    self.log.append(a)",
+    "with torch.no_grad():\n    with torch.enable_grad():\n        pass\n{body}",
+    "with torch.enable_grad(), torch.no_grad():\n{body}",
+    "torch.set_default_dtype(torch.float64)\ntry:\n{body}\nfinally:\n    torch.set_default_dtype(torch.float32)",
+    "torch.use_deterministic_algorithms(True)\ntry:\n{body}\nfinally:\n    torch.use_deterministic_algorithms(False)",
+    "for step in range(2):\n{body}\nelse:\n    b = (b, step)",
+    "match len(a.shape):\n    case 1:\n        pass\n    case _:\n        a = a * 1\nif True:\n{body}",
     "def inner(a, b):\n{body}\n    return a, b\na, b = inner(a, b)",
 )
 DECORATORS = (
@@ -71,6 +85,9 @@ DECORATORS = (
     "@torch.enable_grad()",
     "@decorated",
     "@logged",
+    "@torch.inference_mode(mode=False)",
+    "@torch.set_grad_enabled(False)",
+    "@no_grad",
 )
 ANNOTATIONS = (
     "x, y",
@@ -79,10 +96,13 @@ ANNOTATIONS = (
     "x: torch.FloatTensor, y",
 )
 
-HEAD = """import copy
+HEAD = """import collections
+import contextlib
+import copy
 import logging
 import math
 import random
+import sys
 import time
 import warnings
 
@@ -92,6 +112,8 @@ import torch
 LOG = logging.getLogger("program")
 RATE = 0.0
 COUNT = 0
+OPTIONS = {}
+TABLE = collections.defaultdict(lambda: 2)
 FIRST = torch.nn.Linear(3, 3)
 SECOND = torch.nn.Linear(3, 3)
 """
@@ -118,6 +140,74 @@ def layer(x: torch.Tensor, rate: float):
 
 
 compiled = torch.compile(layer)
+""",
+    "no_grad": """
+def no_grad(function):
+    return function
+""",
+    "suspended": """
+@contextlib.contextmanager
+def suspended():
+    with torch.no_grad():
+        yield
+""",
+    "bump": """
+def bump(t):
+    t.add_(1)
+    return True
+""",
+    "TWO": """
+class Two:
+    def __rmul__(self, other):
+        TABLE["two"] += 1
+        return other * 2
+
+
+TWO = Two()
+""",
+    "note": """
+def note(v):
+    warnings.warn("noted", stacklevel=2)
+    return v
+""",
+    "caller": """
+def caller():
+    return sys._getframe(1).f_code.co_name
+""",
+    "first": """
+def take(x, n):
+    return (x[0], n) if isinstance(x, list) else (x, n)
+
+
+first = torch.compile(take)
+""",
+    "plain": """
+def plain(v):
+    return v * 2
+
+
+STEPS = [plain]
+torch.compile(plain)
+""",
+    "total": """
+def scripted(function):
+    return torch.jit.script(function)
+
+
+@scripted
+def total(v: torch.Tensor):
+    found = 0.0
+    for i in range(2):
+        found += float(v.float().sum())
+    return v * found
+""",
+    "integrate": """
+def integrate(function, v):
+    found = []
+    for i in range(2):
+        v = function(v) * v.sum().item()
+        found.append(v.mean().item())
+    return v, found
 """,
     "pick": """
 def pick(steps: torch.Tensor, t: torch.Tensor):
@@ -152,6 +242,23 @@ class Model(torch.nn.Module):
         self.log = []
         self.reads = []
 
+    def keep(self, t):
+        self.log.append(t)
+        return t
+
+    def hold(self, one):
+        self.kept = self.kept or one
+        return self.kept
+
+    def tick(self, n):
+        self.reads.append(1)
+        return n
+
+    @property
+    def chance(self):
+        self.reads.append(1)
+        return 0.0
+
     def make(self, n):
         return torch.ones(3) * n
 
@@ -179,14 +286,26 @@ CALLS = (
 )
 
 
-COMPILED = (*[""] * 10, "torch.compile(model)\n")
-"""What is compiled at the top of the file: nothing, or a module whose wrapper is thrown away."""
+LOOP = """
+def layer(x):
+    return x.sin() * 0.5
+
+
+BASE = torch.ones(3)
+for _ in range(2):
+    BASE = torch.compile(layer)(BASE)
+COUNT = BASE.tolist()
+"""
+COMPILED = (*[""] * 16, "torch.compile(model)\n", LOOP)
+"""What is compiled at the top of the file: nothing, a module whose wrapper is thrown away, a function in a loop."""
 
 
 @dataclass(frozen=True)
 class Program:
     number: int
     text: str
+    only: str | None = None
+    """The rewrite that is tried alone: another one comes first otherwise."""
 
 
 def indented(text: str, by: int) -> str:
@@ -207,6 +326,7 @@ def draw(number: int, seed: int) -> Program:
         other=random.choice(values),
         number=random.choice(NUMBERS),
         between=random.choice(BETWEEN),
+        change=random.choice(CHANGES),
     )
     around = random.choice(AROUND)
     body = f"{site}\n{random.choice(AFTER)}"
@@ -218,6 +338,8 @@ def draw(number: int, seed: int) -> Program:
     lines.append(random.choice(RETURNS))
     method = f"{random.choice(DECORATORS)}\ndef forward(self, {random.choice(ANNOTATIONS)}):\n"
     method = method.lstrip("\n") + indented("\n".join(lines), 4)
-    helpers = "\n".join(text for name, text in HELPERS.items() if re.search(rf"\b{name}\b", method))
+    helpers = "\n".join(text for name, text in HELPERS.items() if re.search(rf"(?<![.'\"]){name}\b", method))
     text = HEAD + ("\n" + helpers if helpers else "") + MODEL + indented(method, 4)
-    return Program(number, text + CALLER.format(call=random.choice(CALLS), compiled=random.choice(COMPILED)))
+    only = "compiled-print" if "print(" in site and random.random() < 0.5 else None
+    text += CALLER.format(call=random.choice(CALLS), compiled=random.choice(COMPILED))
+    return Program(number, text, only)

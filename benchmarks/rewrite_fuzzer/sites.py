@@ -167,6 +167,100 @@ STATE = (
     "class C:\n    scale = 3\n\n    @property\n    def half(self):\n        return self.scale / 2\nb = a * C().half",
     "class C(Exception):\n    pass\ntry:\n    raise C\nexcept C as error:\n    b = type(error).__name__",
 )
-OTHERS = (*MASKS, *INDICES_AND_COUNTS, *NUMBERS_AND_FUNCTIONS, *OUTPUT, *STATE)
-BETWEEN = ("pass", "c.add_(1)", "c = c * 1", "y.add_(1)")
+COPIES = (
+    "a = a * 1\nz = a if {test} else {value}\n{change}\nb = z * 1",
+    "a = a.float() * 2\nz = a if {test} else a * 3\n{change}\nb = z * 1",
+    "a = a.float() * 2\nz = a\nif {test}:\n    z = a + 1\n{change}\nb = z + a",
+    "a = a * 1\nb = a\nif {test}:\n    b = {value}\nif b is not a:\n    b = b + 100",
+    "a = a.sin()\nz = a * 2\nif {test}:\n    z = a * 3\nb = (z is a, z in [a])",
+    "a = a.float() * 2\nif self.keep(a).sum() > 0:\n    a = a * 3\na.add_(1)",
+    "s = a.float().sum()\na = s\nn = s.item()\n{change}\nb = x.float() * n",
+    "a = a.float() * 1\ni = a.argmax()\nz = a[i]\n{change}\nb = z * 1",
+    "i = a.argmax()\nb = a[i] * 2",
+    "a = a * 1\ni = a.argmin()\na[i] = {number}",
+    "c = torch.stack([a, a])\ni = a.argmax()\nb = c[:, i] * 2",
+    "v = torch.unique(a)\n{change}\nb = (v > 50).any()",
+    "m = a > 0\nkept = a[m]\n{change}\nb = kept.sum()",
+    "c = x.long()\nb = copy.deepcopy(c)",
+    "c = a > 0\nc.tag = 'kept'\nb = hasattr(copy.deepcopy(c), 'tag')",
+    "a = a.sin()\nc = a * a\na[a > 0] += 1\nb = c",
+    "def later():\n    return a * 2\nif {test}:\n    a = {value}\nb = later()",
+    "def later(a=a):\n    return a * 2\nif {test}:\n    a = {value}\nb = later()",
+    "def items():\n    v = a * 1\n    for _ in range(2):\n        if v.sum() > 0:\n            v = v * 3\n"
+    "        yield v\nb, c = items()\nb = (b, c, b is c)",
+    "b = [v * 2 if {test} else v * 3 for v in (a, y)][0]",
+    "grow = lambda v: (v.float() * 2).log() if v.sum() > 0 else v.float() * 3\nb = grow(a)",
+)
+GRADIENTS = (
+    "c = a.float()\nif c.sum() > 0:\n    c = c.sqrt()\nb = c * 1",
+    "c = a.float()\nc = c.log() if c.sum() > 0 else c * 2\nb = c * 1",
+    "c = a.float() * 2\nwith torch.set_grad_enabled(False):\n"
+    "    if c.isnan().any():\n        c = torch.nan_to_num(c)\nb = c * 1",
+    "c = a.float()\nif {test}:\n    b = torch.ones_like(c, requires_grad=True)\nelse:\n    b = torch.zeros_like(c)",
+    "c = torch.zeros_like(a)\nc.requires_grad = False\nb = c + a",
+    "c = a.float().sin()\nc.requires_grad = False\nb = c * 2",
+    "c = a.float() * 1\nif c.requires_grad:\n    c.register_hook(lambda g: g * 10)\nif {test}:\n    c = c * 2\nb = c",
+    "c = a.double()\nb = c * c * c if {test} else c * c\nif b.requires_grad and x.requires_grad:\n"
+    "    b = torch.autograd.grad(b.sum(), x, create_graph=True, allow_unused=True)[0]",
+)
+LOOPS = (
+    "for v in a.flatten().tolist():\n    b = note(v)\na = a.sin()",
+    "names = []\nfor v in a.flatten().tolist():\n    names.append(caller())\nb = names[:1]\na = a.sin()",
+    "b = []\nfor v in a.flatten().tolist():\n    if v > 2:\n        break\n    b.append(v)\nelse:\n"
+    "    a = a * 2\na = a.sin()",
+    "summed = 0\ndef count(v):\n    nonlocal summed\n    summed += v\nfor v in a.flatten().tolist():\n"
+    "    count(v)\nb = summed\na = a.cos()",
+    "log = []\ntry:\n    log.append(a.sum().item())\n    a = a.view(3)\nexcept RuntimeError:\n    log.append('e')\n"
+    "finally:\n    log.append('f')\nb = log\na = a.cos()",
+    "for v in a.flatten().tolist():\n    if v > 3:\n        return a * 2\na = a.sin()",
+    "while a.numel() and a.sum().item() < 4 and a.sum().item() > -9:\n    a = a + 1\nelse:\n    a = a * 2\na = a.cos()",
+    "b = total(a)\na = a.sin()",
+    "b = integrate(FIRST, a.float())",
+    "for n in range(1, 3):\n    b = compiled(a[:n], 0.5)",
+    "for n in range(1, 3):\n    part = y[:n]\n    b = compiled(part, 0.5)",
+    "held = [a, y, a]\nfor n in range(1, 3):\n    b = first(held[:n], n)",
+    "for n in range(1, 3):\n    b = first(x=a[:n], n=self.tick(n))",
+    "for n in range(1, 3):\n    b = first(self.tick(n), a[self.tick(0):n])",
+    "b = plain(a)",
+    "b = (plain(a), STEPS[-1] is plain)",
+)
+ODD = (
+    "if {test}:\n    b = a * TABLE['k']\nelse:\n    b = a * 3",
+    "if {test}:\n    b = a + 3 * TWO\nelse:\n    b = a * 3",
+    "numbers = iter([1, 2, 3])\nb = a * max(numbers) if {test} else a * 3\nb = (b, list(numbers))",
+    "b = torch.mul(a, 2, **OPTIONS) if {test} else a * 3",
+    "if {test} and bump(a):\n    a = a * 2",
+    "if (c := a.sum()) > 0:\n    a = a * c\nb = c",
+    "c = a\nb = (c := a * 3) if {test} else a * 4\na = c",
+    "if a.sum() > 0 > y.max():\n    a = a * 3",
+    "if 0 < a.sum() < y.sum():\n    a = a * 3",
+    "if {test}:\n    return {value}\nc = {other}\nreturn a * 1",
+    "if {test}:\n    return {value}\nc = y.view(1, 3)\nreturn a * 1",
+    "drawn = torch.rand(3)\nif drawn < RATE:\n    a = a * 2",
+    "drawn = torch.rand(1)\nif drawn < self.chance:\n    a = a * 2",
+    "drawn = torch.rand([])\nhit = drawn < RATE\nif hit:\n    a = a * 2\nb = hit",
+    "b = pow(a + y, 2) * -pow(y, 2)",
+    "b = pow(exp=self.tick(2), base=a)",
+    "n = np.prod(a.shape).item()\nb = (n, type(n).__name__)",
+    "b = bool((a > 0).any() and y.max() > 0)",
+    "c = (a > 0).any() and (y > 0).any()\nb = c",
+    "class C:\n    def go(self, *, kept=[]):\n        kept.append(1)\n        return len(kept)\nb = a * C().go()",
+    "class C:\n    n = 1\nc = C()\ntype(c).n = c.n + 1\nb = a * c.n",
+    "class C:\n    n = 1\nself.log.append(a)\nb = (a * C.n, type(C()).__qualname__)",
+    "class C:\n    n = 1\nb = (a * 2, type(self.hold(C())) is C)",
+    "class C:\n    def __init_subclass__(cls):\n        TABLE[cls.__name__] = 1\nclass D(C):\n    pass\nb = len(TABLE)",
+    "kept = [a]\nkept, other = (y, 2), 3\nb = copy.copy(kept)[0]",
+)
+OTHERS = (*COPIES, *GRADIENTS, *LOOPS, *ODD, *MASKS, *INDICES_AND_COUNTS, *NUMBERS_AND_FUNCTIONS, *OUTPUT, *STATE)
+BETWEEN = (
+    *("pass", "c.add_(1)", "c = c * 1", "y.add_(1)", "bump(c)", "d = c; d.mul_(2)", "c[0], d = 7, 1", "c.data = c * 2"),
+    "bump(y)",
+)
 """What may change a tensor between two lines that belong together."""
+CHANGES = (
+    *("pass", "bump(a)", "a.data = a + 7", "a[0], k = 5, 1", "a.__iadd__(5)", "torch.nn.functional.relu(a, True)"),
+    *("torch._foreach_add_([a], 5)", "for t in (a,):\n    t.add_(5)", "a.view(-1).add_(5)", "a.detach().add_(1)"),
+    *("def change():\n    a.add_(5)\nchange()", "self.hold(a)", "del a\na = x", "a = a + 1", "print('changed')"),
+    *("torch.add(a, 1, out=a)", "a.copy_(y)", "a.clamp_(0)", "self.keep(a).add_(1)"),
+)
+"""What may change a tensor that another name, or a copy, holds as well."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from enum import IntEnum
 
 import libcst as cst
@@ -10,10 +11,23 @@ import libcst.matchers as m
 from breakscan.rewrite_support.assignments import origin, plain_value
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.operators import makes_new, operator_of
+from breakscan.rewrite_support.names import read
+from breakscan.rewrite_support.operators import is_measured, makes_new, operator_of, writes
+from breakscan.rewrite_support.reporting_calls import is_reporting
 from breakscan.rewrite_support.walking import findall, nodes_named
+from breakscan.torch_facts.not_measured import WRITING_ARGUMENTS
 
-_READING_BUILTINS = frozenset({f"builtins.{name}" for name in ("abs", "bool", "float", "int", "len", "max", "min")})
+_READING_BUILTINS = frozenset({f"builtins.{name}" for name in ("abs", "bool", "float", "int", "len")})
+_LEAVING_BUILTINS = frozenset(
+    {
+        *("abs", "all", "any", "bool", "callable", "complex", "dict", "divmod", "enumerate", "float", "format"),
+        *("frozenset", "getattr", "hasattr", "hash", "id", "int", "isinstance", "issubclass", "iter", "len", "list"),
+        *("max", "min", "pow", "print", "range", "repr", "reversed", "round", "set", "slice", "sorted", "str", "sum"),
+        *("super", "tuple", "type", "zip"),
+        *(name for name, one in vars(builtins).items() if isinstance(one, type) and issubclass(one, BaseException)),
+    }
+)
+"""Builtins that change no tensor that they get."""
 
 
 class Fate(IntEnum):
@@ -34,7 +48,10 @@ def fate(context: RewriteContext, node: cst.BaseExpression) -> Fate:
 def _fate(context: RewriteContext, node: cst.BaseExpression, seen: set[cst.CSTNode]) -> Fate:
     """As :func:`fate`.  ``seen`` are the assignments already followed: in a loop, a name may depend on itself."""
     above = context.parent(node)
-    if isinstance(above, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison | cst.ComparisonTarget):
+    comparison = context.parent(above) if isinstance(above, cst.ComparisonTarget) else above
+    if isinstance(comparison, cst.Comparison):
+        return Fate.HANDED_ON if _asks_identity(comparison) else Fate.USED
+    if isinstance(above, cst.BinaryOperation | cst.UnaryOperation):
         return Fate.USED
     if isinstance(above, cst.Expr | cst.Assert | cst.If | cst.While | cst.FormattedStringExpression):
         return Fate.USED
@@ -53,6 +70,14 @@ def _fate(context: RewriteContext, node: cst.BaseExpression, seen: set[cst.CSTNo
     return Fate.HANDED_ON
 
 
+def _asks_identity(node: cst.Comparison) -> bool:
+    """Whether a comparison tells a tensor from a copy of it: with ``is``, or ``in``, which asks for identity first."""
+    asks = (cst.Is, cst.IsNot, cst.In, cst.NotIn)
+    return any(
+        isinstance(one.operator, asks) and not m.matches(one.comparator, m.Name("None")) for one in node.comparisons
+    )
+
+
 def _of_attribute(context: RewriteContext, above: cst.Attribute, seen: set[cst.CSTNode]) -> Fate:
     call = context.parent(above)
     if isinstance(call, cst.Call) and call.func is above:
@@ -64,7 +89,9 @@ def _of_argument(context: RewriteContext, call: cst.Call, arg: cst.Arg, seen: se
     if arg.keyword is not None and arg.keyword.value == "out":
         return Fate.CHANGED
     function, method = called(context, call)
-    if method is not None or function in _READING_BUILTINS:
+    if function in ("builtins.max", "builtins.min"):
+        return _fate(context, call, seen)
+    if function in _READING_BUILTINS or (method is not None and is_measured(context, call)):
         return Fate.USED
     if (function or "").startswith("torch."):
         return _of_call(context, call, (function or "").rpartition(".")[2], seen)
@@ -118,12 +145,14 @@ def is_read(context: RewriteContext, name: cst.Name) -> bool:
     return not isinstance(above, cst.AssignTarget | cst.FunctionDef | cst.ClassDef | cst.NameItem)
 
 
-def change_behind(context: RewriteContext, names: set[str] | None, node: cst.CSTNode) -> str | None:
-    """The code after a node that changes the value of one of some names in place; None if there is none.
+def change_behind(
+    context: RewriteContext, names: set[str] | None, node: cst.CSTNode, *, trusts_calls: bool = False
+) -> str | None:
+    """The code after a node that may change the value of one of some names in place; None if there is none.
 
-    Without names, code that changes any value in place counts.
-
-    In a loop, the whole loop counts as code after the node.
+    Without names, code that changes any value in place counts.  A call counts that gets the value and is not known to
+    leave it as it is, unless ``trusts_calls``.  In a loop, the whole loop counts as code after the node, and an inner
+    function may run at any time.
     """
     start = context.tree.span(node)[:2]
     for one in context.around(node):
@@ -132,27 +161,78 @@ def change_behind(context: RewriteContext, names: set[str] | None, node: cst.CST
         if isinstance(one, cst.For | cst.While):
             start = context.tree.span(one)[:2]
     for found in findall(context.function, m.AugAssign() | m.AssignTarget() | m.Call()):
-        if found in context.tree.parents and context.tree.span(found)[:2] >= start:
-            changed = _changed(found)
-            if changed is not None and (names is None or _first_name(changed) in names):
-                return context.code(found.target if isinstance(found, cst.AssignTarget) else found)
+        if found not in context.tree.parents:
+            continue
+        # The call around a choice gets its result.
+        behind = context.tree.span(found)[:2] >= start and not any(one is found for one in context.around(node))
+        if not behind and not _runs_later(context, found):
+            continue
+        if trusts_calls and isinstance(found, cst.Call) and not _says_that_it_writes(found):
+            continue
+        changed = [one for one in _changed(context, found) if names is None or not names.isdisjoint(_names(one))]
+        if changed:
+            return context.code(found.target if isinstance(found, cst.AssignTarget) else found)
     return None
 
 
-def _changed(node: cst.CSTNode) -> cst.CSTNode | None:
-    """What a statement or call changes in place, judged by its syntax."""
+def _says_that_it_writes(node: cst.Call) -> bool:
+    """Whether the name of a method, or of an argument, says that a call changes something in place."""
+    name = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
+    return (name.endswith("_") and not name.endswith("__")) or any(
+        arg.keyword is not None and arg.keyword.value in WRITING_ARGUMENTS for arg in node.args
+    )
+
+
+def _runs_later(context: RewriteContext, node: cst.CSTNode) -> bool:
+    """Whether code is in a function or lambda inside the function around the site."""
+    for one in context.around(node):
+        if one is context.function:
+            return False
+        if isinstance(one, cst.FunctionDef | cst.Lambda):
+            return True
+    return False
+
+
+def _changed(context: RewriteContext, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """What a statement or call may change in place."""
     if isinstance(node, cst.AugAssign):
-        return node.target
+        return [node.target]
     if isinstance(node, cst.AssignTarget):
-        return node.target.value if isinstance(node.target, cst.Subscript) else None
-    if not isinstance(node, cst.Call):
-        return None
-    if isinstance(node.func, cst.Attribute):
-        name = node.func.attr.value
-        if name.endswith("_") and not name.endswith("__"):
-            return node.func.value
-    out = [arg.value for arg in node.args if arg.keyword is not None and arg.keyword.value == "out"]
-    return out[0] if out else None
+        return _stored_into(context, node.target)
+    if not isinstance(node, cst.Call) or _leaves_arguments(context, node):
+        return []
+    owner = node.func.value if isinstance(node.func, cst.Attribute) else node.func
+    _, method = called(context, node)
+    writes_to_owner = method is not None and method.endswith("_")
+    return [owner] if writes_to_owner else [owner, *(arg.value for arg in node.args)]
+
+
+def _stored_into(context: RewriteContext, target: cst.BaseExpression) -> list[cst.CSTNode]:
+    if isinstance(target, cst.Tuple | cst.List):
+        return [part for element in target.elements for part in _stored_into(context, element.value)]
+    if isinstance(target, cst.Subscript):
+        return [target.value]
+    # An attribute of a tensor, such as `data`.
+    is_tensors = isinstance(target, cst.Attribute) and context.fact(target.value).kind in ("tensor", "unknown")
+    return [cst.ensure_type(target, cst.Attribute).value] if is_tensors else []
+
+
+def _leaves_arguments(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether a call is known to change nothing that it gets in place."""
+    function, method = called(context, node)
+    if method is not None or (function or "").startswith("torch."):
+        return is_measured(context, node) and not writes(context, node)
+    package, _, name = (function or "").partition(".")
+    if package == "builtins":
+        return name in _LEAVING_BUILTINS
+    if package == "math" or is_reporting(context, node):
+        return True
+    owner = node.func.value if isinstance(node.func, cst.Attribute) else None
+    return owner is not None and context.fact(owner).kind in ("constant", "container", "number", "shape")
+
+
+def _names(node: cst.CSTNode) -> set[str]:
+    return set(read(node)) | ({first} if (first := _first_name(node)) is not None else set())
 
 
 def _first_name(node: cst.CSTNode) -> str | None:

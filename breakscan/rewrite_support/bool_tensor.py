@@ -143,7 +143,11 @@ class _Reader:
             if self.context.fact(one).kind == "tensor":
                 self._check(one)
         left, made = test.left, None
+        ran = {self.context.code(one) for one in operands[:2]}
         for target in test.comparisons:
+            if (raising := may_raise(self.context, target.comparator, ran=ran)) is not None and made is not None:
+                said = f"`{raising}` is computed even if the comparison before it decides, and may raise"
+                self.doubts[differs(said, Effect.EXCEPTIONS)] = None
             for one in (left, target.comparator):
                 if (reason := why_not_pure(self.context, one)) is not None:
                     raise Declined(f"an operand would be computed twice, and {reason}")

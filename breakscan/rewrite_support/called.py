@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import lru_cache
+
 import libcst as cst
 
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.names import written
 
 
 def called(context: RewriteContext, node: cst.Call) -> tuple[str | None, str | None]:
@@ -13,5 +17,28 @@ def called(context: RewriteContext, node: cst.Call) -> tuple[str | None, str | N
         return None, method
     name = context.dotted(node.func)
     if isinstance(node.func, cst.Name) and (name is None or name == node.func.value):
-        name = f"builtins.{node.func.value}"
+        bound = _bound_at_top(context.tree.module)
+        is_builtin = "*" not in bound and node.func.value not in {*bound, *_bound_around(context, node)}
+        name = f"builtins.{node.func.value}" if is_builtin else None
     return name, None
+
+
+def _bound_around(context: RewriteContext, node: cst.CSTNode) -> Iterator[str]:
+    for one in context.around(node):
+        if isinstance(one, cst.FunctionDef):
+            yield from written(one)
+
+
+@lru_cache(maxsize=4)
+def _bound_at_top(module: cst.Module) -> frozenset[str]:
+    """The names that the top level of a file binds; ``*`` where it imports names that it does not list."""
+    found: set[str] = set()
+    for one in module.body:
+        if isinstance(one, cst.FunctionDef | cst.ClassDef):
+            found.add(one.name.value)
+            continue
+        found |= set(written(one))
+        for small in one.body if isinstance(one, cst.SimpleStatementLine) else ():
+            if isinstance(small, cst.ImportFrom) and isinstance(small.names, cst.ImportStar):
+                found.add("*")
+    return frozenset(found)

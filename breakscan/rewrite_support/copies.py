@@ -24,6 +24,9 @@ def is_shared(context: RewriteContext, facts: TensorFacts, site: cst.CSTNode, re
     in_loop = _start(context, site) is not site
     for name in holders(context, facts):
         if any(above is site for above in context.around(name)):
+            # What the test passes to other code, that code may keep.
+            if isinstance(context.parent(name), cst.Arg) and fate(context, name) >= Fate.HANDED_ON:
+                return True
             continue
         before = context.tree.span(name)[:2] < start or in_loop
         if not before and name.value == rebound:

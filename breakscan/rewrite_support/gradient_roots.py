@@ -11,7 +11,7 @@ from breakscan.facts import DtypeOf
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.gradients import assigned_values, values_in
 from breakscan.rewrite_support.names import read
-from breakscan.rewrite_support.operators import operator_of
+from breakscan.rewrite_support.operators import asks_for_gradient, operator_of
 from breakscan.rewrite_support.walking import children, findall
 from breakscan.torch_facts.not_measured import ATTRIBUTES_WITHOUT_GRADIENT
 from breakscan.torch_facts.operators import Gradient
@@ -34,6 +34,9 @@ def gradient_roots(
 
 
 def _gather(context: RewriteContext, node: cst.CSTNode, site: cst.CSTNode, found: set[str], seen: set[str]) -> None:
+    if isinstance(node, cst.Call) and asks_for_gradient(node):
+        found.add(context.code(node))
+        return
     if isinstance(node, cst.BaseExpression) and _has_none(context, node):
         return
     if isinstance(node, cst.Name):

@@ -12,6 +12,7 @@ import libcst as cst
 
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, differs
+from breakscan.rewrite_support.grad_mode import no_gradient_scope
 from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.operators import operator_of
 from breakscan.rewrite_support.walking import walk
@@ -44,25 +45,6 @@ def why_origin_differs(context: RewriteContext, names: Collection[str], apart: C
             if context.fact(value).dtype not in ("int", "bool"):
                 queue += [one for one in read(value) if one not in seen]
                 seen.update(queue)
-    return None
-
-
-def no_gradient_scope(context: RewriteContext, node: cst.CSTNode) -> cst.With | cst.FunctionDef | None:
-    """The code that disables gradients around a node: a ``with`` statement, or the function with such a decorator."""
-    for one in context.around(node):
-        if isinstance(one, cst.With):
-            heads = [item.item for item in one.items]
-        elif isinstance(one, cst.FunctionDef):
-            heads = [decorator.decorator for decorator in one.decorators]
-        else:
-            continue
-        for head in heads:
-            function = head.func if isinstance(head, cst.Call) else head
-            # There are no facts about decorators, so the text decides.
-            if context.code(function).rpartition(".")[2] in ("no_grad", "inference_mode"):
-                return one
-        if isinstance(one, cst.FunctionDef):
-            return None
     return None
 
 

@@ -8,11 +8,9 @@ import libcst.matchers as m
 from breakscan.rewrite_support.build import copied, method
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined
+from breakscan.rewrite_support.grad_mode import no_gradient_scope
 from breakscan.rewrite_support.operators import cuts_gradient
 from breakscan.rewrite_support.walking import findall
-
-_NO_GRADIENTS = m.Name("no_grad") | m.Name("inference_mode")
-_DECORATED = m.Decorator(decorator=m.Call(func=m.Attribute(attr=_NO_GRADIENTS)) | m.Attribute(attr=_NO_GRADIENTS))
 
 
 def must_be_tensor(context: RewriteContext, tensor: cst.BaseExpression) -> None:
@@ -34,6 +32,7 @@ def without_gradient(context: RewriteContext, tensor: cst.BaseExpression) -> cst
     """A copy of a tensor, detached if a gradient may flow through it, because none flows through a number."""
     if context.fact(tensor).dtype in ("int", "bool") or cuts_gradient(context, tensor):
         return copied(tensor)
-    if any(m.matches(decorator, _DECORATED) for decorator in context.function.decorators):
+    facts = context.fact(tensor).tensor
+    if no_gradient_scope(context, tensor) is not None and facts is not None and facts.is_new:
         return copied(tensor)
     return method(tensor, "detach")

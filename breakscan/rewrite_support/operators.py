@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import libcst as cst
+import libcst.matchers as m
 
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.torch_facts.call_forms import KINDS, forms
 from breakscan.torch_facts.not_measured import (
     CONVERTS_WHERE_GIVEN,
+    INPLACE_AT,
+    ONLY_ANSWERS,
     READS_THE_ONLY_ELEMENT,
     SETS_THE_GENERATOR,
     WRITING_ARGUMENTS,
 )
 from breakscan.torch_facts.operators import Gradient, Often, Operator, operator
+
+_MAY_REQUIRE_GRADIENT = m.Arg(star="**") | m.Arg(keyword=m.Name("requires_grad"), value=~m.Name("False"))
 
 
 def operator_of(context: RewriteContext, node: cst.Call) -> Operator | None:
@@ -40,10 +45,8 @@ def keeps_zero_gradients(context: RewriteContext, node: cst.Call) -> bool:
 
 def makes_new(context: RewriteContext, node: cst.Call) -> bool:
     """Whether the result of a call is known not to share storage with its arguments."""
-    if any(arg.keyword is not None and arg.keyword.value in WRITING_ARGUMENTS for arg in node.args):
-        return False
     known = operator_of(context, node)
-    if known is None or known.result is None:
+    if known is None or known.result is None or writes(context, node):
         return False
     if known.result == "python":
         return True
@@ -56,6 +59,27 @@ def draws_random(context: RewriteContext, node: cst.Call) -> bool:
     function, _ = called(context, node)
     sets = (function or "").startswith("torch.") and (function or "").rpartition(".")[2] in SETS_THE_GENERATOR
     return sets or (known is not None and known.draws_random not in (None, Often.NEVER))
+
+
+def is_measured(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether it is known what a call of torch does besides returning a value: draw, write, read values."""
+    function, _ = called(context, node)
+    if function in ONLY_ANSWERS:
+        return True
+    known = operator_of(context, node)
+    return known is not None and None not in (known.draws_random, known.reads_values, known.writes)
+
+
+def writes(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether a call of torch may change one of its arguments in place, as far as that was measured."""
+    known = operator_of(context, node)
+    if known is not None and known.writes:
+        return True
+    if any(arg.star == "**" or (arg.keyword and arg.keyword.value in WRITING_ARGUMENTS) for arg in node.args):
+        return True
+    function, _ = called(context, node)
+    flag = INPLACE_AT.get((function or "").removeprefix("torch.nn.functional."))
+    return flag is not None and (len(node.args) > flag or any(arg.star for arg in node.args))
 
 
 def reads_values(context: RewriteContext, node: cst.Call) -> bool:
@@ -117,8 +141,15 @@ def flattens(context: RewriteContext, node: cst.Call) -> bool:
 
 def cuts_gradient(context: RewriteContext, node: cst.BaseExpression) -> bool:
     """Whether an expression is a call through which no gradient flows."""
-    known = operator_of(context, node) if isinstance(node, cst.Call) else None
+    if not isinstance(node, cst.Call) or asks_for_gradient(node):
+        return False
+    known = operator_of(context, node)
     return known is not None and known.gradient is Gradient.NONE
+
+
+def asks_for_gradient(node: cst.Call) -> bool:
+    """Whether a call may ask for a result that requires a gradient, whatever its arguments are."""
+    return any(m.matches(arg, _MAY_REQUIRE_GRADIENT) for arg in node.args)
 
 
 def _kinds(context: RewriteContext, node: cst.Call) -> list[str]:

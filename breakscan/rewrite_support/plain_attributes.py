@@ -1,4 +1,4 @@
-"""Whether reading an attribute runs code: a property, ``__getattr__``."""
+"""Whether reading an attribute or an item, or an operator, runs code of the program: a property, ``__getattr__``."""
 
 from __future__ import annotations
 
@@ -10,9 +10,18 @@ from breakscan.rewrite_support.walking import findall
 
 
 def may_run_code(context: RewriteContext, node: cst.CSTNode) -> str | None:
-    """The code of an attribute in an expression whose access may run code; None if there is none."""
-    for one in findall(node, m.Attribute()):
-        if isinstance(one, cst.Attribute) and context.tree.holds(one) and not _is_plain(context, one):
+    """The code of an attribute, item or operator in an expression that may run code; None if there is none."""
+    for one in findall(node, m.Attribute() | m.Subscript() | m.BinaryOperation()):
+        if not context.tree.holds(one):
+            continue
+        if isinstance(one, cst.Attribute):
+            runs_code = not _is_plain(context, one)
+        elif isinstance(one, cst.Subscript):
+            runs_code = context.fact(one.value).kind in ("instance", "unknown")
+        else:
+            parts = cst.ensure_type(one, cst.BinaryOperation)
+            runs_code = "instance" in {context.fact(part).kind for part in (parts.left, parts.right)}
+        if runs_code:
             return context.code(one)
     return None
 

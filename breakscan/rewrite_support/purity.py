@@ -5,27 +5,33 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
+from breakscan.rewrite_support.assignments import defined
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.operators import draws_random, gives_places, raises_for_values, reads_values
+from breakscan.rewrite_support.operators import (
+    draws_random,
+    gives_places,
+    is_measured,
+    raises_for_values,
+    reads_values,
+    writes,
+)
 from breakscan.torch_facts.not_measured import (
     CHANGES_MORE_THAN_IT_RETURNS,
     COPIED_BETWEEN_DEVICES,
     SHOWS_THE_MEMORY,
     TAKES_FUNCTIONS_OR_FLAGS,
-    WRITING_ARGUMENTS,
 )
 
 PURE_BUILTINS = frozenset({"abs", "bool", "float", "int", "isinstance", "len", "max", "min", "range", "round", "slice"})
-PURE_MODULES = ("torch.", "math.", "torch.nn.functional.", "torch.special.", "torch.linalg.", "torch.fft.")
 _CHANGES = CHANGES_MORE_THAN_IT_RETURNS | TAKES_FUNCTIONS_OR_FLAGS | SHOWS_THE_MEMORY | COPIED_BETWEEN_DEVICES
 
 
 def why_not_pure(context: RewriteContext, node: cst.CSTNode, *, modules: bool = False) -> str | None:
     """Why an expression has side effects, as the end of a sentence; None if it has none.
 
-    Only code that is known to be pure counts as pure: functions of torch and math without side effects, tensor methods
-    without a trailing underscore, operators, and attributes.  With ``modules``, calls of modules are allowed.
+    Only code that is known to be pure counts as pure: functions and tensor methods of torch that were measured and have
+    no side effects, functions of math, operators, and attributes.  With ``modules``, calls of modules are allowed.
     """
     found = _Impurities(context, modules)
     node.visit(found)
@@ -70,7 +76,8 @@ class _Impurities(Effects):
             return
         function, method = called(self.context, node)
         name = (method or function or "").rpartition(".")[2]
-        if method is None and not self._is_pure(function):
+        is_torch = method is not None or (function or "").startswith("torch.")
+        if not is_torch and not self._is_pure(function, node):
             self.reasons.append(f"`{text}` may have side effects")
         elif draws_random(self.context, node):
             self.reasons.append(f"`{text}` draws random numbers")
@@ -78,14 +85,22 @@ class _Impurities(Effects):
             self.reasons.append(f"`{text}` changes a tensor in place")
         elif name in _CHANGES or reads_values(self.context, node):
             self.reasons.append(f"`{text}` reads the values of a tensor or has side effects")
-        elif any(arg.keyword is not None and arg.keyword.value in WRITING_ARGUMENTS for arg in node.args):
-            self.reasons.append(f"`{text}` writes to one of its arguments")
+        elif is_torch and writes(self.context, node):
+            self.reasons.append(f"`{text}` may write to one of its arguments")
+        elif is_torch and not is_measured(self.context, node):
+            self.reasons.append(f"it has not been measured what `{text}` does besides returning a value")
 
-    def _is_pure(self, function: str | None) -> bool:
-        if function is None:
+    def _is_pure(self, function: str | None, node: cst.Call) -> bool:
+        package, _, name = (function or "").partition(".")
+        if name in ("max", "min") and len(node.args) == 1 and not self._can_be_read_again(node.args[0].value):
             return False
-        package, _, name = function.partition(".")
-        return name in PURE_BUILTINS if package == "builtins" else function.startswith(PURE_MODULES)
+        return name in PURE_BUILTINS if package == "builtins" else package == "math"
+
+    def _can_be_read_again(self, node: cst.BaseExpression) -> bool:
+        """Whether a value is no iterator, which can be read only once."""
+        made = defined(self.context, node)
+        literal = isinstance(made, cst.List | cst.Tuple | cst.ListComp | cst.Set | cst.Dict)
+        return literal or self.context.fact(node).kind in ("tensor", "shape", "constant")
 
 
 class _Raises(cst.CSTVisitor):

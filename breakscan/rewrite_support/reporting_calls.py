@@ -6,7 +6,7 @@ import libcst as cst
 
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.operators import draws_random
+from breakscan.rewrite_support.operators import draws_random, is_measured, writes
 from breakscan.rewrite_support.purity import Effects
 
 _BUILTINS = frozenset(
@@ -16,7 +16,7 @@ _BUILTINS = frozenset(
         *("any", "all", "enumerate", "print"),
     }
 )
-_MODULES = ("torch.", "math.", "time.", "datetime.", "os.getpid", "os.path.", "numpy.", "textwrap.")
+_MODULES = ("math.", "time.", "datetime.", "os.getpid", "os.path.", "numpy.", "textwrap.")
 _METHODS = frozenset(
     {
         *("format", "get", "isEnabledFor", "items", "join", "keys", "split", "strip", "upper", "lower", "values"),
@@ -79,14 +79,18 @@ class _Missed(Effects):
             self.reasons.append(f"`{text}` draws random numbers")
         elif name.endswith("_") and not name.endswith("__"):
             self.reasons.append(f"`{text}` changes a tensor in place")
-        elif name in _CHANGES or not (method is not None or self._is_harmless(node, full, name)):
+        elif name in _CHANGES or not self._is_harmless(node, full, name):
             self.reasons.append(f"`{text}` may have side effects")
 
     def _is_harmless(self, node: cst.Call, function: str, name: str) -> bool:
+        if self.context.method(node) is not None:
+            return name in _METHODS or (is_measured(self.context, node) and not writes(self.context, node))
         if is_reporting(self.context, node) or name.startswith(_ASKING):
             return True
         if isinstance(node.func, cst.Name) and function in _BUILTINS:
             return True
+        if function.startswith("torch."):
+            return is_measured(self.context, node) and not writes(self.context, node)
         return function.startswith(_MODULES) or (isinstance(node.func, cst.Attribute) and name in _METHODS)
 
 

@@ -6,7 +6,7 @@ import libcst as cst
 
 from breakscan.rewrite_support.assignments import origin
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.operators import makes_new, operator_of
+from breakscan.rewrite_support.operators import cuts_gradient, makes_new, operator_of
 from breakscan.rewrite_support.walking import nodes_named
 
 _ONLY_LOOKED_AT = frozenset({"shape", "dtype", "device", "ndim"})
@@ -17,15 +17,40 @@ def is_unshared(context: RewriteContext, name: cst.Name) -> bool:
     found = origin(context, name)
     if found.value is None or found.anchor is None or not _makes_new(context, found.value):
         return False
-    start, stop = context.tree.span(found.anchor)[2:], context.tree.span(context.statement(name))[:2]
+    return all(_is_harmless(context, one) for one in _reads_before(context, name))
+
+
+def may_be_saved(context: RewriteContext, name: cst.Name) -> bool:
+    """Whether autograd may have saved the tensor that a name holds, at this read, for a backward pass."""
+    return any(not _saves_nothing(context, one) for one in _reads_before(context, name))
+
+
+def _reads_before(context: RewriteContext, name: cst.Name) -> list[cst.Name]:
+    """The reads between the assignment of a name and this read; in a loop, those of the whole loop."""
+    anchor = origin(context, name).anchor
+    start = context.tree.span(anchor)[2:] if anchor is not None else (0, 0)
+    stop = context.tree.span(context.statement(name))[:2]
     for loop in context.around(name):
         if isinstance(loop, cst.FunctionDef):
             break
         if isinstance(loop, cst.For | cst.While) and context.tree.span(loop)[:2] >= start:
             stop = max(stop, context.tree.span(loop)[2:])
     reads = [one for one in nodes_named(context.function, name.value) if context.tree.holds(one)]
-    between = [one for one in reads if one is not name and start <= context.tree.span(one)[:2] < stop]
-    return all(_is_harmless(context, one) for one in between)
+    return [one for one in reads if one is not name and start <= context.tree.span(one)[:2] < stop]
+
+
+def _saves_nothing(context: RewriteContext, read: cst.Name) -> bool:
+    above = context.parent(read)
+    if isinstance(above, cst.BinaryOperation):
+        other = above.right if above.left is read else above.left
+        return isinstance(above.operator, cst.Add | cst.Subtract) or isinstance(other, cst.BaseNumber)
+    if isinstance(above, cst.Attribute) and (above.attr is read or above.attr.value in _ONLY_LOOKED_AT):
+        return True
+    if isinstance(above, cst.Attribute | cst.Arg):
+        call = context.parent(above)
+        return isinstance(call, cst.Call) and cuts_gradient(context, call)
+    is_inside = isinstance(above, cst.Subscript) and above.value is read
+    return is_inside or isinstance(above, cst.Comparison | cst.ComparisonTarget | cst.AssignTarget)
 
 
 def _makes_new(context: RewriteContext, value: cst.BaseExpression) -> bool:

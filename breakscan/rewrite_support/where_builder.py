@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -17,9 +18,9 @@ from breakscan.rewrite_support.costs import what_costs
 from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.dtypes import KnownDtype, compare
 from breakscan.rewrite_support.edit import Declined
+from breakscan.rewrite_support.grad_mode import no_gradient_scope, uncertain_gradient_scope
 from breakscan.rewrite_support.gradient_roots import gradient_roots, names_with_gradient
 from breakscan.rewrite_support.gradients import (
-    no_gradient_scope,
     why_gradient_differs,
     why_origin_differs,
 )
@@ -197,7 +198,7 @@ class Chooser:
 
     def _loses_gradient(self, facts: TensorFacts, becomes: Fate) -> bool:
         """Whether a tensor may have a gradient that a copy made under ``no_grad`` does not have."""
-        scope = no_gradient_scope(self.context, self.context.node)
+        scope = uncertain_gradient_scope(self.context, self.context.node)
         if scope is None or facts.requires_grad is False:
             return False
         if isinstance(scope, cst.FunctionDef) and becomes <= Fate.HELD:
@@ -216,15 +217,10 @@ class Chooser:
             raise Declined(f"both sides would run, and {reason}")
         if (costly := what_costs(context, source)) is not None:
             raise Declined(f"both sides would run, and `{costly}` is costly")
-        ran = self.ran | (_codes(context, other) if other is not None else set())
         # Whether it supports its own dtype is checked when the dtypes of both sides are compared.
         facts = context.fact(source).tensor
-        given = [*self.given, *([KnownDtype(facts.dtype)] if facts is not None else [])]
-        if (raising := may_raise(context, source, given, ran)) is not None:
-            said = f"`{raising}` may raise even if its side is not chosen"
-            self.doubts[differs(said, Effect.EXCEPTIONS)] = None
-        if (attribute := may_run_code(context, source)) is not None:
-            self.doubts[differs(f"`{attribute}` may be a property, which would always run", Effect.STATE)] = None
+        known = [KnownDtype(facts.dtype)] if facts is not None else []
+        self.always_runs(source, known, _codes(context, other) if other is not None else set())
         if (steep := why_gradient_differs(context, source)) is not None:
             self.doubts[steep] = None
         elsewhere = context.code(other) if other is not None else ""
@@ -232,6 +228,21 @@ class Chooser:
             if name not in elsewhere:
                 said = f"if `{name}` is a parameter, its gradient is zero instead of None"
                 self.doubts[differs(said, Effect.GRADIENTS)] = None
+
+    def always_runs(
+        self, source: cst.BaseExpression, given: Sequence[KnownDtype] = (), ran: Collection[str] = ()
+    ) -> None:
+        """Records if code that now always runs may raise, or runs code that it does not show.
+
+        ``given`` are known dtypes, ``ran`` is code that runs anyway.
+        """
+        context = self.context
+        if (raising := may_raise(context, source, [*self.given, *given], {*self.ran, *ran})) is not None:
+            said = f"`{raising}` may raise even if its side is not chosen"
+            self.doubts[differs(said, Effect.EXCEPTIONS)] = None
+        if (attribute := may_run_code(context, source)) is not None:
+            said = f"`{attribute}` may run code of the program, such as a property, and would always run"
+            self.doubts[differs(said, Effect.STATE)] = None
 
     def _one_call(self, test: cst.BaseExpression, yes: SideValue, no: SideValue) -> cst.BaseExpression | None:
         """``f(torch.where(test, a, b))`` for ``f(a)`` and ``f(b)``, which still calls ``f`` once."""

@@ -14,9 +14,10 @@ from breakscan.rewrite_support.definitions import is_function
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import read, written
-from breakscan.rewrite_support.walking import findall
+from breakscan.rewrite_support.walking import findall, nodes_named
 
-_KEYS = differs("the keys of a module's state dict start with `_orig_mod.`", Effect.STATE)
+_KEYS = differs("the keys of a module's state dict start with `_orig_mod.`", Effect.STATE, Effect.TYPES)
+_HELD = differs("code that holds the object from before still has the one that is not compiled", *Effect)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -33,8 +34,20 @@ def rewrite(context: RewriteContext) -> Edit:
         if any(isinstance(one, cst.For | cst.While) for one in context.around()):
             raise Declined("in a loop, each iteration would assign the name again")
     made = assignment(target, statement.value.deep_clone()).body[0]
-    plain = is_function(context, target)
-    return Edit({statement: made}, () if plain else [_KEYS])
+    differences = [] if is_function(context, target) else [_KEYS]
+    if isinstance(target, cst.Name) and _is_held(context, target):
+        differences.append(_HELD)
+    return Edit({statement: made}, differences)
+
+
+def _is_held(context: RewriteContext, target: cst.Name) -> bool:
+    """Whether the compiled object is used for more than calling it, so that other code may hold it."""
+    for one in nodes_named(context.tree.module, target.value):
+        above = context.parent(one)
+        called = isinstance(above, cst.Call) and above.func is one
+        if one is not target and not called and not isinstance(above, cst.FunctionDef | cst.Attribute | cst.NameItem):
+            return True
+    return False
 
 
 def _bound_here(context: RewriteContext, name: str) -> None:

@@ -1,7 +1,7 @@
 """``class`` inside a function → the same class at module level, above it.
 
 If the body uses no variable of the function, each call would define the same class.  Safe for methods and immutable
-attributes: only the identity and the qualified name of the class differ.
+attributes, if no other code gets an instance: only the identity and the qualified name of the class differ.
 """
 
 from __future__ import annotations
@@ -25,6 +25,12 @@ _BASES = frozenset(
     }
 )
 _DECORATORS = frozenset({"dataclass", "dataclasses.dataclass"})
+_LOOKS_AT_CLASSES = frozenset(
+    {
+        *("type", "vars", "globals", "locals", "setattr", "delattr", "repr", "pickle"),
+        *("__class__", "__dict__", "__qualname__", "__subclasses__"),
+    }
+)
 _CONSTANT = m.Integer() | m.Float() | m.SimpleString() | m.Name("True") | m.Name("False") | m.Name("None")
 _FIXED = m.SimpleStatementLine(
     [
@@ -59,7 +65,11 @@ def rewrite(context: RewriteContext) -> Edit:
     leading += [line.deep_clone() for line in node.leading_lines if line.comment is not None]
     moved = node.deep_clone().with_changes(leading_lines=leading)
     replace: dict[cst.CSTNode, cst.CSTNode | None] = {node: None if len(body) > 1 else _pass()}
-    same = _fixed(context, node) and not _is_handed_on(context, functions[-1], name)
+    same = (
+        _fixed(context, node)
+        and not _is_handed_on(context, functions[-1], name)
+        and not _shows_its_class(context, functions[-1], name)
+    )
     return Edit(replace, () if same else [ONCE], above=[moved])
 
 
@@ -114,6 +124,25 @@ def _is_handed_on(context: RewriteContext, function: cst.FunctionDef, name: str)
     return bool(inside)
 
 
+def _shows_its_class(context: RewriteContext, function: cst.FunctionDef, name: str) -> bool:
+    """Whether other code may see where the class was defined: it gets an instance, or code looks at classes."""
+    if findall(function, m.Name(m.MatchIfTrue(_LOOKS_AT_CLASSES.__contains__))):
+        return True
+    for one in nodes_named(function, name):
+        made = context.parent(one)
+        if not isinstance(made, cst.Call):
+            continue
+        above = context.parent(made)
+        if isinstance(above, cst.Assign) and m.matches(above, m.Assign([m.AssignTarget(m.Name())])):
+            held = cst.ensure_type(above.targets[0].target, cst.Name)
+            others = [read for read in nodes_named(function, held.value) if read is not held]
+            if all(isinstance(context.parent(read), cst.Attribute) for read in others):
+                continue
+        if not isinstance(above, cst.Attribute | cst.Raise | cst.Expr):
+            return True
+    return False
+
+
 def _fixed(context: RewriteContext, node: cst.ClassDef) -> bool:
     """Whether the class is the same at each call and contains nothing mutable."""
     if node.keywords or any(_name(context, base.value) not in _BASES for base in node.bases):
@@ -122,7 +151,8 @@ def _fixed(context: RewriteContext, node: cst.ClassDef) -> bool:
         return False
     for statement in node.body.body:
         if isinstance(statement, cst.FunctionDef):
-            if statement.decorators or any(one.default is not None for one in statement.params.params):
+            params = [one for one in findall(statement.params, m.Param()) if isinstance(one, cst.Param)]
+            if statement.decorators or any(one.default is not None for one in params):
                 return False
         elif not m.matches(statement, _FIXED):
             return False

@@ -208,7 +208,7 @@ def _is_list(there: RewriteContext, name: cst.Name) -> bool:
 
 def _unchanged(there: RewriteContext, start: cst.CSTNode, names: set[str], numbers: str) -> None:
     """Declines if the tensor is changed, or the list is changed or rebound, after a node."""
-    changed = change_behind(there, names, start)
+    changed = change_behind(there, names, start, trusts_calls=True)
     at = there.tree.span(start)[:2] if isinstance(start, cst.IndentedBlock) else there.tree.span(start)[2:]
     for one in findall(there.function, m.Call() | m.AssignTarget() | m.NamedExpr() | m.For() | m.AsName() | m.Del()):
         if changed is not None:

@@ -13,6 +13,7 @@ from breakscan.rewrite_support.build import assignment, copied, statements
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
+from breakscan.rewrite_support.purity import why_not_pure
 from breakscan.rewrite_support.walking import findall
 
 PART = "part"
@@ -29,6 +30,12 @@ def rewrite(context: RewriteContext) -> Edit:
     size = _size(value if not isinstance(value, cst.Name) else _made(context, value.value))
     if size is None:
         raise Declined("it is not known which of its sizes changes")
+    if not context.fact(value).is_tensor or not context.fact(value).certain:
+        raise Declined(f"`{context.code(value)}` is not known to be a tensor")
+    call_args = cst.ensure_type(context.parent(cst.ensure_type(context.parent(value), cst.Arg)), cst.Call).args
+    for arg in call_args[: next(place for place, one in enumerate(call_args) if one.value is value)]:
+        if not isinstance(value, cst.Name) and (reason := why_not_pure(context, arg.value)) is not None:
+            raise Declined(f"the tensor would be computed before the other arguments, and {reason}")
     marker = context.code(context.imported("torch._dynamo.maybe_mark_dynamic"))
     lines = [one.deep_clone() for one in line.leading_lines]
     if isinstance(value, cst.Name):

@@ -32,7 +32,7 @@ from breakscan.rewrite_support.masked import (
     may_require_gradient,
     whole,
 )
-from breakscan.rewrite_support.unaliased import is_unshared
+from breakscan.rewrite_support.unaliased import is_unshared, may_be_saved
 from breakscan.rewrite_support.wording import plain
 
 _CLASSES: dict[type, str] = {bool: "bool", int: "int", float: "float"}
@@ -115,6 +115,9 @@ def _edit(
     difference = [NAN_GRADIENTS] if bends else []
     if rebinds and isinstance(target.owner, cst.Name) and is_unshared(context, target.owner):
         new: cst.BaseSmallStatement = cst.Assign([cst.AssignTarget(build.copied(target.owner))], made)  # type: ignore[arg-type]
+        if may_require_gradient(context, target.owner) and may_be_saved(context, target.owner):
+            said = f"autograd does not raise if it needs the old value of `{plain(context, target.owner)}`"
+            difference.append(differs(said, Effect.GRADIENTS))
     else:
         new = cst.Expr(build.method(target.owner, "copy_", made))
         if found.saves and may_require_gradient(context, target.owner):

@@ -15,11 +15,15 @@ from breakscan.rewrite_support.build import call, copied
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
+from breakscan.rewrite_support.shapes import rank_of
 
 _ROUNDING = frozenset({"ceil", "floor"})
 _ANY_SIZE = frozenset({"log1p", "sqrt"})
 _NOT_OF_NOTHING = frozenset({"log", "log2", "log10"})
 _DOMAIN = differs("the logarithm of zero raises instead of giving minus infinity", Effect.EXCEPTIONS)
+_OF_NOTHING = differs("`np.prod` of the shape of a 0-d tensor is a float, not an integer", Effect.TYPES)
+_LARGEST = 1_000_000
+"""With larger numbers, the result may not fit in an integer of NumPy."""
 _WHOLE = m.SimpleString(value='"int"') | m.SimpleString(value="'int'") | m.Name("int")
 _ASTYPE_INT = m.Call(func=m.Attribute(attr=m.Name("astype")), args=[m.Arg(_WHOLE)])
 _ARITHMETIC = cst.Add | cst.Multiply | cst.Divide | cst.FloorDivide
@@ -47,7 +51,7 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined(f"`np.{name}` returns a float here, but `math.{name}` returns an int")
     if name not in _ROUNDING and name != "prod":
         raise Declined(f"the result of `np.{name}` is not rounded to an integer")
-    return Edit({node: _made(context, value, differences)}, list(dict.fromkeys(differences)))
+    return Edit({node: _made(context, value, differences, is_int)}, list(dict.fromkeys(differences)))
 
 
 def _numpy_name(context: RewriteContext, node: cst.CSTNode) -> str | None:
@@ -58,7 +62,9 @@ def _numpy_name(context: RewriteContext, node: cst.CSTNode) -> str | None:
     return dotted.removeprefix("numpy.") if dotted.startswith("numpy.") else None
 
 
-def _made(context: RewriteContext, node: cst.BaseExpression, differences: list[Difference]) -> cst.BaseExpression:
+def _made(
+    context: RewriteContext, node: cst.BaseExpression, differences: list[Difference], is_int: bool
+) -> cst.BaseExpression:
     """The same expression with ``math``.  Declines if it is not a number."""
     name = _numpy_name(context, node)
     if name is None:
@@ -67,12 +73,14 @@ def _made(context: RewriteContext, node: cst.BaseExpression, differences: list[D
     if name == "prod":
         if not m.matches(defined(context, inner), _SHAPE) or not _is_of_tensor(context, defined(context, inner)):
             raise Declined(f"`{context.code(inner)}` is not known to be a shape")
+        if not is_int and not _has_dimensions(context, defined(context, inner)):
+            differences.append(_OF_NOTHING)
         return call(context.imported("math.prod"), copied(inner))
     if name in _NOT_OF_NOTHING:
         differences.append(_DOMAIN)
     elif name not in _ANY_SIZE and name not in _ROUNDING:
         raise Declined(f"`math` has no known equivalent of `np.{name}`")
-    return call(context.imported(f"math.{name}"), _made(context, inner, differences))
+    return call(context.imported(f"math.{name}"), _made(context, inner, differences, is_int))
 
 
 def _number(context: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression:
@@ -86,7 +94,15 @@ def _is_not_negative(context: RewriteContext, node: cst.BaseExpression) -> bool:
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _ARITHMETIC):
         return _is_not_negative(context, node.left) and _is_not_negative(context, node.right)
     made = defined(context, node)
-    return isinstance(made, cst.Integer | cst.Float) or (m.matches(made, _SIZE) and _is_of_tensor(context, made))
+    if isinstance(made, cst.Integer | cst.Float):
+        return bool(made.evaluated_value <= _LARGEST)
+    return m.matches(made, _SIZE) and _is_of_tensor(context, made)
+
+
+def _has_dimensions(context: RewriteContext, node: cst.BaseExpression) -> bool:
+    """Whether a tensor whose shape an expression reads is known to have a dimension."""
+    owner = node.func if isinstance(node, cst.Call) else node
+    return isinstance(owner, cst.Attribute) and rank_of(context, owner.value).least > 0
 
 
 def _is_of_tensor(context: RewriteContext, node: cst.BaseExpression) -> bool:

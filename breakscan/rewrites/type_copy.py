@@ -8,11 +8,13 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.rewrite_support.build import method
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.walking import nodes_named
 
 BUILTIN = frozenset({"list", "dict", "set", "List", "Dict", "Set"})
+_MAKING = frozenset(f"builtins.{name}" for name in ("list", "dict", "set", "sorted"))
 _MADE = (cst.List, cst.ListComp, cst.Dict, cst.DictComp, cst.Set, cst.SetComp)
 
 
@@ -36,7 +38,7 @@ def _is_builtin(context: RewriteContext, node: cst.BaseExpression) -> bool:
     if isinstance(node, _MADE):
         return True
     if isinstance(node, cst.Call):
-        return isinstance(node.func, cst.Name) and node.func.value in ("list", "dict", "set", "sorted")
+        return called(context, node)[0] in _MAKING
     return isinstance(node, cst.Name) and _is_builtin_name(context, node.value)
 
 

@@ -24,6 +24,7 @@ from breakscan.rewrite_support.float_limits import dtype_tested
 from breakscan.rewrite_support.if_sides import Side, branch_of, read_side
 from breakscan.rewrite_support.later_uses import changed_in_place, is_read_outside
 from breakscan.rewrite_support.names import read, written
+from breakscan.rewrite_support.not_raising import may_raise
 from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
 from breakscan.rewrite_support.reporting_calls import why_missed
 from breakscan.rewrite_support.where_builder import Chooser, SideValue
@@ -95,6 +96,7 @@ class _Branch:
                     reason := why_not_pure(self.context, one.test) or why_may_raise(self.context, one.test)
                 ) is not None:
                     raise Declined(f"every test would be evaluated, and {reason}")
+                self.chooser.always_runs(one.test)
             self.chooser.doubts.update(dict.fromkeys(found.doubts))
             arms.append(_Arm(found, read_side(one.body.body, self.context)))
             one = one.orelse
@@ -141,6 +143,7 @@ class _Branch:
                 raise Declined(f"the code that follows changes `{one.name}` in place")
             if (reason := why_not_pure(self.context, one.value) or why_may_raise(self.context, one.value)) is not None:
                 raise Declined(f"the code that follows would always run, and {reason}")
+            self.chooser.always_runs(one.value)
             for arm in self.arms:
                 assert arm.truth is not None
                 assert arm.side.returned is not None
@@ -198,12 +201,13 @@ class _Branch:
         made = self._value(name, arms[-1].side)
         becomes = fate_of_name(self.context, name, self.node)
         # What the first test does must still happen. The tests behind it do nothing: see `_arms`.
-        acts = why_not_pure(self.context, self.node.test) is not None
-        for arm, test in zip(reversed(arms[:-1]), reversed(tests), strict=True):
+        test = self.node.test
+        acts = why_not_pure(self.context, test) is not None or may_raise(self.context, test) is not None
+        for arm, asked in zip(reversed(arms[:-1]), reversed(tests), strict=True):
             assert arm.truth is not None
             value = self._value(name, arm.side)
             if acts or self.context.code(value.made) != self.context.code(made.made):
-                made = self.chooser.choose(arm.truth, test, value, made, becomes, name)
+                made = self.chooser.choose(arm.truth, asked, value, made, becomes, name)
         return made
 
     def _chosen_return(self, arms: Sequence[_Arm]) -> SideValue:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.rewrite_support.assignments import defined
+from breakscan.rewrite_support.assignments import defined, is_read, plain_value
 from breakscan.rewrite_support.build import and_list, joined_and, operand, operand_of_and
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Difference, Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
-from breakscan.rewrite_support.walking import findall
+from breakscan.rewrite_support.plain_attributes import may_run_code
+from breakscan.rewrite_support.walking import findall, nodes_named
 
-_NO_PROBABILITY = ("tensor", "number", "container", "none", "module", "function", "class")
+_NO_PROBABILITY = ("tensor", "number", "container", "none", "module", "function", "class", "instance")
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -28,6 +30,8 @@ def rewrite(context: RewriteContext) -> Edit:
         raise OtherForm("the compared number is not drawn by `torch.rand`")
     if drawn is number:
         raise Declined("the number would not be drawn if the probability is 0: draw it before the test")
+    if not _draws_one(context, drawn):
+        raise Declined(f"`{context.code(drawn)}` may draw several numbers, which have no truth value")
     if not isinstance(probability, cst.Attribute | cst.Name) or context.fact(probability).kind in _NO_PROBABILITY:
         raise Declined(f"`{context.code(probability)}` is not a plain Python number")
     asked = cst.Comparison(operand(probability), [cst.ComparisonTarget(cst.GreaterThan(), cst.Integer("0"))])
@@ -47,7 +51,44 @@ def rewrite(context: RewriteContext) -> Edit:
         in_parentheses = bool(whole.lpar)
     if in_parentheses:
         made = made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-    return Edit({whole: made}, remains=code)
+    differences: list[Difference] = []
+    if (attribute := may_run_code(context, probability)) is not None:
+        differences.append(differs(f"`{attribute}` may be a property, which would run twice", Effect.STATE))
+    if not _is_only_tested(context, whole):
+        said = f"the value is False, not a tensor, if `{context.code(probability)}` is 0"
+        differences.append(differs(said, Effect.TYPES))
+    return Edit({whole: made}, differences, remains=code)
+
+
+def _draws_one(context: RewriteContext, drawn: cst.Call) -> bool:
+    """Whether a call of ``torch.rand`` draws a single number: ``torch.rand([])``, ``torch.rand(1)``."""
+    sizes: list[cst.BaseExpression] = []
+    for arg in drawn.args:
+        if arg.star or (arg.keyword is not None and arg.keyword.value == "size"):
+            return False
+        if arg.keyword is None:
+            given = arg.value
+            sizes += [one.value for one in given.elements] if isinstance(given, cst.List | cst.Tuple) else [given]
+    return all(m.matches(one, m.Integer("1")) for one in sizes)
+
+
+def _is_only_tested(context: RewriteContext, node: cst.BaseExpression) -> bool:
+    """Whether nothing but the truth of an expression is used, through a name too."""
+    above = context.parent(node)
+    if isinstance(above, cst.If | cst.While | cst.IfExp | cst.Assert):
+        return above.test is node
+    if isinstance(above, cst.UnaryOperation):
+        return isinstance(above.operator, cst.Not)
+    if isinstance(above, cst.BooleanOperation):
+        return _is_only_tested(context, above)
+    line = context.parent(above) if isinstance(above, cst.Assign) else None
+    if not isinstance(above, cst.Assign) or not isinstance(line, cst.SimpleStatementLine):
+        return False
+    target = above.targets[0].target
+    if not isinstance(target, cst.Name) or plain_value(line, target.value) is None:
+        return False
+    reads = [one for one in nodes_named(context.function, target.value) if is_read(context, one)]
+    return all(not isinstance(context.parent(one), cst.Assign) and _is_only_tested(context, one) for one in reads)
 
 
 def _comparison(context: RewriteContext) -> cst.Comparison:

@@ -68,6 +68,15 @@ TAKES_FUNCTIONS_OR_FLAGS = frozenset({"_assert", "_assert_async", "_check", "con
 """Functions that call what they are given, or raise for a flag that they are given."""
 WRITING_ARGUMENTS = frozenset({"out", "inplace"})
 """Arguments by which a call writes into a tensor that it is given.  The operators are measured without them."""
+INPLACE_AT = {
+    **dict.fromkeys(("hardsigmoid", "hardswish", "mish", "relu", "relu6", "selu", "silu"), 1),
+    **dict.fromkeys(("celu", "elu", "leaky_relu"), 2),
+    **dict.fromkeys(("alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"), 3),
+    **dict.fromkeys(("hardtanh", "threshold"), 3),
+    "rrelu": 4,
+}
+"""The position of ``inplace`` in functions of ``torch.nn.functional``.  The stubs have it, the generated tables do not.
+``tests/torch_facts/test_not_measured.py`` compares it with their signatures."""
 FILLED_WITH_NUMBERS = frozenset({"tensor", "as_tensor", "full", "arange"})
 """Functions whose result has the dtype class of the Python numbers that they are given.  Their samples hold no
 tensor."""
@@ -95,6 +104,26 @@ ATTRIBUTES_THAT_RAISE = frozenset({"H", "mH", "mT", "imag", "grad_dtype", "__cud
 ``tests/torch_facts/test_not_measured.py`` tries them all."""
 ATTRIBUTES_WITHOUT_GRADIENT = frozenset({"shape", "dtype", "device", "ndim", "data", "grad"})
 """Attributes of tensors that no gradient goes through: numbers, and tensors that are detached.
+``tests/torch_facts/test_not_measured.py`` tries them."""
+KEEPS_THE_GRAD_MODE = frozenset(
+    {
+        *("torch.amp.autocast", "torch.autocast", "torch.autograd.profiler.record_function", "torch.cpu.amp.autocast"),
+        *("torch.cuda.amp.autocast", "torch.cuda.device", "torch.cuda.stream", "torch.device"),
+        *("torch.nn.attention.sdpa_kernel", "torch.profiler.profile", "torch.profiler.record_function"),
+    }
+)
+"""Context managers in which gradients are recorded as around them.
+``tests/torch_facts/test_not_measured.py`` tries them."""
+ONLY_ANSWERS = frozenset(
+    {
+        *("torch.Size", "torch.can_cast", "torch.compiler.is_compiling", "torch.compiler.is_dynamo_compiling"),
+        *("torch.cuda.is_available", "torch.device", "torch.finfo", "torch.get_default_dtype", "torch.iinfo"),
+        *("torch.is_autocast_enabled", "torch.is_grad_enabled", "torch.is_inference_mode_enabled", "torch.is_storage"),
+        *("torch.is_tensor", "torch.jit.is_scripting", "torch.jit.is_tracing", "torch.promote_types"),
+        *("torch.from_numpy", "torch.result_type"),
+    }
+)
+"""Functions that return a value and do nothing else, but that are no operators of tensors, and are not measured.
 ``tests/torch_facts/test_not_measured.py`` tries them."""
 LIMITS_OF_DTYPES = frozenset({"torch.finfo", "torch.iinfo"})
 """Functions whose result has Python numbers for attributes."""

@@ -117,7 +117,7 @@ def told_apart(old: Outcome, new: Outcome) -> bool:
     """Whether two outcomes differ in anything."""
     try:
         compared(old, new, exact=True)
-    except AssertionError:
+    except (AssertionError, TypeError):  # values of types that cannot be compared
         return True
     return False
 

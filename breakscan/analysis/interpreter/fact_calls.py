@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from breakscan.analysis.interpreter import fact_ranks
 from breakscan.analysis.interpreter.values import Tensor, Unknown, Value, literal_of
 from breakscan.facts import SCALAR, Dtype, DtypeOf, Exactly, Input, RankBounds, ResultOf, Symbol, TensorFacts
-from breakscan.torch_facts.not_measured import FILLED_WITH_NUMBERS, OF_THE_DEFAULT_DTYPE
+from breakscan.torch_facts.not_measured import FILLED_WITH_NUMBERS, INPLACE_AT, OF_THE_DEFAULT_DTYPE
 from breakscan.torch_facts.operators import Often, Operator, Shape, operator
 from breakscan.torch_facts.promotion import SYNONYMS, dtype_class
 
@@ -207,7 +207,8 @@ def _makes_new(call: TorchCall, known: Operator | None) -> bool:
     """Whether the result is a new tensor, with storage of its own."""
     if not call.method and call.name in OF_THE_DEFAULT_DTYPE | (FILLED_WITH_NUMBERS - {"as_tensor"}):
         return True
-    if known is None or call.named.keys() & {"inplace"}:
+    flag = INPLACE_AT.get(call.name.removeprefix("nn.functional."))
+    if known is None or "inplace" in call.named or (flag is not None and len(call.given) > flag):
         return False
     return known.shares_storage is Often.NEVER and known.returns_input is Often.NEVER
 
