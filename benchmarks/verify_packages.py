@@ -1,7 +1,7 @@
 """Runs ``breakscan verify`` on the rewrites that ``breakscan fix --unsafe`` offers in real packages.
 
     python benchmarks/verify_packages.py --drivers FOLDER --rows FILE --keep DIR [PACKAGE ...]
-        [--output FILE] [--backend NAME] [--at-once N] [--seconds N] [--untimed] [--table]
+        [--output FILE] [--backend NAME] [--at-once N] [--seconds N] [--untimed] [--soften] [--table]
 
 FOLDER holds scripts called PACKAGE_calls.py, which fill the list JOBS of a module common.py beside them: (name, build,
 with gradients); common.call(build) gives a callable, its arguments, its keywords.  FILE defines ROWS: name → a function
@@ -124,15 +124,15 @@ def reach(source: Source, keep: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in told.read_text(encoding="utf-8").splitlines()]
 
 
-def offers(source: Source, files: set[str], keep: Path) -> list[Key]:
-    """What ``fix --unsafe`` offers in these files."""
+def offers(source: Source, files: set[str], keep: Path, soften: bool) -> list[Key]:
+    """What ``fix --unsafe`` offers in these files, and with ``soften`` what ``fix --unsafe --soften`` does."""
     told = keep / f"offers-{source.package}.json"
     if told.exists():
         known = json.loads(told.read_text(encoding="utf-8"))
         if set(known["files"]) == files:
             return [tuple(key) for key in known["offers"]]
     settings = replace(load_settings(keep, None, no_cache=True), regions="all")
-    repair = repair_paths([Path(path) for path in sorted(files)], settings, WantedRewrites(unsafe=True, soften=True))
+    repair = repair_paths([Path(path) for path in sorted(files)], settings, WantedRewrites(unsafe=True, soften=soften))
     found: list[Key] = []
     for one in repair.files:
         path = str(one.path.relative_to(source.site))
@@ -188,7 +188,7 @@ class Batch:
         self.keep: Path = options.keep
         self.calls = {call["name"]: call for call in calls if "error" not in call}
         files = {path for call in self.calls.values() for path in call["lines"]}
-        self.same = edits(offers(source, files, self.keep), source.site)
+        self.same = edits(offers(source, files, self.keep, options.soften), source.site)
         self.reached = {name: reached_by(call, self.same, source.site) for name, call in self.calls.items()}
         self.left = {edit for found in self.reached.values() for edit in found}
         results.kept["packages"][source.package] = {
@@ -225,8 +225,9 @@ class Batch:
         chosen = [[os.path.join(path, key[0]), *key[1:]] for key in (self.reached[name][edit] for edit in wanted)]
         program = [str(HERE / "verify_packages_program.py"), str(self.source.file), name, self.options.backend]
         program += [] if call["gradients"] else ["--plain"]
+        soften = ["--soften"] if self.options.soften else []
         untimed = ["--untimed"] if self.options.untimed else []
-        command = [*untimed, json.dumps(chosen), "verify", "--format", "json", "-o", str(report), *program]
+        command = [*untimed, json.dumps(chosen), "verify", *soften, "--format", "json", "-o", str(report), *program]
         began = time.monotonic()
         process = subprocess.Popen(
             [sys.executable, str(HERE / "verify_packages_verify.py"), *command],
@@ -277,6 +278,10 @@ class Batch:
             "verdict": "equal" if one["ratio"] and set(one["ratio"].values()) == {1.0} else one["verdict"],
             "reasons": [self.clean(reason) for reason in one["reasons"]],
             "outputs_equal": one["outputs_equal"],
+            "safe": one["difference"] is None,
+            "unseen": len(one["unseen"]),
+            "stressed_outcomes": len(one["stressed_outcomes"]),
+            "stress": [[found["inputs"], found["stated"], self.clean(found["says"])] for found in one["stress"]],
             "changed": {name: [was["before"], was["after"]] for name, was in changed.items()},
             "ratio": [round(one["ratio"][name], 3) for name in ("median", "low", "high")] if one["ratio"] else None,
         }
@@ -319,7 +324,8 @@ def run_all(batches: list[Batch], results: Results, at_once: int, stop: float) -
 def environment() -> dict[str, str]:
     """Quiet, on the CPU, with one thread."""
     quiet = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "TORCH_LOGS": "-all", "PYTHONWARNINGS": "ignore"}
-    return {**os.environ, **quiet, "TRANSFORMERS_VERBOSITY": "error", "PYTHONPATH": str(HERE.parent)}
+    path = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
+    return {**os.environ, **quiet, "TRANSFORMERS_VERBOSITY": "error", "PYTHONPATH": path}
 
 
 def label_of(key: Key) -> str:
@@ -415,6 +421,7 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="calls verified at the same time")
     parser.add_argument("--seconds", type=float, default=float("inf"), metavar="N", help="no call is begun after that")
     parser.add_argument("--untimed", action="store_true", help="time nothing: equal or rejected")
+    parser.add_argument("--soften", action="store_true", help="also rewrites that only take code out of the graph")
     parser.add_argument("--table", action="store_true", help="print the tables of what is known, and run nothing")
     options = parser.parse_args()
     results = Results(options.output)

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.rewrite_fuzzer.effects import allowed, unstated
+from benchmarks.rewrite_fuzzer.effects import unstated
 from benchmarks.rewrite_fuzzer.outcomes import Outcome, difference_kinds, outcomes
 from breakscan.config import load_settings
 from breakscan.repair.planner import WantedRewrites, repair_file
 from breakscan.repair.result import FileRepair
+from breakscan.rewrite_support.difference import effects_of
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,8 @@ def compare(text: str, *, unsafe: bool, only: str | None = None, inputs: Collect
     repair = repaired(text, unsafe=unsafe, only=only)
     if not repair.changed:
         return Comparison()
-    stated = [difference for one in repair.applied for difference in one.differences]
-    effects = allowed(stated, reads_gradients="autograd.grad(" in text)
+    stated = (difference for one in repair.applied for difference in one.differences)
+    effects = effects_of(stated, reads_gradients="autograd.grad(" in text)
     # Dynamo compiles anew for each pair of inputs, which takes long, and the programs are compared in eager mode. Only
     # `torch.cond`, which a rewrite puts in, is compiled as in eager mode.
     with torch._dynamo.config.patch(disable="torch.compile(" in text):

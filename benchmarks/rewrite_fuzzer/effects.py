@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from breakscan.rewrite_support.difference import Difference, Effect
+from breakscan.rewrite_support.difference import Effect
 
 SHOWN_BY: Mapping[str, Effect] = {
     "exception": Effect.EXCEPTIONS,
@@ -25,34 +25,6 @@ SHOWN_BY: Mapping[str, Effect] = {
     "state": Effect.STATE,
 }
 """The effect that the first word of a kind of outcome shows."""
-
-_FOLLOWS: Mapping[Effect, frozenset[Effect]] = {
-    Effect.VALUES: frozenset({Effect.GRADIENTS, Effect.STATE, Effect.OUTPUT}),
-    Effect.RANDOM: frozenset({Effect.VALUES}),
-    Effect.STATE: frozenset({Effect.VALUES}),
-    Effect.STORAGE: frozenset({Effect.VALUES, Effect.STATE}),
-    Effect.DTYPES: frozenset({Effect.VALUES, Effect.EXCEPTIONS}),
-    Effect.SHAPES: frozenset({Effect.VALUES, Effect.STRIDES, Effect.STORAGE, Effect.EXCEPTIONS}),
-    Effect.TYPES: frozenset({Effect.DTYPES, Effect.SHAPES, Effect.STORAGE}),
-}
-"""What the rest of a program may make of an effect: it computes with the values, and stops at an exception."""
-
-
-def allowed(differences: Iterable[Difference], *, reads_gradients: bool = False) -> frozenset[Effect]:
-    """The effects of differences, and what follows from them; exceptions let nothing follow: see :func:`unstated`.
-
-    ``reads_gradients``: whether the program computes with gradients.
-    """
-    found = {effect for one in differences for effect in one.effects}
-    queue = [one for one in found if one is not Effect.EXCEPTIONS]
-    for one in queue:
-        follows = _FOLLOWS.get(one, frozenset())
-        if one is Effect.GRADIENTS and reads_gradients:
-            follows = frozenset({Effect.VALUES, Effect.STRIDES, Effect.EXCEPTIONS})
-        more = follows - found
-        found |= more
-        queue += [effect for effect in more if effect is not Effect.EXCEPTIONS]
-    return frozenset(found)
 
 
 def unstated(

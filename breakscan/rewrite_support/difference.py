@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -45,6 +46,35 @@ class TakenOut:
 def differs(text: str, *effects: Effect) -> Difference:
     """A difference with some effects."""
     return Difference(_in_one_line(text), frozenset(effects))
+
+
+_FOLLOWS: Mapping[Effect, frozenset[Effect]] = {
+    Effect.VALUES: frozenset({Effect.GRADIENTS, Effect.STATE, Effect.OUTPUT}),
+    Effect.RANDOM: frozenset({Effect.VALUES}),
+    Effect.STATE: frozenset({Effect.VALUES}),
+    Effect.STORAGE: frozenset({Effect.VALUES, Effect.STATE}),
+    Effect.DTYPES: frozenset({Effect.VALUES, Effect.EXCEPTIONS}),
+    Effect.SHAPES: frozenset({Effect.VALUES, Effect.STRIDES, Effect.STORAGE, Effect.EXCEPTIONS}),
+    Effect.TYPES: frozenset({Effect.DTYPES, Effect.SHAPES, Effect.STORAGE}),
+}
+"""What the rest of a program may make of an effect: it computes with the values, and stops at an exception."""
+
+
+def effects_of(differences: Iterable[Difference], *, reads_gradients: bool = False) -> frozenset[Effect]:
+    """The effects of differences, and what follows from them. Nothing follows from exceptions: they end the program.
+
+    ``reads_gradients``: whether the program computes with gradients.
+    """
+    found = {effect for one in differences for effect in one.effects}
+    queue = [one for one in found if one is not Effect.EXCEPTIONS]
+    for one in queue:
+        follows = _FOLLOWS.get(one, frozenset())
+        if one is Effect.GRADIENTS and reads_gradients:
+            follows = frozenset({Effect.VALUES, Effect.STRIDES, Effect.EXCEPTIONS})
+        more = follows - found
+        found |= more
+        queue += [effect for effect in more if effect is not Effect.EXCEPTIONS]
+    return frozenset(found)
 
 
 def assumes(text: str) -> Difference:

@@ -15,6 +15,7 @@ from breakscan.repair.planner import WantedRewrites, place_of
 from breakscan.repair.repair import repair_found
 from breakscan.repair.result import Applied, Repair
 from breakscan.repair.source_map import SourceMap
+from breakscan.rewrite_support.difference import Difference, Effect
 from breakscan.verify.patch import Patched
 from breakscan.worker.config_settings import settings_of
 from breakscan.worker.worker import ProgramChange
@@ -33,13 +34,23 @@ class Candidate:
     settings: Mapping[str, object] = field(default_factory=dict)
     finding: Finding | None = None
     rewrite: str | None = None
-    difference: str | None = None
+    differences: tuple[Difference, ...] = ()
     members: tuple[str, ...] = ()
     targets: tuple[Site, ...] = ()
     """Break sites that the change must remove."""
     softened: tuple[Site, ...] = ()
     """Break sites that remain, at a lower cost: fewer functions run eager, or there are fewer breaks."""
     lines: Mapping[str, SourceMap] = field(default_factory=dict)
+
+    @property
+    def difference(self) -> str | None:
+        """In which way the change is not safe, in words; None if it is safe."""
+        return "; ".join(one.text for one in self.differences) or None
+
+    @property
+    def changes_types(self) -> bool:
+        """Whether it states that a tensor replaces a Python number."""
+        return any(Effect.TYPES in one.effects for one in self.differences)
 
     @property
     def change(self) -> ProgramChange:
@@ -87,7 +98,7 @@ class Rewrites:
                     unreached.append(label)
                     continue
                 hit = tuple(site for site in sites if site.shares_line_with(one.finding.site))
-                candidate = Candidate(label, finding=one.finding, rewrite=one.rewrite, difference=one.difference)
+                candidate = Candidate(label, finding=one.finding, rewrite=one.rewrite, differences=one.differences)
                 softens = one.takes_out is not None
                 candidate = replace(candidate, softened=hit) if softens else replace(candidate, targets=hit)
                 texts, origins = self._texts([candidate])
@@ -113,7 +124,7 @@ class Rewrites:
         return Candidate(
             label,
             texts,
-            difference="; ".join(dict.fromkeys(one.difference for one in rewrites if one.difference)) or None,
+            differences=tuple(dict.fromkeys(difference for one in rewrites for difference in one.differences)),
             members=tuple(one.label for one in rewrites),
             targets=tuple(dict.fromkeys(site for one in rewrites for site in one.targets)),
             softened=tuple(dict.fromkeys(site for one in rewrites for site in one.softened)),

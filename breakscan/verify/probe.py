@@ -8,38 +8,87 @@ from __future__ import annotations
 import ast
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from breakscan.rewrite_support.difference import Effect, effects_of
 from breakscan.source.module import SourceProblem, decode_source, read_source
 from breakscan.source.paths import display_path
 from breakscan.verify.candidates import Candidate
 from breakscan.verify.original import Original
-from breakscan.verify.proof import StressDifference, UnseenOutcome
-from breakscan.verify.replaced_tests import replaced_tests
-from breakscan.worker.call_result import CallResult, load_results
+from breakscan.verify.proof import StressDifference, StressedOutcome, UnseenOutcome
+from breakscan.verify.replaced_tests import replaced_tests, statement_around
+from breakscan.verify.stated import is_stated
+from breakscan.verify.stressed_runs import (
+    Outcomes,
+    StressedRuns,
+    agrees,
+    outcomes_of,
+    run_stressed,
+    run_stressed_twice,
+    stressed_difference,
+)
+from breakscan.worker.call_result import CallResult
 from breakscan.worker.captured_program import other_calls
-from breakscan.worker.compare import Strictness, differences
-from breakscan.worker.difference import ResultDifference
 from breakscan.worker.observation import Observation, ObservationKind
 from breakscan.worker.outcomes import span_of
-from breakscan.worker.protocol import ExpressionSpan, RecordOutcomes, RunStressed, StressedCall
+from breakscan.worker.protocol import ExpressionSpan, RecordOutcomes, StressedCall
 from breakscan.worker.worker import ProgramChange, Worker, WorkerError
 
-_Outcomes = Mapping[ExpressionSpan, frozenset[bool]]
+
+@dataclass(frozen=True, slots=True)
+class ReplacedTest:
+    """A test that a change replaces. ``path`` is the real path of its file, ``statement`` holds the lines of the
+    innermost statement around it, and ``missing`` the outcomes that no captured call had.
+    """
+
+    shown: str
+    path: str
+    code: str
+    span: ExpressionSpan
+    statement: range
+    missing: frozenset[bool]
+
+    @property
+    def unseen(self) -> UnseenOutcome | None:
+        """What is missing, if anything is."""
+        missing = tuple(sorted(self.missing, reverse=True))
+        return UnseenOutcome(self.shown, self.span.line, self.code, missing) if missing else None
+
+    def is_shown_by(self, result: CallResult) -> bool:
+        """Returns whether the result of a call that had an outcome of the test shows what followed: an exception that
+        was raised elsewhere does not.
+        """
+        return result.error is None or any(
+            line in self.statement and os.path.realpath(path) == self.path for path, line in result.raised_at
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Stressed:
+    """What calls with other inputs show of a change. ``outcomes`` are those that only these calls had, and ``unseen``
+    those that no call had.
+    """
+
+    differences: tuple[StressDifference, ...]
+    outcomes: tuple[StressedOutcome, ...]
+    unseen: tuple[UnseenOutcome, ...]
 
 
 class Probe:
-    """Starts the process, and ends it again. ``files`` are those that changes replace.
+    """Starts the process, and ends it again. ``files`` are those that changes replace, and ``draws_random`` says
+    whether the calls draw random numbers.
 
     ``problem`` says what it could not show. An outcome that was not recorded counts as not seen.
     """
 
-    def __init__(self, original: Original, files: Sequence[str]) -> None:
+    def __init__(self, original: Original, files: Sequence[str], draws_random: bool) -> None:
         self.problem: Observation | None = None
         self._names = [one.name for one in original.about.callables]
-        self._outcomes: dict[str, _Outcomes] = {}
-        self._results: dict[StressedCall, CallResult] = {}
+        self._draws_random = draws_random
+        self._outcomes: Outcomes = {}
+        self._stressed = StressedRuns()
         change = ProgramChange(
             {path: text for path in files if (text := _text(path)) is not None}, records_outcomes=True
         )
@@ -47,8 +96,7 @@ class Probe:
             with original.workers.start(change) as worker:
                 self._ask(original, worker)
         except WorkerError as error:
-            kind = ObservationKind.NOT_STRESSED if self._outcomes else ObservationKind.NOT_PROBED
-            self.problem = Observation(kind, error.first_line)
+            self.problem = Observation(ObservationKind.NOT_PROBED, error.first_line)
 
     def _ask(self, original: Original, worker: Worker) -> None:
         about = worker.ready()
@@ -58,61 +106,97 @@ class Probe:
         if problems := original.values.hand_over(worker):
             self.problem = Observation(ObservationKind.PROBE_HAS_OTHER_VALUES, details=tuple(problems))
             return
-        for path, seen in worker.ask(RecordOutcomes()).items():
-            self._outcomes[path] = {
-                one.span: frozenset(outcome for outcome, was in ((True, one.true), (False, one.false)) if was)
-                for one in seen
-            }
-        self._results, stopped = _stressed(worker)
-        if stopped is not None:
-            self.problem = Observation(ObservationKind.NOT_STRESSED, stopped)
+        self._outcomes = outcomes_of(worker.ask(RecordOutcomes()))
+        self._stressed, unrepeated = run_stressed_twice(worker)
+        if self._stressed.stopped is not None:
+            self.problem = Observation(ObservationKind.NOT_STRESSED, self._stressed.stopped)
+        elif unrepeated is not None:
+            self.problem = Observation(ObservationKind.STRESS_UNREPEATABLE, details=(unrepeated,))
 
     def unseen(self, candidate: Candidate) -> tuple[UnseenOutcome, ...]:
         """Returns the outcomes that replaced tests had in no captured call."""
+        found = (test.unseen for test in self._replaced(candidate))
+        return tuple(one for one in found if one is not None)
+
+    def stress(self, candidate: Candidate, worker: Worker) -> Stressed:
+        """Runs the calls of a changed program with the same other inputs: eager, and compiled where they have outcomes
+        that no captured call had. The process cannot be relied on afterwards.
+        """
+        effects = effects_of(candidate.differences)
+        changed = run_stressed(worker, dict.fromkeys(call.stress for call in self._stressed.results))
+        found = []
+        for call, result in self._stressed.results.items():
+            if call in changed.results:
+                difference = stressed_difference(result, changed.results[call], effects)
+                if difference is not None:
+                    name = self._names[call.callable]
+                    stated = is_stated(difference, effects)
+                    found.append(StressDifference(call.stress, name, difference, is_stated=stated))
+        missing = [call for call in self._stressed.results if call not in changed.results]
+        if missing and changed.stopped is not None:
+            found.append(StressDifference(missing[0].stress, self._names[missing[0].callable], error=changed.stopped))
+        outcomes, unseen = self._only_stressed(self._replaced(candidate), worker, changed, effects)
+        return Stressed(tuple(found), tuple(outcomes), tuple(unseen))
+
+    def _only_stressed(
+        self, tests: Sequence[ReplacedTest], worker: Worker, changed: StressedRuns, effects: Collection[Effect]
+    ) -> tuple[list[StressedOutcome], list[UnseenOutcome]]:
+        """Returns the outcomes that calls with other inputs show, and those that no call shows.
+
+        An outcome is not shown if a call that had it differs, even if the change states the difference.
+        """
+        differing = {
+            call
+            for call, result in changed.results.items()
+            if stressed_difference(self._stressed.results[call], result, effects) is not None
+            and (self._stressed.results[call].error is None or Effect.EXCEPTIONS not in effects)
+        }
+        left = list(tests)
+        doubted = [frozenset().union(*(self._had(test, call) for call in differing)) for test in tests]
+        found = []
+        for stress in dict.fromkeys(call.stress for call in self._stressed.results):
+            calls = [call for call in changed.results if call.stress is stress]
+            if not any(self._shows(test, call) for test in left for call in calls):
+                continue
+            compiled = run_stressed(worker, [stress], compiled=True)
+            for call in calls:
+                if call not in compiled.results or not agrees(
+                    self._stressed.results[call],
+                    changed.results[call],
+                    compiled.results[call],
+                    effects,
+                    self._draws_random,
+                ):
+                    continue
+                for number, test in enumerate(left):
+                    had = self._shows(test, call) - doubted[number]
+                    left[number] = replace(test, missing=test.missing - had)
+                    found += [
+                        StressedOutcome(test.shown, test.span.line, test.code, outcome, stress)
+                        for outcome in sorted(had)
+                    ]
+        return found, [unseen for test in left if (unseen := test.unseen) is not None]
+
+    def _shows(self, test: ReplacedTest, call: StressedCall) -> frozenset[bool]:
+        """Returns the missing outcomes of a test that a call with other inputs had, if it tells what followed."""
+        had = self._had(test, call) & test.missing
+        return had if test.is_shown_by(self._stressed.results[call]) else frozenset()
+
+    def _had(self, test: ReplacedTest, call: StressedCall) -> frozenset[bool]:
+        """Returns the outcomes of a test that a call with other inputs had."""
+        return self._stressed.outcomes[call].get(test.path, {}).get(test.span, frozenset())
+
+    def _replaced(self, candidate: Candidate) -> list[ReplacedTest]:
         found = []
         for path, (before, after) in candidate.texts.items():
-            outcomes = self._outcomes.get(os.path.realpath(path), {})
+            real = os.path.realpath(path)
+            outcomes = self._outcomes.get(real, {})
             for test in replaced_tests(before, after, candidate.lines[path]):
-                missing = frozenset({True, False}) - outcomes.get(span_of(test), frozenset())
-                if missing:
-                    code = " ".join((ast.get_source_segment(before, test) or ast.unparse(test)).split())
-                    shown = display_path(path, os.getcwd())
-                    found.append(UnseenOutcome(shown, test.lineno, code, tuple(sorted(missing, reverse=True))))
-        return tuple(found)
-
-    def stress(self, worker: Worker) -> tuple[StressDifference, ...]:
-        """Runs the calls of a changed program with the same other inputs. Returns the first difference of each kind of
-        inputs, for each callable. The process cannot be relied on afterwards.
-        """
-        if not self._results:
-            return ()
-        try:
-            results, stopped = _stressed(worker)
-        except WorkerError as error:
-            results, stopped = {}, error.first_line
-        found = []
-        for call, result in self._results.items():
-            difference = stressed_difference(result, results[call]) if call in results else None
-            if difference is not None:
-                found.append(StressDifference(call.stress, self._names[call.callable], difference))
-        missing = [call for call in self._results if call not in results]
-        if missing and stopped is not None:
-            found.append(StressDifference(missing[0].stress, self._names[missing[0].callable], error=stopped))
-        return tuple(found)
-
-
-def _stressed(worker: Worker) -> tuple[dict[StressedCall, CallResult], str | None]:
-    """The results of a worker with other inputs, and why there are no more."""
-    path = str(worker.folder / "stressed.pt")
-    run = worker.ask(RunStressed(path))
-    return dict(zip(run.ended, load_results(path), strict=True)), run.stopped
-
-
-def stressed_difference(one: CallResult, other: CallResult) -> ResultDifference | None:
-    """How one result with other inputs differs first. After the same exception, nothing else counts."""
-    if one.error is not None and one.error == other.error:
-        return None
-    return next(iter(differences([one], [other], None, Strictness.EAGER)), None)
+                span, statement = span_of(test), statement_around(before, test)
+                code = " ".join((ast.get_source_segment(before, test) or ast.unparse(test)).split())
+                missing = frozenset({True, False}) - outcomes.get(span, frozenset())
+                found.append(ReplacedTest(display_path(path, os.getcwd()), real, code, span, statement, missing))
+        return found
 
 
 def _text(path: str) -> str | None:

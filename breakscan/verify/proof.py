@@ -59,8 +59,8 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class UnseenOutcome:
-    """A test of the unchanged program that a change replaces, and the outcomes that it had in no captured call: one, or
-    both if no captured call evaluated it.
+    """A test of the unchanged program that a change replaces, and the outcomes of which nothing is proved: one, or both
+    if no call evaluated it.
     """
 
     path: str
@@ -72,13 +72,26 @@ class UnseenOutcome:
 @dataclass(frozen=True, slots=True)
 class StressDifference:
     """How a callable with a change differs if its inputs have other values. Without a ``difference``, ``error`` says
-    why it could not be run with them, while the unchanged program could.
+    why it could not be run with them, while the unchanged program could. ``is_stated`` says that the change states a
+    difference of this kind.
     """
 
     stress: Stress
     callable: str
     difference: ResultDifference | None = None
     error: str = ""
+    is_stated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StressedOutcome:
+    """An outcome that no captured call had, but a call with other inputs, in which the change behaves as it should."""
+
+    path: str
+    line: int
+    test: str
+    outcome: bool
+    stress: Stress
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +126,16 @@ class Proof:
     unrun: tuple[str, ...] = ()
     """Lines of the change that the captured calls do not execute. Nothing is proved about them."""
     unseen: tuple[UnseenOutcome, ...] = ()
-    """Outcomes of replaced tests that no captured call had."""
+    """Outcomes of replaced tests that neither a captured call had, nor one with other inputs."""
+    stressed_outcomes: tuple[StressedOutcome, ...] = ()
+    """Outcomes of replaced tests that only calls with other inputs had."""
     stress: tuple[StressDifference, ...] = ()
     """How the results differ with other inputs. This does not change the verdict."""
 
     @property
     def is_held_back(self) -> bool:
         """Whether the change may behave otherwise in calls that were not captured, and does not state that it does."""
-        return bool(self.unseen or (self.stress and self.difference is None))
+        return bool(self.unseen) or not all(found.is_stated for found in self.stress)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,15 @@ def replaced_tests(before: str, after: str, lines: SourceMap) -> list[ast.expr]:
     return sorted(found, key=lambda node: (node.lineno, node.col_offset))
 
 
+def statement_around(text: str, test: ast.expr) -> range:
+    """Returns the lines of the innermost statement of a text around a tested expression of it."""
+    lines = range(test.lineno, (test.end_lineno or test.lineno) + 1)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.stmt) and node.lineno <= test.lineno <= (node.end_lineno or node.lineno):
+            lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    return lines
+
+
 def _same_lines(
     old: Sequence[str], new: Sequence[str], outline: Outline, new_outline: Outline
 ) -> Mapping[str, Sequence[_SameLine]]:

@@ -12,7 +12,7 @@ from breakscan.verify.break_changes import BreakChanges
 from breakscan.verify.candidates import Candidate, diff_of
 from breakscan.verify.executed_changes import evidence
 from breakscan.verify.original import Original, Say
-from breakscan.verify.probe import Probe
+from breakscan.verify.probe import Probe, Stressed
 from breakscan.verify.proof import Proof, ProofVerdict
 from breakscan.verify.step_race import AFTER, StepRace
 from breakscan.worker import timing as measure
@@ -92,7 +92,7 @@ class Verifier:
         """Returns the probe, which runs when it is first needed: it is not there for settings of the compiler."""
         if self._probed is None:
             self._say("recording the outcomes of tests")
-            self._probed = Probe(self.original, self._files)
+            self._probed = Probe(self.original, self._files, self._baseline.random)
         return self._probed
 
     def _judge(self, trial: _Trial, worker: Worker) -> None:
@@ -117,25 +117,30 @@ class Verifier:
             self._say(f"{trial.candidate.label}: timing")
             self._time(trial, worker)
             if trial.candidate.texts:
-                trial.proof = replace(trial.proof, stress=self._probe().stress(worker))
+                trial.add_stressed(self._probe().stress(trial.candidate, worker))
 
     def _require_equal(self, trial: _Trial, worker: Worker, about: Description) -> None:
         results, lines = run_eager(worker, list(trial.candidate.texts))
         trial.require_executed({path: {*lines[path], *about.run.ran.get(path, ())} for path in trial.candidate.texts})
-        unequal = differences(self._baseline.eager, results, self._baseline.double, Strictness.EAGER)
-        compiled = self._compiled_differences(worker)
+        types = not trial.candidate.changes_types
+        how = Strictness.EAGER.but(types=types)
+        unequal = differences(self._baseline.eager, results, self._baseline.double, how)
+        compiled = self._compiled_differences(worker, types)
         for kind, found in ((ObservationKind.EAGER_DIFFERS, unequal), (ObservationKind.COMPILED_DIFFERS, compiled)):
+            # The same value often differs in every call.
+            first = {(one.part, one.change, one.path): one for one in reversed(found)}
             for difference in found:
-                trial.add(Observation(kind, details=(difference,)))
+                if difference in first.values():
+                    trial.add(Observation(kind, details=(difference,)))
         trial.proof = replace(trial.proof, outputs_equal=not unequal and not compiled)
 
-    def _compiled_differences(self, worker: Worker) -> list[ResultDifference]:
+    def _compiled_differences(self, worker: Worker, types: bool) -> list[ResultDifference]:
         runs = self._baseline.compiled(worker)
-        found = self._baseline.differences(runs)
+        found = self._baseline.differences(runs, types)
         if not found or not self._original_differs:
             return found
         # It need not be better than the unchanged program.
-        how = Strictness.COMPILED.but(random=False, values=True)
+        how = Strictness.COMPILED.but(random=False, types=types)
         return [
             difference
             for name, results in runs.items()
@@ -192,6 +197,12 @@ class _Trial:
         if reason not in self.proof.reasons:
             reasons = (*self.proof.reasons, reason)
             self.proof = replace(self.proof, verdict=ProofVerdict.REJECTED, reasons=reasons)
+
+    def add_stressed(self, found: Stressed) -> None:
+        """Adds what calls with other inputs show."""
+        self.proof = replace(
+            self.proof, stress=found.differences, stressed_outcomes=found.outcomes, unseen=found.unseen
+        )
 
     def stop(self, reason: Observation) -> NoReturn:
         """Raises _Rejected."""

@@ -179,7 +179,7 @@ class _Work:
     def _greedy(self) -> Candidate | None:
         alone = sorted((one for one in self.proofs if self._holds(one) and not one.members), key=_gain, reverse=True)
         if not alone:
-            self.not_applied = None if self._held_back() else "nothing was proved"
+            self.not_applied = None if self._held_back() else "no change was accepted"
             return None
         kept = [self.candidates[alone[0].label]]
         proved = kept[0]

@@ -96,12 +96,13 @@ class Baseline:
             found["random"] = load_results(path)
         return found
 
-    def differences(self, runs: Mapping[str, list[CallResult]]) -> list[ResultDifference]:
-        """How the results that :meth:`compiled` returns differ from the eager results."""
+    def differences(self, runs: Mapping[str, list[CallResult]], types: bool = True) -> list[ResultDifference]:
+        """How the results that :meth:`compiled` returns differ from the eager results.  Unless ``types``, a tensor may
+        replace a number."""
         found: list[ResultDifference] = []
         for name, results in runs.items():
             drawn = name == "random"
-            how = Strictness.COMPILED.but(random=drawn, values=drawn or not self.random)
+            how = Strictness.COMPILED.but(random=drawn, values=drawn or not self.random, types=types)
             found += differences(self.eager, results, self.double, how)
         return found
 

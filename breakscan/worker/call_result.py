@@ -6,6 +6,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from traceback import walk_tb
 from typing import TYPE_CHECKING
 
 from breakscan.worker.compile_failure import failure_of
@@ -30,13 +31,14 @@ class CallResult:
     parts of the result that are not tensors, ``changes`` attributes and items that have another value than before, both
     as text.  ``aliases`` tells which outputs share memory with an input or the state; ``rng`` holds digests.
 
-    ``error`` is the type of the exception, if there was one, ``error_text`` its message; ``no_backward`` says why there
-    are no gradients.  ``seconds`` and ``backward_seconds`` are those of the call and of its backward pass, up to the
-    end of the device's work.
+    ``error`` is the type of the exception, if there was one, ``error_text`` its message, and ``raised_at`` holds the
+    file and line of each of its frames; ``no_backward`` says why there are no gradients.  ``seconds`` and
+    ``backward_seconds`` are those of the call and of its backward pass, up to the end of the device's work.
     """
 
     error: str | None = None
     error_text: str = ""
+    raised_at: list[tuple[str, int]] = field(default_factory=list)
     outputs: dict[str, Tensor] = field(default_factory=dict)
     others: dict[str, str] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
@@ -129,6 +131,7 @@ def outcome_of(
         returned = call()
     except Exception as error:
         found.result.error, found.result.error_text = type(error).__qualname__, f"{error}"[:500]
+        found.result.raised_at = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
         found.failure = failure_of(error)
         returned = None
     else:

@@ -39,6 +39,8 @@ def notes_of(about: Description) -> list[Observation]:
         found.append(Observation(ObservationKind.NOT_CALLED, names=about.not_called))
     if not about.complete:
         found.append(Observation(ObservationKind.INCOMPLETE))
+    if about.iterators:
+        found.append(Observation(ObservationKind.NOT_PUT_BACK, names=about.iterators))
     return found
 
 

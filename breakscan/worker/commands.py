@@ -86,6 +86,7 @@ class CommandHandler:
             not_called=tuple(sorted({one.name for one in self._capture.callables if not one.calls and not one.passed})),
             devices=tuple(sorted(self._devices())),
             complete=all(snapshot.complete for one in captured for snapshot in one.snapshots()),
+            iterators=tuple(sorted({path for one in captured for held in one.snapshots() for path in held.iterators})),
             warm_cache=_cached_files(self._cache),
         )
 

@@ -34,18 +34,19 @@ _FLOAT = re.compile(r"-?\d+(?:\.\d+(?:e[+-]\d+)?|e[+-]\d+)")
 @dataclass(frozen=True, slots=True)
 class Strictness:
     """``eager`` says that both runs are eager.  Unless ``random``, the generators after the call may differ; unless
-    ``values``, the computed values may."""
+    ``values``, the computed values may; unless ``types``, a tensor may replace the Python number that it holds."""
 
     eager: bool
     random: bool = True
     values: bool = True
+    types: bool = True
 
     EAGER: ClassVar[Strictness]
     COMPILED: ClassVar[Strictness]
 
-    def but(self, *, random: bool, values: bool) -> Strictness:
-        """With other demands on random numbers and values."""
-        return replace(self, random=random, values=values)
+    def but(self, *, random: bool = True, values: bool = True, types: bool = True) -> Strictness:
+        """With fewer demands."""
+        return replace(self, random=self.random and random, values=self.values and values, types=self.types and types)
 
     def tolerance(self, dtype: str) -> float:
         """Relative and absolute."""
@@ -73,6 +74,7 @@ def differences(
 
 
 def _of_call(one: CallResult, other: CallResult, exact: CallResult, how: Strictness) -> Iterator[ResultDifference]:
+    other = other if how.types else _with_numbers_of(one, other)
     if one.error != other.error:
         yield ResultDifference(Part.EXCEPTION, Change.RAISES, was=one.error, now=other.error, message=other.error_text)
         return
@@ -92,6 +94,22 @@ def _of_call(one: CallResult, other: CallResult, exact: CallResult, how: Strictn
         drawn = [name for name in one.rng if one.rng[name] != other.rng.get(name)]
         if drawn:
             yield ResultDifference(Part.RANDOM, Change.DRAWN, path=",".join(drawn))
+
+
+def _with_numbers_of(one: CallResult, other: CallResult) -> CallResult:
+    """The other result, with a number in place of each tensor that holds one where the first result has a number."""
+    outputs = {
+        path: repr(held.item()) for path, held in other.outputs.items() if path not in one.outputs and not held.ndim
+    }
+    changed = {path: repr(held.item()) for path, held in other.changed.items() if path in one.changes and not held.ndim}
+    return replace(
+        other,
+        outputs={path: tensor for path, tensor in other.outputs.items() if path not in outputs},
+        others={**other.others, **outputs},
+        aliases={path: owner for path, owner in other.aliases.items() if path not in outputs},
+        changed={path: tensor for path, tensor in other.changed.items() if path not in changed},
+        changes={**other.changes, **changed},
+    )
 
 
 def _of_others(one: CallResult, other: CallResult, how: Strictness) -> Iterator[ResultDifference]:
@@ -161,6 +179,12 @@ def tensor_difference(
     if _is_equal(one, other, exact, error, tolerance, both_rules=how.eager):
         return None
     return replace(_worst(part, path, one, other, error), allowed=tolerance)
+
+
+def has_information(tensor: Tensor) -> bool:
+    """Whether any element is neither zero nor infinite nor NaN: other code would hardly compute the same."""
+    wide = _wide(tensor)
+    return bool((wide.isfinite() & (wide != 0)).any())
 
 
 def _error(one: Tensor, other: Tensor) -> Tensor:

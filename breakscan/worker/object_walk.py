@@ -7,6 +7,7 @@ which values are handed from one process to the other.
 from __future__ import annotations
 
 import functools
+import io
 import sys
 import types
 from collections import deque
@@ -39,6 +40,8 @@ class ObjectWalk:
         self.generators: dict[str, Generator] = {}
         self.grads: dict[str, Tensor | None] = {}
         self.undo: list[Callable[[], object]] = []
+        self.iterators: list[str] = []
+        """What has a position that cannot be put back."""
         self.complete = True
         self.lazy = False
         self._alive: list[object] = []
@@ -107,6 +110,8 @@ class ObjectWalk:
         if _is_walked(thing):
             self.undo.append(functools.partial(_refill_dict, thing.__dict__, dict(thing.__dict__)))
             return [_class_of(thing), *((f"{path}.{name}", value) for name, value in thing.__dict__.items())]
+        if isinstance(thing, Iterator) and not isinstance(thing, io.IOBase):
+            self.iterators.append(path)
         return []
 
     def _of_tensor(self, path: str, tensor: Tensor) -> Iterable[tuple[str, object]]:
@@ -167,14 +172,21 @@ class ObjectWalk:
 
     def _of_globals(self, held: dict[str, Any], module: str, names: Set[str]) -> Iterator[tuple[str, object]]:
         """The globals of a module that code names; of the modules among them what the same code names."""
-        for name in sorted(names & held.keys()):
-            value = held[name]
-            self.undo.append(functools.partial(held.__setitem__, name, value))
-            if isinstance(value, types.ModuleType):
-                if _is_own(value.__name__):
-                    yield from self._of_globals(vars(value), value.__name__, names)
-            elif not isinstance(value, type) or _is_own(value.__module__, module):
-                yield f"{module}.{name}", value
+        # Modules may name each other.
+        found = {module: held}
+        queue = deque([module])
+        while queue:
+            module = queue.popleft()
+            held = found[module]
+            for name in sorted(names & held.keys()):
+                value = held[name]
+                self.undo.append(functools.partial(held.__setitem__, name, value))
+                if isinstance(value, types.ModuleType):
+                    if value.__name__ not in found and _is_own(value.__name__):
+                        found[value.__name__] = vars(value)
+                        queue.append(value.__name__)
+                elif not isinstance(value, type) or _is_own(value.__module__, module):
+                    yield f"{module}.{name}", value
 
 
 def _class_of(thing: object) -> tuple[str, object]:
@@ -202,7 +214,8 @@ def _put_back_class(cls: type, data: dict[str, object]) -> None:
 
 
 def _refill_dict(held: dict[Any, Any], contents: dict[Any, Any]) -> None:
-    if len(held) == len(contents) and all(held.get(key, held) is value for key, value in contents.items()):
+    # A class of the program may have a `get` of its own.
+    if len(held) == len(contents) and all(dict.get(held, key, held) is value for key, value in contents.items()):
         return
     held.clear()
     held.update(contents)

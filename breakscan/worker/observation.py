@@ -73,6 +73,8 @@ class ObservationKind(str, Enum):
     PROBE_MAKES_OTHER_CALLS = "probe-makes-other-calls"
     PROBE_HAS_OTHER_VALUES = "probe-has-other-values"
     NOT_STRESSED = "not-stressed"
+    STRESS_UNREPEATABLE = "stress-unrepeatable"
+    NOT_PUT_BACK = "not-put-back"
     NOT_COMPARED = "not-compared"
     ONE_PROCESS = "one-process"
     ONE_PROCESS_UNSTEADY = "one-process-unsteady"

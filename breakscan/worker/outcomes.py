@@ -10,7 +10,7 @@ import ast
 import builtins
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from types import CodeType
 
 from breakscan.source.tested import Tested, tested_expressions
@@ -20,13 +20,16 @@ RECORDER = "__breakscan_outcome__"
 """A name in ``builtins``. Names that end in underscores are not changed in classes."""
 
 
+RecordedOutcome = tuple[str, int, bool]
+"""The real path of a file, the number of a tested expression in it, and an outcome."""
+
+
 class OutcomeRecorder:
     """Compiles texts so that it can record the outcomes of their tested expressions."""
 
     def __init__(self) -> None:
         self._tested: dict[str, list[ExpressionSpan]] = {}
-        self._seen: set[tuple[str, int, bool]] = set()
-        self._is_on = False
+        self._seen: set[RecordedOutcome] | None = None
 
     def compile(self, text: str, path: str) -> CodeType:
         """The code of a text. Raises SyntaxError."""
@@ -39,26 +42,28 @@ class OutcomeRecorder:
         return compile(tree, path, "exec", dont_inherit=True)
 
     @contextlib.contextmanager
-    def recording(self) -> Iterator[None]:
+    def recording(self) -> Iterator[set[RecordedOutcome]]:
         """Records while the block runs."""
-        self._is_on = True
+        seen: set[RecordedOutcome] = set()
+        self._seen = seen
         try:
-            yield
+            yield seen
         finally:
-            self._is_on = False
+            self._seen = None
 
-    def outcomes(self) -> dict[str, tuple[SeenOutcomes, ...]]:
-        """The recorded outcomes of all tested expressions, by the real path of the file."""
+    def outcomes(self, seen: Collection[RecordedOutcome]) -> dict[str, tuple[SeenOutcomes, ...]]:
+        """What was recorded, for each tested expression that was evaluated, by the real path of the file."""
         return {
             path: tuple(
-                SeenOutcomes(span, (path, number, True) in self._seen, (path, number, False) in self._seen)
+                SeenOutcomes(span, (path, number, True) in seen, (path, number, False) in seen)
                 for number, span in enumerate(spans)
+                if (path, number, True) in seen or (path, number, False) in seen
             )
             for path, spans in self._tested.items()
         }
 
     def _record(self, path: str, number: int, value: object) -> object:
-        if self._is_on:
+        if self._seen is not None:
             self._seen.add((path, number, bool(value)))
         return value
 

@@ -114,8 +114,9 @@ class CallModes:
 
 @dataclass(frozen=True)
 class Description:
-    """What was captured.  ``complete`` is False where the calls reach more objects than were looked at; ``warm_cache``
-    is the number of files that the compiler caches held before anything was compiled."""
+    """What was captured.  ``complete`` is False where the calls reach more objects than were looked at; ``iterators``
+    are the paths of what has a position that cannot be put back; ``warm_cache`` is the number of files that the
+    compiler caches held before anything was compiled."""
 
     run: ProgramRun
     callables: tuple[CapturedCount, ...]
@@ -125,6 +126,7 @@ class Description:
     not_called: tuple[str, ...]
     devices: tuple[str, ...]
     complete: bool
+    iterators: tuple[str, ...]
     warm_cache: int
 
 
@@ -295,31 +297,45 @@ class Stress(str, Enum):
     EXTREME = "extreme"
     """The largest and the smallest values of the dtype."""
     INFINITE = "infinite"
+    """Infinity and minus infinity, each in one element."""
     NAN = "nan"
+    """NaN in one element: the others show what becomes of their values."""
+    BELOW = "below"
+    """Integers below their range."""
+    ABOVE = "above"
+    """Integers above their range."""
 
 
 @dataclass(frozen=True)
 class StressedCall:
-    """The first captured call of a callable, which has this number, with other inputs."""
+    """The first captured call of a callable, which has this number, with other inputs: all of them, or the one of this
+    ``path``."""
 
     callable: int
     stress: Stress
+    path: str = ""
 
 
 @dataclass(frozen=True)
 class StressedRun:
     """The calls that ended within the time limit, in the order of their results, and why no more could be run.  On a
-    GPU, a failed assertion makes the device unusable."""
+    GPU, a failed assertion makes the device unusable.  ``outcomes`` are those of tests in each call, as in the reply to
+    :class:`RecordOutcomes`."""
 
     ended: tuple[StressedCall, ...]
+    outcomes: tuple[dict[str, tuple[SeenOutcomes, ...]], ...]
     stopped: str | None
 
 
 @dataclass(frozen=True)
 class RunStressed(Command[StressedRun]):
-    """Runs the first call of each callable eager with other inputs, and writes the results."""
+    """Runs the first call of each callable with other inputs, eager or ``compiled``, and writes the results.  All of
+    them take at most some ``seconds``."""
 
     path: str
+    stress: Stress
+    compiled: bool
+    seconds: float
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,11 @@ class StateSnapshot:
             self.values = before
 
     @property
+    def iterators(self) -> list[str]:
+        """The paths of iterators, whose position cannot be put back."""
+        return self._found.iterators
+
+    @property
     def complete(self) -> bool:
         """Whether all objects were looked at."""
         return self._found.complete

@@ -14,7 +14,7 @@ RUN = ProgramRun(None, None, (), {}, (), (), None)
 
 
 def described(calls: int) -> Description:
-    return Description(RUN, (CapturedCount("f", calls),), (), (True,), (), (), (), True, 0)
+    return Description(RUN, (CapturedCount("f", calls),), (), (True,), (), (), (), True, (), 0)
 
 
 CALLS = OtherCalls(CallAspect.CALLABLES, described(2), described(3))

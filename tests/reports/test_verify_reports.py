@@ -63,16 +63,22 @@ def test_what_becomes_of_the_files_is_said() -> None:
         "Your files are unchanged. Held back: net.py:12 where. --apply-unseen writes what is held back, too."
     )
     assert ending_words(replace(WHOLE, applied=("net.py",))) == "Written: net.py."
-    assert ending_words(replace(WHOLE, not_applied="nothing was proved")) == (
-        "Your files are unchanged: nothing was proved."
+    assert ending_words(replace(WHOLE, not_applied="no change was accepted")) == (
+        "Your files are unchanged: no change was accepted."
     )
 
 
 def test_a_difference_with_other_inputs_holds_back_unless_it_is_stated() -> None:
     differs = replace(UNSEEN, unseen=())
     assert differs.is_held_back
-    assert not replace(differs, difference="NaN counts as 0").is_held_back
-    assert replace(UNSEEN, difference="NaN counts as 0").is_held_back
+    stated = tuple(replace(one, is_stated=True) for one in UNSEEN.stress)
+    assert not replace(differs, stress=stated).is_held_back
+    assert replace(differs, stress=(stated[0], UNSEEN.stress[1])).is_held_back
+    assert replace(UNSEEN, stress=stated).is_held_back
+
+
+def test_an_outcome_that_only_other_inputs_had_does_not_hold_back() -> None:
+    assert not replace(UNSEEN, unseen=(), stress=()).is_held_back
 
 
 def test_the_terminal_report_has_a_line_a_change() -> None:
@@ -152,8 +158,9 @@ def test_what_the_calls_do_not_show_is_told(form: str) -> None:
     page = html.unescape(written(form, verification(replace(UNSEEN, unseen=(seen, *UNSEEN.unseen[1:])))))
     told = " ".join(page.replace("\\", "").split())
     for words in (
-        "(1.00 [0.99, 1.02]); no captured call took the `False` side of `x.sum() > 0`, line 20 (and 1 more)",
+        "(1.00 [0.99, 1.02]); no captured call took the `False` side of `x.sum() > 0`, line 20 (and 2 more)",
         "No captured call evaluated `x or y`, other.py:3.",
-        "With NaN in place of the inputs of Net, output 0 is int32, not int64.",
+        "Only NaN inputs took the `True` side of `x.isnan()`, line 22.",
+        "With infinite and NaN inputs of Net, output 0 is int32, not int64.",
     ):
         assert words in told

@@ -11,6 +11,7 @@ from breakscan.verify.proof import (
     Proof,
     ProofVerdict,
     StressDifference,
+    StressedOutcome,
     UnseenOutcome,
     Verification,
 )
@@ -69,12 +70,15 @@ ALL = Proof(
     BEFORE,
     members=("net.py:12 where", "net.py:20 cond"),
 )
+DTYPE = ResultDifference(Part.OUTPUT, Change.DTYPE, "output 0", "int64", "int32")
 UNSEEN = replace(
     NO_FASTER,
     unseen=(UnseenOutcome("net.py", 20, HOSTILE, (False,)), UnseenOutcome("other.py", 3, "x or y", (True, False))),
+    stressed_outcomes=(StressedOutcome("net.py", 22, "x.isnan()", True, Stress.NAN),),
     stress=(
-        StressDifference(Stress.NAN, "Net", ResultDifference(Part.OUTPUT, Change.DTYPE, "output 0", "int64", "int32")),
+        StressDifference(Stress.INFINITE, "Net", DTYPE),
         StressDifference(Stress.ZERO, HOSTILE, error=HOSTILE),
+        StressDifference(Stress.NAN, "Net", DTYPE),
     ),
 )
 

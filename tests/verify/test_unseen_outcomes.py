@@ -38,7 +38,7 @@ def test_a_side_that_only_the_fifth_call_takes_is_named_and_the_change_is_not_wr
 
 @pytest.mark.slow
 def test_it_is_written_if_the_user_says_so(tmp_path: Path, valid: Callable[..., Any]) -> None:
-    told = verified(tmp_path, program("3.0"), valid, "--apply-unseen")
+    told = verified(tmp_path, program("3.0", "torch.sqrt(y)"), valid, "--apply-unseen")
     (proof,) = told["proofs"]
     assert (proof["verdict"], proof["held_back"]) == ("accepted", True), proof["says"]
     assert (told["applied"], told["held_back"]) == (["program.py"], [])
@@ -53,6 +53,40 @@ def test_a_test_with_both_outcomes_is_written(tmp_path: Path, valid: Callable[..
     assert proof["says"].endswith("]")
     assert (told["applied"], told["held_back"]) == (["program.py"], [])
     assert TEST not in text_of(tmp_path)
+
+
+GUARDED = """\
+def f(x: torch.Tensor):
+    y = x + 1
+    if x.isnan().any():
+        raise ValueError("x has NaN")
+    return y * 2
+"""
+
+
+@pytest.mark.slow
+def test_a_check_that_raises_with_other_inputs_counts_as_seen_and_is_written(
+    tmp_path: Path, valid: Callable[..., Any]
+) -> None:
+    text = program("3.0")
+    begin, end = text.index("def f"), text.index("\n\ng = ")
+    text = text[:begin] + GUARDED + text[end:]
+    told = verified(tmp_path, text, valid, "--apply", "--rewrite", "assert-async")
+    (proof,) = told["proofs"]
+    seen = "only NaN inputs took the `True` side of `x.isnan().any()`, line 16"
+    assert proof["says"].endswith(f"]; {seen}")
+    assert (proof["unseen"], proof["stress"]) == ([], [])
+    (outcome,) = proof["stressed_outcomes"]
+    assert outcome == {
+        "path": "program.py",
+        "line": 16,
+        "test": "x.isnan().any()",
+        "outcome": True,
+        "inputs": "nan",
+        "says": seen,
+    }
+    assert (told["applied"], told["held_back"]) == (["program.py"], [])
+    assert "torch._assert_async" in text_of(tmp_path)
 
 
 EARLY = program("3.0").replace(

@@ -122,7 +122,7 @@ def test_what_is_rejected_is_not_written(tmp_path: Path) -> None:
     )
     told = verify(tmp_path, "--patch", "it.diff", "--apply", "slow.py", status=1).stdout
     assert "rejected: eager, output differs by 0.2 at [0] (4.2 for 4; allowed 1e-05)" in told
-    assert "Your files are unchanged: nothing was proved." in told
+    assert "Your files are unchanged: no change was accepted." in told
     assert script.read_text(encoding="utf-8") == SLOW
 
 

@@ -140,3 +140,23 @@ def test_a_result_is_taken_apart() -> None:
     assert dict(leaves(Result(1, [2]))) == {"output.loss": 1, "output.parts[0]": 2}
     assert dict(leaves(Pair(1, 2))) == {"output.first": 1, "output.second": 2}
     assert dict(leaves(())) == {"output": ()}
+
+
+def test_a_tensor_may_replace_the_number_that_it_holds_where_types_may_differ() -> None:
+    one = CallResult(others={"output 0": "2.5"}, changes={"self.steps": "3"})
+    other = CallResult(
+        outputs={"output 0": torch.tensor(2.5)}, others={"output 0": ""}, changed={"self.steps": torch.tensor(3)}
+    )
+    numbers = Strictness.EAGER.but(types=False)
+    assert differences([one], [other], None, numbers) == []
+    assert differences([one], [other], None, Strictness.EAGER) != []
+    for wrong in (
+        CallResult(**{**vars_of(other), "outputs": {"output 0": torch.tensor(2.0)}}),
+        CallResult(**{**vars_of(other), "changed": {"self.steps": torch.tensor(4)}}),
+        CallResult(**{**vars_of(other), "outputs": {"output 0": torch.tensor([2.5])}}),
+    ):
+        assert differences([one], [wrong], None, numbers) != []
+
+
+def vars_of(result: CallResult) -> dict[str, Any]:
+    return {name: getattr(result, name) for name in CallResult.__slots__}

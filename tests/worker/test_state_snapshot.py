@@ -124,3 +124,36 @@ def test_what_classes_and_modules_hold_is_put_back(tmp_path: Path, monkeypatch: 
     snapshot.restore()
     assert (found.Cache.hits, found.Model.made, limits, found.Cache.held) == (0, 0, {"n": 1}, {})
     assert not hasattr(found.Cache, "last")
+
+
+def test_modules_that_name_each_other_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "other_of_two.py").write_text("import one_of_two\ncount = [0]\n", encoding="utf-8")
+    (tmp_path / "one_of_two.py").write_text(
+        "import other_of_two\n\n\ndef f():\n    other_of_two.one_of_two.other_of_two.count[0] += 1\n", encoding="utf-8"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    one = importlib.import_module("one_of_two")
+    snapshot = StateSnapshot({"": one.f})
+    one.f()
+    snapshot.restore()
+    assert one.other_of_two.count == [0]
+
+
+class Registry(dict[str, int]):
+    def get(self, key: str) -> int:  # type: ignore[override]
+        raise KeyError(key)
+
+
+def test_a_dictionary_with_a_get_of_its_own_is_put_back() -> None:
+    held = Registry(a=1)
+    snapshot = StateSnapshot({"held": held})
+    held["b"] = 2
+    snapshot.restore()
+    snapshot.restore()
+    assert held == {"a": 1}
+
+
+def test_iterators_are_named_as_they_cannot_be_put_back(tmp_path: Path) -> None:
+    with (tmp_path / "log.txt").open("w") as log:
+        snapshot = StateSnapshot({"self": {"batches": iter([1]), "numbers": (n for n in range(3)), "log": log}})
+    assert snapshot.iterators == ["self['batches']", "self['numbers']"]

@@ -19,7 +19,7 @@ FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.flo
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("stress", Stress)
+@pytest.mark.parametrize("stress", [one for one in Stress if one not in (Stress.BELOW, Stress.ABOVE)])
 def test_floats_keep_shape_and_dtype(dtype: torch.dtype, stress: Stress) -> None:
     value = torch.tensor([[1.0, 2.0, -3.0], [4.0, 0.0, 6.0]], dtype=torch.float32).to(dtype)
     other = stressed(value, stress)
@@ -27,7 +27,7 @@ def test_floats_keep_shape_and_dtype(dtype: torch.dtype, stress: Stress) -> None
     assert (other.shape, other.dtype) == (value.shape, dtype)
     parts = torch.view_as_real(other) if dtype.is_complex else other.double()
     if stress is Stress.NAN:
-        assert bool(parts.isnan().all())
+        assert int(parts.isnan().sum()) == 1
     elif stress is Stress.EXTREME:
         limits = torch.finfo(dtype)
         assert set(parts.flatten().tolist()) == {limits.max, limits.min}
@@ -49,6 +49,24 @@ def test_integers_stay_within_the_range_that_was_seen() -> None:
         assert stressed(torch.arange(9), stress) is None
 
 
+@pytest.mark.parametrize(
+    ("dtype", "values", "below", "above"),
+    [
+        (torch.int64, [3, 9, 3], [-1, 9, -1], [20, 9, 20]),
+        (torch.int64, [-7, -3, -7], [-8, -3, -8], [-1, -3, -1]),
+        (torch.int8, [100, 127, 100], [-1, 127, -1], [127, 127, 127]),
+        (torch.uint8, [1, 2, 1], [0, 2, 0], [6, 2, 6]),
+    ],
+)
+def test_some_integers_leave_the_range_and_stay_within_the_dtype(
+    dtype: torch.dtype, values: list[int], below: list[int], above: list[int]
+) -> None:
+    for stress, expected in ((Stress.BELOW, below), (Stress.ABOVE, above)):
+        other = stressed(torch.tensor(values, dtype=dtype), stress)
+        assert other is not None
+        assert (other.tolist(), other.dtype) == (expected, dtype)
+
+
 class Batch:
     scale = torch.ones(2)
 
@@ -65,7 +83,7 @@ def test_only_inputs_change_and_they_are_put_back() -> None:
     assert values.keys() == {"args[0]", "args[5].x", "kwargs['y'][0]"}
     with inputs.holding(values):
         inputs.restore()
-        assert bool(x.isnan().all())
+        assert bool(x.isnan().any())
         assert bool((weight == 1).all())
     inputs.restore()
     assert bool((x == 1).all())

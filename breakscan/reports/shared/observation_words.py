@@ -72,7 +72,11 @@ _WORDS = {
     ObservationKind.NOT_PROBED: f"{_NOT_PROBED}: {{text}}",
     ObservationKind.PROBE_MAKES_OTHER_CALLS: f"{_NOT_PROBED}: a further process makes {{calls}}",
     ObservationKind.PROBE_HAS_OTHER_VALUES: f"{_NOT_PROBED}: in a further process, {{detail}}",
-    ObservationKind.NOT_STRESSED: "the program could not be run with other inputs: {text}",
+    ObservationKind.NOT_STRESSED: "not all other inputs could be run: {text}",
+    ObservationKind.STRESS_UNREPEATABLE: (
+        "not all other inputs were compared, as the program does not repeat itself with them: {detail}"
+    ),
+    ObservationKind.NOT_PUT_BACK: "the position of an iterator cannot be put back before a call: {some}",
     ObservationKind.NOT_COMPARED: "results were not compared, as the program does not repeat itself: {detail}",
     ObservationKind.ONE_PROCESS: f"{_ONE_PROCESS}: {{text}}",
     ObservationKind.ONE_PROCESS_UNSTEADY: f"{_ONE_PROCESS}: it is compiled again while it is timed",

@@ -9,9 +9,9 @@ from typing import Any, TextIO
 
 from breakscan import __version__
 from breakscan.reports.shared.observation_words import observation_words
-from breakscan.reports.verify.unseen_words import stress_words, unseen_words
+from breakscan.reports.verify.unseen_words import stress_words, stressed_outcome_words, unseen_words
 from breakscan.reports.verify.words import verdict_words
-from breakscan.verify.proof import Metrics, Proof, StressDifference, UnseenOutcome, Verification
+from breakscan.verify.proof import Metrics, Proof, StressDifference, StressedOutcome, UnseenOutcome, Verification
 
 SCHEMA = 1
 
@@ -60,6 +60,7 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "revealed": list(proof.revealed),
         "unrun": list(proof.unrun),
         "unseen": [_unseen(unseen, proof) for unseen in proof.unseen],
+        "stressed_outcomes": [_stressed_outcome(found, proof) for found in proof.stressed_outcomes],
         "stress": [_stress(found) for found in proof.stress],
         "held_back": proof.is_held_back,
         "outputs_equal": proof.outputs_equal,
@@ -88,11 +89,23 @@ def _unseen(unseen: UnseenOutcome, proof: Proof) -> dict[str, Any]:
     }
 
 
+def _stressed_outcome(found: StressedOutcome, proof: Proof) -> dict[str, Any]:
+    return {
+        "path": found.path,
+        "line": found.line,
+        "test": found.test,
+        "outcome": found.outcome,
+        "inputs": found.stress.value,
+        "says": stressed_outcome_words(found, proof),
+    }
+
+
 def _stress(found: StressDifference) -> dict[str, Any]:
     difference = found.difference
     return {
         "inputs": found.stress.value,
         "callable": found.callable,
         "part": difference.part.value if difference else None,
+        "stated": found.is_stated,
         "says": stress_words(found),
     }

@@ -9,7 +9,7 @@ from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.ratio_words import interval, number, ratio_words
 from breakscan.reports.shared.wording import counted, sentence
-from breakscan.reports.verify.unseen_words import stress_words, unseen_words
+from breakscan.reports.verify.unseen_words import grouped, outcome_words, stress_words
 from breakscan.verify.proof import Metrics, Proof, ProofVerdict, Verification
 
 NOISY = 1.1
@@ -20,7 +20,7 @@ KINDS = ("triton", "cpp", "extern", "fallback", "other")
 def verdict_words(proof: Proof) -> str:
     """``equal, 4.9× faster [4.7, 5.1]``, ``equal, no faster (1.00 [0.99, 1.02])``, ``rejected: …``.
 
-    The first unseen outcome follows, unless the change is rejected.
+    The first outcome that no captured call had follows, unless the change is rejected.
     """
     if proof.verdict is ProofVerdict.REJECTED:
         return f"rejected: {visible(observation_words(proof.reasons[0]))}" if proof.reasons else "rejected"
@@ -30,9 +30,9 @@ def verdict_words(proof: Proof) -> str:
         words = f"equal, {number(ratio.median)}× faster {interval(ratio)}"
     else:
         words = f"equal, {'slower' if proof.slower else 'no faster'} ({ratio_words(ratio)})"
-    if proof.unseen:
-        rest = f" (and {len(proof.unseen) - 1} more)" if proof.unseen[1:] else ""
-        words += f"; {visible(unseen_words(proof.unseen[0], proof))}{rest}"
+    first, *others = outcome_words(proof) or [""]
+    if first:
+        words += f"; {visible(first)}{f' (and {len(others)} more)' if others else ''}"
     return words
 
 
@@ -112,8 +112,8 @@ def remarks(proof: Proof) -> list[str]:
         rest = f" (and {len(proof.unrun) - 1} more)" if proof.unrun[1:] else ""
         said.append(f"Not proved, as the calls do not run it: {proof.unrun[0]}{rest}")
     if not proof.members:
-        said += [_capitalized(unseen_words(unseen, proof)) for unseen in proof.unseen[1:]]
-    said += [_capitalized(stress_words(found)) for found in proof.stress]
+        said += map(_capitalized, outcome_words(proof)[1:])
+    said += [_capitalized(stress_words(*group)) for group in grouped(proof.stress)]
     if proof.difference and not proof.members:
         said.append(sentence(f"Not safe: {proof.difference}"))
     return said
