@@ -60,7 +60,9 @@ def test_a_text_that_does_not_fail_stays() -> None:
 
 def test_a_fault_is_shrunk_to_its_rewrite(monkeypatch: pytest.MonkeyPatch) -> None:
     # As if the rewrites stated nothing: then each difference of a branch that is now computed is a fault.
-    monkeypatch.setattr("benchmarks.rewrite_fuzzer.comparing.effects_of", lambda differences: frozenset())
+    monkeypatch.setattr(
+        "benchmarks.rewrite_fuzzer.comparing.effects_of", lambda differences, reads_gradients: frozenset()
+    )
     found = compare(BRANCH, unsafe=True, inputs=["int64 positive", "int64 zero"])
     assert {one.kind for one in found.faults} >= {"dtype of first result"}
     small = shrink_fault(BRANCH, found, unsafe=True)
