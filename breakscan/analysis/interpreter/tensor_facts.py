@@ -154,7 +154,9 @@ class FunctionFacts:
         if isinstance(node, ast.NamedExpr | ast.IfExp | ast.BoolOp) and value.facts is not None:
             return self._placed(_text(node), value.facts)
         if isinstance(node, ast.Constant):
-            return self._leaf(node, value)
+            leaf = self._leaf(node, value)
+            is_complex = isinstance(node.value, complex)
+            return replace(leaf, dtype=Exactly("complex64", number=True)) if is_complex else leaf
         if isinstance(node, ast.Attribute):
             return self._attribute(node, value)
         if isinstance(node, ast.Subscript):
