@@ -29,8 +29,6 @@ def _tensor(tensor: Tensor) -> str:
     plain = _plain(tensor) if tensor.is_contiguous() else _plain(_whole(tensor)) + _view(tensor)
     if isinstance(tensor, torch.nn.Parameter):
         return f"torch.nn.Parameter({plain})"
-    if type(tensor) is not Tensor:
-        return f'{plain}.as_subclass(type("{type(tensor).__name__}", (torch.Tensor,), {{}}))'
     if tensor.requires_grad:
         return f"{plain}.requires_grad_()" if tensor.is_leaf else f"({plain}.requires_grad_() * 1)"
     return plain

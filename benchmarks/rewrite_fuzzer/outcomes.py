@@ -28,8 +28,8 @@ Outcome = dict[str, Any]
 ATTRIBUTES = ("kept", "steps", "rate", "freq", "far", "short")
 """What the model of a program may hold, besides what it logs."""
 
-OF_A_CONVERSION = "Converting a tensor with requires_grad=True to a scalar"
-"""A warning of PyTorch about code that a rewrite replaces: the rewrites do not keep it."""
+OF_TORCH = ("Converting a tensor with requires_grad=True to a scalar", "Triggered internally at")
+"""Texts in the warnings of PyTorch itself: the rewrites do not keep them."""
 
 
 @lru_cache(maxsize=4)
@@ -81,7 +81,7 @@ def _outcome(module: ModuleType, given: tuple[Tensor, Tensor]) -> Outcome:
             except Exception as error:
                 outcome[f"exception of the {call} call"] = type(error).__name__
                 result = None
-        about = {one.category.__name__ for one in warned if not str(one.message).startswith(OF_A_CONVERSION)}
+        about = {one.category.__name__ for one in warned if not any(text in str(one.message) for text in OF_TORCH)}
         outcome[f"warnings of the {call} call"] = sorted(about)
         _describe(outcome, f"{call} result", result, given)
     outcome["output"] = shown.getvalue()
@@ -129,7 +129,7 @@ def _describe_model(outcome: Outcome, model: torch.nn.Module) -> None:
     for name in ATTRIBUTES:
         held = getattr(model, name, None)
         outcome[f"type of the attribute {name}"] = type(held).__name__
-        outcome[f"state {name}"] = _values(held) if isinstance(held, Tensor) else repr(held)
+        outcome[f"state {name}"] = _shown(held)
     outcome["state log"] = [_values(one) for one in getattr(model, "log", ()) if isinstance(one, Tensor)]
     outcome["state dict"] = sorted(model.state_dict())
     weight = getattr(model, "weight", None)
@@ -141,7 +141,7 @@ def _describe(outcome: Outcome, name: str, result: Any, given: tuple[Tensor, Ten
     parts, structure = tree_flatten(result)
     outcome[f"type of {name}"] = [str(structure), *(type(one).__name__ for one in parts)]
     tensors = [one for one in parts if isinstance(one, Tensor)]
-    outcome[f"value of {name}"] = [_values(one) if isinstance(one, Tensor) else repr(one) for one in parts]
+    outcome[f"value of {name}"] = [_shown(one) for one in parts]
     outcome[f"dtype of {name}"] = [str(one.dtype) for one in tensors]
     outcome[f"shape of {name}"] = [tuple(one.shape) for one in tensors]
     outcome[f"strides of {name}"] = [_strides(one) for one in tensors]
@@ -154,6 +154,14 @@ def _describe(outcome: Outcome, name: str, result: Any, given: tuple[Tensor, Ten
             torch.stack([one.double().sum() for one in wanted]).sum().backward(retain_graph=True)
         except Exception as error:
             outcome[f"backward of {name}"] = type(error).__name__
+
+
+def _shown(value: Any) -> Any:
+    """A value without its address and the name of its module."""
+    if isinstance(value, Tensor):
+        return _values(value)
+    plain = value is None or isinstance(value, bool | int | float | complex | str)
+    return repr(value) if plain else f"{type(value).__name__} {getattr(value, '__name__', '')}"
 
 
 def _real(tensor: Tensor) -> Tensor:

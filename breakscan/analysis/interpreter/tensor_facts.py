@@ -39,7 +39,7 @@ from breakscan.analysis.interpreter.values import (
     with_facts,
 )
 from breakscan.analysis.project.index import FunctionInfo
-from breakscan.facts import SCALAR, Source, Symbol, TensorFacts
+from breakscan.facts import SCALAR, Exactly, Source, Symbol, TensorFacts
 from breakscan.torch_facts.not_measured import (
     ATTRIBUTES_OF_THE_SAME_SHAPE,
     LIMITS_OF_DTYPES,
@@ -178,6 +178,8 @@ class FunctionFacts:
                 return replace(self._leaf(node, value), dtype=named)
         if isinstance(node, ast.NamedExpr | ast.IfExp | ast.BoolOp) and value.facts is not None:
             return self._placed(_text(node), value.facts)
+        if isinstance(node, ast.Constant) and isinstance(node.value, complex):
+            return replace(self._leaf(node, value), dtype=Exactly("complex64", number=True))
         if isinstance(node, ast.Attribute):
             return self._attribute(node, value)
         if isinstance(node, ast.Subscript):
