@@ -467,3 +467,30 @@ def test_a_cached_result_depends_on_files_that_an_earlier_file_imports_too(proje
     assert places(project(IMPORTED_TWICE, **cached), tmp_path) == {("b_root.py", 8)}
     constant = "def value(x):\n    return 1\n"
     assert places(project({**IMPORTED_TWICE, "values.py": constant}, **cached), tmp_path) == set()
+
+
+def test_modules_of_one_class_that_hold_different_modules(project, tmp_path: Path) -> None:
+    model = """
+        import torch
+        from torch import nn
+
+        class Quiet(nn.Module):
+            def forward(self, x):
+                return x + 1
+
+        class Loud(nn.Module):
+            def forward(self, x):
+                print(x)
+                return x
+
+        class Model(nn.Module):
+            def __init__(self, quiet):
+                super().__init__()
+                self.net = nn.Sequential(Quiet()) if quiet else nn.Sequential(Loud())
+
+            def forward(self, x):
+                return self.net(x)
+
+        model = torch.compile(Model(False))
+    """
+    assert places(project({"model.py": model}), tmp_path) == {("model.py", 11)}

@@ -101,7 +101,12 @@ def _join_same(a: Value, b: Value) -> Value:
     """The join of two values of one kind."""
     sure, maybe_none = min(a.sure, b.sure), a.maybe_none or b.maybe_none
     if isinstance(a, Defined | Namespace):
-        return replace(a, sure=sure, maybe_none=maybe_none) if _is_same(a, b) else _either(a, b, sure, maybe_none)
+        if not _is_same(a, b):
+            return _either(a, b, sure, maybe_none)
+        if isinstance(a, Module) and isinstance(b, Module):
+            elements, element = _join_elements(a, b)
+            return replace(a, sure=sure, maybe_none=maybe_none, elements=elements, element=element)
+        return replace(a, sure=sure, maybe_none=maybe_none)
     optional = a.optional or b.optional
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return Tensor(
@@ -132,10 +137,14 @@ def _join_parts(a: Container, b: Container) -> _Parts:
     """The elements, the element and the keys of one of two containers."""
     other = dict(b.keys)
     keys = tuple((key, join(value, other[key])) for key, value in a.keys if key in other)
+    return *_join_elements(a, b), keys
+
+
+def _join_elements(a: Container | Module, b: Container | Module) -> tuple[tuple[Value, ...] | None, Value | None]:
     if a.elements is not None and b.elements is not None and len(a.elements) == len(b.elements):
-        return tuple(join(x, y) for x, y in zip(a.elements, b.elements, strict=True)), None, keys
+        return tuple(join(x, y) for x, y in zip(a.elements, b.elements, strict=True)), None
     parts = tuple(part for part in (_any_element(a), _any_element(b)) if part is not None)
-    return None, any_of(parts) if parts else None, keys
+    return None, any_of(parts) if parts else None
 
 
 def _is_same(a: Value, b: Value) -> bool:
