@@ -34,7 +34,7 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -348,6 +348,7 @@ def table(kept: Mapping[str, Any], backend: str) -> None:
     reasons: Counter[tuple[str, str]] = Counter()
     together: Counter[str] = Counter()
     effects: Counter[str] = Counter()
+    shown: Counter[str] = Counter()
     for package, about in kept["packages"].items():
         verdicts: dict[Key, Any] = {}
         for run in kept["runs"]:
@@ -363,6 +364,7 @@ def table(kept: Mapping[str, Any], backend: str) -> None:
             word = verdicts[key]["verdict"] if key in verdicts else "not verified"
             by_package[package][word] += 1
             by_id[key[4]][word] += 1
+            shown.update(_shown(verdicts.get(key, {})))
             if "changed" in verdicts.get(key, ()) and word != "rejected":
                 (breaks, fewer), (eager, less) = (verdicts[key]["changed"][name] for name in ("breaks", "eager_frames"))
                 effects[
@@ -385,6 +387,20 @@ def table(kept: Mapping[str, Any], backend: str) -> None:
         print(f"| {group} | {', '.join(f'{name} {number}' for name, number in sorted(of.items()))} |")
     print(f"\nof those that are equal: {dict(effects)}")
     print(f"all of a call together: {dict(together)}")
+    print(f"of all that are verified: {dict(shown)}")
+
+
+def _shown(proof: Mapping[str, Any]) -> Iterator[str]:
+    """What a proof shows beside its verdict."""
+    if "stress" not in proof:
+        return
+    yield "safe" if proof["safe"] else "unsafe"
+    if proof["unseen"]:
+        yield "an outcome that no call had"
+    if proof["stressed_outcomes"]:
+        yield "an outcome that only other inputs had"
+    for stated in sorted({stated for _, stated, _ in proof["stress"]}):
+        yield f"differs with other inputs, {'as stated' if stated else 'not stated'}"
 
 
 # -- the command ------------------------------------------------------------------------------------------------------

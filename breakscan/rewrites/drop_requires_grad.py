@@ -34,12 +34,26 @@ def rewrite(context: RewriteContext) -> Edit:
             raise Declined(f"`{context.code(target)}` outlives the call: make it a parameter in `__init__`")
         if findall(context.function.body, m.Return(value=m.Name(target.value))):
             raise Declined("the tensor is returned: create it before the compiled call")
-    elif isinstance(statement, cst.Return) and statement.value is node:
+    elif isinstance(statement, cst.Return) and _is_made_from(statement.value, node):
         raise Declined("the tensor is returned: create it before the compiled call")
     arguments = [arg.deep_clone() for arg in kept]
     if node.args[-1] is not kept[-1]:
         arguments[-1] = arguments[-1].with_changes(comma=node.args[-1].comma)
         arguments[-1] = arguments[-1].with_changes(whitespace_after_arg=node.args[-1].whitespace_after_arg)
     made = node.deep_clone().with_changes(args=arguments)
-    said = "results computed from the tensor no longer require a gradient because of it"
-    return Edit({node: made}, [differs(said, Effect.GRADIENTS)])
+    said = "results computed from the tensor no longer require a gradient because of it, and asking for one may raise"
+    return Edit({node: made}, [differs(said, Effect.GRADIENTS, Effect.EXCEPTIONS)])
+
+
+def _is_made_from(value: cst.BaseExpression | None, node: cst.Call) -> bool:
+    """Whether a value is the result of a call, or of its methods that keep a gradient: ``torch.zeros(3).float()``."""
+    while value is not node:
+        if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
+            if value.func.attr.value == "detach":
+                return False
+            value = value.func.value
+        elif isinstance(value, cst.Subscript | cst.Attribute):
+            value = value.value
+        else:
+            return False
+    return True

@@ -15,6 +15,10 @@ from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.walking import findall
 
+_IS_TENSOR = differs("the attribute is a tensor, not a Python number", Effect.TYPES)
+# AOTAutograd computes the new value again in the backward pass, from the buffer that has changed already.
+_GRADIENT = differs("in compiled code, a gradient that needs the number may be wrong", Effect.GRADIENTS)
+
 
 def rewrite(context: RewriteContext) -> Edit:
     """The number in ``__init__`` as a buffer."""
@@ -49,7 +53,7 @@ def rewrite(context: RewriteContext) -> Edit:
     tensor = context.code(context.imported("torch.tensor"))
     (made,) = statements(f'{own}.register_buffer("{name}", {tensor}({context.code(value)}), persistent=False)')
     made = with_leading_lines(made, line).with_changes(trailing_whitespace=line.trailing_whitespace)
-    return Edit({line: made}, [differs("the attribute is a tensor, not a Python number", Effect.TYPES)])
+    return Edit({line: made}, [_IS_TENSOR, _GRADIENT])
 
 
 def _start(context: RewriteContext, init: cst.FunctionDef, own: str, name: str) -> cst.SimpleStatementLine:

@@ -1,0 +1,178 @@
+"""Verdicts on programs as people write them: state in classes, data loaders with workers, two models, optimizers."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from briefly import BRIEFLY
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+
+CLASS_STATE = """\
+import torch
+
+
+class Counter:
+    cache = {"n": 0}
+    seen = []
+    total = torch.zeros(())
+
+
+class Net(torch.nn.Module):
+    calls = 0
+
+    def __init__(self):
+        super().__init__()
+        self.lin = torch.nn.Linear(16, 16)
+
+    def forward(self, x):
+        Counter.cache["n"] += 1
+        Counter.seen.append(x.shape[0])
+        type(self).calls += 1
+        y = self.lin(x)
+        if y.sum() > 0:
+            y = y * 2
+        else:
+            y = y * 3
+        with torch.no_grad():
+            Counter.total.add_(y.detach().abs().sum())
+        return y * Counter.cache["n"]
+
+
+torch.manual_seed(0)
+model = torch.compile(Net(), backend="aot_eager")
+for step in range(10):
+    model(torch.randn(8, 16))
+"""
+WORKERS = """\
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Data(Dataset):
+    def __len__(self):
+        return 256
+
+    def __getitem__(self, i):
+        g = torch.Generator().manual_seed(i)
+        return torch.randn(16, generator=g), i % 4
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = torch.nn.Linear(16, 32)
+        self.b = torch.nn.Linear(32, 4)
+
+    def forward(self, x):
+        h = torch.relu(self.a(x))
+        if torch.isnan(h).any():
+            raise FloatingPointError("NaN in the hidden layer")
+        if h.mean() > 0.4:
+            h = h / h.mean()
+        return self.b(h)
+
+
+def main():
+    torch.manual_seed(0)
+    net = Net()
+    compiled = torch.compile(net, backend="aot_eager")
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    loader = DataLoader(Data(), batch_size=32, shuffle=True, num_workers=2, persistent_workers=True)
+    for epoch in range(2):
+        for x, y in loader:
+            loss = torch.nn.functional.cross_entropy(compiled(x), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        print("epoch", epoch, float(loss))
+
+
+if __name__ == "__main__":
+    main()
+"""
+GAN = """\
+import torch
+from torch import nn
+
+
+class Generator(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(8, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 16))
+
+    def forward(self, z):
+        x = self.net(z)
+        if x.abs().max() > 1:
+            x = x / x.abs().max()
+        return x
+
+
+class Critic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(16, 32), nn.LeakyReLU(0.2), nn.Dropout(0.1), nn.Linear(32, 1))
+        self.steps = 0
+
+    def forward(self, x):
+        self.steps += 1
+        score = self.net(x)
+        if score.mean().item() > 0:
+            print("critic is winning")
+        return score
+
+
+torch.manual_seed(0)
+G, D = Generator(), Critic()
+g, d = torch.compile(G, backend="aot_eager"), torch.compile(D, backend="aot_eager")
+og, od = torch.optim.Adam(G.parameters(), 1e-3), torch.optim.Adam(D.parameters(), 1e-3)
+for step in range(20):
+    real = torch.randn(32, 16)
+    fake = g(torch.randn(32, 8))
+    loss_d = torch.relu(1 - d(real)).mean() + torch.relu(1 + d(fake.detach())).mean()
+    od.zero_grad()
+    loss_d.backward()
+    od.step()
+    loss_g = -d(fake).mean()
+    og.zero_grad()
+    loss_g.backward()
+    og.step()
+"""
+
+
+def verified(folder: Path, text: str, valid: Callable[..., Any], status: int = 0) -> dict[str, Any]:
+    (folder / "program.py").write_text(text, encoding="utf-8")
+    command = [*BRIEFLY, "verify", "--format", "json", "program.py"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=580)
+    assert done.returncode == status, done.stdout + done.stderr
+    told: dict[str, Any] = valid(done.stdout, "verify")
+    return told
+
+
+def test_state_in_classes_is_put_back(tmp_path: Path, valid: Callable[..., Any]) -> None:
+    told = verified(tmp_path, CLASS_STATE, valid)
+    (proof,) = told["proofs"]
+    assert (proof["label"], proof["outputs_equal"]) == ("program.py:22 where", True), proof["says"]
+    assert (proof["breaks"]["after"], proof["unseen"], told["notes"]) == (0, [], [])
+
+
+def test_data_loaders_may_have_workers(tmp_path: Path, valid: Callable[..., Any]) -> None:
+    told = verified(tmp_path, WORKERS, valid)
+    guard, where, both = told["proofs"]
+    assert [proof["outputs_equal"] for proof in told["proofs"]] == [True, True, True]
+    assert (guard["rewrite"], where["rewrite"], both["breaks"]["after"]) == ("assert-async", "where", 0)
+    assert [(one["test"], one["inputs"]) for one in guard["stressed_outcomes"]] == [("torch.isnan(h).any()", "nan")]
+    assert [(one["test"], one["outcomes"]) for one in where["unseen"]] in ([], [("h.mean() > 0.4", [True])])
+
+
+def test_two_models_and_a_number_that_becomes_a_buffer(tmp_path: Path, valid: Callable[..., Any]) -> None:
+    told = verified(tmp_path, GAN, valid)
+    assert told["calls"] == [{"callable": "Generator", "captured": 3}, {"callable": "Critic", "captured": 3}]
+    proofs = {proof["rewrite"]: proof for proof in told["proofs"]}
+    assert {"where", "register-buffer", "is-compiling-guard"} <= proofs.keys()
+    assert all(proof["outputs_equal"] for proof in told["proofs"]), [proof["says"] for proof in told["proofs"]]
+    assert all(found["stated"] for proof in told["proofs"] for found in proof["stress"])
