@@ -1,7 +1,9 @@
 """``self.steps = 0``, changed in ``forward`` → ``self.register_buffer("steps", torch.tensor(0), persistent=False)``.
 
-A Python number on a module is a constant in compiled code, a buffer is an input: ``self.steps += 1`` is then an
-operation in the graph.  ``persistent=False`` keeps it out of the state dict, as before.
+A Python number on a module is a constant in compiled code, a buffer is an input: a step is then an operation in the
+graph.  ``self.steps += 1`` becomes ``self.steps = self.steps + 1``: the compiled backward pass computes with the new
+value of a buffer that is changed in place, and gradients are wrong (torch 2.13).  ``persistent=False`` keeps it out of
+the state dict, as before.
 """
 
 from __future__ import annotations
@@ -12,12 +14,11 @@ import libcst.matchers as m
 from breakscan.rewrite_support.build import statements, with_leading_lines
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
-from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.edit import Declined, Edit, Replacement
 from breakscan.rewrite_support.walking import findall
 
+_COUNTS = m.AugAssign(operator=m.AddAssign() | m.SubtractAssign(), value=m.Integer())
 _IS_TENSOR = differs("the attribute is a tensor, not a Python number", Effect.TYPES)
-# AOTAutograd computes the new value again in the backward pass, from the buffer that has changed already.
-_GRADIENT = differs("in compiled code, a gradient that needs the number may be wrong", Effect.GRADIENTS)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -27,9 +28,7 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined("the number is set from outside: pass it in as a tensor")
     target = cst.ensure_type(counted.target, cst.Attribute)
     name, own = target.attr.value, context.code(target.value)
-    if not isinstance(counted.operator, cst.AddAssign | cst.SubtractAssign) or not isinstance(
-        counted.value, cst.Integer
-    ):
+    if not m.matches(counted, _COUNTS):
         raise Declined("the number is not changed by an integer")
     owner = next((one for one in context.around() if isinstance(one, cst.ClassDef)), None)
     if owner is None:
@@ -38,9 +37,11 @@ def rewrite(context: RewriteContext) -> Edit:
     if not isinstance(init, cst.FunctionDef) or not isinstance(init.body, cst.IndentedBlock):
         raise Declined(f"`{owner.name.value}` has no `__init__`")
     line = _start(context, init, own, name)
+    replace: dict[cst.CSTNode, Replacement] = {}
     for one in findall(context.tree.module, m.Attribute(attr=m.Name(name))):
         above = context.parent(one)
-        if isinstance(above, cst.AugAssign) and isinstance(above.value, cst.Integer):
+        if isinstance(above, cst.AugAssign) and m.matches(above, _COUNTS):
+            replace[above] = _changed(above)
             continue
         if isinstance(above, cst.AssignTarget) and context.statement(one) is line:
             continue
@@ -53,7 +54,16 @@ def rewrite(context: RewriteContext) -> Edit:
     tensor = context.code(context.imported("torch.tensor"))
     (made,) = statements(f'{own}.register_buffer("{name}", {tensor}({context.code(value)}), persistent=False)')
     made = with_leading_lines(made, line).with_changes(trailing_whitespace=line.trailing_whitespace)
-    return Edit({line: made}, [_IS_TENSOR, _GRADIENT])
+    return Edit({line: made, **replace}, [_IS_TENSOR])
+
+
+def _changed(change: cst.AugAssign) -> cst.Assign:
+    """``self.steps += 1`` as ``self.steps = self.steps + 1``."""
+    operator = cst.Add() if isinstance(change.operator, cst.AddAssign) else cst.Subtract()
+    value = cst.BinaryOperation(
+        cst.ensure_type(change.target.deep_clone(), cst.Attribute), operator, change.value.deep_clone()
+    )
+    return cst.Assign([cst.AssignTarget(change.target.deep_clone())], value, semicolon=change.semicolon)
 
 
 def _start(context: RewriteContext, init: cst.FunctionDef, own: str, name: str) -> cst.SimpleStatementLine:

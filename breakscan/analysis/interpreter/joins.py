@@ -105,6 +105,7 @@ def _join_same(a: Value, b: Value) -> Value:
             return _either(a, b, sure, maybe_none)
         if isinstance(a, Module) and isinstance(b, Module):
             elements, element = _join_elements(a, b)
+            element = any_of(elements) if elements else element
             return replace(a, sure=sure, maybe_none=maybe_none, elements=elements, element=element)
         return replace(a, sure=sure, maybe_none=maybe_none)
     optional = a.optional or b.optional
