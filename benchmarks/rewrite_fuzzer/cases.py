@@ -24,8 +24,6 @@ def input_expression(given: Sequence[Tensor]) -> str:
 
 
 def _tensor(tensor: Tensor) -> str:
-    if tensor.is_conj():
-        return f"{_tensor(tensor.conj())}.conj()"
     plain = _plain(tensor) if tensor.is_contiguous() else _plain(_whole(tensor)) + _view(tensor)
     if isinstance(tensor, torch.nn.Parameter):
         return f"torch.nn.Parameter({plain})"

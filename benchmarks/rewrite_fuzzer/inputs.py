@@ -60,9 +60,6 @@ def arguments() -> Iterator[tuple[str, tuple[Tensor, Tensor]]]:
     leaf = torch.tensor([2.0, -1.0, 0.5], requires_grad=True)
     yield "gradients, no leaves", (leaf * 2, leaf[:3])
     yield "gradients, 0-d", (torch.tensor(2.0).requires_grad_(), torch.tensor([1.0, 0.0, -1.0]).requires_grad_())
-    for dtype in ("complex64", "complex128"):
-        yield dtype, (_of(dtype, [1, 2, 3]) * (1 - 2j), _of(dtype, [3, 0, 1]))
-    yield "complex, conjugated", ((_of("complex64", [1, 2, 3]) * 1j).conj(), torch.ones(3))
     yield "empty beside elements", (torch.ones(3), torch.ones(0))
     yield "empty integers beside elements", (torch.tensor([1, 2, 3]), torch.ones(0, dtype=torch.int64))
     yield "empty, 2-d", (torch.ones(0, 3), torch.ones(2, 0))

@@ -12,6 +12,7 @@ from dataclasses import replace
 import libcst as cst
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support.assignments import defined
 from breakscan.rewrite_support.breaks import refuse_breaks_in
 from breakscan.rewrite_support.build import AUGMENTED
 from breakscan.rewrite_support.context import RewriteContext
@@ -120,8 +121,17 @@ def _edit(
             difference.append(differs(said, Effect.GRADIENTS))
     else:
         new = cst.Expr(build.method(target.owner, "copy_", made))
+        if not _is_made_here(context, target.owner):
+            said = f"if `{plain(context, target.owner)}` is expanded, so that elements share memory, it raises"
+            difference.append(differs(said, Effect.EXCEPTIONS))
         if found.saves and may_require_gradient(context, target.owner):
             # Indexing makes a copy, which autograd may keep; here it keeps the tensor that is then changed in place.
             said = f"autograd raises if it needs the old value of `{plain(context, target.owner)}`"
             difference.append(differs(said, Effect.GRADIENTS))
     return Edit({small: new}, [*difference, *needs])
+
+
+def _is_made_here(context: RewriteContext, node: cst.BaseExpression) -> bool:
+    """Whether a tensor is known to be new, so that each element has memory of its own."""
+    facts = context.fact(defined(context, node)).tensor
+    return facts is not None and facts.is_new
