@@ -85,7 +85,7 @@ def compare(text: str, *, unsafe: bool, only: str | None = None, inputs: Collect
         raised = _raised(before[label]), _raised(after[label])
         kinds = difference_kinds(before[label], after[label])
         differs |= bool(kinds)
-        for kind, (old, new) in unstated(kinds, effects, catches="except" in text).items():
+        for kind, (old, new) in unstated(kinds, effects, raises="except" in text or any(raised)).items():
             faults.append(Fault(label, kind, str(old), str(new), raised))
     return Comparison(
         repair.after,

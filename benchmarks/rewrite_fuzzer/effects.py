@@ -28,13 +28,13 @@ SHOWN_BY: Mapping[str, Effect] = {
 
 
 def unstated(
-    kinds: Mapping[str, tuple[Any, Any]], effects: frozenset[Effect], *, catches: bool
+    kinds: Mapping[str, tuple[Any, Any]], effects: frozenset[Effect], *, raises: bool
 ) -> dict[str, tuple[Any, Any]]:
     """The kinds of outcome that differ although no effect says so.
 
-    Where exceptions are stated, and one side raises and the other one does not, or the program ``catches`` exceptions,
-    all else follows.
+    Where exceptions are stated and something ``raises``, or the program may catch what does, all else follows: a
+    side may raise earlier.
     """
-    if Effect.EXCEPTIONS in effects and (catches or any(kind.startswith("exception") for kind in kinds)):
+    if Effect.EXCEPTIONS in effects and (raises or any(kind.startswith("exception") for kind in kinds)):
         return {}
     return {kind: both for kind, both in kinds.items() if SHOWN_BY[kind.split()[0]] not in effects}

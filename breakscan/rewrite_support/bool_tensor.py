@@ -126,8 +126,8 @@ class _Reader:
         if not fact.certain:
             self.doubts[assumes(f"`{code}` is assumed to be a tensor")] = None
         if not fact.zero_dim:
-            said = f"if `{code}` has several elements, each is tested separately instead of raising"
-            self.doubts[differs(said, Effect.EXCEPTIONS)] = None
+            said = f"if `{code}` has dimensions, so has the result, and each element is tested separately"
+            self.doubts[differs(said, Effect.EXCEPTIONS, Effect.SHAPES)] = None
 
     def _compared(self, test: cst.BaseExpression, operator: cst.BaseCompOp) -> cst.BaseExpression:
         """``t != 0``, which is the truth value of a tensor that is not bool."""

@@ -10,6 +10,7 @@ import libcst.matchers as m
 from breakscan.facts import TensorFacts
 from breakscan.rewrite_support.aliases import Fate, fate, is_read
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.walking import findall, nodes_named
 
 
@@ -44,6 +45,13 @@ def holders(context: RewriteContext, facts: TensorFacts) -> Iterator[cst.Name]:
             other = context.fact(name).tensor
             if other is not None and not other.storage.isdisjoint(facts.storage):
                 yield name
+
+
+def names_of(context: RewriteContext, node: cst.BaseExpression) -> set[str]:
+    """The names in an expression, and those that may hold a tensor with the storage of its value."""
+    facts = context.fact(node).tensor
+    held = (name.value for name in holders(context, facts)) if facts is not None else ()
+    return {*read(node), *held}
 
 
 def fate_of_name(context: RewriteContext, name: str, statement: cst.CSTNode) -> Fate:

@@ -12,10 +12,11 @@ from breakscan.rewrite_support.aliases import change_behind, reads
 from breakscan.rewrite_support.assignments import defined, plain_value
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.copies import names_of
 from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.dtypes import of_one_dtype
 from breakscan.rewrite_support.edit import Declined
-from breakscan.rewrite_support.names import read, written
+from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.numbers import is_number, written_number
 from breakscan.rewrite_support.operators import operator_of, takes_alike
 from breakscan.rewrite_support.shapes import on_one_device
@@ -281,7 +282,7 @@ class Uses:
         return not isinstance(node, cst.Name) and facts is not None and facts.is_new
 
     def _must_not_change(self, above: cst.CSTNode) -> None:
-        change = change_behind(self.context, set(read(self.tensor)), above)
+        change = change_behind(self.context, names_of(self.context, self.tensor), above)
         if change is None:
             start = self.context.tree.span(above)[2:]
             for call in findall(self.context.function, m.Call()):

@@ -12,9 +12,9 @@ from breakscan.rewrite_support.assignments import defined, origin
 from breakscan.rewrite_support.build import operand
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.copies import names_of
 from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit
-from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.numbers import is_number
 
 OUT_OF_RANGE = differs(
@@ -151,7 +151,7 @@ def _of_load(context: RewriteContext, node: cst.Subscript) -> list[Difference]:
         )
     if becomes is Fate.USED:
         return []
-    change = change_behind(context, set(read(node.value)), node)
+    change = change_behind(context, names_of(context, node.value), node)
     if change is not None:
         raise Declined(f"`{context.code(node)}` is a view, and `{change}` changes the tensor that it views")
     copied = differs("a copy is passed on, not a view", Effect.STORAGE)

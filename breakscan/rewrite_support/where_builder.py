@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
+import libcst.matchers as m
 
 from breakscan.facts import DtypeOf, Fact, Input, ResultOf, Source, Symbol, TensorFacts, opaque
 from breakscan.rewrite_support.aliases import Fate, change_behind
@@ -26,17 +27,18 @@ from breakscan.rewrite_support.gradients import (
 )
 from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.not_raising import may_raise
+from breakscan.rewrite_support.operators import asks_for_gradient
 from breakscan.rewrite_support.plain_attributes import may_run_code
 from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
 from breakscan.rewrite_support.shapes import are_different, are_equal
-from breakscan.rewrite_support.walking import children
+from breakscan.rewrite_support.walking import children, findall
 
 _ANY = opaque(Symbol("", (0,)), DtypeOf(Symbol("", (0,)), number=None))
 """The facts about an unknown value."""
 
 
 _LAYOUT = differs("the sides may have different memory layouts, so the strides may change", Effect.STRIDES)
-_REQUIRED = differs("the result requires a gradient if either side does", Effect.GRADIENTS)
+_REQUIRED = differs("the result requires a gradient if either side does, and gradients are recorded", Effect.GRADIENTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,9 @@ class Chooser:
 
     def _check_gradients(self, yes: SideValue, no: SideValue) -> None:
         """Records if one side may require a gradient and the other one may not."""
+        calls = [one for value in (yes, no) for source in value.sources for one in findall(source, m.Call())]
+        if any(asks_for_gradient(cst.ensure_type(one, cst.Call)) for one in calls):
+            self.doubts[_REQUIRED] = None
         if no_gradient_scope(self.context, self.context.node) is not None:
             return
         site = self.context.statement()

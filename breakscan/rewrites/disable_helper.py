@@ -36,6 +36,7 @@ RESUMABLE = frozenset(
 )
 """Context managers that Dynamo enters again after a break."""
 SEES_ITS_FRAME = frozenset({"super", "locals", "vars", "dir", "eval", "exec", "__class__", "inspect", "_getframe"})
+LOOKS_AT_FRAMES = frozenset({"stacklevel", "_getframe", "currentframe", "extract_stack", "format_stack", "print_stack"})
 OTHER_PYTHON = ("torch.nn.", "torch.utils.checkpoint")
 """Functions of torch that call Python code of the program or receive it."""
 TRACES_NOTHING = frozenset(
@@ -156,12 +157,15 @@ def _movable(context: RewriteContext, function: cst.FunctionDef, part: Statement
         raise Declined("the function uses `global`, `nonlocal` or `del`")
     if any(_own_return(context, part, one) for one in findall(part, m.Return())):
         raise Declined(f"the {what} contains a `return`")
+    counting = _counting_frames(context)
     for one in findall(part, m.Name()):
         name = cst.ensure_type(one, cst.Name).value
         if name in SEES_ITS_FRAME:
             raise Declined(f"`{name}` depends on the function in which it is used")
         if name == "stacklevel":
             raise Declined("`stacklevel` counts stack frames, and a helper adds one")
+        if name in counting:
+            raise Declined(f"`{name}` counts stack frames, and a helper adds one")
         if in_class and name.startswith("__") and not name.endswith("__"):
             raise Declined(f"`{name}` has a different meaning outside its class")
     if not any(
@@ -179,6 +183,18 @@ def _from_torch(node: cst.Import | cst.ImportFrom) -> bool:
     return isinstance(node, cst.ImportFrom) and m.matches(
         node, m.ImportFrom(relative=[], module=m.Name("torch") | m.Attribute(value=m.Name("torch")))
     )
+
+
+def _counting_frames(context: RewriteContext) -> set[str]:
+    """The functions of the file that look at the frames of their callers, themselves or by others of the file."""
+    functions = [one for one in findall(context.tree.module, m.FunctionDef()) if isinstance(one, cst.FunctionDef)]
+    inside = [
+        (one.name.value, {cst.ensure_type(n, cst.Name).value for n in findall(one.body, m.Name())}) for one in functions
+    ]
+    found: set[str] = set()
+    while more := {name for name, names in inside if not names.isdisjoint(LOOKS_AT_FRAMES | found)} - found:
+        found |= more
+    return found
 
 
 def _own_return(context: RewriteContext, part: Statement, node: cst.CSTNode) -> bool:

@@ -42,7 +42,10 @@ def rewrite(context: RewriteContext) -> Edit:
         arguments[-1] = arguments[-1].with_changes(whitespace_after_arg=node.args[-1].whitespace_after_arg)
     made = node.deep_clone().with_changes(args=arguments)
     said = "results computed from the tensor no longer require a gradient because of it, and asking for one may raise"
-    return Edit({node: made}, [differs(said, Effect.GRADIENTS, Effect.EXCEPTIONS)])
+    differences = [differs(said, Effect.GRADIENTS, Effect.EXCEPTIONS)]
+    if context.fact(node).dtype != "float" or not context.fact(node).certain:
+        differences.append(differs("a dtype that cannot require a gradient no longer raises", Effect.EXCEPTIONS))
+    return Edit({node: made}, differences)
 
 
 def _is_made_from(value: cst.BaseExpression | None, node: cst.Call) -> bool:

@@ -16,8 +16,8 @@ from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.walking import findall
 
 ONCE = differs(
-    "the weights are created once, in `__init__`, and are parameters of the module",
-    *(Effect.RANDOM, Effect.STATE, Effect.VALUES),
+    "the weights are created once, in `__init__`, with its default dtype, and are parameters of the module",
+    *(Effect.RANDOM, Effect.STATE, Effect.VALUES, Effect.DTYPES),
 )
 
 

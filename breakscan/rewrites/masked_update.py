@@ -12,12 +12,13 @@ from dataclasses import replace
 import libcst as cst
 
 from breakscan.rewrite_support import build
-from breakscan.rewrite_support.assignments import defined
+from breakscan.rewrite_support.assignments import defined, origin
 from breakscan.rewrite_support.breaks import refuse_breaks_in
 from breakscan.rewrite_support.build import AUGMENTED
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
+from breakscan.rewrite_support.grad_mode import uncertain_gradient_scope
 from breakscan.rewrite_support.masked import (
     NAN_GRADIENTS,
     Leaf,
@@ -114,7 +115,8 @@ def _edit(
     refuse_breaks_in(context, small, made)
     needs = conditions(context, found, target)
     difference = [NAN_GRADIENTS] if bends else []
-    if rebinds and isinstance(target.owner, cst.Name) and is_unshared(context, target.owner):
+    is_own = isinstance(target.owner, cst.Name) and is_unshared(context, target.owner)
+    if rebinds and isinstance(target.owner, cst.Name) and is_own and not _keeps_gradient(context, target.owner):
         new: cst.BaseSmallStatement = cst.Assign([cst.AssignTarget(build.copied(target.owner))], made)  # type: ignore[arg-type]
         if may_require_gradient(context, target.owner) and may_be_saved(context, target.owner):
             said = f"autograd does not raise if it needs the old value of `{plain(context, target.owner)}`"
@@ -135,3 +137,12 @@ def _is_made_here(context: RewriteContext, node: cst.BaseExpression) -> bool:
     """Whether a tensor is known to be new, so that each element has memory of its own."""
     facts = context.fact(defined(context, node)).tensor
     return facts is not None and facts.is_new
+
+
+def _keeps_gradient(context: RewriteContext, name: cst.Name) -> bool:
+    """Whether a tensor may have a gradient from outside a ``with`` in which none is recorded: a new tensor has none."""
+    scope = uncertain_gradient_scope(context, name)
+    if not isinstance(scope, cst.With) or not may_require_gradient(context, name):
+        return False
+    made = origin(context, name).anchor
+    return made is None or not any(one is scope for one in context.around(made))

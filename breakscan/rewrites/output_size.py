@@ -13,7 +13,7 @@ from breakscan.rewrite_support.aliases import Fate, change_behind
 from breakscan.rewrite_support.assignments import defined, is_bound_once, origin
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.copies import fate_of_name, holders
+from breakscan.rewrite_support.copies import fate_of_name, names_of
 from breakscan.rewrite_support.edit import Declined, Edit
 
 
@@ -65,9 +65,7 @@ def _sum(context: RewriteContext, repeats: cst.BaseExpression) -> cst.BaseExpres
 def _must_be_unchanged(context: RewriteContext, repeats: cst.BaseExpression, counted: cst.Name) -> None:
     """Declines if the counts or the counted tensor may be changed in place after counting."""
     anchor = origin(context, repeats).anchor if isinstance(repeats, cst.Name) else None
-    names = {counted.value, *([repeats.value] if isinstance(repeats, cst.Name) else [])}
-    if (facts := context.fact(repeats).tensor) is not None:
-        names |= {one.value for one in holders(context, facts)}
+    names = {counted.value, *(names_of(context, repeats) if isinstance(repeats, cst.Name) else [])}
     if anchor is not None and (change := change_behind(context, names, anchor)) is not None:
         raise Declined(f"`{change}` may change the counts or the counted tensor")
     if (
