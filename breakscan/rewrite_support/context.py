@@ -35,15 +35,11 @@ class FileTree:
         self.facts = facts
         self.module = module
         self.parents: Mapping[cst.CSTNode, cst.CSTNode] = _parents(module)
-        self._places = Places(module, self.syntax)
-        self._found: dict[cst.CSTNode, dict[Span, cst.CSTNode]] = {}
-
-    @cached_property
-    def syntax(self) -> ast.Module:
-        """The ``ast`` of the file."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about invalid escape sequences
-            return ast.parse(self.text)
+            self.syntax = ast.parse(text)
+        self._places = Places(module, self.syntax)
+        self._found: dict[cst.CSTNode, dict[Span, cst.CSTNode]] = {}
 
     def holds(self, node: cst.CSTNode) -> bool:
         """Whether a node comes from the file and is not new code."""
@@ -260,7 +256,7 @@ class RewriteContext:
     def _aliases(self) -> dict[str, str]:
         """The names under which the file's top level imports modules."""
         found: dict[str, str] = {}
-        for small in self._imports:
+        for small in self.file_imports:
             for name in small.names if isinstance(small, cst.Import) else ():
                 if name.asname is None:
                     package = name.evaluated_name.split(".")[0]
@@ -272,7 +268,7 @@ class RewriteContext:
     @cached_property
     def _imports_torch(self) -> bool:
         """Whether the file imports torch, or something of it."""
-        for small in self._imports:
+        for small in self.file_imports:
             if isinstance(small, cst.Import):
                 named = [name.evaluated_name for name in small.names]
             else:
@@ -282,7 +278,7 @@ class RewriteContext:
         return False
 
     @cached_property
-    def _imports(self) -> list[cst.Import | cst.ImportFrom]:
+    def file_imports(self) -> list[cst.Import | cst.ImportFrom]:
         """The imports of the file's top level that are made when it runs."""
         found: list[cst.Import | cst.ImportFrom] = []
         lines: list[cst.BaseStatement] = list(self.tree.module.body)

@@ -78,13 +78,12 @@ def _of_switch(context: RewriteContext, node: cst.BaseExpression) -> GradMode | 
 
 def _names_of_torch(context: RewriteContext) -> Iterator[str]:
     """The names that imports of the file bind to torch, or to something of it."""
-    for one in context.tree.module.body:
-        for small in one.body if isinstance(one, cst.SimpleStatementLine) else ():
-            if isinstance(small, cst.Import):
-                for alias in small.names:
-                    if alias.evaluated_name.split(".")[0] == "torch":
-                        yield alias.evaluated_alias or "torch"
-            elif isinstance(small, cst.ImportFrom) and small.module is not None and not small.relative:
-                is_torch = context.code(small.module).split(".")[0] == "torch"
-                if is_torch and not isinstance(small.names, cst.ImportStar):
-                    yield from (alias.evaluated_alias or alias.evaluated_name for alias in small.names)
+    for small in context.file_imports:
+        if isinstance(small, cst.Import):
+            for alias in small.names:
+                if alias.evaluated_name.split(".")[0] == "torch":
+                    yield alias.evaluated_alias or "torch"
+        elif small.module is not None and not small.relative:
+            is_torch = context.code(small.module).split(".")[0] == "torch"
+            if is_torch and not isinstance(small.names, cst.ImportStar):
+                yield from (alias.evaluated_alias or alias.evaluated_name for alias in small.names)
