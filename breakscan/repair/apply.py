@@ -110,9 +110,11 @@ def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> Ap
     text = module.code
     lines = _source_map(before, text, regions)
     added = with_imports(module, imports)
-    lines = lines.then(SourceMap.of_one_change(text, added.code))
-    made = without_unused(added, tree.module)
-    return AppliedText(made.code, lines.then(SourceMap.of_one_change(added.code, made.code)))
+    for step in (added, without_unused(added, tree.module)):
+        if step is not module:
+            lines = lines.then(SourceMap.of_one_change(text, step.code))
+            module, text = step, step.code
+    return AppliedText(text, lines)
 
 
 def _source_map(before: str, after: str, regions: Sequence[ChangedLines]) -> SourceMap:

@@ -120,7 +120,11 @@ def _bound(module: cst.Module) -> Iterator[tuple[cst.SimpleStatementLine, cst.Im
             continue
         for alias in names:
             assert isinstance(line, cst.SimpleStatementLine)
-            yield line, alias, alias.evaluated_alias or alias.evaluated_name.split(".")[0]
+            yield line, alias, _name(alias)
+
+
+def _name(alias: cst.ImportAlias) -> str:
+    return alias.evaluated_alias or alias.evaluated_name.split(".")[0]
 
 
 def _is_used(module: cst.Module, name: str) -> bool:
@@ -143,7 +147,7 @@ def _without(line: _Line, gone: Collection[str]) -> _Line | None:
     small = _imported(line)
     if small is None or isinstance(small.names, cst.ImportStar) or _package(line) == "__future__":
         return line
-    kept = [one for one in small.names if (one.evaluated_alias or one.evaluated_name.split(".")[0]) not in gone]
+    kept = [one for one in small.names if _name(one) not in gone]
     if len(kept) == len(small.names):
         return line
     if not kept:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import ast
 import importlib.util
 import pkgutil
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import breakscan.rewrites
 
 if TYPE_CHECKING:
-    from breakscan.rewrite_support.context import Rewrite, RewriteContext
-    from breakscan.rewrite_support.edit import Edit
+    from breakscan.rewrite_support.context import Rewrite
 
 
 @cache
@@ -29,14 +28,7 @@ def load_rewrite(rewrite_id: str) -> Rewrite:
         raise KeyError(rewrite_id)
     module = importlib.import_module(f"breakscan.rewrites.{rewrite_id.replace('-', '_')}")
     rewrite: Rewrite = module.rewrite
-    return partial(_in_written_files, rewrite)
-
-
-def _in_written_files(rewrite: Rewrite, context: RewriteContext) -> Edit:
-    from breakscan.rewrite_support.generated import refuse_generated
-
-    refuse_generated(context.tree.module)
-    return rewrite(context)
+    return rewrite
 
 
 @cache

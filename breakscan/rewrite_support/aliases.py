@@ -12,7 +12,7 @@ from breakscan.rewrite_support.assignments import origin, plain_value
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.names import read
-from breakscan.rewrite_support.operators import is_measured, makes_new, operator_of, writes
+from breakscan.rewrite_support.operators import is_measured, leaves_arguments, makes_new, operator_of
 from breakscan.rewrite_support.reporting_calls import is_reporting
 from breakscan.rewrite_support.walking import findall, nodes_named
 from breakscan.torch_facts.not_measured import WRITING_ARGUMENTS
@@ -161,7 +161,7 @@ def change_behind(
         if isinstance(one, cst.For | cst.While):
             start = context.tree.span(one)[:2]
     for found in findall(context.function, m.AugAssign() | m.AssignTarget() | m.Call()):
-        if found not in context.tree.parents:
+        if not context.tree.holds(found):
             continue
         # The call around a choice gets its result.
         behind = context.tree.span(found)[:2] >= start and not any(one is found for one in context.around(node))
@@ -169,7 +169,7 @@ def change_behind(
             continue
         if trusts_calls and isinstance(found, cst.Call) and not _says_that_it_writes(found):
             continue
-        changed = [one for one in _changed(context, found) if names is None or not names.isdisjoint(_names(one))]
+        changed = [one for one in _changed(context, found) if names is None or not names.isdisjoint(read(one))]
         if changed:
             return context.code(found.target if isinstance(found, cst.AssignTarget) else found)
     return None
@@ -221,7 +221,7 @@ def _leaves_arguments(context: RewriteContext, node: cst.Call) -> bool:
     """Whether a call is known to change nothing that it gets in place."""
     function, method = called(context, node)
     if method is not None or (function or "").startswith("torch."):
-        return is_measured(context, node) and not writes(context, node)
+        return leaves_arguments(context, node)
     package, _, name = (function or "").partition(".")
     if package == "builtins":
         return name in _LEAVING_BUILTINS
@@ -229,13 +229,3 @@ def _leaves_arguments(context: RewriteContext, node: cst.Call) -> bool:
         return True
     owner = node.func.value if isinstance(node.func, cst.Attribute) else None
     return owner is not None and context.fact(owner).kind in ("constant", "container", "number", "shape")
-
-
-def _names(node: cst.CSTNode) -> set[str]:
-    return set(read(node)) | ({first} if (first := _first_name(node)) is not None else set())
-
-
-def _first_name(node: cst.CSTNode) -> str | None:
-    while isinstance(node, cst.Attribute | cst.Subscript | cst.Call):
-        node = node.func if isinstance(node, cst.Call) else node.value
-    return node.value if isinstance(node, cst.Name) else None

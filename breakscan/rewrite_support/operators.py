@@ -82,6 +82,11 @@ def writes(context: RewriteContext, node: cst.Call) -> bool:
     return flag is not None and (len(node.args) > flag or any(arg.star for arg in node.args))
 
 
+def leaves_arguments(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether a call of torch is known to change none of its arguments in place."""
+    return is_measured(context, node) and not writes(context, node)
+
+
 def reads_values(context: RewriteContext, node: cst.Call) -> bool:
     """Whether a call may read the values of a tensor on the host.  NumPy functions are treated like those of torch."""
     function, method = called(context, node)

@@ -6,7 +6,7 @@ import libcst as cst
 
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.operators import draws_random, is_measured, writes
+from breakscan.rewrite_support.operators import draws_random, leaves_arguments
 from breakscan.rewrite_support.purity import Effects
 
 _BUILTINS = frozenset(
@@ -84,13 +84,13 @@ class _Missed(Effects):
 
     def _is_harmless(self, node: cst.Call, function: str, name: str) -> bool:
         if self.context.method(node) is not None:
-            return name in _METHODS or (is_measured(self.context, node) and not writes(self.context, node))
+            return name in _METHODS or leaves_arguments(self.context, node)
         if is_reporting(self.context, node) or name.startswith(_ASKING):
             return True
         if isinstance(node.func, cst.Name) and function in _BUILTINS:
             return True
         if function.startswith("torch."):
-            return is_measured(self.context, node) and not writes(self.context, node)
+            return leaves_arguments(self.context, node)
         return function.startswith(_MODULES) or (isinstance(node.func, cst.Attribute) and name in _METHODS)
 
 

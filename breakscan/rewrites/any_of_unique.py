@@ -37,10 +37,7 @@ def rewrite(context: RewriteContext) -> Edit:
         return Edit({node: build.operand(tensor)}, _differences(context, tensor, [reduction]))
     assignment = context.parent(node) or node
     if not m.matches(assignment, m.Assign([m.AssignTarget(m.Name())])):
-        raise Declined(
-            f"`{context.code(_above(context, node))}` needs the unique values themselves, "
-            "whose number depends on values"
-        )
+        raise _needed(context, node)
     return _named(context, cst.ensure_type(assignment, cst.Assign), tensor)
 
 
@@ -53,6 +50,11 @@ def _tensor(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
     if function == "torch.unique" and len(given) == 1 and given[0].keyword is None:
         return given[0].value
     raise Declined("the call returns more than the unique values, so how many there are is needed")
+
+
+def _needed(context: RewriteContext, node: cst.CSTNode) -> Declined:
+    text = context.code(_above(context, node))
+    return Declined(f"`{text}` needs the unique values themselves, whose number depends on values")
 
 
 def _above(context: RewriteContext, node: cst.CSTNode) -> cst.CSTNode:
@@ -134,10 +136,7 @@ def _named(context: RewriteContext, assignment: cst.Assign, tensor: cst.BaseExpr
             reductions.append(reduction)
             changes[one] = build.copied(tensor)
         else:
-            raise Declined(
-                f"`{context.code(_above(context, one))}` needs the unique values themselves, "
-                "whose number depends on values"
-            )
+            raise _needed(context, one)
     if _may_change(context, tensor, line):
         raise Declined(f"`{tensor.value}` may be a different tensor where it is tested")
     behind = context.behind(line)

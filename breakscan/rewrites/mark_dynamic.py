@@ -6,6 +6,8 @@ nothing: if the code needs the exact size, nothing changes.
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 import libcst as cst
 import libcst.matchers as m
 
@@ -32,10 +34,8 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined("it is not known which of its sizes changes")
     if not context.fact(value).is_tensor or not context.fact(value).certain:
         raise Declined(f"`{context.code(value)}` is not known to be a tensor")
-    call_args = cst.ensure_type(context.parent(cst.ensure_type(context.parent(value), cst.Arg)), cst.Call).args
-    for arg in call_args[: next(place for place, one in enumerate(call_args) if one.value is value)]:
-        if not isinstance(value, cst.Name) and (reason := why_not_pure(context, arg.value)) is not None:
-            raise Declined(f"the tensor would be computed before the other arguments, and {reason}")
+    if not isinstance(value, cst.Name):
+        _check_order(context, value)
     marker = context.code(context.imported("torch._dynamo.maybe_mark_dynamic"))
     lines = [one.deep_clone() for one in line.leading_lines]
     if isinstance(value, cst.Name):
@@ -47,6 +47,14 @@ def rewrite(context: RewriteContext) -> Edit:
     first = assignment(cst.Name(PART), copied(value)).with_changes(leading_lines=lines)
     call = cst.ensure_type(line.deep_replace(value, cst.Name(PART)), cst.SimpleStatementLine)
     return Edit({line: [first, mark, call.with_changes(leading_lines=())]})
+
+
+def _check_order(context: RewriteContext, value: cst.BaseExpression) -> None:
+    """Declines if it matters that an argument is computed before those in front of it."""
+    call = cst.ensure_type(context.parent(context.parent(value) or value), cst.Call)
+    for arg in takewhile(lambda one: one.value is not value, call.args):
+        if (reason := why_not_pure(context, arg.value)) is not None:
+            raise Declined(f"the tensor would be computed before the other arguments, and {reason}")
 
 
 def _made(context: RewriteContext, name: str) -> cst.BaseExpression | None:

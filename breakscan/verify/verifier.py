@@ -128,10 +128,11 @@ class Verifier:
         compiled = self._compiled_differences(worker, types)
         for kind, found in ((ObservationKind.EAGER_DIFFERS, unequal), (ObservationKind.COMPILED_DIFFERS, compiled)):
             # The same value often differs in every call.
-            first = {(one.part, one.change, one.path): one for one in reversed(found)}
+            first: dict[object, ResultDifference] = {}
             for difference in found:
-                if difference in first.values():
-                    trial.add(Observation(kind, details=(difference,)))
+                first.setdefault((difference.part, difference.change, difference.path), difference)
+            for difference in first.values():
+                trial.add(Observation(kind, details=(difference,)))
         trial.proof = replace(trial.proof, outputs_equal=not unequal and not compiled)
 
     def _compiled_differences(self, worker: Worker, types: bool) -> list[ResultDifference]:
