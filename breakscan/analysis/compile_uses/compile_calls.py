@@ -13,7 +13,7 @@ from breakscan.analysis.project.scopes import Scopes, Step, own_parts
 from breakscan.findings import Place
 from breakscan.rulebook.events import Argument, Event, EventKind
 from breakscan.source.spans import span, text_of
-from breakscan.source.walking import Loop, is_name, own_nodes, stored_names, walk
+from breakscan.source.walking import Loop, is_name, stored_names, walk
 
 
 def compile_calls(
@@ -147,7 +147,7 @@ def _literal(node: ast.expr) -> frozenset[str]:
 
 def _never_read(function: FunctionInfo, statement: ast.stmt, name: str) -> bool:
     """Whether nothing in a function reads a name that a statement binds: after it, or earlier in a loop around it."""
-    around = list(own_nodes(function.node))
+    around = list(function.own_nodes)
     if any(_shows_name(node, name) for node in around):
         return False
     loops = [n for n in around if isinstance(n, Loop)]

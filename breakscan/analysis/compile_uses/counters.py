@@ -11,7 +11,7 @@ from breakscan.analysis.compile_uses.compiled import BoundName
 from breakscan.analysis.compile_uses.uses import Found, Survey
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.rulebook.events import EventKind
-from breakscan.source.walking import own_nodes, walk
+from breakscan.source.walking import walk
 
 
 def changing_attributes(survey: Survey) -> Iterator[Found]:
@@ -41,8 +41,7 @@ def changing_attributes(survey: Survey) -> Iterator[Found]:
 def _reads(survey: Survey, target: BoundName | None, attribute: str) -> bool:
     forward = survey.names.method(target.owner, "forward") if target and target.owner else None
     return forward is not None and any(
-        isinstance(n, ast.Attribute) and n.attr == attribute and isinstance(n.ctx, ast.Load)
-        for n in own_nodes(forward.node)
+        isinstance(n, ast.Attribute) and n.attr == attribute and isinstance(n.ctx, ast.Load) for n in forward.own_nodes
     )
 
 
@@ -62,8 +61,8 @@ def global_counters(
     for info in compiled:
         if info.index is not index or not numbers:
             continue
-        declared = {n for s in own_nodes(info.node) if isinstance(s, ast.Global) for n in s.names} & numbers
-        for node in own_nodes(info.node):
+        declared = {n for s in info.own_nodes if isinstance(s, ast.Global) for n in s.names} & numbers
+        for node in info.own_nodes:
             if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id in declared:
                 yield info, node, node.target.id
 
@@ -77,7 +76,7 @@ def growing_attributes(
     for info in compiled:
         if info.index is not index or info.owner is None or info.name == "__init__":
             continue
-        for node in own_nodes(info.node):
+        for node in info.own_nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
                 held = node.func.value
                 mine = isinstance(held, ast.Attribute) and ast.unparse(held.value) == "self"
@@ -91,7 +90,7 @@ def _only_grows(index: ModuleIndex, owner: ClassInfo, attribute: str) -> bool:
         isinstance(n, ast.Assign | ast.AnnAssign)
         and isinstance(n.value, ast.List)
         and any(ast.unparse(t) == f"self.{attribute}" for t in (n.targets if isinstance(n, ast.Assign) else [n.target]))
-        for n in own_nodes(start.node)
+        for n in start.own_nodes
     )
     # A base in another file may empty it.
     if not made or start is None or not all(b in index.classes or b.startswith("torch.nn.") for b in owner.bases):

@@ -10,7 +10,7 @@ from breakscan.analysis.compile_uses.compiled import Compiled, Hit
 from breakscan.analysis.compile_uses.uses import Found, Survey
 from breakscan.analysis.project.scopes import Scope, Step
 from breakscan.rulebook.events import Argument, EventKind
-from breakscan.source.walking import own_nodes, walk
+from breakscan.source.walking import walk
 from breakscan.torch_facts.not_measured import RETURN_THE_MODULE
 
 _SAVES = re.compile(r"(^|\.)save(_file|_model|_checkpoint)?$")
@@ -150,9 +150,7 @@ def _runs_itself(survey: Survey, compiled: Compiled, method: str, step: Step) ->
         found = survey.names.method(owner, method)
         if found is None or method in ("forward", "__call__") or "compile" in ast.unparse(owner.node):
             return False
-        return any(
-            isinstance(n, ast.Call) and ast.unparse(n.func) in ("self", "self.forward") for n in own_nodes(found.node)
-        )
+        return any(isinstance(n, ast.Call) and ast.unparse(n.func) in ("self", "self.forward") for n in found.own_nodes)
     return method == "generate" and _is_pretrained(survey, compiled, step)
 
 

@@ -13,6 +13,8 @@ from breakscan.rulebook.events import EventKind
 
 def emit_call(frame: Frame, node: ast.Call, callee: str, arguments: Arguments, sure: Sure) -> None:
     """Emits a call, with its argument 0 as the operand."""
+    if not frame.wants(EventKind.CALL, callee):
+        return
     operand = arguments.get(0) or UNKNOWN
     tensors = [v.sure for v in arguments.values() if isinstance(v, Tensor)]
     if isinstance(operand, Tensor) and len(tensors) > 1:

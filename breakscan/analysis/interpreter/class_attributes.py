@@ -21,7 +21,6 @@ from breakscan.analysis.interpreter.values import (
 )
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo
-from breakscan.source.walking import own_nodes
 from breakscan.torch_facts.table import TorchApi
 
 Store = tuple[ClassInfo, str, Value]
@@ -74,8 +73,9 @@ class ClassAttributes:
     def store(self, owner: ClassInfo, name: str, value: Value) -> None:
         """Adds to what an attribute of a class's instances can hold."""
         if isinstance(value, Tensor):
-            value = replace(value, intermediate=False, optional=None)
-        elif isinstance(value, Constant):
+            if value.intermediate or value.optional is not None:
+                value = replace(value, intermediate=False, optional=None)
+        elif isinstance(value, Constant) and (value.literal is not None or value.by_default):
             # Another method may set another constant.
             value = replace(value, literal=None, by_default=False)
         if self.recorders:
@@ -173,7 +173,7 @@ def _stores_of(method: FunctionInfo) -> frozenset[str]:
         receiver = None if method.is_static else method.first_parameter
         method.stores = frozenset(
             node.attr
-            for node in own_nodes(method.node)
+            for node in method.own_nodes
             if isinstance(node, ast.Attribute)
             and isinstance(node.ctx, ast.Store)
             and isinstance(node.value, ast.Name)

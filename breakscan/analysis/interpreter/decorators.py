@@ -42,7 +42,7 @@ class Decorators:
 def _wrapper_in(decorator: FunctionInfo) -> FunctionInfo | None:
     """The inner function that calls what the decorator, or the decorator that it makes, is given."""
     given = {a.arg for a in (*decorator.node.args.posonlyargs, *decorator.node.args.args)}
-    for node in own_nodes(decorator.node):
+    for node in decorator.own_nodes:
         if isinstance(node, ast.FunctionDef):
             made = decorator.index.all_functions[node]
             called = {n.func.id for n in own_nodes(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}

@@ -194,6 +194,15 @@ class Frame:
         words = in_words(has_outcome(*self.tests[-1]))
         return words if len(words) <= LONGEST_TEST else words[: LONGEST_TEST - 2] + "…`"
 
+    def wants(self, kind: EventKind, callee: str | None) -> bool:
+        """Whether a rule may match such an event here."""
+        return not (
+            self.silent
+            or self.silent_events
+            or callee in self.program.config.ignored_callees
+            or not self.program.rules.wants(kind, callee)
+        )
+
     def emit(
         self,
         kind: EventKind,
@@ -207,12 +216,7 @@ class Frame:
         sure: Sure = Sure.CERTAIN,
     ) -> None:
         """Records an event at a node if a rule may match it."""
-        if (
-            self.silent
-            or self.silent_events
-            or callee in self.program.config.ignored_callees
-            or not self.program.rules.wants(kind, callee)
-        ):
+        if not self.wants(kind, callee):
             return
         where = span(self.index.module, node)
         place, via = self.place_of(node)

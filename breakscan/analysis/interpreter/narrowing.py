@@ -208,9 +208,15 @@ def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[Cond
 
 
 def _device_or_dtype(test: ast.Compare, outcome: bool) -> list[Condition]:
-    sides = map(ast.unparse, (test.left, *test.comparators))
-    asks = any(side.endswith((".dtype", ".device", ".device.type")) for side in sides)
+    asks = any(map(_is_device_or_dtype, (test.left, *test.comparators)))
     return [has_outcome(test, outcome)] if asks else []
+
+
+def _is_device_or_dtype(node: ast.expr) -> bool:
+    """``x.dtype``, ``x.device`` and ``x.device.type``."""
+    if isinstance(node, ast.Attribute) and node.attr == "type":
+        return isinstance(node.value, ast.Attribute) and node.value.attr == "device"
+    return isinstance(node, ast.Attribute) and node.attr in ("dtype", "device")
 
 
 def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> list[Condition]:

@@ -24,7 +24,7 @@ from breakscan.analysis.interpreter.values import (
     container_of,
 )
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
-from breakscan.source.walking import FunctionNode, own_nodes, walk
+from breakscan.source.walking import walk
 from breakscan.torch_facts.not_measured import COMMON_METHODS, TAKES_TENSOR_FIRST, TELLING_ATTRIBUTES
 from breakscan.torch_facts.table import TorchApi
 
@@ -110,7 +110,7 @@ def _unannotated(look: Callable[[], _Evidence], name: str, default: ast.expr | N
 
 def _evidence(api: TorchApi, info: FunctionInfo) -> _Evidence:
     if info.evidence is None:
-        info.evidence = evidence = _Evidence(info.index, api, info.node)
+        info.evidence = evidence = _Evidence(api, info)
         info.yields = evidence.yields
     assert isinstance(info.evidence, _Evidence)
     return info.evidence
@@ -119,11 +119,11 @@ def _evidence(api: TorchApi, info: FunctionInfo) -> _Evidence:
 class _Evidence:
     """How a function's body uses its names."""
 
-    def __init__(self, index: ModuleIndex, api: TorchApi, node: FunctionNode) -> None:
+    def __init__(self, api: TorchApi, info: FunctionInfo) -> None:
         self._tensor: set[str] = set()
         self._other: set[str] = set()
         self._mask: set[str] = set()
-        self._index = index
+        self._index = info.index
         self._api = api
         readers = {
             ast.Attribute: self._attribute,
@@ -139,7 +139,7 @@ class _Evidence:
             ast.YieldFrom: self._yield,
         }
         self.yields = False
-        for inner in own_nodes(node):
+        for inner in info.own_nodes:
             reader = readers.get(inner.__class__)
             if reader is not None:
                 reader(inner)  # type: ignore[operator]

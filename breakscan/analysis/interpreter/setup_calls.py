@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 from breakscan.analysis.interpreter.frame import Frame
-from breakscan.source.walking import own_nodes
 
 
 def sets_up(frame: Frame, node: ast.expr) -> bool:
@@ -33,7 +32,7 @@ def store_keywords(frame: Frame, call: ast.Call) -> None:
     method = frame.program.project.method(owner, func.attr)
     if method is None or method.node.args.kwarg is None:
         return
-    called = {n.func.id for n in own_nodes(method.node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    called = {n.func.id for n in method.own_nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
     if "setattr" in called:
         for keyword in call.keywords:
             if keyword.arg is not None:

@@ -144,7 +144,8 @@ def _as_declared(value: Value | None, base: Value) -> Value:
     if value.optional:
         value = replace(value, optional=None)
     if isinstance(base, Tensor) and isinstance(value, Tensor):
-        return replace(value, sure=max(value.sure, base.sure), dtype=value.dtype or base.dtype)
+        sure, dtype = max(value.sure, base.sure), value.dtype or base.dtype
+        return value if (sure, dtype) == (value.sure, value.dtype) else replace(value, sure=sure, dtype=dtype)
     if isinstance(base, Tensor) and not isinstance(value, NoneValue | PythonValue):
         return base
     if isinstance(base, Container):

@@ -4,19 +4,18 @@ small function depends on its arguments."""
 from __future__ import annotations
 
 import ast
-from itertools import islice
 
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.frame import Frame, Interpreter
 from breakscan.analysis.interpreter.statements import returned_value, run_body
 from breakscan.analysis.interpreter.values import UNKNOWN, Value
 from breakscan.analysis.project.index import FunctionInfo
-from breakscan.source.walking import own_nodes
 
 MOST_CALLS_DEEP = 3
 MOST_CALLS = 500
 """Ten times what the files of large libraries take."""
 MOST_NODES_OF_SMALL = 60
+_NOT_IN_SMALL = (ast.For, ast.While, ast.Try, ast.With)
 
 
 class SingleCalls:
@@ -58,7 +57,6 @@ class SingleCalls:
 def is_small(info: FunctionInfo) -> bool:
     """Whether a function is short and has no loops."""
     if info.small is None:
-        nodes = list(islice(own_nodes(info.node), MOST_NODES_OF_SMALL + 1))
-        loops = any(isinstance(node, ast.For | ast.While | ast.Try | ast.With) for node in nodes)
-        info.small = len(nodes) <= MOST_NODES_OF_SMALL and not loops
+        nodes = info.own_nodes
+        info.small = len(nodes) <= MOST_NODES_OF_SMALL and not any(isinstance(node, _NOT_IN_SMALL) for node in nodes)
     return info.small

@@ -11,7 +11,7 @@ from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.findings import Region
 from breakscan.source.outline import without_locals
-from breakscan.source.walking import own_nodes, walk
+from breakscan.source.walking import walk
 from breakscan.torch_facts.not_measured import RETURN_THE_MODULE
 
 _COMPILES = tuple(re.compile(rf"{word}(?<=\b{word})\b") for word in ("compile", "export", "optimize"))
@@ -267,12 +267,12 @@ class _Roots:
         if owner is not None:
             return owner
         made: dict[str, ClassInfo] = {}
-        for node in own_nodes(maker.node):
+        for node in maker.own_nodes:
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
                 owner = self.promised(maker.index, node.value.func)
                 if owner is not None:
                     made |= {target.id: owner for target in node.targets if isinstance(target, ast.Name)}
-        for node in own_nodes(maker.node):
+        for node in maker.own_nodes:
             if isinstance(node, ast.Return) and isinstance(node.value, ast.Call):
                 return self.promised(maker.index, node.value.func)
             if isinstance(node, ast.Return) and isinstance(node.value, ast.Name) and node.value.id in made:

@@ -37,16 +37,24 @@ class FunctionInfo:
     small: bool | None = None
     stores: frozenset[str] | None = None
     sets: frozenset[str] | None = None
+    nodes: tuple[ast.AST, ...] | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
         return self.qualname.rsplit(".", 1)[-1]
 
     @property
+    def own_nodes(self) -> tuple[ast.AST, ...]:
+        """The nodes of its body, without the bodies of functions and classes in it: many questions walk over them."""
+        if self.nodes is None:
+            self.nodes = tuple(own_nodes(self.node))
+        return self.nodes
+
+    @property
     def stored_attributes(self) -> frozenset[str]:
         """The attributes, of any object, that the function assigns or deletes."""
         if self.sets is None:
-            attributes = (one for one in own_nodes(self.node) if isinstance(one, ast.Attribute))
+            attributes = (one for one in self.own_nodes if isinstance(one, ast.Attribute))
             self.sets = frozenset(one.attr for one in attributes if not isinstance(one.ctx, ast.Load))
         return self.sets
 
@@ -77,7 +85,7 @@ class FunctionInfo:
     def is_generator(self) -> bool:
         if self.yields is None:
             self.yields = "yield" in self.index.module.text and any(
-                isinstance(n, ast.Yield | ast.YieldFrom) for n in own_nodes(self.node)
+                isinstance(n, ast.Yield | ast.YieldFrom) for n in self.own_nodes
             )
         return self.yields
 
@@ -189,6 +197,8 @@ _ALIASES = (
 
 def canonical(dotted: str) -> str:
     """One spelling for names that torch offers under several."""
+    if not dotted.startswith("torch."):
+        return dotted
     for alias, name in _ALIASES:
         if dotted.startswith(alias):
             return name + dotted[len(alias) :]
@@ -234,8 +244,12 @@ def _define(index: ModuleIndex, body: list[ast.stmt], prefix: str, owner: ClassI
         else:
             if owner is None and not nested:
                 _assign(index, node)
-            for inner in blocks(node):
-                _define(index, inner, prefix, owner, nested)
+            if not isinstance(node, _WITHOUT_BLOCKS):
+                for inner in blocks(node):
+                    _define(index, inner, prefix, owner, nested)
+
+
+_WITHOUT_BLOCKS = (ast.Expr, ast.Assign, ast.Return, ast.AugAssign, ast.AnnAssign, ast.Raise, ast.Assert, ast.Pass)
 
 
 def _base_name(index: ModuleIndex, node: ast.expr) -> str:
