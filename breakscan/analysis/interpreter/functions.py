@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from breakscan.analysis.interpreter.annotations import annotated_value
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.decorators import Decorators
 from breakscan.analysis.interpreter.frame import Frame, Interpreter
@@ -47,7 +46,7 @@ class Functions:
         self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None = None
     ) -> Value:
         """What a call at a node returns; the function is interpreted for these arguments too."""
-        declared = annotated_value(info.index, getattr(info.node, "returns", None))
+        declared = self._program.signatures.declared_result(info)
         if is_untraced(info) or self._depth > MOST_CALLS_DEEP:
             return declared
         if frame.silent:

@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 from enum import IntEnum
 
+from breakscan.analysis.interpreter.annotations import annotated_value
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.class_attributes import ClassAttributes
 from breakscan.analysis.interpreter.function_state import State
@@ -54,14 +55,19 @@ class Signatures:
         self._project = project
         self._api = api
         self._attributes = attributes
-        self._declared: dict[FunctionInfo, dict[str, Value]] = {}
 
     def declared(self, info: FunctionInfo) -> dict[str, Value]:
         """What annotations, defaults and the body say of the parameters, whatever calls give."""
-        known = self._declared.get(info)
-        if known is None:
-            known = self._declared[info] = parameter_values(self._api, info, entry=False, compiled=False)
-        return known
+        return self._project.once(
+            ("parameters", info), lambda: parameter_values(self._api, info, entry=False, compiled=False)
+        )
+
+    def declared_result(self, info: FunctionInfo) -> Value:
+        """What the annotation of a function's result promises."""
+        node = getattr(info.node, "returns", None)
+        if node is None:
+            return UNKNOWN
+        return self._project.once(("result", info), lambda: annotated_value(info.index, node))
 
     def at_entry(self, info: FunctionInfo, *, compiled: bool, receiver: ClassInfo | None) -> dict[str, Value]:
         """The parameters of a function that the compiler is handed, with ``self`` or ``cls`` first."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from breakscan.analysis.project.digests import UNKNOWN, Digests
 from breakscan.analysis.project.index import (
@@ -73,6 +73,7 @@ class Project:
         self._found: _Known[tuple[tuple[str, ...], str], Definition | None] = {}
         self._bases: _Known[ClassInfo, list[ClassInfo]] = {}
         self._modules: _Known[ClassInfo, bool] = {}
+        self._answers: _Known[object, Any] = {}
         self._finding: set[tuple[str, str]] = set()
         self._there: dict[str, bool] = {}
         self._digests = Digests()
@@ -94,6 +95,7 @@ class Project:
         self._found = {}
         self._bases = {}
         self._modules = {}
+        self._answers = {}
         self._roots.append(str(path))
         if len(self._kept) > self._counted:
             self._forget()
@@ -244,6 +246,11 @@ class Project:
     def find(self, dotted: str, index: ModuleIndex) -> Definition | None:
         """What a dotted name stands for in a file, where a file of the project defines it."""
         return self._once(self._found, (index.roots, dotted), lambda: self._find(dotted.split("."), index), None)
+
+    def once(self, key: object, find: Callable[[], Answer]) -> Answer:
+        """What a question about files has as its answer, which is looked for once for each root."""
+        answer: Answer = self._once(self._answers, key, find, None)
+        return answer
 
     def _once(self, known: _Known[Key, Answer], key: Key, find: Callable[[], Answer], unfinished: Answer) -> Answer:
         """An answer that is looked for once for each root; ``unfinished`` if the search comes round to itself.
