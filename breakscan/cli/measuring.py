@@ -12,7 +12,7 @@ import click
 
 from breakscan.cli.failures import FAILED
 from breakscan.cli.report_options import format_option, output_option
-from breakscan.cli.request_options import asked_for
+from breakscan.cli.request_options import asked_for, compile_option
 from breakscan.cli.requirements import require_torch
 from breakscan.reports.formats import Formats
 from breakscan.worker.worker import CALLS, UserProgram
@@ -37,13 +37,7 @@ def measuring_options(formats: Formats[Any]) -> Callable[[F], F]:
         click.argument("program"),
         output_option,
         format_option(formats),
-        click.option(
-            "--compile",
-            "compile_",
-            multiple=True,
-            metavar="MODULE:NAME",
-            help="Compile this function, class (its forward) or module once it is defined; :NAME is the script's.",
-        ),
+        compile_option,
         click.option("--calls", type=click.IntRange(min=1), default=CALLS, help=f"Calls that are captured.  [{CALLS}]"),
         click.option("-m", "as_module", is_flag=True, help="PROGRAM is the name of a module, as for python -m."),
     )
