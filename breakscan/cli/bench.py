@@ -70,7 +70,7 @@ def bench(
     except SettingError as error:
         raise click.BadParameter(str(error), param_hint="--config") from error
     try:
-        found = measured(program_of(as_module, program, arguments, calls, compile_, BACKEND), wanted, say)
+        found = measured(program_of("bench", as_module, program, arguments, calls, compile_, BACKEND), wanted, say)
     except (WorkerError, NothingToMeasure, UnknownName) as error:
         raise NotMeasured(str(error)) from error
     say("")

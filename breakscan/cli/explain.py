@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from pathlib import Path
 
@@ -17,8 +16,9 @@ from breakscan.cli.lock_options import lock_options, read_locking
 from breakscan.cli.output import report_stream
 from breakscan.cli.report_options import format_option, output_path, stream_option
 from breakscan.cli.request_options import add_unmet, asked_for, request_options
+from breakscan.cli.requirements import require_torch
 from breakscan.cli.show_option import require_terminal, show_option
-from breakscan.config import installed_torch, load_settings
+from breakscan.config import load_settings
 from breakscan.reports.formats import EXPLAIN, FOR_LOGS
 from breakscan.rulebook.library import Library, load_library
 from breakscan.runtime.explain.explanation import Explanation
@@ -30,7 +30,6 @@ from breakscan.runtime.session import Session, SessionError, read_run, start_ses
 from breakscan.runtime.waiting import MOST_SECONDS, wait_for_ranks
 from breakscan.source.paths import display_path
 from breakscan.source.remembered import remember_source
-from breakscan.torch_versions import SUPPORTED, is_too_old
 
 STDIN = "-"
 
@@ -91,7 +90,7 @@ def explain(
     option = ["-m"] if as_module else ["-c"] if as_code else []
     if not option and program != STDIN and not os.path.exists(program):
         raise click.UsageError(f"there is no file {program!r}; a module takes -m, and code -c")
-    _require_torch([*option, program])
+    require_torch("explain", [*option, program])
     library = load_library(load_settings(Path.cwd()).rule_folders)
     report_path = output_path(output)
     if report_path:
@@ -146,21 +145,6 @@ def _start_session(argv: list[str], save: Path | None) -> Session:
 
 def _say_whom_it_waits_for(ranks: list[int]) -> None:
     click.echo(f"breakscan: waiting for {ranks_in_words(ranks)} to end, at most {MOST_SECONDS:.0f} s", err=True)
-
-
-def _require_torch(program: list[str]) -> None:
-    installed = installed_torch()
-    shown = f"python -m breakscan explain {shlex.join(program)}"
-    if installed is None:
-        raise click.ClickException(
-            f"torch is not installed for {sys.executable}. Install it there (pip install 'breakscan[torch]'), or run "
-            f"breakscan with the Python that your program uses: {shown}"
-        )
-    if is_too_old(installed):
-        raise click.ClickException(
-            f"torch {installed} is too old for breakscan explain: install torch {SUPPORTED[0]} or later "
-            f"(pip install 'torch>={SUPPORTED[0]}')"
-        )
 
 
 def _require_writable(path: Path) -> None:

@@ -12,7 +12,8 @@ import click
 
 from breakscan.cli.failures import FAILED
 from breakscan.cli.report_options import format_option, output_option
-from breakscan.cli.request_options import asked_for
+from breakscan.cli.request_options import asked_for, compile_option
+from breakscan.cli.requirements import require_torch
 from breakscan.reports.formats import Formats
 from breakscan.worker.worker import CALLS, UserProgram
 
@@ -36,13 +37,7 @@ def measuring_options(formats: Formats[Any]) -> Callable[[F], F]:
         click.argument("program"),
         output_option,
         format_option(formats),
-        click.option(
-            "--compile",
-            "compile_",
-            multiple=True,
-            metavar="MODULE:NAME",
-            help="Compile this function, class (its forward) or module once it is defined; :NAME is the script's.",
-        ),
+        compile_option,
         click.option("--calls", type=click.IntRange(min=1), default=CALLS, help=f"Calls that are captured.  [{CALLS}]"),
         click.option("-m", "as_module", is_flag=True, help="PROGRAM is the name of a module, as for python -m."),
     )
@@ -56,12 +51,20 @@ def measuring_options(formats: Formats[Any]) -> Callable[[F], F]:
 
 
 def program_of(
-    as_module: bool, program: str, arguments: Sequence[str], calls: int, compile_: Sequence[str], backend: str
+    command: str,
+    as_module: bool,
+    program: str,
+    arguments: Sequence[str],
+    calls: int,
+    compile_: Sequence[str],
+    backend: str,
 ) -> UserProgram:
-    """Returns the program that the options name. Raises UsageError."""
+    """Returns the program that the options name. Raises UsageError, and ClickException without a suitable torch."""
     if not as_module and not os.path.exists(program):
         raise click.UsageError(f"there is no file {program!r}; a module takes -m")
-    argv = (*(["-m"] if as_module else []), program, *arguments)
+    named = (*(["-m"] if as_module else []), program)
+    require_torch(command, named)
+    argv = (*named, *arguments)
     return UserProgram(argv, asked_for(argv, False, compile_, backend), calls)
 
 

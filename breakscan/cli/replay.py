@@ -9,12 +9,12 @@ import click
 
 from breakscan.cli.output import report_stream
 from breakscan.cli.progress import ProgressBar
-from breakscan.config import installed_torch, load_settings
+from breakscan.cli.requirements import require_torch
+from breakscan.config import load_settings
 from breakscan.reports.shared.wording import counted
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.ledger import ExampleRulings, Ledger, ledger_folder, read_ledger, write_ledger
 from breakscan.rulebook.library import Library, load_library
-from breakscan.torch_versions import SUPPORTED, is_too_old
 
 
 @click.command(short_help="Run every example of every rule through the installed torch.")
@@ -33,7 +33,7 @@ def replay(ctx: click.Context, /, rules: tuple[str, ...], write: bool, output: P
     and a with.  The verdicts go into the ledger of that torch version.  Exits with 1 where torch contradicts a
     rule document, or, with --check, the ledger.
     """
-    _demand_torch()
+    require_torch("rules replay", rules)
     from breakscan.runtime import replay as runtime
 
     library = load_library(load_settings(Path.cwd()).rule_folders)
@@ -67,16 +67,6 @@ def replay(ctx: click.Context, /, rules: tuple[str, ...], write: bool, output: P
         said = counted(len(problems), "disagreement") if problems else "the compiler agrees with the documents"
         stream.write(f"{replayed}: {said}{f' · wrote {path}' if write else ''}\n")
     ctx.exit(1 if problems else 0)
-
-
-def _demand_torch() -> None:
-    version = installed_torch()
-    if version is None:
-        raise click.ClickException("rules replay needs PyTorch: pip install 'breakscan[torch]'")
-    if is_too_old(version):
-        raise click.ClickException(
-            f"rules replay needs torch {SUPPORTED[0]} or newer, this is {version}: pip install -U torch"
-        )
 
 
 def _chosen(library: Library, words: Sequence[str]) -> list[Rule]:

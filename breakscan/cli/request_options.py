@@ -19,6 +19,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 UNMET = 2
 """The exit status where ``--compile`` names what is not there, and the program itself ended well."""
 
+compile_option = click.option(
+    "--compile",
+    "compile_",
+    multiple=True,
+    metavar="MODULE:NAME",
+    help="Compile this function, class (its forward) or module once it is defined; :NAME is the script's.",
+)
+
 
 def request_options(command: F) -> F:
     """Adds the options to a command."""
@@ -29,13 +37,7 @@ def request_options(command: F) -> F:
             metavar="NAME",
             help="The backend of --compile; eager runs its graphs as they are.  [inductor]",
         ),
-        click.option(
-            "--compile",
-            "compile_",
-            multiple=True,
-            metavar="MODULE:NAME",
-            help="Compile this function, class (its forward) or module once it is defined; :NAME is the script's.",
-        ),
+        compile_option,
         click.option(
             "--keep-going", is_flag=True, help="Ignore fullgraph=True, and show all breaks, not only the first."
         ),

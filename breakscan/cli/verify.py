@@ -97,7 +97,9 @@ def verify(
         apply_unseen,
     )
     try:
-        verification = prove(program_of(as_module, program, arguments, calls, compile_, compile_backend), question, say)
+        verification = prove(
+            program_of("verify", as_module, program, arguments, calls, compile_, compile_backend), question, say
+        )
     except (WorkerError, NothingToMeasure) as error:
         raise NotMeasured(str(error)) from error
     say("")

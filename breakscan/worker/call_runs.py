@@ -92,7 +92,6 @@ class CallRuns:
                 first_call_seconds=sum(one.seconds + one.backward_seconds for one in firsts),
                 cold_seconds=sum(one.seconds + one.backward_seconds for one in cold) + sum(one.seconds for one in row),
                 cold_calls=len(cold) + len(row),
-                compiles_in_row=sum(one.compiles for one in row),
                 endless=all(one.compiles for one in row if one.number >= SEQUENCE // 2),
             )
         )

@@ -358,7 +358,6 @@ class CompiledRun:
     first_call_seconds: float
     cold_seconds: float
     cold_calls: int
-    compiles_in_row: int
     endless: bool
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -118,26 +117,6 @@ class TestReplay:
         done = breakscan("rules", "replay", "BRK199", "--output", "ledgers")
         assert (done.status, done.out) == (2, "")
         assert "BRK199-our-own-rule.md:23: compiles/1 fails without the compiler: AttributeError" in done.err
-
-
-@pytest.mark.parametrize(
-    ("version", "said"),
-    [
-        (None, "rules replay needs PyTorch: pip install 'breakscan[torch]'"),
-        ("2.4.1", "rules replay needs torch 2.11 or newer, this is 2.4.1: pip install -U torch"),
-    ],
-)
-def test_without_a_torch_that_will_do_is_one_line_with_the_remedy(
-    breakscan: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str | None, said: str
-) -> None:
-    if version:
-        (tmp_path / "site" / "torch").mkdir(parents=True)
-        (tmp_path / "site" / "torch" / "__init__.py").write_text("raise SystemExit(3)", encoding="utf-8")
-        (tmp_path / "site" / "torch" / "version.py").write_text(f"__version__ = '{version}'\n", encoding="utf-8")
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "site")])
-    done = breakscan("rules", "replay")
-    assert (done.status, done.out, done.err) == (2, "", f"Error: {said}\n")
 
 
 def test_a_rule_that_is_not_known(breakscan: Run) -> None:

@@ -96,7 +96,7 @@ RECOMPILE = Recompile(
     subject="x.shape[0]",
     old="32",
     new="31",
-    advice=SIZE.instead if SIZE else None,
+    advice=None,
     compile_id="0/1",
     cause=0,
 )

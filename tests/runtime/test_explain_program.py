@@ -318,19 +318,6 @@ class TestRefusal:
         assert done.out == b""
         return " ".join(done.err.decode().split())
 
-    @pytest.mark.parametrize(
-        ("version", "said"),
-        [
-            ("__version__ = '2.5.1+cu121'\n", "torch 2.5.1+cu121 is too old for breakscan explain: install torch 2.11"),
-            (None, "torch is not installed for"),
-        ],
-    )
-    def test_torch_missing_or_too_old(self, script: Folder, version: str | None, said: str) -> None:
-        script.write("site/torch/__init__.py", "raise AssertionError('torch was imported')\n")
-        if version:
-            script.write("site/torch/version.py", version)
-        assert said in self.refused(script.explain("script.py", env={"PYTHONPATH": str(script.path / "site")}))
-
     def test_json_needs_a_place(self, script: Folder) -> None:
         assert "--format json needs --output FILE" in self.refused(script.explain("--format", "json", "script.py"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from breakscan.findings import Origin, Verdict
+from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.grouping import by_cause
 from breakscan.reports.explain.words import recompile_sentence
 from breakscan.reports.shared.printable import visible
@@ -89,7 +90,7 @@ def _recompiles(group: Sequence[Recompile]) -> str:
     return _block(
         _joined(f"{short_path(first.site.path)}:{first.site.line}:{first.site.column}", rule_words(first.rule)),
         f"{sentence(recompile_sentence(group))} {trigger}",
-        f"Instead: {sentence(first.advice)}" if first.advice else "",
+        f"Instead: {sentence(advice)}" if (advice := recompile_advice(first)) else "",
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from breakscan.findings import Origin, Severity, Site, Verdict
 from breakscan.reports.diagnostics.diagnostic import Diagnostic, DiagnosticReport, Location, Remark
+from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.grouping import by_cause, frames_on_their_own, frames_over_limit, users_line
 from breakscan.reports.explain.price_words import dearest_first
 from breakscan.reports.explain.report import ExplainReport
@@ -163,7 +164,7 @@ def _recompile(group: Sequence[Recompile], given_up: Sequence[UncompiledFrame]) 
         function=function,
         message=f"Recompiled{times} ({functions}): {recompile_sentence(group)}",
         details=tuple(dict.fromkeys(f"{frame.function} runs eager from then on: {frame.reason}" for frame in given_up)),
-        help=first.advice,
+        help=recompile_advice(first),
         count=len(group),
         related=tuple(related),
     )

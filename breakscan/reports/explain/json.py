@@ -11,12 +11,13 @@ from functools import cache
 from typing import Any, TextIO
 
 from breakscan import __version__
+from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.agreement_json import agreement_object
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.words import part_words
 from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain.compiled import Calls, Generated
-from breakscan.runtime.explain.explanation import Explanation, FunctionPart
+from breakscan.runtime.explain.explanation import Explanation, FunctionPart, Recompile
 
 SCHEMA = 2
 
@@ -103,6 +104,8 @@ def _plain(value: Any) -> Any:
     made = {name: _plain(getattr(value, name)) for name in _names(kind)}
     if kind is Calls:
         made["outside_seconds"] = _plain(value.outside_seconds)
+    elif kind is Recompile:
+        made["advice"] = recompile_advice(value)
     return made
 
 

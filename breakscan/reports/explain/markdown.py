@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from breakscan.findings import Origin, Site, Verdict
+from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.grouping import by_cause, frames_on_their_own, users_line
 from breakscan.reports.explain.price_words import ceiling_sentence, dearest_first
 from breakscan.reports.explain.rank_words import rank_sentences
@@ -209,7 +210,7 @@ def _recompiles(group: Sequence[Recompile], said: _Said) -> str:
     why = prose(recompile_sentence(group))
     if first.rule:
         why += f" ({first.rule.id} {prose(first.rule.name)})"
-    return row(f"{len(group)}× {_listed(functions)}", why, where, said.instead(first.rule, first.advice))
+    return row(f"{len(group)}× {_listed(functions)}", why, where, said.instead(first.rule, recompile_advice(first)))
 
 
 def _frame(frame: UncompiledFrame, said: _Said) -> str:

@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.text import Text
 
 from breakscan.findings import Finding, Origin, Severity, Site
+from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.agreement_terminal import write_agreement
 from breakscan.reports.explain.compiled_summary import made_lines
-from breakscan.reports.explain.grouping import by_cause, frames_on_their_own, frames_over_limit
+from breakscan.reports.explain.grouping import by_cause, frames_on_their_own, frames_over_limit, users_line
 from breakscan.reports.explain.price_words import ceiling_sentence, comparable_calls, dearest_first, price_in_words
 from breakscan.reports.explain.rank_words import difference_table, rank_sentences
 from breakscan.reports.explain.report import ExplainReport
@@ -37,7 +38,6 @@ from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain.compiled import Calls
 from breakscan.runtime.explain.explanation import (
     BreakSite,
-    Caller,
     Explanation,
     FrameStatus,
     RankReport,
@@ -174,7 +174,7 @@ class _Writer:
     def way_there(self, site: BreakSite) -> None:
         """Which of the user's lines led into a library, and which of the library's to the break."""
         nearest = next((c for c in reversed(site.stack) if c.function != site.function), None)
-        callers = dict.fromkeys(filter(None, [nearest, _last_of_users(site.stack)]))
+        callers = dict.fromkeys(filter(None, [nearest, users_line(site.stack)]))
         if callers:
             self.paragraph(f"Called from {', from '.join(f'{short_path(c.path)}:{c.line}' for c in callers)}.")
 
@@ -198,7 +198,7 @@ class _Writer:
         for function in dict.fromkeys(r.function for r in group):
             if function in self.over_limit and self.main_group[function] is group:
                 self.paragraph(f"{function} runs eager from then on: {self.over_limit[function].reason}.")
-        self.instead(first.rule, first.advice)
+        self.instead(first.rule, recompile_advice(first))
 
     def fix_hint(self, explanation: Explanation) -> None:
         """Where to get the rewrites, if a rule of a break in the user's own code has any."""
@@ -262,7 +262,3 @@ class _Writer:
 
 def _times(group: Sequence[Recompile], function: str | None) -> int:
     return sum(recompile.function == function for recompile in group)
-
-
-def _last_of_users(stack: Sequence[Caller]) -> Caller | None:
-    return next((caller for caller in reversed(stack) if caller.origin is Origin.USER), None)

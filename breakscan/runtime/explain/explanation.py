@@ -71,10 +71,42 @@ class BreakSite:
     code: str | None = None
 
 
+class AdviceKind(Enum):
+    """What can be done about a recompile, by what changed."""
+
+    BREAK_IN_CALLER = "break-in-caller"
+    """A break makes the function ``name`` run eager, and so what it calls is compiled on its own."""
+    VALUE_ACROSS_BREAK = "value-across-break"
+    ARGUMENTS = "arguments"
+    """Which arguments are passed."""
+    NUMBER_AS_INDEX = "number-as-index"
+    FROZEN_PARAMETER = "frozen-parameter"
+    PARAMETER = "parameter"
+    GRADIENT = "gradient"
+    """Whether the tensor ``name`` requires a gradient."""
+    SIZE_0_OR_1 = "size-0-or-1"
+    """A size that is compiled separately from all others."""
+    SIZE_OF_POSITIONAL = "size-of-positional"
+    SIZE_OF_PARAMETER = "size-of-parameter"
+    SIZE = "size"
+
+
+@dataclass(frozen=True, slots=True)
+class RecompileAdvice:
+    """Advice for one recompile.  ``dimension`` is that of a size; ``path`` and ``line`` are those of a break."""
+
+    kind: AdviceKind
+    name: str = ""
+    dimension: str = ""
+    path: str = ""
+    line: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Recompile:
     """One time that a function was compiled again.  ``guard`` is what had to hold, ``subject`` what it is about;
-    ``cause`` numbers, from 0, what they have in common: the same change at the same call."""
+    ``advice`` is None where only the rule has any; ``cause`` numbers, from 0, what they have in common: the same change
+    at the same call."""
 
     rule: Rule | None
     function: str | None
@@ -85,7 +117,7 @@ class Recompile:
     subject: str
     old: str | None
     new: str | None
-    advice: str | None
+    advice: RecompileAdvice | None
     compile_id: str
     cause: int
 

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from breakscan.findings import Origin, Site
-from breakscan.rulebook.document import Rule
 from breakscan.rulebook.matching import explaining_rule
 from breakscan.runtime.explain.context import ExplainContext
-from breakscan.runtime.explain.explanation import Caller, Recompile, UncompiledFrame
+from breakscan.runtime.explain.explanation import AdviceKind, Caller, Recompile, RecompileAdvice, UncompiledFrame
 from breakscan.runtime.parsers.dynamo_names import is_compiler_entry, is_module_wrapper
 from breakscan.runtime.parsers.guard_text import NONE_FAILED, GuardInWords, GuardKind, read_guard
 from breakscan.runtime.records.guards import FailedGuard, RecompileSeen
@@ -30,11 +29,6 @@ _SPREADING = (
     GuardKind.GLOBAL,
 )
 """Kinds of guards that, once one fails, fail in all functions that the changed input runs through."""
-_KEEP_IN_GRAPH = (
-    "as an index, a tensor of one number is compiled in as that number; table.index_select(0, t.reshape(1)) in place "
-    "of table[t] keeps it in the graph"
-)
-_KEEP_SIZE = "keep the size constant, as by padding or drop_last=True"
 _GRADIENT = ".requires_grad"
 _APART = ("0", "1")
 """Sizes that are compiled separately from all others."""
@@ -137,7 +131,7 @@ def _recompile(
         subject=guard.subject,
         old=guard.old,
         new=new,
-        advice=broken or _advice(guard, rule, seen.frame, lens),
+        advice=broken or _advice(guard, seen.frame, lens),
         compile_id=seen.compile_id or "",
         cause=causes.number(seen.frame, guard, (guard.old, new), trigger, begins_call=_begins_call(seen, lens)),
     )
@@ -172,50 +166,44 @@ def _call(seen: RecompileSeen, lens: ExplainContext) -> StackFrame | None:
     return next(reversed(lens.not_torchs(seen.stack[:entry])), None)
 
 
-def _given_up_caller(seen: RecompileSeen, eager: Mapping[str, UncompiledFrame], lens: ExplainContext) -> str | None:
+def _given_up_caller(
+    seen: RecompileSeen, eager: Mapping[str, UncompiledFrame], lens: ExplainContext
+) -> RecompileAdvice | None:
     """Where a library's function is compiled on its own only because its caller runs eager: what to do about that."""
     for caller in reversed(lens.callers(seen.stack)):
         fate = eager.get(caller.function or "")
         if fate and fate.break_site:
-            where = f"{fate.break_site.path.rpartition('/')[2]}:{fate.break_site.line}"
-            return f"first remove the break at {where}: it makes {fate.function} run eager, and compile this on its own"
+            site = fate.break_site
+            return RecompileAdvice(AdviceKind.BREAK_IN_CALLER, fate.function, path=site.path, line=site.line)
     return None
 
 
-def _advice(guard: GuardInWords, rule: Rule | None, frame: Code, lens: ExplainContext) -> str | None:
-    """What the rule says, in the names of the case at hand where that is possible."""
+def _advice(guard: GuardInWords, frame: Code, lens: ExplainContext) -> RecompileAdvice | None:
+    """Advice in the names of the case at hand, where that is possible."""
     if guard.crosses_break:
-        where = f"{lens.sources.show(frame.path).rpartition('/')[2]}:{frame.line}"
-        return f"remove the break at {where}: the code after it is compiled for the values that cross it"
+        return RecompileAdvice(AdviceKind.VALUE_ACROSS_BREAK, path=lens.sources.show(frame.path), line=frame.line)
     if _ARGUMENTS.match(guard.subject):
-        return "pass the same arguments in each call, by the same names and in the same order"
+        return RecompileAdvice(AdviceKind.ARGUMENTS)
     if guard.subject.endswith(".item()"):
-        return _KEEP_IN_GRAPH
-    if guard.kind is GuardKind.PARAMETER and guard.subject.endswith(_GRADIENT):
-        return "freeze and unfreeze parameters before the first compiled call: what changed is one of them"
+        return RecompileAdvice(AdviceKind.NUMBER_AS_INDEX)
     if guard.kind is GuardKind.PARAMETER:
-        return "convert the model before its first compiled call: what changed is one of its parameters"
+        is_gradient = guard.subject.endswith(_GRADIENT)
+        return RecompileAdvice(AdviceKind.FROZEN_PARAMETER if is_gradient else AdviceKind.PARAMETER)
     if guard.subject.endswith(_GRADIENT):
-        name = guard.subject.removesuffix(_GRADIENT)
-        return (
-            "change nothing if it happens only once: inputs that require a gradient are compiled separately from those "
-            f"that do not. If no gradient has to pass through {name}, call {name}.detach() before the call"
-        )
+        return RecompileAdvice(AdviceKind.GRADIENT, guard.subject.removesuffix(_GRADIENT))
     size = _SIZE.match(guard.subject)
-    if size and (guard.new in _APART or guard.old in _APART):
-        return (
-            "change nothing if it happens only once: sizes 0 and 1 are compiled separately, with dynamic=True as well"
-        )
-    if size:
-        name = _IN_KWARGS.sub(r"\1", size["tensor"])
-        if _POSITIONAL.match(name):
-            mark = f"torch._dynamo.mark_dynamic(t, {size['dimension']}) before the first call"
-            return f"call {mark}, with t what is passed as {name}, or {_KEEP_SIZE}"
-        dynamic = "compile with torch.compile(..., dynamic=True)"
-        if lens.sources.parameter(frame.path, frame.line, name) or name != size["tensor"]:
-            dynamic = f"call torch._dynamo.mark_dynamic({name}, {size['dimension']}) before the first call"
-        return f"{dynamic}, or {_KEEP_SIZE}"
-    return rule.instead if rule else None
+    if size is None:
+        return None
+    if guard.new in _APART or guard.old in _APART:
+        return RecompileAdvice(AdviceKind.SIZE_0_OR_1)
+    name = _IN_KWARGS.sub(r"\1", size["tensor"])
+    if _POSITIONAL.match(name):
+        kind = AdviceKind.SIZE_OF_POSITIONAL
+    elif lens.sources.parameter(frame.path, frame.line, name) or name != size["tensor"]:
+        kind = AdviceKind.SIZE_OF_PARAMETER
+    else:
+        kind = AdviceKind.SIZE
+    return RecompileAdvice(kind, name, size["dimension"])
 
 
 def _name(guard: GuardInWords) -> str:

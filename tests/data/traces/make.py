@@ -1,5 +1,7 @@
 """Makes the logs in this folder with the installed torch: ``python tests/data/traces/make.py``.
 
+The logs of several ranks are made with the pinned version alone.
+
 The programs run in a folder of their own, with TORCH_TRACE set.  What the reader has no use for is left out, and the
 folders of the machine become those of nobody's: checksums are those of what is left.
 """
@@ -18,6 +20,8 @@ import sysconfig
 from pathlib import Path
 
 import torch
+
+from breakscan.torch_versions import PINNED, minor_version
 
 HERE = Path(__file__).parent
 PROJECT = Path("/tmp/project")
@@ -72,10 +76,10 @@ def main() -> None:
     PROJECT.mkdir(exist_ok=True)
     for name in ("program.py", "ranks.py"):
         shutil.copy(HERE / name, PROJECT)
-    version = ".".join(torch.__version__.split(".")[:2])
+    version = minor_version(torch.__version__)
     (log,) = traced(["program.py"])
     (HERE / f"program-{version}.log").write_text(shortened(log.read_text("utf-8")), "utf-8")
-    if version == "2.13":
+    if version == minor_version(PINNED):
         (HERE / "ranks").mkdir(exist_ok=True)
         for number, log in enumerate(traced(["-m", "torch.distributed.run", "--nproc_per_node", "2", "ranks.py"])):
             name = f"dedicated_log_torch_trace_rank_{number}_x.log"

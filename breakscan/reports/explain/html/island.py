@@ -16,6 +16,7 @@ from typing import Any
 
 from breakscan import __version__
 from breakscan.findings import Site
+from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.grouping import by_cause
 from breakscan.reports.explain.html.sources import SourceStore
 from breakscan.reports.explain.price_words import ceiling_sentence
@@ -49,7 +50,7 @@ def island(explanation: Explanation) -> dict[str, Any]:
     told = {
         "breaks": [_break(plain, site) for site in explanation.breaks],
         "frames": [_frame(plain, frame) for frame in explanation.frames],
-        "recompiles": [plain.marked(recompile) for recompile in explanation.recompiles],
+        "recompiles": [_recompile(plain, recompile) for recompile in explanation.recompiles],
         "causes": _causes(explanation.recompiles),
         "graphs": plain(_with_room_for_code(explanation.graphs)),
         "compiles": plain(_with_room_for_guards(explanation.compiles)),
@@ -117,6 +118,11 @@ def _break(plain: _Plain, site: BreakSite) -> dict[str, Any]:
 def _frame(plain: _Plain, frame: UncompiledFrame) -> dict[str, Any]:
     told: dict[str, Any] = plain.marked(frame)
     return told | {"label": frame_status(frame)}
+
+
+def _recompile(plain: _Plain, recompile: Recompile) -> dict[str, Any]:
+    told: dict[str, Any] = plain.marked(recompile)
+    return told | {"advice": plain(recompile_advice(recompile))}
 
 
 def _causes(recompiles: Sequence[Recompile]) -> dict[int, str]:

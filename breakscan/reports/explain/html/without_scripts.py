@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from breakscan.findings import Site
+from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.grouping import by_cause
 from breakscan.reports.explain.words import frame_status, recompile_sentence, verdict_sentence
 from breakscan.reports.shared.html_page import escaped
@@ -53,7 +54,12 @@ def _frame(frame: UncompiledFrame) -> tuple[str, ...]:
 def _cause(group: Sequence[Recompile]) -> tuple[str, ...]:
     first = group[0]
     what = f"recompiled {len(group)}× {rule_words(first.rule)}"
-    return _where(first.site, first.function), what, _sentences([recompile_sentence(group)]), first.advice or ""
+    return (
+        _where(first.site, first.function),
+        what,
+        _sentences([recompile_sentence(group)]),
+        recompile_advice(first) or "",
+    )
 
 
 def _where(site: Site, function: str | None) -> str:
