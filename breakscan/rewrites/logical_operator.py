@@ -12,7 +12,7 @@ import libcst as cst
 from breakscan.rewrite_support.assertions import edit_of_assert
 from breakscan.rewrite_support.checks import AS_TENSOR, asks_tensor, check_of, operands
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import Effect, assumes, differs
+from breakscan.rewrite_support.difference import Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.dtypes import is_bool
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.not_raising import may_raise
@@ -46,10 +46,10 @@ def rewrite(context: RewriteContext) -> Edit:
     if _has_not(whole):
         return Edit({whole: made}, [AS_TENSOR])
     if not check.certain:
-        return Edit({whole: made}, [assumes("the operands must be tensors")])
+        return Edit({whole: made}, [assumes("the operands must be tensors", only=ShowsOnly.NO_TENSOR)])
     ran = {context.code(one) for one in _leaves(whole)[:1]}
     if any(may_raise(context, one, ran=ran) is not None for one in _leaves(whole)[1:]):
-        return Edit({whole: made}, [differs("both operands are computed", Effect.EXCEPTIONS)])
+        return Edit({whole: made}, [differs("both operands are computed", Effect.RAISES)])
     if not all(isinstance(one, _OWN_TENSOR) for one in _leaves(whole)):
         return Edit({whole: made}, [differs("the result is a new tensor, not one of the operands", Effect.STORAGE)])
     return Edit({whole: made})
