@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import tempfile
 from collections.abc import Collection, Iterator
@@ -11,8 +12,8 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.rewrite_fuzzer.effects import unstated
-from benchmarks.rewrite_fuzzer.outcomes import Outcome, difference_kinds, outcomes
+from benchmarks.rewrite_fuzzer.effects import CALLS, unstated
+from benchmarks.rewrite_fuzzer.outcomes import RAISED, Outcome, difference_kinds, outcomes
 from breakscan.config import load_settings
 from breakscan.repair.planner import WantedRewrites, repair_file
 from breakscan.repair.result import FileRepair
@@ -74,19 +75,21 @@ def compare(text: str, *, unsafe: bool, only: str | None = None, inputs: Collect
     repair = repaired(text, unsafe=unsafe, only=only)
     if not repair.changed:
         return Comparison()
-    stated = (difference for one in repair.applied for difference in one.differences)
-    effects = effects_of(stated, reads_gradients="autograd.grad(" in text)
+    # The programs run on one device, in eager mode, and what is taken for a tensor is one.
+    stated = [difference for one in repair.applied for difference in one.differences if difference.only is None]
     # Dynamo compiles anew for each pair of inputs, which takes long, and the programs are compared in eager mode. Only
     # `torch.cond`, which a rewrite puts in, is compiled as in eager mode.
     with torch._dynamo.config.patch(disable="torch.compile(" in text):
         before, after = outcomes(text, "before", inputs), outcomes(repair.after, "after", inputs)
     differs, faults = False, []
     for label in before:
-        raised = _raised(before[label]), _raised(after[label])
         kinds = difference_kinds(before[label], after[label])
         differs |= bool(kinds)
-        for kind, (old, new) in unstated(kinds, effects, raises="except" in text or any(raised)).items():
-            faults.append(Fault(label, kind, str(old), str(new), raised))
+        effects = effects_of(stated, reads_gradients=_reads_gradients(text, kinds))
+        raised = {call: (before[label][key], after[label][key]) for call in CALLS if (key := RAISED.format(call))}
+        types = _exceptions(before[label]), _exceptions(after[label])
+        for kind, (old, new) in unstated(kinds, effects, raised).items():
+            faults.append(Fault(label, kind, str(old), str(new), types))
     return Comparison(
         repair.after,
         tuple(sorted({one.rewrite for one in repair.applied})),
@@ -96,5 +99,11 @@ def compare(text: str, *, unsafe: bool, only: str | None = None, inputs: Collect
     )
 
 
-def _raised(outcome: Outcome) -> tuple[str, ...]:
+def _reads_gradients(text: str, kinds: Collection[str]) -> bool:
+    """Whether a program computes with gradients, or branches on whether a result requires one, and that differs."""
+    asks = re.search(r"\.requires_grad\b(?!\s*=[^=])", text) and any(kind.startswith("requires_grad") for kind in kinds)
+    return "autograd.grad(" in text or bool(asks)
+
+
+def _exceptions(outcome: Outcome) -> tuple[str, ...]:
     return tuple(f"{key}: {value}" for key, value in outcome.items() if key.startswith("exception"))

@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Collection, Iterator
 from functools import lru_cache
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 from unittest import mock
 
@@ -25,6 +25,8 @@ from benchmarks.rewrite_fuzzer.inputs import arguments
 
 Outcome = dict[str, Any]
 """What was seen, by kind: ``exception``, ``value``, ``dtype``, ``shape``, ``gradient``, ``input``, ``state`` ..."""
+RAISED = "raised in the {} call"
+"""Where an outcome has the exceptions of a call, which are compared by their types alone, and only if it ends so."""
 ATTRIBUTES = ("kept", "steps", "rate", "freq", "far", "short")
 """What the model of a program may hold, besides what it logs."""
 
@@ -60,13 +62,12 @@ def outcomes(text: str, name: str, wanted: Collection[str] | None = None) -> dic
         ):
             continue
         module = load(text, name)
-        found[label] = _outcome(module, given)
+        found[label] = _outcome(module, given, catches="except" in text)
     return found
 
 
-def _outcome(module: ModuleType, given: tuple[Tensor, Tensor]) -> Outcome:
+def _outcome(module: ModuleType, given: tuple[Tensor, Tensor], *, catches: bool) -> Outcome:
     outcome: Outcome = {}
-    shown = io.StringIO()
     for one in given:
         if one.requires_grad and not one.is_leaf:
             one.retain_grad()
@@ -74,17 +75,22 @@ def _outcome(module: ModuleType, given: tuple[Tensor, Tensor]) -> Outcome:
     random.seed(0)
     np.random.seed(0)
     for call in ("first", "second"):
+        shown = io.StringIO()
+        raised: list[BaseException] = []
         with _captured(shown), warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             try:
-                result: Any = module.f(*given)
+                with _noted(module, raised) if catches else contextlib.nullcontext():
+                    result: Any = module.f(*given)
             except Exception as error:
                 outcome[f"exception of the {call} call"] = type(error).__name__
+                raised = [one for one in raised if one is not error] + [error]
                 result = None
+        outcome[RAISED.format(call)] = tuple((type(one).__name__, str(one)) for one in raised)
+        outcome[f"output of the {call} call"] = shown.getvalue()
         about = {one.category.__name__ for one in warned if not any(text in str(one.message) for text in OF_TORCH)}
         outcome[f"warnings of the {call} call"] = sorted(about)
         _describe(outcome, f"{call} result", result, given)
-    outcome["output"] = shown.getvalue()
     outcome["generator"] = torch.get_rng_state().sum().item()
     outcome["generator of Python"] = hash(random.getstate())
     numbers: Any = np.random.get_state()
@@ -101,6 +107,25 @@ def _outcome(module: ModuleType, given: tuple[Tensor, Tensor]) -> Outcome:
     if isinstance(model, torch.nn.Module):
         _describe_model(outcome, model)
     return outcome
+
+
+@contextlib.contextmanager
+def _noted(module: ModuleType, raised: list[BaseException]) -> Iterator[None]:
+    """Collects the exceptions that pass through code of the program, also those that it catches."""
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "call":
+            return trace if frame.f_code.co_filename == f"<{module.__name__}>" else None
+        if event == "exception" and isinstance(argument[1], Exception) and argument[0] is not StopIteration:
+            raised[:] = [*(one for one in raised if one is not argument[1]), argument[1]]
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
 
 
 @contextlib.contextmanager
@@ -192,4 +217,5 @@ def _unsigned_zeros(gradient: Tensor) -> Any:
 def difference_kinds(before: Outcome, after: Outcome) -> dict[str, tuple[Any, Any]]:
     """What differs, by kind: exceptions first, for all else follows from them."""
     keys = sorted({**before, **after}, key=lambda kind: not kind.startswith("exception"))
+    keys = [key for key in keys if not key.startswith("raised")]
     return {key: (before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)}

@@ -7,10 +7,14 @@ import libcst as cst
 from breakscan.rewrite_support.build import operand, operand_of_and
 from breakscan.rewrite_support.checks import asks_tensor, check_of, is_membership, not_python, operands
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import Effect, differs
+from breakscan.rewrite_support.difference import EXCEPTIONS, ShowsOnly, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 
-FAILURE = differs("in compiled code, a failure is a RuntimeError, or a device-side assert on CUDA", Effect.EXCEPTIONS)
+FAILURE = differs(
+    "in compiled code, a failure is a RuntimeError, or a device-side assert on CUDA",
+    *EXCEPTIONS,
+    only=ShowsOnly.COMPILED,
+)
 
 
 def asserted_test(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression | None:

@@ -10,7 +10,7 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support.build import and_list, call, copied, inverted, method, operand
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
+from breakscan.rewrite_support.difference import EXCEPTIONS, Difference, Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.dtypes import is_bool
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.not_raising import may_raise
@@ -85,7 +85,7 @@ class _Reader:
                 raise Declined(f"both tests would be evaluated, and {reason}")
             if (raising := may_raise(self.context, test, ran={self.context.code(tests[0])})) is not None:
                 said = f"`{raising}` is computed even if the test before it decides, and may raise"
-                self.doubts[differs(said, Effect.EXCEPTIONS)] = None
+                self.doubts[differs(said, Effect.RAISES)] = None
         made = self.read(tests[0])
         for test in tests[1:]:
             left = made if isinstance(made, cst.BinaryOperation) and not made.lpar else operand(made)
@@ -124,10 +124,10 @@ class _Reader:
         if any(isinstance(one, cst.NamedExpr) for one in (test, *children(test))):
             raise Declined(f"`{code}` assigns a name")
         if not fact.certain:
-            self.doubts[assumes(f"`{code}` is assumed to be a tensor")] = None
+            self.doubts[assumes(f"`{code}` is assumed to be a tensor", only=ShowsOnly.NO_TENSOR)] = None
         if not fact.zero_dim:
             said = f"if `{code}` has dimensions, so has the result, and each element is tested separately"
-            self.doubts[differs(said, Effect.EXCEPTIONS, Effect.SHAPES)] = None
+            self.doubts[differs(said, *EXCEPTIONS, Effect.SHAPES)] = None
 
     def _compared(self, test: cst.BaseExpression, operator: cst.BaseCompOp) -> cst.BaseExpression:
         """``t != 0``, which is the truth value of a tensor that is not bool."""
@@ -147,7 +147,7 @@ class _Reader:
         for target in test.comparisons:
             if (raising := may_raise(self.context, target.comparator, ran=ran)) is not None and made is not None:
                 said = f"`{raising}` is computed even if the comparison before it decides, and may raise"
-                self.doubts[differs(said, Effect.EXCEPTIONS)] = None
+                self.doubts[differs(said, Effect.RAISES)] = None
             for one in (left, target.comparator):
                 if (reason := why_not_pure(self.context, one)) is not None:
                     raise Declined(f"an operand would be computed twice, and {reason}")

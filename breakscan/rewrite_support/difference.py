@@ -19,12 +19,27 @@ class Effect(Enum):
     TYPES = "types"
     """A tensor instead of a Python number or bool, or the other way round."""
     GRADIENTS = "gradients"
-    EXCEPTIONS = "exceptions"
+    RAISES = "new exceptions"
+    """An exception where there was none, or an earlier one."""
+    NO_LONGER_RAISES = "missing exceptions"
+    """No exception where there was one, or a later one."""
     OUTPUT = "output"
     """Printed text, log messages and warnings."""
     STATE = "state"
     """Changed arguments, attributes and globals, or properties that run."""
     RANDOM = "random numbers"
+
+
+EXCEPTIONS = frozenset({Effect.RAISES, Effect.NO_LONGER_RAISES})
+"""Both together are another type of exception."""
+
+
+class ShowsOnly(Enum):
+    """What must be the case for a difference to show."""
+
+    COMPILED = "the code is compiled"
+    DEVICES = "tensors are on a GPU, or on several devices"
+    NO_TENSOR = "a value that is taken for a tensor is none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +48,8 @@ class Difference:
 
     text: str
     effects: frozenset[Effect]
+    only: ShowsOnly | None = None
+    """The condition without which it does not show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +60,9 @@ class TakenOut:
     is_complete: bool
 
 
-def differs(text: str, *effects: Effect) -> Difference:
+def differs(text: str, *effects: Effect, only: ShowsOnly | None = None) -> Difference:
     """A difference with some effects."""
-    return Difference(_in_one_line(text), frozenset(effects))
+    return Difference(_in_one_line(text), frozenset(effects), only)
 
 
 _FOLLOWS: Mapping[Effect, frozenset[Effect]] = {
@@ -53,8 +70,8 @@ _FOLLOWS: Mapping[Effect, frozenset[Effect]] = {
     Effect.RANDOM: frozenset({Effect.VALUES}),
     Effect.STATE: frozenset({Effect.VALUES}),
     Effect.STORAGE: frozenset({Effect.VALUES, Effect.STATE}),
-    Effect.DTYPES: frozenset({Effect.VALUES, Effect.EXCEPTIONS}),
-    Effect.SHAPES: frozenset({Effect.VALUES, Effect.STRIDES, Effect.STORAGE, Effect.EXCEPTIONS}),
+    Effect.DTYPES: frozenset({Effect.VALUES}) | EXCEPTIONS,
+    Effect.SHAPES: frozenset({Effect.VALUES, Effect.STRIDES, Effect.STORAGE}) | EXCEPTIONS,
     Effect.TYPES: frozenset({Effect.DTYPES, Effect.SHAPES, Effect.STORAGE}),
 }
 """What the rest of a program may make of an effect: it computes with the values, and stops at an exception."""
@@ -66,20 +83,20 @@ def effects_of(differences: Iterable[Difference], *, reads_gradients: bool = Fal
     ``reads_gradients``: whether the program computes with gradients.
     """
     found = {effect for one in differences for effect in one.effects}
-    queue = [one for one in found if one is not Effect.EXCEPTIONS]
+    queue = [one for one in found if one not in EXCEPTIONS]
     for one in queue:
         follows = _FOLLOWS.get(one, frozenset())
         if one is Effect.GRADIENTS and reads_gradients:
-            follows = frozenset({Effect.VALUES, Effect.STRIDES, Effect.EXCEPTIONS})
+            follows = frozenset({Effect.VALUES, Effect.STRIDES}) | EXCEPTIONS
         more = follows - found
         found |= more
-        queue += [effect for effect in more if effect is not Effect.EXCEPTIONS]
+        queue += more - EXCEPTIONS
     return frozenset(found)
 
 
-def assumes(text: str) -> Difference:
+def assumes(text: str, *, only: ShowsOnly | None = None) -> Difference:
     """An assumption that is not known to hold: if it does not, anything may change."""
-    return Difference(_in_one_line(text), frozenset(Effect))
+    return Difference(_in_one_line(text), frozenset(Effect), only)
 
 
 def _in_one_line(text: str) -> str:

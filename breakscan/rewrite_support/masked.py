@@ -12,7 +12,7 @@ from breakscan.rewrite_support import build
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.contradictions import may_be_index
-from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
+from breakscan.rewrite_support.difference import Difference, Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.dtypes import is_bool
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.operators import flattens, is_conversion, is_elementwise, keeps_zero_gradients
@@ -236,7 +236,7 @@ def conditions(context: RewriteContext, found: Masked, *others: Leaf, counts: bo
     for leaf in leaves:
         text = plain(context, leaf.owner)
         if not context.fact(leaf.owner).certain:
-            needs.append(assumes(f"`{text}` must be a tensor"))
+            needs.append(assumes(f"`{text}` must be a tensor", only=ShowsOnly.NO_TENSOR))
         if leaf.loose == "select":
             if (counts or len(leaves) > 1) and not have_one_shape(context, found.mask, leaf.owner):
                 shaped[f"`{text}`"] = None
@@ -254,7 +254,7 @@ def conditions(context: RewriteContext, found: Masked, *others: Leaf, counts: bo
     if loose:
         needs.append(assumes(f"`{mask}` must have as many dimensions as {' and '.join(loose)}"))
     if placed:
-        needs.append(assumes(f"`{mask}` must be on the same device as {' and '.join(placed)}"))
+        needs.append(assumes(f"`{mask}` must be on the same device as {' and '.join(placed)}", only=ShowsOnly.DEVICES))
     if shaped:
         needs.append(assumes(f"`{mask}` must have the same shape as {' and '.join(shaped)}"))
     return list(dict.fromkeys([*needs, *bool_needed(context, found.mask)]))
@@ -290,7 +290,7 @@ def may_require_gradient(context: RewriteContext, node: cst.BaseExpression) -> b
 _MEAN_IN_FLOAT16 = differs("the mean of a float16 tensor is summed in float16, which may overflow", Effect.VALUES)
 COUNT_IN_FLOAT16 = differs("a count above 65504 does not fit in float16", Effect.VALUES)
 _MEAN_OF_INTEGERS = differs(
-    "the mean of an integer or bool tensor is computed instead of raising an error", Effect.EXCEPTIONS
+    "the mean of an integer or bool tensor is computed instead of raising an error", Effect.NO_LONGER_RAISES
 )
 NAN_GRADIENTS = differs("values outside the mask can make gradients NaN", Effect.GRADIENTS)
 _ROUNDING = differs("the numbers are added in a different order, so the last digits may differ", Effect.VALUES)

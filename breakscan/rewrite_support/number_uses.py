@@ -13,7 +13,7 @@ from breakscan.rewrite_support.assignments import defined, plain_value
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.copies import names_of
-from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
+from breakscan.rewrite_support.difference import EXCEPTIONS, Difference, Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.dtypes import of_one_dtype
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.names import written
@@ -24,10 +24,10 @@ from breakscan.rewrite_support.walking import findall
 
 DOUBLE = differs(
     "the result is computed in the tensor's precision, not in double, and division by zero does not raise",
-    *(Effect.VALUES, Effect.DTYPES, Effect.EXCEPTIONS),
+    *(Effect.VALUES, Effect.DTYPES, Effect.NO_LONGER_RAISES),
 )
 CALLER = differs("the caller gets a 0-d tensor instead of a Python number", Effect.TYPES)
-ASSERT = differs("in compiled code, a failing assertion is a RuntimeError", Effect.EXCEPTIONS)
+ASSERT = differs("in compiled code, a failing assertion is a RuntimeError", *EXCEPTIONS, only=ShowsOnly.COMPILED)
 
 _ARITHMETIC = cst.Add | cst.Subtract | cst.Multiply | cst.Divide | cst.FloorDivide | cst.Modulo
 _EXACT = cst.Add | cst.Subtract | cst.Multiply
@@ -93,10 +93,10 @@ class Uses:
         """Records the differences in an operation with another tensor."""
         fact = self._fact(other)
         if not fact.certain:
-            self.note(assumes(f"`{self.context.code(other)}` is assumed to be a tensor"))
+            self.note(assumes(f"`{self.context.code(other)}` is assumed to be a tensor", only=ShowsOnly.NO_TENSOR))
         text, of = self.context.code(other), self.text
         if not on_one_device(self.context.fact(self.tensor), fact):
-            self.note(assumes(f"`{of}` must be on the same device as `{text}`"))
+            self.note(assumes(f"`{of}` must be on the same device as `{text}`", only=ShowsOnly.DEVICES))
         if not in_place and (fact.dtype != "float" or self.dtype not in ("int", "bool")):
             self._beside_dtype(other, fact)
 

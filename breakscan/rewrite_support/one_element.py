@@ -13,12 +13,14 @@ from breakscan.rewrite_support.build import operand
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.copies import names_of
-from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
+from breakscan.rewrite_support.difference import EXCEPTIONS, Difference, Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.numbers import is_number
 
 OUT_OF_RANGE = differs(
-    "on a GPU, an index out of range is a device-side assert instead of an IndexError", Effect.EXCEPTIONS
+    "on a GPU, an index out of range is a device-side assert instead of an IndexError",
+    *EXCEPTIONS,
+    only=ShowsOnly.DEVICES,
 )
 
 
@@ -37,7 +39,7 @@ def element_edit(
     element, dimension = looked_up(context, node, index, made)
     found = [*differences]
     if not context.fact(node.value).certain:
-        found.insert(0, assumes(f"`{context.code(node.value)}` is assumed to be a tensor"))
+        found.insert(0, assumes(f"`{context.code(node.value)}` is assumed to be a tensor", only=ShowsOnly.NO_TENSOR))
     if len(node.slice) > 1 or not always_in_range(context, node.value, source):
         found.append(OUT_OF_RANGE)
     above = context.parent(node)

@@ -16,7 +16,7 @@ from breakscan.rewrite_support.build import call, copied
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.copies import holders, is_shared
 from breakscan.rewrite_support.costs import what_costs
-from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
+from breakscan.rewrite_support.difference import Difference, Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.dtypes import KnownDtype, compare
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.grad_mode import no_gradient_scope, uncertain_gradient_scope
@@ -108,7 +108,7 @@ class Chooser:
         if not fact.is_tensor or fact.optional:
             raise Declined(f"`{text}` is not known to be a tensor")
         if not fact.certain:
-            self.doubts[assumes(f"`{text}` is assumed to be a tensor")] = None
+            self.doubts[assumes(f"`{text}` is assumed to be a tensor", only=ShowsOnly.NO_TENSOR)] = None
 
     def choose(
         self,
@@ -161,7 +161,7 @@ class Chooser:
                 self.doubts[assumes("the dtypes of the sides are known only by convention")] = None
         elif found.raises:
             said = f"a side that is not chosen raises if {found.when or 'it does not support the dtype'}"
-            self.doubts[differs(said, Effect.EXCEPTIONS)] = None
+            self.doubts[differs(said, Effect.RAISES)] = None
         else:
             when = f", for example if {found.when}" if found.when else ""
             said = f"sides of different dtypes would give the wider dtype{when}"
@@ -244,7 +244,7 @@ class Chooser:
         context = self.context
         if (raising := may_raise(context, source, [*self.given, *given], {*self.ran, *ran})) is not None:
             said = f"`{raising}` may raise even if its side is not chosen"
-            self.doubts[differs(said, Effect.EXCEPTIONS)] = None
+            self.doubts[differs(said, Effect.RAISES)] = None
         if (attribute := may_run_code(context, source)) is not None:
             said = f"`{attribute}` may run code of the program, such as a property, and would always run"
             self.doubts[differs(said, Effect.STATE)] = None

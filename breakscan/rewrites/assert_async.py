@@ -17,7 +17,7 @@ from breakscan.rewrite_support.check_block import block_of, breaking
 from breakscan.rewrite_support.checks import When, check_of
 from breakscan.rewrite_support.compiling import compiling, indentation
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import Effect, differs
+from breakscan.rewrite_support.difference import EXCEPTIONS, ShowsOnly, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.guards import guard_of
 from breakscan.rewrite_support.layout import width_of
@@ -26,7 +26,8 @@ from breakscan.rewrite_support.reporting_calls import why_missed
 
 _FAILURE = differs(
     "in compiled code, a failure is a RuntimeError with a constant text, or a device-side assert on CUDA",
-    Effect.EXCEPTIONS,
+    *EXCEPTIONS,
+    only=ShowsOnly.COMPILED,
 )
 
 

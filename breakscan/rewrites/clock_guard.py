@@ -12,12 +12,12 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support.compiling import guarded
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import Effect, differs
+from breakscan.rewrite_support.difference import Effect, ShowsOnly, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.walking import findall, nodes_named
 
-DIFFERENCE = differs("in compiled code, no time is measured or reported", Effect.OUTPUT)
+DIFFERENCE = differs("in compiled code, no time is measured or reported", Effect.OUTPUT, only=ShowsOnly.COMPILED)
 _REPORTS = re.compile(r"(self\.)?(print|(_?log(ger|ging)?|writer)\.\w+)", re.IGNORECASE)
 
 _CLOCK = re.compile(r"\b(time|time_ns|perf_counter|perf_counter_ns|monotonic|process_time|now|default_timer)\(\)")

@@ -13,13 +13,14 @@ import libcst.matchers as m
 from breakscan.rewrite_support.assignments import defined
 from breakscan.rewrite_support.build import method
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import Effect, differs
+from breakscan.rewrite_support.difference import EXCEPTIONS, Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.walking import findall
 
 _LAYOUT = differs(
     "the copy of a view has memory, strides and attributes of its own, not those of a copy of the whole memory",
-    *(Effect.STRIDES, Effect.STATE, Effect.EXCEPTIONS),
+    *(Effect.STRIDES, Effect.STATE),
+    *EXCEPTIONS,
 )
 
 
@@ -41,7 +42,8 @@ def rewrite(context: RewriteContext) -> Edit:
     differences = [
         *layout,
         differs("the copy of a tensor that requires a gradient does not require one", Effect.GRADIENTS),
-        differs("a tensor with a `grad_fn` is copied instead of raising an error", Effect.EXCEPTIONS),
+        differs("the copy of a `Parameter` is a plain tensor", Effect.TYPES),
+        differs("a tensor with a `grad_fn` is copied instead of raising an error", Effect.NO_LONGER_RAISES),
     ]
     return Edit({node: method(method(copied, "detach"), "clone")}, differences)
 

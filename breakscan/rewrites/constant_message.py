@@ -13,12 +13,14 @@ from breakscan.rewrite_support.assertions import FAILURE, asserted_test
 from breakscan.rewrite_support.build import copied
 from breakscan.rewrite_support.compiling import either
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import Difference, Effect, differs
+from breakscan.rewrite_support.difference import EXCEPTIONS, Difference, ShowsOnly, differs
 from breakscan.rewrite_support.edit import Declined, Edit, Replacement
 from breakscan.rewrite_support.messages import constant_text, shows_values
 
-_NO_VALUES = differs("in compiled code, the message of a failing check shows no values", Effect.EXCEPTIONS)
-_SHOWN = differs("a failing check now shows its message instead of raising a TypeError", Effect.EXCEPTIONS)
+_NO_VALUES = differs(
+    "in compiled code, the message of a failing check shows no values", *EXCEPTIONS, only=ShowsOnly.COMPILED
+)
+_SHOWN = differs("a failing check now shows its message instead of raising a TypeError", *EXCEPTIONS)
 
 
 def rewrite(context: RewriteContext) -> Edit:

@@ -29,4 +29,4 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined("the new values have a different dtype")
     made = cst.Expr(method(data, "copy_", assign.value))
     said = "the tensor keeps its shape, dtype and memory: the new values are copied into it"
-    return Edit({statement: made}, [differs(said, Effect.SHAPES, Effect.DTYPES, Effect.STORAGE, Effect.EXCEPTIONS)])
+    return Edit({statement: made}, [differs(said, Effect.SHAPES, Effect.DTYPES, Effect.STORAGE, Effect.RAISES)])

@@ -38,5 +38,5 @@ def rewrite(context: RewriteContext) -> Edit:
     made = assignment(tensor, method(tensor, "detach")).with_changes(trailing_whitespace=line.trailing_whitespace)
     said = "other names of the same tensor still require a gradient"
     raised = f"if `{tensor.value}` requires a gradient already, `detach()` does not raise"
-    differences = [differs(said, Effect.GRADIENTS), differs(raised, Effect.EXCEPTIONS)]
+    differences = [differs(said, Effect.GRADIENTS), differs(raised, Effect.NO_LONGER_RAISES)]
     return Edit({line: with_leading_lines(made, line)}, differences)

@@ -42,9 +42,9 @@ def rewrite(context: RewriteContext) -> Edit:
         arguments[-1] = arguments[-1].with_changes(whitespace_after_arg=node.args[-1].whitespace_after_arg)
     made = node.deep_clone().with_changes(args=arguments)
     said = "results computed from the tensor no longer require a gradient because of it, and asking for one may raise"
-    differences = [differs(said, Effect.GRADIENTS, Effect.EXCEPTIONS)]
+    differences = [differs(said, Effect.GRADIENTS, Effect.RAISES)]
     if context.fact(node).dtype != "float" or not context.fact(node).certain:
-        differences.append(differs("a dtype that cannot require a gradient no longer raises", Effect.EXCEPTIONS))
+        differences.append(differs("a dtype that cannot require a gradient no longer raises", Effect.NO_LONGER_RAISES))
     return Edit({node: made}, differences)
 
 

@@ -12,7 +12,7 @@ from breakscan.rewrite_support.assertions import edit_of_assert
 from breakscan.rewrite_support.build import operand_of_and
 from breakscan.rewrite_support.checks import AS_TENSOR, check_of
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import assumes
+from breakscan.rewrite_support.difference import ShowsOnly, assumes
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 
 
@@ -47,7 +47,10 @@ def rewrite(context: RewriteContext) -> Edit:
         above, cst.Assign | cst.Return | cst.Arg | cst.Element
     ):
         made = made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-    return Edit({value: made}, [AS_TENSOR, *([] if check.certain else [assumes("both operands must be tensors")])])
+    return Edit(
+        {value: made},
+        [AS_TENSOR, *([] if check.certain else [assumes("both operands must be tensors", only=ShowsOnly.NO_TENSOR)])],
+    )
 
 
 def _is_not(node: cst.CSTNode | None) -> bool:

@@ -15,13 +15,13 @@ from breakscan.rewrite_support.check_block import block_of, breaking
 from breakscan.rewrite_support.checks import asks_tensor, operands
 from breakscan.rewrite_support.compiling import and_not_compiling, compiling, guarded, not_compiling
 from breakscan.rewrite_support.context import RewriteContext, Statement
-from breakscan.rewrite_support.difference import Effect, differs
+from breakscan.rewrite_support.difference import Effect, ShowsOnly, differs
 from breakscan.rewrite_support.edit import Declined, Edit, Replacement
 from breakscan.rewrite_support.guards import guard_of
 from breakscan.rewrite_support.reporting_calls import is_reporting, why_missed
 
-_UNCHECKED = differs("compiled code skips the check", Effect.EXCEPTIONS)
-_SILENT = differs("compiled code does not print, log or warn", Effect.OUTPUT)
+_UNCHECKED = differs("compiled code skips the check", Effect.NO_LONGER_RAISES, only=ShowsOnly.COMPILED)
+_SILENT = differs("compiled code does not print, log or warn", Effect.OUTPUT, only=ShowsOnly.COMPILED)
 
 
 def rewrite(context: RewriteContext) -> Edit:

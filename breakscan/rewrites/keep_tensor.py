@@ -13,7 +13,7 @@ import libcst as cst
 
 from breakscan.rewrite_support.build import method, operand
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
+from breakscan.rewrite_support.difference import Difference, Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.number_uses import Uses
 from breakscan.rewrite_support.one_element import element_edit
@@ -89,7 +89,11 @@ def _converted(
 ) -> tuple[cst.BaseExpression, str | None, list[Difference]]:
     """The tensor that replaces the number, its dtype, and the differences."""
     fact = context.fact(tensor)
-    differences = [] if fact.certain else [assumes(f"`{context.code(tensor)}` is assumed to be a tensor")]
+    differences = (
+        []
+        if fact.certain
+        else [assumes(f"`{context.code(tensor)}` is assumed to be a tensor", only=ShowsOnly.NO_TENSOR)]
+    )
     dtype = fact.dtype
     made = without_gradient(context, tensor)
     for one in conversions:
@@ -106,7 +110,7 @@ def _converted(
             if (dtype, one) == ("float", "int"):
                 made = tensor
                 said = "`int()` of NaN or infinity no longer raises"
-                differences.append(differs(said, Effect.EXCEPTIONS, Effect.VALUES))
+                differences.append(differs(said, Effect.NO_LONGER_RAISES, Effect.VALUES))
             made = method(made, "long" if one == "int" else "float")
         dtype = one
     return made, dtype, differences

@@ -12,7 +12,7 @@ import libcst as cst
 from breakscan.rewrite_support.assertions import edit_of_assert
 from breakscan.rewrite_support.checks import AS_TENSOR, asks_tensor, check_of, operands
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import Effect, assumes, differs
+from breakscan.rewrite_support.difference import Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.dtypes import is_bool
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.not_raising import may_raise
@@ -43,16 +43,17 @@ def rewrite(context: RewriteContext) -> Edit:
     made = node.with_changes(
         lpar=[one.deep_clone() for one in whole.lpar], rpar=[one.deep_clone() for one in whole.rpar]
     )
-    if _has_not(whole):
-        return Edit({whole: made}, [AS_TENSOR])
+    differences = []
     if not check.certain:
-        return Edit({whole: made}, [assumes("the operands must be tensors")])
+        differences.append(assumes("the operands must be tensors", only=ShowsOnly.NO_TENSOR))
     ran = {context.code(one) for one in _leaves(whole)[:1]}
     if any(may_raise(context, one, ran=ran) is not None for one in _leaves(whole)[1:]):
-        return Edit({whole: made}, [differs("both operands are computed", Effect.EXCEPTIONS)])
-    if not all(isinstance(one, _OWN_TENSOR) for one in _leaves(whole)):
-        return Edit({whole: made}, [differs("the result is a new tensor, not one of the operands", Effect.STORAGE)])
-    return Edit({whole: made})
+        differences.append(differs("both operands are computed", Effect.RAISES))
+    if _has_not(whole):
+        differences.append(AS_TENSOR)
+    elif not all(isinstance(one, _OWN_TENSOR) for one in _leaves(whole)):
+        differences.append(differs("the result is a new tensor, not one of the operands", Effect.STORAGE))
+    return Edit({whole: made}, differences)
 
 
 def _whole(context: RewriteContext) -> cst.BaseExpression:

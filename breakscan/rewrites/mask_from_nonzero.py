@@ -20,7 +20,7 @@ from breakscan.rewrite_support.shapes import have_one_shape, rank_of
 from breakscan.rewrite_support.wording import plain
 
 _ZERO = m.Index(m.Integer("0"))
-_FIRST = differs("if the mask selects nothing, the result is 0 instead of an IndexError", Effect.EXCEPTIONS)
+_FIRST = differs("if the mask selects nothing, the result is 0 instead of an IndexError", Effect.NO_LONGER_RAISES)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -81,7 +81,7 @@ def _index_needs(context: RewriteContext, owner: cst.BaseExpression, mask: cst.B
     needs = []
     if rank_of(context, mask).least < 1:
         said = f"if `{plain(context, mask)}` is 0-d, the value is assigned instead of raising an IndexError"
-        needs.append(differs(said, Effect.EXCEPTIONS))
+        needs.append(differs(said, Effect.NO_LONGER_RAISES))
     if not have_one_shape(context, mask, owner):
         needs.append(assumes(f"`{plain(context, mask)}` must have the same shape as `{plain(context, owner)}`"))
     needs += bool_needed(context, mask)

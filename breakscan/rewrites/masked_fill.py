@@ -10,7 +10,7 @@ import libcst as cst
 
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import Effect, assumes, differs
+from breakscan.rewrite_support.difference import Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.masked import bool_needed
 
@@ -42,13 +42,15 @@ def rewrite(context: RewriteContext) -> Edit:
         )
     differences = bool_needed(context, flag)
     if not context.fact(owner).certain:
-        differences.append(assumes(f"`{context.code(owner)}` is taken to be a tensor"))
+        differences.append(assumes(f"`{context.code(owner)}` is taken to be a tensor", only=ShowsOnly.NO_TENSOR))
     if not _on_one_device(context, owner, flag):
         # An index may come from the CPU, a mask may not.
-        differences.append(assumes(f"`{context.code(flag)}` must be on the device of `{context.code(owner)}`"))
+        differences.append(
+            assumes(f"`{context.code(flag)}` must be on the device of `{context.code(owner)}`", only=ShowsOnly.DEVICES)
+        )
     if not _fits(context, owner, number, isinstance(value, cst.UnaryOperation)):
         said = f"it raises if the dtype of `{context.code(owner)}` cannot represent {context.code(value)}"
-        differences.append(differs(said, Effect.EXCEPTIONS))
+        differences.append(differs(said, Effect.RAISES))
     return Edit({assignment: cst.Expr(build.method(owner, "masked_fill_", flag, value))}, differences)
 
 

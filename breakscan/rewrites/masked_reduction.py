@@ -215,7 +215,7 @@ def _extreme(
     off = build.expression(f"float({infinity})")
     made = build.method(build.method(value, "masked_fill", build.inverted(mask), off), use.what)
     said = f"if the mask selects nothing, the result is {infinity.strip(chr(34))} instead of an error"
-    return made, differs(said, Effect.EXCEPTIONS)
+    return made, differs(said, Effect.NO_LONGER_RAISES)
 
 
 def _loss(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:

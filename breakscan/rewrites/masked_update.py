@@ -91,7 +91,7 @@ def _of_augmented(context: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> 
     if _holds_result(context, small, leaf.owner):
         return edit
     said = f"if the dtype of `{plain(context, leaf.owner)}` cannot hold the result, there is no error"
-    return replace(edit, differences=[*edit.differences, differs(said, Effect.EXCEPTIONS, Effect.DTYPES)])
+    return replace(edit, differences=[*edit.differences, differs(said, Effect.NO_LONGER_RAISES, Effect.DTYPES)])
 
 
 def _holds_result(context: RewriteContext, small: cst.AugAssign, owner: cst.BaseExpression) -> bool:
@@ -125,7 +125,7 @@ def _edit(
         new = cst.Expr(build.method(target.owner, "copy_", made))
         if not _is_made_here(context, target.owner):
             said = f"if `{plain(context, target.owner)}` is expanded, so that elements share memory, it raises"
-            difference.append(differs(said, Effect.EXCEPTIONS))
+            difference.append(differs(said, Effect.RAISES))
         if found.saves and may_require_gradient(context, target.owner):
             # Indexing makes a copy, which autograd may keep; here it keeps the tensor that is then changed in place.
             said = f"autograd raises if it needs the old value of `{plain(context, target.owner)}`"

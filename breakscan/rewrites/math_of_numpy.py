@@ -20,7 +20,7 @@ from breakscan.rewrite_support.shapes import rank_of
 _ROUNDING = frozenset({"ceil", "floor"})
 _ANY_SIZE = frozenset({"log1p", "sqrt"})
 _NOT_OF_NOTHING = frozenset({"log", "log2", "log10"})
-_DOMAIN = differs("the logarithm of zero raises instead of giving minus infinity", Effect.EXCEPTIONS)
+_DOMAIN = differs("the logarithm of zero raises instead of giving minus infinity", Effect.RAISES)
 _OF_NOTHING = differs("`np.prod` of the shape of a 0-d tensor is a float, not an integer", Effect.TYPES)
 _LARGEST = 1_000_000
 """With larger numbers, the result may not fit in an integer of NumPy."""

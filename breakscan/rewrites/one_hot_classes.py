@@ -37,7 +37,7 @@ def rewrite(context: RewriteContext) -> Edit:
     made = node.deep_clone().with_changes(args=[first, build.argument(classes, "num_classes")])
     columns = context.code(classes)
     said = f"the result always has `{columns}` columns, not one more than the largest label"
-    return Edit({node: made}, [differs(said, Effect.SHAPES, Effect.EXCEPTIONS)])
+    return Edit({node: made}, [differs(said, Effect.SHAPES, Effect.RAISES)])
 
 
 def _shown(context: RewriteContext, labels: cst.BaseExpression) -> cst.BaseExpression | None:

@@ -36,5 +36,5 @@ def rewrite(context: RewriteContext) -> Edit:
     rounds = differs("singular values give the solution, which rounds differently and takes longer", Effect.VALUES)
     # ``lstsq`` takes a batch of vectors, which ``@`` takes for a matrix.
     said = f"if `{context.code(matrix)}` is a batch of matrices, `{context.code(right)}` must be one as well"
-    batch = differs(said, Effect.VALUES, Effect.EXCEPTIONS, Effect.SHAPES)
+    batch = differs(said, Effect.VALUES, Effect.RAISES, Effect.SHAPES)
     return Edit({taken: made}, [rounds, batch, differs("the strides of the solution change", Effect.STRIDES)])

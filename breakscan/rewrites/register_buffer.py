@@ -19,6 +19,7 @@ from breakscan.rewrite_support.walking import findall
 
 _COUNTS = m.AugAssign(operator=m.AddAssign() | m.SubtractAssign(), value=m.Integer())
 _IS_TENSOR = differs("the attribute is a tensor, not a Python number", Effect.TYPES)
+_NO_NUMBER = differs("assigning a number to the attribute in other files raises a TypeError", Effect.RAISES)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -37,6 +38,9 @@ def rewrite(context: RewriteContext) -> Edit:
     if not isinstance(init, cst.FunctionDef) or not isinstance(init.body, cst.IndentedBlock):
         raise Declined(f"`{owner.name.value}` has no `__init__`")
     line = _start(context, init, own, name)
+    for one in findall(context.tree.module, m.SimpleString()):
+        if cst.ensure_type(one, cst.SimpleString).evaluated_value == name:
+            raise Declined(f"`{context.code(one)}` may name the number elsewhere")
     replace: dict[cst.CSTNode, Replacement] = {}
     for one in findall(context.tree.module, m.Attribute(attr=m.Name(name))):
         above = context.parent(one)
@@ -54,7 +58,7 @@ def rewrite(context: RewriteContext) -> Edit:
     tensor = context.code(context.imported("torch.tensor"))
     (made,) = statements(f'{own}.register_buffer("{name}", {tensor}({context.code(value)}), persistent=False)')
     made = with_leading_lines(made, line).with_changes(trailing_whitespace=line.trailing_whitespace)
-    return Edit({line: made, **replace}, [_IS_TENSOR])
+    return Edit({line: made, **replace}, [_IS_TENSOR, _NO_NUMBER])
 
 
 def _changed(change: cst.AugAssign) -> cst.Assign:

@@ -11,12 +11,14 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support.compiling import and_not_compiling, guarded
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import Effect, differs
+from breakscan.rewrite_support.difference import Effect, ShowsOnly, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.walking import findall
 
-DIFFERENCE = differs("in compiled code, the tensor is not set to require a gradient", Effect.GRADIENTS)
+DIFFERENCE = differs(
+    "in compiled code, the tensor is not set to require a gradient", Effect.GRADIENTS, only=ShowsOnly.COMPILED
+)
 
 
 def rewrite(context: RewriteContext) -> Edit:

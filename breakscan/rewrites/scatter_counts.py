@@ -37,7 +37,7 @@ def rewrite(context: RewriteContext) -> Edit:
         if one is not None and not isinstance(one, cst.Name | cst.Attribute):
             raise Declined(f"`{context.code(one)}` would be computed several times: assign it to a variable first")
     said = f"values that are not below `{context.code(length)}` raise an error, and so do dtypes narrower than int32"
-    differences = [differs(said, Effect.EXCEPTIONS)]
+    differences = [differs(said, Effect.RAISES)]
     if weights is None:
         differences.append(differs("the counts of an int32 tensor are int32, not int64", Effect.DTYPES))
     ones = build.call(context.imported("torch.ones_like"), counted)

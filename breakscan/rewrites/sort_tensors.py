@@ -37,7 +37,9 @@ def rewrite(context: RewriteContext) -> Edit:
     order = call(cst.Attribute(stacked, cst.Name("sort")), **named)
     # Python may leave a NaN where it is, and only the class of the dtype is known, not its precision.
     said = "NaN values are sorted to the end, and all tensors must have the same precision"
-    return Edit({node: cst.Attribute(order, cst.Name("values"))}, [differs(said, Effect.VALUES, Effect.DTYPES)])
+    memory = "the results are parts of one new tensor, not the tensors themselves"
+    differences = [differs(said, Effect.VALUES, Effect.DTYPES), differs(memory, Effect.STORAGE)]
+    return Edit({node: cst.Attribute(order, cst.Name("values"))}, differences)
 
 
 def _descending(context: RewriteContext, node: cst.Call) -> bool:

@@ -33,5 +33,5 @@ def rewrite(context: RewriteContext) -> Edit:
     made = reduced(context, node)
     if whole is not node:
         made = inverted(made)
-    all_computed = differs("all elements are computed", Effect.EXCEPTIONS)
+    all_computed = differs("all elements are computed", Effect.RAISES)
     return Edit({whole: made}, [all_computed, AS_TENSOR])

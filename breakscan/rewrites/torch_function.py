@@ -11,7 +11,7 @@ import libcst as cst
 
 from breakscan.rewrite_support.build import call, copied, method, operand
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
+from breakscan.rewrite_support.difference import Difference, Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.number_uses import DOUBLE, Uses
 from breakscan.rewrite_support.numbers import is_number
@@ -28,7 +28,7 @@ _TESTS = frozenset({"isfinite", "isinf", "isnan"})
 _TO_INT = frozenset({"ceil", "floor"})
 _TWO = {"fmod": "fmod", "pow": "pow"}
 _DOMAIN = differs(
-    "a number outside the domain gives NaN or infinity instead of an error", Effect.EXCEPTIONS, Effect.VALUES
+    "a number outside the domain gives NaN or infinity instead of an error", Effect.NO_LONGER_RAISES, Effect.VALUES
 )
 
 
@@ -60,7 +60,9 @@ def _made(
     """The new expression, its dtype, and the differences."""
     given = without_gradient(context, tensor)
     differences = (
-        [] if context.fact(tensor).certain else [assumes(f"`{context.code(tensor)}` is assumed to be a tensor")]
+        []
+        if context.fact(tensor).certain
+        else [assumes(f"`{context.code(tensor)}` is assumed to be a tensor", only=ShowsOnly.NO_TENSOR)]
     )
     if name == "pow" and len(node.args) == 2 and is_number(context, node.args[1].value):
         if context.fact(tensor).dtype != "float":
@@ -75,7 +77,7 @@ def _made(
         if context.fact(tensor).dtype != "float":
             raise Declined(f"`{context.code(tensor)}` may already be an integer")
         said = f"`math.{name}` of NaN or infinity no longer raises"
-        differences.append(differs(said, Effect.EXCEPTIONS, Effect.VALUES))
+        differences.append(differs(said, Effect.NO_LONGER_RAISES, Effect.VALUES))
         return method(call(context.imported(f"torch.{name}"), copied(tensor)), "long"), "int", differences
     if name not in _SAME and name not in _OTHER_NAMES:
         raise Declined(f"torch has no equivalent of `math.{name}`")

@@ -11,7 +11,7 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import Effect, differs
+from breakscan.rewrite_support.difference import EXCEPTIONS, Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.masked import may_require_gradient
 from breakscan.rewrite_support.shapes import rank_of
@@ -41,7 +41,7 @@ def rewrite(context: RewriteContext) -> Edit:
     made = cst.Subscript(build.operand(vector), [cst.SubscriptElement(cst.Index(index))])
     rank = rank_of(context, vector)
     said = f"if `{text}` does not have one dimension, the RuntimeError is another error or none"
-    differences = [] if rank.least == rank.most == 1 else [differs(said, Effect.EXCEPTIONS)]
+    differences = [] if rank.least == rank.most == 1 else [differs(said, *EXCEPTIONS)]
     if may_require_gradient(context, vector):
         said = f"autograd does not need the old values of `{text}`, which may be changed in place then"
         differences.append(differs(said, Effect.GRADIENTS))

@@ -18,7 +18,7 @@ from breakscan.rewrite_support.build import assignment, copied, joined_and, with
 from breakscan.rewrite_support.compiling import and_not_compiling
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.copies import fate_of_name
-from breakscan.rewrite_support.difference import Effect, differs
+from breakscan.rewrite_support.difference import Effect, ShowsOnly, differs
 from breakscan.rewrite_support.edit import Declined, Edit, Replacement
 from breakscan.rewrite_support.float_limits import dtype_tested
 from breakscan.rewrite_support.if_sides import Side, branch_of, read_side
@@ -246,7 +246,9 @@ class _Branch:
                 for part in (self.node.test, *called.args):
                     if (reason := why_missed(self.context, part)) is not None:
                         raise Declined(f"compiled code would skip `{code}`, and {reason}")
-                self.chooser.doubts[differs(f"`{code}` is not called in compiled code", Effect.OUTPUT)] = None
+                self.chooser.doubts[
+                    differs(f"`{code}` is not called in compiled code", Effect.OUTPUT, only=ShowsOnly.COMPILED)
+                ] = None
 
     def _message(self) -> list[cst.BaseStatement]:
         """The messages of the first side, which eager code still reports."""

@@ -278,7 +278,7 @@ class _Branch:
         own = f"`{self.own}.{yes.store.name}` is a new tensor at each call (the second call may recompile)"
         differences = [differs(own, Effect.STORAGE, Effect.STATE, Effect.GRADIENTS)]
         if yes.preparation or no.preparation:
-            differences.insert(0, differs("both sides are prepared", Effect.EXCEPTIONS))
+            differences.insert(0, differs("both sides are prepared", Effect.RAISES))
         return [*differences, *chooser.doubts]
 
     def _short(self, statement: cst.BaseStatement | cst.BaseSmallStatement) -> str:

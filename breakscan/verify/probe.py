@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from breakscan.rewrite_support.difference import Effect, effects_of
+from breakscan.rewrite_support.difference import EXCEPTIONS, Effect, effects_of
 from breakscan.source.module import SourceProblem, decode_source, read_source
 from breakscan.source.paths import display_path
 from breakscan.verify.candidates import Candidate
@@ -149,7 +149,7 @@ class Probe:
             call
             for call, result in changed.results.items()
             if stressed_difference(self._stressed.results[call], result, effects) is not None
-            and (self._stressed.results[call].error is None or Effect.EXCEPTIONS not in effects)
+            and (self._stressed.results[call].error is None or EXCEPTIONS.isdisjoint(effects))
         }
         left = list(tests)
         doubted = [frozenset().union(*(self._had(test, call) for call in differing)) for test in tests]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from breakscan.rewrite_support.difference import Effect
+from breakscan.rewrite_support.difference import EXCEPTIONS, Effect
 from breakscan.worker.difference import Change, Part, ResultDifference
 
 _OF_PARTS: Mapping[Part, Effect] = {
     Part.GRADIENT: Effect.GRADIENTS,
     Part.STATE: Effect.STATE,
     Part.RANDOM: Effect.RANDOM,
-    Part.EXCEPTION: Effect.EXCEPTIONS,
 }
 _OF_OUTPUTS: Mapping[Change, Effect] = {
     Change.DTYPE: Effect.DTYPES,
@@ -29,5 +28,7 @@ def is_stated(difference: ResultDifference, effects: Collection[Effect]) -> bool
     if difference.change is Change.TEXT and difference.part is Part.OUTPUT:
         # The text of a tensor is empty.
         return (Effect.VALUES if difference.was and difference.now else Effect.TYPES) in effects
+    if difference.part is Part.EXCEPTION:
+        return not EXCEPTIONS.isdisjoint(effects)
     effect = _OF_PARTS.get(difference.part) or _OF_OUTPUTS.get(difference.change)
     return effect in effects

@@ -24,6 +24,12 @@ expression of a list of tuples.  By default ``f`` gets one vector of four number
 ``before`` may be ``not-run`` (what it needs is not there), ``raises`` (the old side, or its backward pass, may raise
 where the new one does not), ``still-breaks`` (Dynamo breaks elsewhere in it as well) and ``differs`` (an unsafe
 rewrite, and at least one of the inputs tells the two sides apart).
+
+The block ``text states`` has words of a difference that the rewrite must state.
+
+A case that declines may show what the rewrite would do wrong, in a block ``python wrong``: what it would write.
+Both sides are run, and one of the inputs must tell them apart, or with the word ``takes-out``, fewer operations must be
+compiled.
 """
 
 from __future__ import annotations
@@ -51,6 +57,11 @@ class CapturedCall:
     safe: bool
     reason: str | None
     inputs: str
+    wrong: str | None = None
+    """What the rewrite would write if it did not decline."""
+    takes_out: bool = False
+    states: str = ""
+    """Words of a difference that the rewrite must state."""
 
     def __str__(self) -> str:
         return f"{self.rewrite}-{self.name.replace(' ', '-')}"
@@ -68,4 +79,18 @@ def cases() -> Iterator[CapturedCall]:
             assert after is None or safety in (["safe"], ["unsafe"]), f"{path.name}: {name}"
             reason = blocks["declines"][1].strip() if "declines" in blocks else None
             inputs = blocks.get("inputs", ([], INPUTS))[1]
-            yield CapturedCall(path.stem, name, frozenset(words), before, after, safety == ["safe"], reason, inputs)
+            how, wrong = blocks.get("wrong", ([], None))
+            assert wrong is None or (reason is not None and how in ([], ["takes-out"])), f"{path.name}: {name}"
+            yield CapturedCall(
+                path.stem,
+                name,
+                frozenset(words),
+                before,
+                after,
+                safety == ["safe"],
+                reason,
+                inputs,
+                wrong,
+                takes_out=bool(how),
+                states=blocks["states"][1].strip() if "states" in blocks else "",
+            )

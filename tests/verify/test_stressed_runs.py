@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from breakscan.rewrite_support.difference import Effect
+from breakscan.rewrite_support.difference import EXCEPTIONS, Effect
 from breakscan.verify.probe import ReplacedTest
 from breakscan.verify.stated import is_stated
 from breakscan.verify.stressed_runs import agrees
@@ -30,7 +30,7 @@ def raised(error: str, text: str = "no") -> CallResult:
 
 ONE = returned(1.0, 2.0)
 NAN = float("nan")
-STATED = frozenset({Effect.EXCEPTIONS})
+STATED = frozenset({Effect.RAISES})
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,6 @@ def test_an_exception_from_elsewhere_does_not_show_what_follows_a_test(tmp_path:
         (ResultDifference(Part.OUTPUT, Change.TEXT, "output", "1", "2"), Effect.VALUES),
         (ResultDifference(Part.OUTPUT, Change.ALIAS, "output", "args[0]"), Effect.STORAGE),
         (ResultDifference(Part.GRADIENT, Change.NO_BACKWARD), Effect.GRADIENTS),
-        (ResultDifference(Part.EXCEPTION, Change.RAISES, was="ValueError"), Effect.EXCEPTIONS),
         (ResultDifference(Part.STATE, Change.TEXT, "self.n", "1", "2"), Effect.STATE),
         (ResultDifference(Part.RANDOM, Change.DRAWN, "torch"), Effect.RANDOM),
     ],
@@ -85,3 +84,10 @@ def test_an_exception_from_elsewhere_does_not_show_what_follows_a_test(tmp_path:
 def test_a_difference_is_stated_by_an_effect_of_its_kind(difference: ResultDifference, effect: Effect) -> None:
     assert is_stated(difference, {effect})
     assert not is_stated(difference, set(Effect) - {effect})
+
+
+@pytest.mark.parametrize("effect", EXCEPTIONS)
+def test_another_exception_is_stated_by_a_new_or_a_missing_one(effect: Effect) -> None:
+    difference = ResultDifference(Part.EXCEPTION, Change.RAISES, was="ValueError")
+    assert is_stated(difference, {effect})
+    assert not is_stated(difference, set(Effect) - EXCEPTIONS)
