@@ -6,10 +6,10 @@ import ast
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import TypeGuard, cast
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from breakscan.facts import Span
 
@@ -65,8 +65,9 @@ class Places:
         """The spans of one of the statements and of all nodes in it."""
         if statement not in self._spans:
             start = self._starts[statement]
-            found = MetadataWrapper(self._alone(statement, start.classes), unsafe_skip_copy=True)
-            positions = found.resolve(PositionProvider)
+            wrapper = MetadataWrapper(self._alone(statement, start.classes), unsafe_skip_copy=True)
+            # ``wrapper.resolve`` visits all nodes once more, for providers that it was not asked for.
+            positions = cast(Mapping[cst.CSTNode, CodeRange], PositionProvider()._gen(wrapper))
             # The number of lines that the statement is moved by.
             by = start.line - positions[statement].start.line
             self._spans[statement] = {
