@@ -14,6 +14,9 @@ Span = tuple[int, int, int, int]
 """Line and column, end line and end column, as in :class:`breakscan.findings.Site`."""
 
 
+# Facts are never changed once made, though not frozen: a frozen dataclass takes three times as long to make.
+
+
 class Source(IntEnum):
     """Where a fact comes from, the weakest source first.  A fact is as good as the weakest source that it needs."""
 
@@ -27,7 +30,7 @@ class Source(IntEnum):
     """It follows from the code alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Symbol:
     """One value of a function that is not computed from others that are known: a parameter, the result of a call.
 
@@ -49,7 +52,7 @@ class Symbol:
 # -- dtypes -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class DtypeOf:
     """The dtype of a value, which is not known exactly.
 
@@ -63,7 +66,7 @@ class DtypeOf:
     source: Source = Source.INFERRED
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Exactly:
     """A dtype by its name in ``torch``.  ``default`` is the default dtype.  ``number``: that of a Python number."""
 
@@ -72,7 +75,7 @@ class Exactly:
     source: Source = Source.INFERRED
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Input:
     """An argument of an operator.  ``shape`` are the symbols whose shapes broadcast to its own; none: it is 0-d."""
 
@@ -80,7 +83,7 @@ class Input:
     shape: frozenset[Symbol]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class ResultOf:
     """The dtype of the result of a torch operator; ``breakscan.torch_facts.operators`` says which that is."""
 
@@ -96,7 +99,7 @@ Dtype = DtypeOf | Exactly | ResultOf
 _NONE: frozenset[Symbol] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class RankBounds:
     """Bounds of a number of dimensions: numbers, and the numbers of dimensions of other values.
 
@@ -114,7 +117,7 @@ class RankBounds:
 SCALAR = RankBounds(0, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class TensorFacts:
     """What is known about a value if it is a tensor.
 
@@ -154,7 +157,7 @@ def opaque(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Fact:
     """What is known about one value, over all calls that were seen.
 

@@ -8,8 +8,6 @@ from collections.abc import Collection, Iterator, Sequence
 
 import libcst as cst
 import libcst.matchers as m
-from libcst.codemod import CodemodContext
-from libcst.codemod.visitors import AddImportsVisitor
 
 from breakscan.rewrite_support.walking import findall, nodes_named
 
@@ -23,6 +21,10 @@ def with_imports(module: cst.Module, names: Sequence[str]) -> cst.Module:
         lines = list(module.body)
         place = _place(lines, name)
         if place is None:
+            # Only few edits need these, and importing them takes long.
+            from libcst.codemod import CodemodContext
+            from libcst.codemod.visitors import AddImportsVisitor
+
             context = CodemodContext()
             AddImportsVisitor.add_needed_import(context, name)
             module = AddImportsVisitor(context).transform_module(module)

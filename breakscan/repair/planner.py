@@ -132,7 +132,7 @@ class _Planner:
                 if not seen.findings:
                     self._forget()
                     break
-                tree = FileTree(text, seen.facts)
+                tree = FileTree(text, seen.module.tree, seen.facts)
                 chosen = self._choose(tree, seen)
                 if not chosen:
                     break

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TypeVar
@@ -24,9 +23,9 @@ Statement = cst.BaseCompoundStatement | cst.SimpleStatementLine
 
 
 class FileTree:
-    """The tree of one file.  Raises ValueError if libcst cannot parse it."""
+    """The tree of one file, which ``syntax`` is the ``ast`` of.  Raises ValueError if libcst cannot parse it."""
 
-    def __init__(self, text: str, facts: FileFacts) -> None:
+    def __init__(self, text: str, syntax: ast.Module, facts: FileFacts) -> None:
         try:
             module = cst.parse_module(text)
         except (cst.ParserSyntaxError, RecursionError) as error:
@@ -35,10 +34,8 @@ class FileTree:
         self.facts = facts
         self.module = module
         self.parents: Mapping[cst.CSTNode, cst.CSTNode] = _parents(module)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about invalid escape sequences
-            self.syntax = ast.parse(text)
-        self._places = Places(module, self.syntax)
+        self.syntax = syntax
+        self._places = Places(module, syntax)
         self._found: dict[cst.CSTNode, dict[Span, cst.CSTNode]] = {}
 
     def holds(self, node: cst.CSTNode) -> bool:
@@ -47,17 +44,17 @@ class FileTree:
 
     def span(self, node: cst.CSTNode) -> Span:
         """The position of a node, counted as in :class:`Site`."""
-        top = node
-        while (above := self.parents[top]) is not self.module:
-            top = above
-        return self._places.of(top)[node]
+        around = node
+        while not self._places.is_start(around):
+            around = self.parents[around]
+        return self._places.of(around)[node]
 
     def at(self, site: Site) -> cst.CSTNode | None:
         """The node at a site: the one with the same span, or the innermost one that contains it."""
-        top = self._places.at(site.line)
-        if top is None:
+        statement = self._places.at(site.line)
+        if statement is None:
             return None
-        by_span = self._by_span(top)
+        by_span = self._by_span(statement)
         span = site.line, site.column, site.end_line, site.end_column
         exact = by_span.get(span)
         if exact is not None:
@@ -66,16 +63,16 @@ class FileTree:
         # Of two spans that contain the site, the inner one starts later or ends earlier.
         return by_span[max(around, key=lambda at: (at[:2], (-at[2], -at[3])))] if around else None
 
-    def _by_span(self, top: cst.CSTNode) -> dict[Span, cst.CSTNode]:
+    def _by_span(self, statement: cst.BaseStatement) -> dict[Span, cst.CSTNode]:
         """The expression with each span, or the statement: a call on its own line is both."""
-        if top not in self._found:
-            found = self._found[top] = {}
-            for node, span in self._places.of(top).items():
+        if statement not in self._found:
+            found = self._found[statement] = {}
+            for node, span in self._places.of(statement).items():
                 if _is_a(type(node), cst.BaseExpression):
                     found[span] = node
                 elif _is_a(type(node), cst.BaseSmallStatement, cst.BaseCompoundStatement):
                     found.setdefault(span, node)
-        return self._found[top]
+        return self._found[statement]
 
 
 @cache

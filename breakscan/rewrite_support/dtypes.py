@@ -160,7 +160,8 @@ class _Cases:
         if known is None:
             leaves = {self._leaves[leaf.symbol] for leaf in _leaves((dtype,))}
             shapes = {self._shapes[symbol] for symbol in _shapes((dtype,)) if symbol in self._shapes}
-            known = self._terms[id(dtype)] = _Term(dtype, itemgetter(0, *sorted(leaves | shapes)))
+            part = itemgetter(0, *sorted(leaves | shapes))
+            known = self._terms[id(dtype)] = _Term(dtype, part, tuple(self._flags(one.shape) for one in dtype.inputs))
         return known
 
     def dtypes(self, choice: Choice) -> dict[Symbol, Operand]:
@@ -170,16 +171,23 @@ class _Cases:
         number = self._leaves[symbol]
         return cast(Operand, self._options[number][choice[number]])
 
-    def is_zero_dim(self, shape: frozenset[Symbol], choice: Choice) -> bool:
-        return all(symbol in self._shapes and choice[self._shapes[symbol]] for symbol in shape)
+    def _flags(self, shape: frozenset[Symbol]) -> tuple[int, ...] | None:
+        """Where a choice says whether each of the symbols of a shape is 0-d; None if it never says so of one."""
+        if not shape <= self._shapes.keys():
+            return None
+        return tuple(self._shapes[symbol] for symbol in shape)
 
 
 @dataclass(slots=True)
 class _Term:
-    """A result, with the part of a choice that it depends on, and its dtype for each such part so far."""
+    """A result, with the part of a choice that it depends on, and its dtype for each such part so far.
+
+    ``flags`` says for each input where a choice says that it is 0-d; None if it never is.
+    """
 
     dtype: ResultOf
     part: Callable[[Choice], object]
+    flags: tuple[tuple[int, ...] | None, ...]
     results: dict[object, Operand | None] = field(default_factory=dict)
 
 
@@ -202,24 +210,24 @@ class _Case:
             term = self.cases.term(dtype)
             part = term.part(self.choice)
             if part not in term.results:
-                term.results[part] = self._of_result(dtype)
+                term.results[part] = self._of_result(term)
             return term.results[part]
         if isinstance(dtype, DtypeOf):
             return self.cases.leaf(dtype.symbol, self.choice)
         name = self.default if dtype.dtype == "default" else dtype.dtype
         return Operand(name, Priority.NUMBER if dtype.number else Priority.DIMENSIONED)
 
-    def _of_result(self, dtype: ResultOf) -> Operand | None:
+    def _of_result(self, term: _Term) -> Operand | None:
         operands = []
-        for given in dtype.inputs:
+        for given, flags in zip(term.dtype.inputs, term.flags, strict=True):
             found = self.of(given.dtype)
             if found is None or found == _RAISES:
                 return found
             if found.priority is not Priority.NUMBER:
-                flat = self.cases.is_zero_dim(given.shape, self.choice)
+                flat = flags is not None and all(self.choice[flag] for flag in flags)
                 found = Operand(found.dtype, Priority.ZERO_DIM if flat else Priority.DIMENSIONED)
             operands.append(found)
-        return _result(self.cases.version, dtype.operator, tuple(operands), self.default)
+        return _result(self.cases.version, term.dtype.operator, tuple(operands), self.default)
 
 
 @cache

@@ -1,52 +1,95 @@
-"""The positions of the nodes of a file, computed only for the top-level statements that are needed."""
+"""The positions of the nodes of a file, computed only for the statements that are needed."""
 
 from __future__ import annotations
 
 import ast
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeGuard, cast
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from breakscan.facts import Span
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """Where a statement starts: ``line`` is that of its keyword or first word, below the decorators if it has any.
+
+    ``classes`` are those around it, from the outside in.
+    """
+
+    line: int
+    classes: tuple[cst.ClassDef, ...]
 
 
 class Places:
     """The spans of the nodes of a module, which ``syntax`` is the ``ast`` of.
 
-    libcst's ``PositionProvider`` takes twice as long as the parser, and most statements of a file are never needed.
+    They are computed for one statement of the module, or of the body of a class in it, at a time. libcst's
+    ``PositionProvider`` takes twice as long as the parser, and most statements of a file are never needed.
     """
 
     def __init__(self, module: cst.Module, syntax: ast.Module) -> None:
         self._module = module
         self._spans: dict[cst.CSTNode, dict[cst.CSTNode, Span]] = {}
-        self._starts = list(_starts(module, syntax))
-        self._start_of: Mapping[cst.CSTNode, int] = dict(zip(module.body, self._starts, strict=True))
+        self._starts: dict[cst.CSTNode, _Start] = {}
+        self._statements: list[cst.BaseStatement] = []
+        self._lines: list[int] = []
+        """The first line of each of the statements, those of their decorators included."""
+        self._add(module.body, syntax.body, ())
 
-    def at(self, line: int) -> cst.CSTNode | None:
-        """The top-level statement at a line."""
-        number = bisect_right(self._starts, line) - 1
-        return self._module.body[number] if number >= 0 else None
+    def _add(
+        self, statements: Sequence[cst.BaseStatement], syntax: Sequence[ast.stmt], classes: tuple[cst.ClassDef, ...]
+    ) -> None:
+        for statement, first in _paired(statements, syntax):
+            self._starts[statement] = _Start(first.lineno, classes)
+            self._statements.append(statement)
+            self._lines.append(min([first.lineno, *(one.lineno for one in getattr(first, "decorator_list", ()))]))
+            if isinstance(statement, cst.ClassDef) and isinstance(statement.body, cst.IndentedBlock):
+                assert isinstance(first, ast.ClassDef)
+                self._add(statement.body.body, first.body, (*classes, statement))
 
-    def of(self, statement: cst.CSTNode) -> Mapping[cst.CSTNode, Span]:
-        """The spans of a top-level statement and of all nodes in it."""
+    def at(self, line: int) -> cst.BaseStatement | None:
+        """The innermost of the statements at a line."""
+        number = bisect_right(self._lines, line) - 1
+        return self._statements[number] if number >= 0 else None
+
+    def is_start(self, node: cst.CSTNode) -> TypeGuard[cst.BaseStatement]:
+        """Whether a node is one of the statements of the module and its classes."""
+        return node in self._starts
+
+    def of(self, statement: cst.BaseStatement) -> Mapping[cst.CSTNode, Span]:
+        """The spans of one of the statements and of all nodes in it."""
         if statement not in self._spans:
-            alone = self._module.with_changes(header=[], body=[statement], footer=[])
+            start = self._starts[statement]
+            wrapper = MetadataWrapper(self._alone(statement, start.classes), unsafe_skip_copy=True)
+            # ``wrapper.resolve`` visits all nodes once more, for providers that it was not asked for.
+            positions = cast(Mapping[cst.CSTNode, CodeRange], PositionProvider()._gen(wrapper))
             # The number of lines that the statement is moved by.
-            by = self._start_of[statement] - 1
+            by = start.line - positions[statement].start.line
             self._spans[statement] = {
                 node: (at.start.line + by, at.start.column + 1, at.end.line + by, at.end.column + 1)
-                for node, at in MetadataWrapper(alone, unsafe_skip_copy=True).resolve(PositionProvider).items()
+                for node, at in positions.items()
+                if at.start.line > len(start.classes)
             }
         return self._spans[statement]
 
+    def _alone(self, statement: cst.BaseStatement, classes: Sequence[cst.ClassDef]) -> cst.Module:
+        """A module that holds only a statement, indented as in the classes around it, each of which takes one line."""
+        for one in reversed(classes):
+            indent = cst.ensure_type(one.body, cst.IndentedBlock).indent
+            statement = cst.ClassDef(one.name, cst.IndentedBlock([statement], indent=indent))
+        return self._module.with_changes(header=[], body=[statement], footer=[])
 
-def _starts(module: cst.Module, syntax: ast.Module) -> Iterator[int]:
-    """The first line of each top-level statement, with the empty lines and comments above it."""
+
+def _paired(
+    statements: Sequence[cst.BaseStatement], syntax: Sequence[ast.stmt]
+) -> Iterator[tuple[cst.BaseStatement, ast.stmt]]:
+    """The statements of a block, each with the first of ``ast`` in it: statements may share a line."""
     position = 0
-    for statement in module.body:
-        first = syntax.body[position]
-        decorators = [one.lineno for one in getattr(first, "decorator_list", ())]
-        yield min([first.lineno, *decorators]) - len(statement.leading_lines)
+    for statement in statements:
+        yield statement, syntax[position]
         position += len(statement.body) if isinstance(statement, cst.SimpleStatementLine) else 1

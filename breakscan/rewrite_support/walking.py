@@ -11,7 +11,7 @@ import libcst as cst
 import libcst.matchers as m
 
 MOST_KEPT = 64
-"""How many nodes keep the names in them: rewrites look through one function again and again."""
+"""How many nodes keep what is in them: rewrites look through one function again and again."""
 
 _FIRST: dict[type[cst.CSTNode], tuple[str, ...]] = {
     cst.Arg: ("star", "keyword"),
@@ -73,13 +73,26 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     while pending:
         one = pending.pop()
         yield one
-        pending += reversed(list(_in_fields(one, _code_fields(type(one)))))
+        pending += list(_in_fields(one, _code_fields(type(one))))[::-1]
 
 
 def findall(node: cst.CSTNode, matcher: m.BaseMatcherNode) -> list[cst.CSTNode]:
     """The nodes that a matcher matches, or one of several matchers, like ``libcst.matchers.findall``."""
     kinds = frozenset(_kinds(matcher))
+    if isinstance(node, cst.Module | cst.ClassDef | cst.FunctionDef):
+        by_kind = _by_kind(node)
+        numbered = sorted(one for kind in kinds for one in by_kind.get(kind, ()))
+        return [one for _, one in numbered if m.matches(one, matcher)]
     return [one for one in walk(node) if type(one).__name__ in kinds and m.matches(one, matcher)]
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _by_kind(node: cst.CSTNode) -> dict[str, list[tuple[int, cst.CSTNode]]]:
+    """The nodes that hold code, by their types, each with its number in the order of the text."""
+    found: dict[str, list[tuple[int, cst.CSTNode]]] = {}
+    for number, one in enumerate(walk(node)):
+        found.setdefault(type(one).__name__, []).append((number, one))
+    return found
 
 
 def nodes_named(node: cst.CSTNode, text: str) -> tuple[cst.Name, ...]:

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 DTYPES = (
     *("bool", "uint8", "int8", "int16", "int32", "int64"),
@@ -38,8 +38,7 @@ class Priority(IntEnum):
     DIMENSIONED = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(NamedTuple):
     """One input of an operator.
 
     A Python number has the dtype ``bool``, ``int64``, ``float32`` (whatever the default dtype is) or ``complex64``.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from breakscan.analysis.interpreter import fact_ranks
@@ -14,7 +14,7 @@ from breakscan.torch_facts.operators import Often, Operator, Shape, operator
 from breakscan.torch_facts.promotion import SYNONYMS, dtype_class
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Given:
     """One argument: its expression, its value, and what is known about it."""
 
@@ -23,7 +23,7 @@ class Given:
     facts: TensorFacts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TorchCall:
     """A call of a torch function or tensor method.  ``given`` starts with the tensor of a method."""
 
@@ -36,8 +36,9 @@ class TorchCall:
     version: str
     asked_dtype: Dtype | None = None
     asked_device: Symbol | None = None
-    reshaped: frozenset[Symbol] | None = None
-    """The shape of the result where nothing but the shape of the only tensor and the other arguments decides it."""
+    reshaped: Callable[[], frozenset[Symbol]] | None = None
+    """Gives the shape of the result where nothing but the shape of the only tensor and the other arguments decides it:
+    few calls need it."""
 
 
 def result(call: TorchCall, leaf: TensorFacts) -> TensorFacts:
@@ -165,7 +166,7 @@ def _shape(call: TorchCall, known: Operator | None, tensors: Sequence[Given], le
         if rule is Shape.ZERO_DIM:
             return frozenset()
     decided = known is not None and known.reads_values is Often.NEVER and len(tensors) == 1
-    return call.reshaped if decided and call.reshaped is not None else leaf.shape
+    return call.reshaped() if decided and call.reshaped is not None else leaf.shape
 
 
 def _rules(call: TorchCall, known: Operator | None) -> list[Shape]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count
 
 from breakscan.analysis.interpreter import fact_ranks
@@ -40,6 +41,7 @@ from breakscan.analysis.interpreter.values import (
 )
 from breakscan.analysis.project.index import FunctionInfo
 from breakscan.facts import SCALAR, Exactly, Source, Symbol, TensorFacts
+from breakscan.source.walking import walk
 from breakscan.torch_facts.not_measured import (
     ATTRIBUTES_OF_THE_SAME_SHAPE,
     LIMITS_OF_DTYPES,
@@ -297,14 +299,15 @@ class FunctionFacts:
         dtype = named.get("dtype")
         asked = dtype_asked(dtype) or unknown.facts.dtype if dtype is not None else None
         device = named["device"].facts.device if "device" in named else None
-        step = self._step(given[0], node, [*node.args, *(k.value for k in node.keywords)], name) if given else None
+        parts = [*node.args, *(k.value for k in node.keywords)]
+        step = partial(self._step, given[0], node, parts, name) if given else None
         return TorchCall(name, node, method, tuple(given), named, self._known, self._version, asked, device, step)
 
     def _step(self, of: Given, node: ast.expr, parts: Sequence[ast.expr], name: str = "") -> frozenset[Symbol]:
         """The shape that a step makes of another one: the same shape for the same step, wherever it is."""
         at: list[int] = []
         others = [part for part in parts if part is not of.node]
-        for part in [inner for other in others for inner in ast.walk(other)]:
+        for part in (inner for other in others for inner in walk(other)):
             if isinstance(part, ast.Name) and (found := self._given(part)) is not None:
                 at += found.facts.device.at
             elif isinstance(part, ast.Name | ast.Call | ast.Attribute | ast.Subscript):
@@ -326,7 +329,7 @@ class FunctionFacts:
 
 def _bare(value: Value) -> Value:
     """A container without what is known about its elements: what it holds may have changed since."""
-    if not isinstance(value, Container):
+    if not isinstance(value, Container) or not (value.elements or value.element or value.keys):
         return value
     elements = tuple(map(_stripped, value.elements)) if value.elements is not None else None
     element = _stripped(value.element) if value.element is not None else None
