@@ -17,7 +17,7 @@ from breakscan.findings import Mode, Place, Verdict
 from breakscan.rulebook.document import Example, Rule
 from breakscan.rulebook.errors import RuleError
 from breakscan.rulebook.library import shipped_rules
-from breakscan.torch_versions import version_key
+from breakscan.torch_versions import minor_version, version_key
 
 SCHEMA = 1
 
@@ -89,10 +89,11 @@ def _versions_in(folder: Path) -> tuple[str, ...]:
 
 
 def ledger_version_for(target: str) -> str:
-    """The measured version that is used for a target: the newest that is not newer, else the oldest."""
-    measured = measured_versions()
-    older = [v for v in measured if version_key(v) <= version_key(target)]
-    return older[-1] if older else measured[0]
+    """The version whose ledger is used for a target: its own, or the nearest one outside the measured range."""
+    measured, minor = measured_versions(), minor_version(target)
+    if minor in measured:
+        return minor
+    return measured[0] if version_key(target) < version_key(measured[0]) else measured[-1]
 
 
 @cache

@@ -7,6 +7,7 @@ import inspect
 import pytest
 
 from breakscan.torch_facts.table import load_api
+from breakscan.torch_versions import SUPPORTED
 
 
 def test_builtin_functions_of_nn_functional_return_tensors(marked) -> None:
@@ -39,7 +40,7 @@ def test_several_results_have_their_own_dtypes_and_names(marked) -> None:
     """)
 
 
-@pytest.mark.parametrize("version", ["2.11", "2.13", "2.15"])
+@pytest.mark.parametrize("version", SUPPORTED)
 def test_each_version_says_how_many_results_of_which_dtype(version: str) -> None:
     api = load_api(version)
     assert api.result_dtypes("max", "float", frozenset({"dim"})) == ["float", "int"]

@@ -32,9 +32,9 @@ from breakscan.runtime.records.graphs import GraphCompiled
 from breakscan.runtime.records.guards import RecompileSeen
 from breakscan.runtime.tracelog.lines import LogRecord, read_log
 from breakscan.runtime.tracelog.read import Trace, logs_in, read_trace
+from breakscan.torch_versions import SUPPORTED
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
-VERSIONS = ("2.11", "2.13", "2.15")
 LOG = DATA / "program-2.13.log"
 RANKS = sorted((DATA / "ranks").glob("*.log"))
 
@@ -88,7 +88,7 @@ def where(things: Iterable[Any]) -> list[tuple[str, int]]:
     return [(thing["function"], thing["site"]["line"]) for thing in things]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", SUPPORTED)
 class TestALogOfEachTorch:
     @pytest.fixture
     def report(self, version: str) -> Any:

@@ -11,6 +11,7 @@ from breakscan.torch_facts.call_forms import forms, is_covered
 from breakscan.torch_facts.operators import Gradient, Often, Operator, Shape, operator
 from breakscan.torch_facts.promotion import FLOATS, Operand, Priority, python_number
 from breakscan.torch_facts.versions import nearest
+from breakscan.torch_versions import SUPPORTED
 
 
 def test_square_of_bools_is_int64() -> None:
@@ -109,22 +110,28 @@ def test_what_gives_back_what_it_is_given() -> None:
 
 
 def test_each_version_has_its_own_facts() -> None:
-    """A number and a tensor as the bound of a clamp differ for NaN on 2.11, in the gradient at the bound on 2.15."""
-    for version, measured in (("2.11", "2.11"), ("2.12", "2.11"), ("2.14", "2.13"), ("2.15", "2.15")):
+    """A number and a tensor as a clamp's bound differ for NaN on 2.11, in the gradient at the bound from 2.14 on."""
+    for version in SUPPORTED:
         clamp = operator(version, "clamp")
         assert clamp is not None
-        assert clamp.measured_on == measured
-        assert clamp.alike == ({1} if measured == "2.13" else frozenset())
+        assert clamp.measured_on == version
+        assert clamp.alike == ({1} if version in ("2.12", "2.13") else frozenset())
     narrow = operator("2.15", "narrow")
     assert narrow is not None
     assert narrow.reads_values is Often.NEVER
 
 
-def test_every_measured_version_has_all_files() -> None:
+def test_every_supported_version_has_all_files() -> None:
     data = Path(operators.__file__).parent / "data"
-    versions = {path.stem for path in data.glob("*.json")}
-    assert {path.stem for path in (data / "operators").glob("*.json")} == versions
-    assert {path.stem for path in (data / "mixed").glob("*.json")} == versions
+    for folder in (data, data / "operators", data / "mixed"):
+        assert {path.stem for path in folder.glob("*.json")} == set(SUPPORTED)
+
+
+def test_each_version_knows_which_arguments_a_batch_norm_writes() -> None:
+    for version in SUPPORTED:
+        norm = operator(version, "torch.nn.functional.batch_norm")
+        assert norm is not None
+        assert norm.writes == {1, 2}
 
 
 def test_a_name_that_torch_does_not_have_is_unknown() -> None:
