@@ -7,7 +7,7 @@ import libcst as cst
 from breakscan.rewrite_support.build import operand, operand_of_and
 from breakscan.rewrite_support.checks import asks_tensor, check_of, is_membership, not_python, operands
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import EXCEPTIONS, ShowsOnly, differs
+from breakscan.rewrite_support.difference import EXCEPTIONS, Difference, ShowsOnly, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 
 FAILURE = differs(
@@ -17,8 +17,10 @@ FAILURE = differs(
 )
 
 
-def asserted_test(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression | None:
-    """A test that compiles in an assert, or None if the test already compiles."""
+def asserted_test(
+    context: RewriteContext, test: cst.BaseExpression
+) -> tuple[cst.BaseExpression, list[Difference]] | None:
+    """A test that compiles in an assert, with what it changes, or None if the test already compiles."""
     if _is_one_tensor(context, test):
         return None
     if isinstance(test, cst.BooleanOperation):
@@ -37,18 +39,19 @@ def asserted_test(context: RewriteContext, test: cst.BaseExpression) -> cst.Base
         made = cst.BooleanOperation(operand_of_and(left), cst.Or() if when.otherwise else cst.And(), made)
     made = _flat(made)
     if test.lpar and "\n" in context.code(test):
-        return made.with_changes(
+        made = made.with_changes(
             lpar=[one.deep_clone() for one in test.lpar], rpar=[one.deep_clone() for one in test.rpar]
         )
-    return made
+    return made, check.differences()
 
 
 def edit_of_assert(context: RewriteContext, assertion: cst.Assert) -> Edit:
     """The assert around the site with a test that compiles."""
-    test = asserted_test(context, assertion.test)
-    if test is None:
+    found = asserted_test(context, assertion.test)
+    if found is None:
         raise Declined("the test is already a single tensor")
-    return Edit({assertion.test: test}, [FAILURE])
+    test, differences = found
+    return Edit({assertion.test: test}, [FAILURE, *differences])
 
 
 def _flat(test: cst.BaseExpression) -> cst.BaseExpression:

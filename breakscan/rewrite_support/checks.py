@@ -9,8 +9,9 @@ import libcst as cst
 
 from breakscan.rewrite_support.build import binary, call, copied, inverted, method, operand
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import Effect, differs
+from breakscan.rewrite_support.difference import Difference, Effect, ShowsOnly, differs
 from breakscan.rewrite_support.edit import Declined
+from breakscan.rewrite_support.not_raising import may_raise
 from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
 
 EQUAL = frozenset({"torch.equal", "torch.Tensor.equal"})
@@ -34,21 +35,26 @@ class When:
 class Check:
     """A test.  If all of ``when`` hold, in this order, ``tensor`` is True if and only if the test is true.
 
-    ``certain`` says that all tensors are known to be tensors, ``combined`` that several tests were combined, all of
-    which are now evaluated.
+    ``certain`` says that all tensors are known to be tensors; ``raising`` is the code that runs although a test before
+    it decides, and that may raise.
     """
 
     when: tuple[When, ...]
     tensor: cst.BaseExpression
     certain: bool
-    combined: bool
+    raising: tuple[str, ...]
+
+    def differences(self, only: ShowsOnly | None = None) -> list[Difference]:
+        """What is different because all tests are computed."""
+        code = " and ".join(f"`{one}`" for one in self.raising)
+        return [differs(f"all tests are computed, and {code} may raise", Effect.RAISES, only=only)] if code else []
 
 
 def check_of(context: RewriteContext, test: cst.BaseExpression, negated: bool = False) -> Check:
     """A test, or its opposite, as a bool tensor.  Declines if this is not possible."""
     reader = _Reader(context)
     tensor = reader.read(test, negated)
-    return Check(tuple(reader.when), tensor, reader.certain, reader.combined)
+    return Check(tuple(reader.when), tensor, reader.certain, tuple(reader.raising))
 
 
 AS_TENSOR = differs("the result is a tensor, not a Python bool", Effect.TYPES)
@@ -154,7 +160,7 @@ class _Reader:
         self.context = context
         self.when: list[When] = []
         self.certain = True
-        self.combined = False
+        self.raising: dict[str, None] = {}
 
     def read(self, test: cst.BaseExpression, negated: bool) -> cst.BaseExpression:
         if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
@@ -175,9 +181,9 @@ class _Reader:
             return self.read(tensors[0], negated)
         if not tensors:
             raise Declined(f"`{self.context.code(test)}` is not known to test a tensor")
-        self.combined = True
         for one in tensors[1:]:
             self._refuse_effects(one)
+            self._note_raising(one, tensors[0])
         # `not (not a or not b)` is simpler as `a & b`.
         inner = negated and sum(_is_negative(one) for one in tensors) * 2 > len(tensors)
         both = isinstance(test.operator, cst.And) is not inner
@@ -206,16 +212,21 @@ class _Reader:
             if reason is not None:
                 raise Declined(f"all tests would be evaluated, and {reason}")
 
+    def _note_raising(self, test: cst.BaseExpression, *ran: cst.BaseExpression) -> None:
+        if (raising := may_raise(self.context, test, ran=set(map(self.context.code, ran)))) is not None:
+            self.raising[raising] = None
+
     def _chain(self, test: cst.Comparison) -> cst.BaseExpression:
         if not is_chain(self.context, test):
             raise Declined(f"`{self.context.code(test)}` is not known to compare tensors")
-        self.combined = True
         left = test.left
         made: cst.BaseExpression | None = None
         for target in test.comparisons:
             if isinstance(target.operator, cst.In | cst.NotIn | cst.Is | cst.IsNot):
                 raise Declined(f"`{self.context.code(test)}` chains `in` or `is`")
             self._refuse_effects(target.comparator)
+            if made is not None:
+                self._note_raising(target.comparator, test.left, test.comparisons[0].comparator)
             if left is not test.left and len(self.context.code(left)) > _SHORT:
                 raise Declined(f"`{self.context.code(left)}` would be computed twice: assign it to a variable first")
             compared = cst.ComparisonTarget(target.operator.deep_clone(), _side(target.comparator))
@@ -237,7 +248,7 @@ class _Reader:
             if name in NONZERO:
                 return _compared(self._arguments(test, 1)[0], negated)
             if name in REDUCING and self.context.fact(test.args[0].value if test.args else test).kind != "constant":
-                self.combined = True
+                self._note_raising(test)
                 return _turned(reduced(self.context, test), negated)
         fact = self.context.fact(test)
         if fact.kind == "number":

@@ -7,6 +7,8 @@ returns the constant text.  A message without values stays one statement.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import libcst as cst
 
 from breakscan.rewrite_support.assertions import FAILURE, asserted_test
@@ -31,13 +33,14 @@ def rewrite(context: RewriteContext) -> Edit:
     if node is None or node.msg is None:
         raise Declined("this is not an assert with a message")
     text = _text(context, node.msg)
-    test = asserted_test(context, node.test)
+    test, differences = asserted_test(context, node.test) or (None, [])
     if not shows_values(node.msg):
-        return Edit({node.msg: text, **({} if test is None else {node.test: test})}, [FAILURE])
+        return Edit({node.msg: text, **({} if test is None else {node.test: test})}, [FAILURE, *differences])
     compiled = node.deep_clone().with_changes(msg=text)
     if test is not None:
         compiled = compiled.with_changes(test=test)
-    return _two_ways(context, compiled, node.deep_clone(), [FAILURE])
+    in_compiled_code = [replace(one, only=ShowsOnly.COMPILED) for one in differences]
+    return _two_ways(context, compiled, node.deep_clone(), [FAILURE, *in_compiled_code])
 
 
 def _of_check(context: RewriteContext, node: cst.Call) -> Edit:

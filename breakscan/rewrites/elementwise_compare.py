@@ -47,10 +47,10 @@ def rewrite(context: RewriteContext) -> Edit:
         above, cst.Assign | cst.Return | cst.Arg | cst.Element
     ):
         made = made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-    return Edit(
-        {value: made},
-        [AS_TENSOR, *([] if check.certain else [assumes("both operands must be tensors", only=ShowsOnly.NO_TENSOR)])],
-    )
+    differences = [AS_TENSOR, *check.differences()]
+    if not check.certain:
+        differences.append(assumes("both operands must be tensors", only=ShowsOnly.NO_TENSOR))
+    return Edit({value: made}, differences)
 
 
 def _is_not(node: cst.CSTNode | None) -> bool:

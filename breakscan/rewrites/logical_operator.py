@@ -15,7 +15,6 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.dtypes import is_bool
 from breakscan.rewrite_support.edit import Declined, Edit
-from breakscan.rewrite_support.not_raising import may_raise
 
 _OWN_TENSOR = (cst.Call, cst.Comparison, cst.BinaryOperation, cst.UnaryOperation, cst.BooleanOperation)
 
@@ -46,9 +45,7 @@ def rewrite(context: RewriteContext) -> Edit:
     differences = []
     if not check.certain:
         differences.append(assumes("the operands must be tensors", only=ShowsOnly.NO_TENSOR))
-    ran = {context.code(one) for one in _leaves(whole)[:1]}
-    if any(may_raise(context, one, ran=ran) is not None for one in _leaves(whole)[1:]):
-        differences.append(differs("both operands are computed", Effect.RAISES))
+    differences += check.differences()
     if _has_not(whole):
         differences.append(AS_TENSOR)
     elif not all(isinstance(one, _OWN_TENSOR) for one in _leaves(whole)):

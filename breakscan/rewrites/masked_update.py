@@ -17,6 +17,7 @@ from breakscan.rewrite_support.breaks import refuse_breaks_in
 from breakscan.rewrite_support.build import AUGMENTED
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
+from breakscan.rewrite_support.dtypes import of_one_dtype
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.grad_mode import uncertain_gradient_scope
 from breakscan.rewrite_support.masked import (
@@ -65,7 +66,12 @@ def _of_assignment(context: RewriteContext, small: cst.Assign, leaf: Leaf) -> Ed
     if not any(one.node is leaf.node for one in found.leaves):
         raise Declined("the selected elements are reduced to a single value")
     made = filled(context, leaf.mask, whole(context, small.value, found.leaves), target.owner)
-    return _edit(context, small, target, found, made, bends_gradients(context, small.value, found))
+    edit = _edit(context, small, target, found, made, bends_gradients(context, small.value, found))
+    if not context.fact(small.value).is_tensor or of_one_dtype(context, target.owner, small.value):
+        return edit
+    # An assignment to elements demands one dtype; `torch.where` finds a common one, and `copy_` converts.
+    said = f"if the dtypes of `{plain(context, target.owner)}` and of what is assigned differ, there is no error"
+    return replace(edit, differences=[*edit.differences, differs(said, Effect.NO_LONGER_RAISES, Effect.DTYPES)])
 
 
 def _of_augmented(context: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> Edit:
