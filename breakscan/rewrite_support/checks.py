@@ -10,6 +10,7 @@ import libcst as cst
 from breakscan.rewrite_support.build import binary, call, copied, inverted, method, operand
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, ShowsOnly, differs
+from breakscan.rewrite_support.dtypes import is_bool
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.not_raising import may_raise
 from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
@@ -118,14 +119,14 @@ _OPPOSITE: dict[type[cst.BaseCompOp], cst.BaseCompOp] = {
 }
 
 
-def reduced(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
-    """The builtin ``any`` or ``all`` over tensors as a torch operation."""
+def reduced(context: RewriteContext, node: cst.Call) -> tuple[cst.BaseExpression, bool]:
+    """The builtin ``any`` or ``all`` over tensors as a torch operation, and whether its result is a bool tensor."""
     name = context.dotted(node.func) or ""
     if len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
         raise Declined(f"`{name}` is not called with one argument")
     values = node.args[0].value
     if context.fact(values).is_tensor:
-        return method(values, name)
+        return method(values, name), is_bool(context, values)
     element: cst.BaseExpression
     if isinstance(values, cst.GeneratorExp | cst.ListComp):
         if values.for_in.inner_for_in is not None or values.for_in.ifs:
@@ -146,7 +147,8 @@ def reduced(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
         reason = why_not_pure(context, element) or why_may_raise(context, element)
         if reason is not None:
             raise Declined(f"all elements would be computed, and {reason}")
-    return method(call(context.imported("torch.stack"), stacked), name)
+    made = method(call(context.imported("torch.stack"), stacked), name)
+    return made, all(is_bool(context, one) for one in elements)
 
 
 def _is_filled(context: RewriteContext, values: cst.BaseExpression) -> bool:
@@ -161,6 +163,8 @@ class _Reader:
         self.when: list[When] = []
         self.certain = True
         self.raising: dict[str, None] = {}
+        self.not_bool = 0
+        """How many tests that were read are 0 or 1, but not known to be bool: `~` of such a tensor is always true."""
 
     def read(self, test: cst.BaseExpression, negated: bool) -> cst.BaseExpression:
         if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
@@ -168,8 +172,14 @@ class _Reader:
         if isinstance(test, cst.BooleanOperation):
             return self._boolean(test, negated)
         if isinstance(test, cst.Comparison) and len(test.comparisons) > 1:
-            return _turned(self._chain(test), negated)
+            return self._turned(self._chain(test), negated, self.not_bool)
         return self._leaf(test, negated)
+
+    def _turned(self, made: cst.BaseExpression, negated: bool, not_bool: int) -> cst.BaseExpression:
+        """A test or its opposite; ``not_bool`` counts the tests before it that are not known to be bool."""
+        if negated and self.not_bool > not_bool:
+            return compared(made, negated)
+        return inverted(made) if negated else made
 
     def _boolean(self, test: cst.BooleanOperation, negated: bool) -> cst.BaseExpression:
         parts = operands(test)
@@ -187,7 +197,7 @@ class _Reader:
         # `not (not a or not b)` is simpler as `a & b`.
         inner = negated and sum(_is_negative(one) for one in tensors) * 2 > len(tensors)
         both = isinstance(test.operator, cst.And) is not inner
-        before = len(self.when)
+        before, not_bool = len(self.when), self.not_bool
         made = self.read(tensors[0], inner)
         for one in tensors[1:]:
             made = binary_of(made, _like(self.context, one, both), self.read(one, inner))
@@ -196,7 +206,7 @@ class _Reader:
             raise Declined(f"`{self.context.code(test)}` mixes tensors with Python conditions")
         turn = negated and not inner
         self.when[before:] = [When(when.test, when.otherwise is not turn) for when in self.when[before:]]
-        return _turned(made, turn)
+        return self._turned(made, turn, not_bool)
 
     def _static(self, test: cst.BaseExpression, conjunct: bool, negated: bool) -> None:
         reason = why_not_pure(self.context, test) or why_may_raise(self.context, test)
@@ -244,12 +254,13 @@ class _Reader:
             if name in EQUAL:
                 return self._equal(test, negated)
             if name in ALLCLOSE:
-                return _turned(method(self._isclose(test), "all"), negated)
+                return self._turned(method(self._isclose(test), "all"), negated, self.not_bool)
             if name in NONZERO:
-                return _compared(self._arguments(test, 1)[0], negated)
+                return compared(self._arguments(test, 1)[0], negated)
             if name in REDUCING and self.context.fact(test.args[0].value if test.args else test).kind != "constant":
                 self._note_raising(test)
-                return _turned(reduced(self.context, test), negated)
+                made, known_bool = reduced(self.context, test)
+                return self._zero_or_one(made, known_bool, negated)
         fact = self.context.fact(test)
         if fact.kind == "number":
             raise Declined(f"`{self.context.code(test)}` is a number read from a tensor")
@@ -258,7 +269,14 @@ class _Reader:
         if fact.optional:
             raise Declined(f"`{self.context.code(test)}` is a tensor only in some calls")
         self.certain &= fact.certain
-        return _turned(copied(test), negated) if fact.dtype == "bool" else _compared(test, negated)
+        if fact.dtype != "bool":
+            return compared(test, negated)
+        return self._zero_or_one(copied(test), is_bool(self.context, test), negated)
+
+    def _zero_or_one(self, made: cst.BaseExpression, known_bool: bool, negated: bool) -> cst.BaseExpression:
+        not_bool = self.not_bool
+        self.not_bool += not known_bool
+        return self._turned(made, negated, not_bool)
 
     def _arguments(self, node: cst.Call, number: int) -> list[cst.BaseExpression]:
         """The tensors that a function or method compares."""
@@ -341,11 +359,7 @@ def _is_inverted(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.BitInvert)
 
 
-def _turned(test: cst.BaseExpression, negated: bool) -> cst.BaseExpression:
-    return inverted(test) if negated else test
-
-
-def _compared(test: cst.BaseExpression, negated: bool) -> cst.BaseExpression:
+def compared(test: cst.BaseExpression, negated: bool) -> cst.BaseExpression:
     """``t != 0``, which is the truth value of a tensor that is not bool."""
     operator = cst.Equal() if negated else cst.NotEqual()
     return cst.Comparison(_side(test), [cst.ComparisonTarget(operator, cst.Integer("0"))])
