@@ -5,9 +5,9 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.rewrite_support.build import operand, operand_of_and
-from breakscan.rewrite_support.checks import asks_tensor, check_of, is_membership, not_python, operands
+from breakscan.rewrite_support.checks import Check, asks_tensor, check_of, is_membership, not_python, operands
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.difference import EXCEPTIONS, Difference, ShowsOnly, differs
+from breakscan.rewrite_support.difference import EXCEPTIONS, ShowsOnly, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 
 FAILURE = differs(
@@ -17,10 +17,8 @@ FAILURE = differs(
 )
 
 
-def asserted_test(
-    context: RewriteContext, test: cst.BaseExpression
-) -> tuple[cst.BaseExpression, list[Difference]] | None:
-    """A test that compiles in an assert, with what it changes, or None if the test already compiles."""
+def asserted_test(context: RewriteContext, test: cst.BaseExpression) -> tuple[cst.BaseExpression, Check] | None:
+    """A test that compiles in an assert, with how it was read, or None if the test already compiles."""
     if _is_one_tensor(context, test):
         return None
     if isinstance(test, cst.BooleanOperation):
@@ -42,7 +40,7 @@ def asserted_test(
         made = made.with_changes(
             lpar=[one.deep_clone() for one in test.lpar], rpar=[one.deep_clone() for one in test.rpar]
         )
-    return made, check.differences()
+    return made, check
 
 
 def edit_of_assert(context: RewriteContext, assertion: cst.Assert) -> Edit:
@@ -50,8 +48,8 @@ def edit_of_assert(context: RewriteContext, assertion: cst.Assert) -> Edit:
     found = asserted_test(context, assertion.test)
     if found is None:
         raise Declined("the test is already a single tensor")
-    test, differences = found
-    return Edit({assertion.test: test}, [FAILURE, *differences])
+    test, check = found
+    return Edit({assertion.test: test}, [FAILURE, *check.differences()])
 
 
 def _flat(test: cst.BaseExpression) -> cst.BaseExpression:

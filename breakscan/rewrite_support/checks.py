@@ -45,10 +45,15 @@ class Check:
     certain: bool
     raising: tuple[str, ...]
 
-    def differences(self, only: ShowsOnly | None = None) -> list[Difference]:
-        """What is different because all tests are computed."""
+    def differences(self, *, compiled: bool = False) -> list[Difference]:
+        """What is different because all tests are computed; ``compiled`` says that only compiled code computes them."""
         code = " and ".join(f"`{one}`" for one in self.raising)
-        return [differs(f"all tests are computed, and {code} may raise", Effect.RAISES, only=only)] if code else []
+        if not code:
+            return []
+        said = f"all tests are computed, and {code} may raise"
+        if compiled:
+            return [differs(f"in compiled code, {said}", Effect.RAISES, only=ShowsOnly.COMPILED)]
+        return [differs(said, Effect.RAISES)]
 
 
 def check_of(context: RewriteContext, test: cst.BaseExpression, negated: bool = False) -> Check:
@@ -119,7 +124,7 @@ _OPPOSITE: dict[type[cst.BaseCompOp], cst.BaseCompOp] = {
 }
 
 
-def reduced(context: RewriteContext, node: cst.Call) -> tuple[cst.BaseExpression, bool]:
+def _reduced(context: RewriteContext, node: cst.Call) -> tuple[cst.BaseExpression, bool]:
     """The builtin ``any`` or ``all`` over tensors as a torch operation, and whether its result is a bool tensor."""
     name = context.dotted(node.func) or ""
     if len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
@@ -178,7 +183,7 @@ class _Reader:
     def _turned(self, made: cst.BaseExpression, negated: bool, not_bool: int) -> cst.BaseExpression:
         """A test or its opposite; ``not_bool`` counts the tests before it that are not known to be bool."""
         if negated and self.not_bool > not_bool:
-            return compared(made, negated)
+            return _compared(made, negated)
         return inverted(made) if negated else made
 
     def _boolean(self, test: cst.BooleanOperation, negated: bool) -> cst.BaseExpression:
@@ -256,10 +261,10 @@ class _Reader:
             if name in ALLCLOSE:
                 return self._turned(method(self._isclose(test), "all"), negated, self.not_bool)
             if name in NONZERO:
-                return compared(self._arguments(test, 1)[0], negated)
+                return _compared(self._arguments(test, 1)[0], negated)
             if name in REDUCING and self.context.fact(test.args[0].value if test.args else test).kind != "constant":
                 self._note_raising(test)
-                made, known_bool = reduced(self.context, test)
+                made, known_bool = _reduced(self.context, test)
                 return self._zero_or_one(made, known_bool, negated)
         fact = self.context.fact(test)
         if fact.kind == "number":
@@ -270,7 +275,7 @@ class _Reader:
             raise Declined(f"`{self.context.code(test)}` is a tensor only in some calls")
         self.certain &= fact.certain
         if fact.dtype != "bool":
-            return compared(test, negated)
+            return _compared(test, negated)
         return self._zero_or_one(copied(test), is_bool(self.context, test), negated)
 
     def _zero_or_one(self, made: cst.BaseExpression, known_bool: bool, negated: bool) -> cst.BaseExpression:
@@ -359,7 +364,7 @@ def _is_inverted(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.BitInvert)
 
 
-def compared(test: cst.BaseExpression, negated: bool) -> cst.BaseExpression:
+def _compared(test: cst.BaseExpression, negated: bool) -> cst.BaseExpression:
     """``t != 0``, which is the truth value of a tensor that is not bool."""
     operator = cst.Equal() if negated else cst.NotEqual()
     return cst.Comparison(_side(test), [cst.ComparisonTarget(operator, cst.Integer("0"))])

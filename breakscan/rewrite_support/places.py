@@ -6,10 +6,10 @@ import ast
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard, cast
+from typing import TypeGuard
 
 import libcst as cst
-from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+from libcst.metadata import MetadataWrapper, PositionProvider
 
 from breakscan.facts import Span
 
@@ -66,8 +66,7 @@ class Places:
         if statement not in self._spans:
             start = self._starts[statement]
             wrapper = MetadataWrapper(self._alone(statement, start.classes), unsafe_skip_copy=True)
-            # ``wrapper.resolve`` visits all nodes once more, for providers that it was not asked for.
-            positions = cast(Mapping[cst.CSTNode, CodeRange], PositionProvider()._gen(wrapper))
+            positions = wrapper.resolve(PositionProvider)
             # The number of lines that the statement is moved by.
             by = start.line - positions[statement].start.line
             self._spans[statement] = {

@@ -56,7 +56,7 @@ def rewrite(context: RewriteContext) -> Edit:
         old,
         leading_lines=[one.deep_clone() for one in guard.leading_lines],
     )
-    return Edit({guard: made}, [_FAILURE, *check.differences(ShowsOnly.COMPILED)])
+    return Edit({guard: made}, [_FAILURE, *check.differences(compiled=True)])
 
 
 def _conditional(

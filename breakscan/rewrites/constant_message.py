@@ -7,8 +7,6 @@ returns the constant text.  A message without values stays one statement.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import libcst as cst
 
 from breakscan.rewrite_support.assertions import FAILURE, asserted_test
@@ -33,14 +31,15 @@ def rewrite(context: RewriteContext) -> Edit:
     if node is None or node.msg is None:
         raise Declined("this is not an assert with a message")
     text = _text(context, node.msg)
-    test, differences = asserted_test(context, node.test) or (None, [])
+    test, check = asserted_test(context, node.test) or (None, None)
     if not shows_values(node.msg):
-        return Edit({node.msg: text, **({} if test is None else {node.test: test})}, [FAILURE, *differences])
+        differences = [FAILURE, *(check.differences() if check else [])]
+        return Edit({node.msg: text, **({} if test is None else {node.test: test})}, differences)
     compiled = node.deep_clone().with_changes(msg=text)
     if test is not None:
         compiled = compiled.with_changes(test=test)
-    in_compiled_code = [replace(one, only=ShowsOnly.COMPILED) for one in differences]
-    return _two_ways(context, compiled, node.deep_clone(), [FAILURE, *in_compiled_code])
+    differences = [FAILURE, *(check.differences(compiled=True) if check else [])]
+    return _two_ways(context, compiled, node.deep_clone(), differences)
 
 
 def _of_check(context: RewriteContext, node: cst.Call) -> Edit:

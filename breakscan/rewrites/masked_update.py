@@ -67,11 +67,10 @@ def _of_assignment(context: RewriteContext, small: cst.Assign, leaf: Leaf) -> Ed
         raise Declined("the selected elements are reduced to a single value")
     made = filled(context, leaf.mask, whole(context, small.value, found.leaves), target.owner)
     edit = _edit(context, small, target, found, made, bends_gradients(context, small.value, found))
-    if not context.fact(small.value).is_tensor or of_one_dtype(context, target.owner, small.value):
+    if of_one_dtype(context, target.owner, small.value):
         return edit
     # An assignment to elements demands one dtype; `torch.where` finds a common one, and `copy_` converts.
-    said = f"if the dtypes of `{plain(context, target.owner)}` and of what is assigned differ, there is no error"
-    return replace(edit, differences=[*edit.differences, differs(said, Effect.NO_LONGER_RAISES, Effect.DTYPES)])
+    return _without_error(edit, f"the dtypes of `{plain(context, target.owner)}` and of what is assigned differ")
 
 
 def _of_augmented(context: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> Edit:
@@ -96,8 +95,12 @@ def _of_augmented(context: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> 
     edit = _edit(context, small, leaf, found, made, bends_gradients(context, leaf.owner, found), rebinds=number)
     if _holds_result(context, small, leaf.owner):
         return edit
-    said = f"if the dtype of `{plain(context, leaf.owner)}` cannot hold the result, there is no error"
-    return replace(edit, differences=[*edit.differences, differs(said, Effect.NO_LONGER_RAISES, Effect.DTYPES)])
+    return _without_error(edit, f"the dtype of `{plain(context, leaf.owner)}` cannot hold the result")
+
+
+def _without_error(edit: Edit, case: str) -> Edit:
+    said = differs(f"if {case}, there is no error", Effect.NO_LONGER_RAISES, Effect.DTYPES)
+    return replace(edit, differences=[*edit.differences, said])
 
 
 def _holds_result(context: RewriteContext, small: cst.AugAssign, owner: cst.BaseExpression) -> bool:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.rewrite_support.assertions import edit_of_assert
-from breakscan.rewrite_support.build import inverted
-from breakscan.rewrite_support.checks import AS_TENSOR, compared, reduced
+from breakscan.rewrite_support.checks import AS_TENSOR, check_of
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
@@ -30,8 +29,6 @@ def rewrite(context: RewriteContext) -> Edit:
         whole, above = above, context.parent(above)
     if isinstance(above, cst.If | cst.While | cst.IfExp | cst.CompIf | cst.BooleanOperation | cst.UnaryOperation):
         raise Declined("Python tests the truth of the result, which also breaks the graph: use `torch.where`")
-    made, known_bool = reduced(context, node)
-    if whole is not node:
-        made = inverted(made) if known_bool else compared(made, negated=True)
+    made = check_of(context, whole).tensor
     all_computed = differs("all elements are computed", Effect.RAISES)
     return Edit({whole: made}, [all_computed, AS_TENSOR])

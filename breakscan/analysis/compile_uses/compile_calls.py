@@ -147,7 +147,7 @@ def _literal(node: ast.expr) -> frozenset[str]:
 
 def _never_read(function: FunctionInfo, statement: ast.stmt, name: str) -> bool:
     """Whether nothing in a function reads a name that a statement binds: after it, or earlier in a loop around it."""
-    around = list(function.own_nodes)
+    around = function.own_nodes
     if any(_shows_name(node, name) for node in around):
         return False
     loops = [n for n in around if isinstance(n, Loop)]

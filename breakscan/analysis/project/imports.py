@@ -248,7 +248,7 @@ class Project:
         return self._once(self._found, (index.roots, dotted), lambda: self._find(dotted.split("."), index), None)
 
     def once(self, key: object, find: Callable[[], Answer]) -> Answer:
-        """What a question about files has as its answer, which is looked for once for each root."""
+        """The answer to any question about files, under a key of its own; it is looked for once for each root."""
         answer: Answer = self._once(self._answers, key, find, None)
         return answer
 
