@@ -77,7 +77,22 @@ def test_every_field_of_an_explanation_is_written() -> None:
             if isinstance(kind, type) and kind.__module__ == module.__name__ and hasattr(kind, "__dataclass_fields__"):
                 renamed = {"status": "exit_status"} if kind is Explanation else {}
                 names = {renamed.get(field.name, field.name) for field in fields(kind)}
-                assert names - kept <= ({"code"} if kind is compiled.Generated else set()), kind.__name__
+                assert names - kept <= NOT_WRITTEN.get(kind, set()), kind.__name__
+
+
+NOT_WRITTEN = {compiled.Generated: {"code"}, explanation.RecompileAdvice: {"dimension"}}
+"""Generated code is in its file, and advice is a sentence."""
+
+
+def test_advice_is_a_sentence() -> None:
+    advice = explanation.RecompileAdvice(explanation.AdviceKind.SIZE_OF_PARAMETER, "x", "1")
+    recompiles = (replace(made.RECOMPILE, advice=advice), made.RECOMPILE)
+    of_case, of_rule = (one["advice"] for one in written(made.explanation(recompiles=recompiles))["recompiles"])
+    assert of_case == (
+        "call torch._dynamo.mark_dynamic(x, 1) before the first call, "
+        "or keep the size constant, as by padding or drop_last=True"
+    )
+    assert of_rule == made.SIZE.instead
 
 
 def test_an_empty_run_is_valid() -> None:
