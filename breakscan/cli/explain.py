@@ -13,11 +13,12 @@ from breakscan.cli.failures import FAILED, show_failure
 from breakscan.cli.gate_options import gate_options, gate_status, read_gates
 from breakscan.cli.live_title import live_title
 from breakscan.cli.lock_options import lock_options, read_locking
-from breakscan.cli.output import report_stream
+from breakscan.cli.output import report_stream, require_writable
 from breakscan.cli.report_options import format_option, output_path, stream_option
 from breakscan.cli.request_options import add_unmet, asked_for, request_options
 from breakscan.cli.requirements import require_torch
 from breakscan.cli.show_option import require_terminal, show_option
+from breakscan.cli.standard_output import UNWRITTEN, OutputError
 from breakscan.config import load_settings
 from breakscan.reports.formats import EXPLAIN, FOR_LOGS
 from breakscan.rulebook.library import Library, load_library
@@ -94,7 +95,7 @@ def explain(
     library = load_library(load_settings(Path.cwd()).rule_folders)
     report_path = output_path(output)
     if report_path:
-        _require_writable(report_path)
+        require_writable(report_path)
 
     argv = [*option, program, *arguments]
     requests = asked_for(argv, keep_going, compile_, compile_backend)
@@ -124,7 +125,7 @@ def explain(
                     status = locking.status(explanation, failed=outcome.status != 0) or status
         except click.ClickException as error:
             error.show()
-            status = FAILED
+            status = UNWRITTEN if isinstance(error, OutputError) else FAILED
         except SessionError as error:
             click.ClickException(f"there is nothing to report: {error}").show()
             status = FAILED
@@ -145,14 +146,6 @@ def _start_session(argv: list[str], save: Path | None) -> Session:
 
 def _say_whom_it_waits_for(ranks: list[int]) -> None:
     click.echo(f"breakscan: waiting for {ranks_in_words(ranks)} to end, at most {MOST_SECONDS:.0f} s", err=True)
-
-
-def _require_writable(path: Path) -> None:
-    """Known before the program runs: it may take hours."""
-    try:
-        path.open("a", encoding="utf-8").close()
-    except OSError as error:
-        raise click.ClickException(f"cannot write {path}: {error.strerror}") from error
 
 
 def _report(
