@@ -30,7 +30,7 @@ from breakscan.runtime.requests_file import Requests
 from breakscan.runtime.session import Session, SessionError, read_run, start_session
 from breakscan.runtime.waiting import MOST_SECONDS, wait_for_ranks
 from breakscan.source.paths import display_path
-from breakscan.source.remembered import remember_source
+from breakscan.source.source_files import SourceFiles
 
 STDIN = "-"
 
@@ -99,8 +99,6 @@ def explain(
 
     argv = [*option, program, *arguments]
     requests = asked_for(argv, keep_going, compile_, compile_backend)
-    if as_code:
-        remember_source("<string>", program)
     gates = read_gates(library, max_breaks, max_recompiles, fail_on)
     locking = read_locking(lock, locked, lock_add, argv)
     session = _start_session(argv, save)
@@ -160,15 +158,20 @@ def _report(
     from breakscan.runtime.explain.from_recording import explain_run
 
     run = read_run(session.root, session.rank.local_ranks if session.rank else None)
-    explanation = explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd))
+    files = SourceFiles.trusted()
+    explanation = explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd), files=files)
     explanation, unmet = add_unmet(explanation, requests, session.folder, say=output is not None)
-    report = explain_report(explanation, format_, check, tables)
+    report = explain_report(explanation, files, format_, check, tables)
+    path = output_path(output)
     if output is None:
         EXPLAIN.write(format_, report, sys.stderr)
-        return explanation, unmet
-    path = output_path(output)
-    with report_stream(path) as stream:
-        EXPLAIN.write(format_, report, stream)
+    else:
+        with report_stream(path) as stream:
+            EXPLAIN.write(format_, report, stream)
+    try:
+        session.keep_sources(files.read)
+    except OSError as error:
+        click.echo(f"breakscan: cannot keep the sources with the recording: {error.strerror}", err=True)
     if path:
         click.echo(f"breakscan: the report is in {path}", err=True)
     return explanation, unmet
