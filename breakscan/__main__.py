@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line and returns its exit status: 2 if breakscan could not do its work."""
+    """Runs the command line and returns its exit status: 2 if breakscan could not do its work, 74 if its report could
+    not be written."""
     import click
 
     from breakscan.cli.main import cli
+    from breakscan.cli.standard_output import OutputError, standard_output
 
     try:
-        status = cli.main(arguments, prog_name="breakscan", standalone_mode=False)
+        with standard_output():
+            status = cli.main(arguments, prog_name="breakscan", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
-        return error.exit_code if isinstance(error, click.UsageError) else 2
+        with contextlib.suppress(OSError):  # standard error may be full, too
+            error.show()
+        return error.exit_code if isinstance(error, click.UsageError | OutputError) else 2
     except click.Abort:
         from breakscan.cli.failures import INTERRUPTED
 

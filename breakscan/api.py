@@ -44,6 +44,7 @@ from breakscan.runtime.hooks.targets import is_compiled
 from breakscan.runtime.recorder import Recorder
 from breakscan.runtime.recording import read_recording
 from breakscan.runtime.records.record import Record
+from breakscan.source.source_files import SourceFiles
 from breakscan.torch_versions import SUPPORTED, is_too_old
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
@@ -89,7 +90,7 @@ class Report:
 
     def _written(self, format_: str) -> str:
         stream = io.StringIO()
-        EXPLAIN.write(format_, ExplainReport(self.explanation), stream)
+        EXPLAIN.write(format_, ExplainReport(self.explanation, files=SourceFiles.trusted()), stream)
         return stream.getvalue()
 
     def _repr_html_(self) -> str:
@@ -170,6 +171,7 @@ class Recording:
             rules=_library(os.getcwd()),
             show=self._show,
             torch_imported=True,
+            files=SourceFiles.trusted(),
         )
         return Report(replace(explanation, seconds=(self._ended or time.perf_counter()) - self._began))
 

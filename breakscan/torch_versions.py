@@ -12,14 +12,20 @@ SUPPORTED = ("2.11", "2.12", "2.13", "2.14", "2.15")
 """The minor versions whose hooks and verdicts were tried, oldest first."""
 PINNED = "2.13.0"
 """The version that CI and the development environment install, and that the rule documents describe."""
+_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?!\d)", re.ASCII)
 
 
 def version_key(version: str) -> tuple[int, int]:
     """``(2, 13)`` of ``2.13.0+cpu``.  Raises ValueError if it is no version."""
-    match = re.match(r"(\d+)\.(\d+)", version)
+    match = _VERSION.match(version)
     if not match:
         raise ValueError(f"{version!r} is not a torch version such as 2.13")
     return int(match[1]), int(match[2])
+
+
+def is_version(version: str) -> bool:
+    """Whether this is a version such as ``2.13.0+cpu``."""
+    return _VERSION.match(version) is not None
 
 
 def minor_version(version: str) -> str:

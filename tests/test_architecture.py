@@ -100,3 +100,47 @@ def test_importing_breakscan_imports_nothing_else() -> None:
     code = "import sys; import breakscan; print([m for m in sys.modules if m.startswith('breakscan.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+READS = {
+    "open",
+    "read_bytes",
+    "read_text",
+    "read_file",
+    "read_regular_file",
+    "read_source",
+    "source_text",
+    "source_lines",
+    "getline",
+    "getlines",
+    "getsource",
+    "is_file",
+    "exists",
+}
+MAY_READ = {
+    "runtime/explain": set(),
+    "runtime/parsers": set(),
+    "runtime/records": set(),
+    # The logs that the user names, and a file of the installed torch.
+    "runtime/tracelog": {"lines.py", "read.py"},
+    "runtime/gates": {"gates.py", "lock_file.py"},
+    "agreement": set(),
+    # Parts of the page itself.
+    "reports/explain": {"write.py"},
+    "reports/diff": set(),
+    # The sources that check was asked for.
+    "reports/diagnostics": {"diagnostic.py", "sarif.py"},
+}
+
+
+@pytest.mark.parametrize("folder", MAY_READ)
+def test_recorded_paths_are_opened_by_source_files_alone(folder: str) -> None:
+    """A recording or a log can come from anyone: source/source_files.py decides which of the files that it names may
+    be opened."""
+    found = set()
+    for path in (PACKAGE / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+            if name in READS:
+                found.add(path.name)
+    assert found == MAY_READ[folder]

@@ -24,21 +24,22 @@ from breakscan.findings import Confidence, Finding, Kind, Origin
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.gates.site_match import given_up_alone
 from breakscan.source.paths import Patterns
+from breakscan.source.source_files import SourceFiles
 from breakscan.torch_versions import minor_version
 
 _SURE = (Confidence.CERTAIN, Confidence.LIKELY)
 
 
-def agree(explanation: Explanation, settings: Settings) -> Agreement:
+def agree(explanation: Explanation, settings: Settings, files: SourceFiles) -> Agreement:
     """Checks the functions that a run compiled, with a user's settings and the run's torch, and compares the two.
 
-    Covers the files of the run that can be read and are not excluded; files of torch and of Python are left out. Paths
-    of the explanation are relative to the working directory. Raises what ``check`` raises for a version without
-    verdicts.
+    Covers the files of the run that may be read, are as they were in the run and are not excluded; files of torch and
+    of Python are left out. Paths of the explanation are relative to the working directory. Raises what ``check`` raises
+    for a version without verdicts.
     """
     torch = minor_version(explanation.torch)
     settings = replace(settings, target_torch=torch)
-    sources = Sources()
+    sources = Sources(files)
     exclude = Patterns(str(settings.root), settings.exclude)
     traced = traced_functions(explanation, sources)
     functions = {path: names for path, names in traced.items() if not exclude.decide(os.path.abspath(path))}

@@ -1,4 +1,4 @@
-"""The files of a run, by the paths that reports show, each read once."""
+"""The files of a run, by the paths that reports show, each parsed once."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from pathlib import Path
 
 from breakscan.findings import Site
 from breakscan.source.enclosing import may_be_skipped
-from breakscan.source.module import SourceModule, SourceProblem, decode_source, parse_module
+from breakscan.source.module import SourceModule, SourceProblem, parse_module
 from breakscan.source.outline import Outline
+from breakscan.source.source_files import SourceFiles
 
 
 class Sources:
-    """Reads the files of a run. Files that cannot be read or parsed are treated as unknown."""
+    """Parses the files of a run. Files that are not what ran, or cannot be read or parsed, are treated as unknown."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: SourceFiles) -> None:
+        self._run = files
         self._files: dict[str, _File | None] = {}
 
     def module(self, path: str) -> SourceModule | None:
@@ -41,10 +43,10 @@ class Sources:
 
     def _file(self, path: str) -> _File | None:
         if path not in self._files:
+            text = self._run.text(path) if self._run.is_current(path) else None
             try:
-                text = decode_source(Path(path).read_bytes(), path)
-                self._files[path] = _File(parse_module(text, Path(path), path))
-            except (OSError, ValueError, SourceProblem):
+                self._files[path] = None if text is None else _File(parse_module(text, Path(path), path))
+            except SourceProblem:
                 self._files[path] = None
         return self._files[path]
 

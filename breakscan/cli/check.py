@@ -124,6 +124,8 @@ def _check_stdin(
     if force_exclude and is_excluded(str(path), settings):
         return nothing
     display = display_path(path, os.getcwd())
+    if sys.stdin is None:
+        raise click.UsageError("standard input is closed: - reads the code from it")
     try:
         texts[display] = decode_source(sys.stdin.buffer.read(), display)
     except SourceProblem as problem:

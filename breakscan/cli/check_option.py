@@ -14,6 +14,8 @@ from breakscan.findings import Origin
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.formats import WITH_AGREEMENT
 from breakscan.runtime.explain.explanation import Explanation, FrameStatus
+from breakscan.source.source_files import SourceFiles
+from breakscan.torch_versions import is_version
 
 if TYPE_CHECKING:
     from breakscan.agreement.result import Agreement
@@ -32,7 +34,9 @@ def require_room(check: bool, format_: str) -> None:
         raise click.UsageError(f"--check goes with --format {' or '.join(WITH_AGREEMENT)}")
 
 
-def explain_report(explanation: Explanation, format_: str, check: bool, tables: tuple[str, ...]) -> ExplainReport:
+def explain_report(
+    explanation: Explanation, files: SourceFiles, format_: str, check: bool, tables: tuple[str, ...]
+) -> ExplainReport:
     """Returns what a report in this format shows: the whole comparison if it is requested, else the findings hidden by
     the first break of a function that runs eager.
 
@@ -40,16 +44,16 @@ def explain_report(explanation: Explanation, format_: str, check: bool, tables: 
     """
     given_up = any(frame.status is FrameStatus.EAGER and frame.origin is Origin.USER for frame in explanation.frames)
     has_hidden = format_ == "terminal" and given_up and explanation.trace is None
-    agreement = _agreement(explanation) if check or has_hidden else None
-    return ExplainReport(explanation, agreement, with_agreement=check, tables=tables)
+    agreement = _agreement(explanation, files) if check or has_hidden else None
+    return ExplainReport(explanation, agreement, with_agreement=check, tables=tables, files=files)
 
 
-def _agreement(explanation: Explanation) -> Agreement | None:
+def _agreement(explanation: Explanation, files: SourceFiles) -> Agreement | None:
     """Returns the agreement, or None if there is nothing to compare. A failure is reported and has no other effect."""
     from breakscan.agreement.agree import agree
 
     try:
-        return agree(explanation, load_settings(Path.cwd())) if explanation.torch else None
+        return agree(explanation, load_settings(Path.cwd()), files) if is_version(explanation.torch) else None
     except Exception as error:
         show_failure(error)
         return None

@@ -10,10 +10,12 @@ import click
 
 from breakscan.cli.output import report_stream
 from breakscan.cli.report_options import format_option, output_option
+from breakscan.cli.source_root_option import readable_files, source_root_option
 from breakscan.config import load_settings
 from breakscan.reports.diff.comparison import compare, is_report
 from breakscan.reports.formats import DIFF
 from breakscan.rulebook.library import load_library
+from breakscan.runtime.explain.relocation import Relocation, relocated
 from breakscan.source.paths import display_path
 
 
@@ -21,9 +23,12 @@ from breakscan.source.paths import display_path
 @click.argument("before", type=click.Path(path_type=Path, exists=True))
 @click.argument("after", type=click.Path(path_type=Path, exists=True))
 @format_option(DIFF)
+@source_root_option
 @output_option
 @click.pass_context
-def diff(ctx: click.Context, /, before: Path, after: Path, format_: str, output: Path | None) -> None:
+def diff(
+    ctx: click.Context, /, before: Path, after: Path, format_: str, relocation: Relocation, output: Path | None
+) -> None:
     """Show what has changed from one run to another.
 
     BEFORE and AFTER are reports of breakscan explain --format json, or folders that explain --save kept.
@@ -32,7 +37,7 @@ def diff(ctx: click.Context, /, before: Path, after: Path, format_: str, output:
     Exits with 1 on a new break site, a worse one, more recompiles or a new eager function, else with 0; with 2
     where a report cannot be read.
     """
-    reports = read_report(before), read_report(after)
+    reports = read_report(before, relocation), read_report(after, relocation)
     try:
         comparison = compare(*reports)
     except (KeyError, TypeError, ValueError) as error:
@@ -42,10 +47,10 @@ def diff(ctx: click.Context, /, before: Path, after: Path, format_: str, output:
     ctx.exit(1 if comparison.regressions else 0)
 
 
-def read_report(path: Path) -> Any:
+def read_report(path: Path, relocation: Relocation) -> Any:
     """The JSON report in a file, or that of a recording.  Raises ClickException, which says what to give instead."""
     if path.is_dir():
-        return _recorded(path)
+        return _recorded(path, relocation)
     try:
         value = json.loads(path.read_bytes())
     except OSError as error:
@@ -57,14 +62,16 @@ def read_report(path: Path) -> Any:
     return value
 
 
-def _recorded(folder: Path) -> Any:
+def _recorded(folder: Path, relocation: Relocation) -> Any:
     from breakscan.reports.explain.json import explain_object
+    from breakscan.reports.shared.printable import visible
     from breakscan.runtime.explain.from_recording import explain_run
     from breakscan.runtime.session import SessionError, read_run
 
     try:
-        run = read_run(folder)
+        run = relocated(read_run(folder), relocation)
     except SessionError as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(visible(str(error))) from error
     library = load_library(load_settings(Path.cwd()).rule_folders)
-    return explain_object(explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd)))
+    files = readable_files(relocation)
+    return explain_object(explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd), files=files))

@@ -13,11 +13,12 @@ from breakscan.cli.failures import FAILED, show_failure
 from breakscan.cli.gate_options import gate_options, gate_status, read_gates
 from breakscan.cli.live_title import live_title
 from breakscan.cli.lock_options import lock_options, read_locking
-from breakscan.cli.output import report_stream
+from breakscan.cli.output import report_stream, require_writable
 from breakscan.cli.report_options import format_option, output_path, stream_option
 from breakscan.cli.request_options import add_unmet, asked_for, request_options
 from breakscan.cli.requirements import require_torch
 from breakscan.cli.show_option import require_terminal, show_option
+from breakscan.cli.standard_output import UNWRITTEN, OutputError
 from breakscan.config import load_settings
 from breakscan.reports.formats import EXPLAIN, FOR_LOGS
 from breakscan.rulebook.library import Library, load_library
@@ -29,7 +30,7 @@ from breakscan.runtime.requests_file import Requests
 from breakscan.runtime.session import Session, SessionError, read_run, start_session
 from breakscan.runtime.waiting import MOST_SECONDS, wait_for_ranks
 from breakscan.source.paths import display_path
-from breakscan.source.remembered import remember_source
+from breakscan.source.source_files import SourceFiles
 
 STDIN = "-"
 
@@ -94,12 +95,10 @@ def explain(
     library = load_library(load_settings(Path.cwd()).rule_folders)
     report_path = output_path(output)
     if report_path:
-        _require_writable(report_path)
+        require_writable(report_path)
 
     argv = [*option, program, *arguments]
     requests = asked_for(argv, keep_going, compile_, compile_backend)
-    if as_code:
-        remember_source("<string>", program)
     gates = read_gates(library, max_breaks, max_recompiles, fail_on)
     locking = read_locking(lock, locked, lock_add, argv)
     session = _start_session(argv, save)
@@ -124,7 +123,7 @@ def explain(
                     status = locking.status(explanation, failed=outcome.status != 0) or status
         except click.ClickException as error:
             error.show()
-            status = FAILED
+            status = UNWRITTEN if isinstance(error, OutputError) else FAILED
         except SessionError as error:
             click.ClickException(f"there is nothing to report: {error}").show()
             status = FAILED
@@ -147,14 +146,6 @@ def _say_whom_it_waits_for(ranks: list[int]) -> None:
     click.echo(f"breakscan: waiting for {ranks_in_words(ranks)} to end, at most {MOST_SECONDS:.0f} s", err=True)
 
 
-def _require_writable(path: Path) -> None:
-    """Known before the program runs: it may take hours."""
-    try:
-        path.open("a", encoding="utf-8").close()
-    except OSError as error:
-        raise click.ClickException(f"cannot write {path}: {error.strerror}") from error
-
-
 def _report(
     session: Session,
     library: Library,
@@ -167,15 +158,20 @@ def _report(
     from breakscan.runtime.explain.from_recording import explain_run
 
     run = read_run(session.root, session.rank.local_ranks if session.rank else None)
-    explanation = explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd))
+    files = SourceFiles.trusted()
+    explanation = explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd), files=files)
     explanation, unmet = add_unmet(explanation, requests, session.folder, say=output is not None)
-    report = explain_report(explanation, format_, check, tables)
+    report = explain_report(explanation, files, format_, check, tables)
+    path = output_path(output)
     if output is None:
         EXPLAIN.write(format_, report, sys.stderr)
-        return explanation, unmet
-    path = output_path(output)
-    with report_stream(path) as stream:
-        EXPLAIN.write(format_, report, stream)
+    else:
+        with report_stream(path) as stream:
+            EXPLAIN.write(format_, report, stream)
+    try:
+        session.keep_sources(files.read)
+    except OSError as error:
+        click.echo(f"breakscan: cannot keep the sources with the recording: {error.strerror}", err=True)
     if path:
         click.echo(f"breakscan: the report is in {path}", err=True)
     return explanation, unmet

@@ -19,6 +19,7 @@ from breakscan.dataclass_json import decoder, encode
 from breakscan.runtime.records.compiles import BreakSeen, CompileStarted, FrameEnded
 from breakscan.runtime.records.processes import ProcessForked, ProcessStarted
 from breakscan.runtime.records.record import Record
+from breakscan.source.regular_files import read_regular_file
 
 SUFFIX = ".jsonl"
 TORCH_IMPORTED = "torch-imported"
@@ -156,11 +157,11 @@ def _time(process: Sequence[Record]) -> float:
 
 
 def _read_file(path: Path) -> Iterator[Record]:
-    for line in path.read_bytes().splitlines():
+    for line in read_regular_file(path)[0].splitlines():
         try:
             name, values = json.loads(line)
             kind: Any = _KINDS[name]
             record: Record = decoder(kind)(values)
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             continue
         yield record

@@ -14,8 +14,8 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from breakscan import __version__
@@ -24,6 +24,7 @@ from breakscan.runtime.job import Rank, is_running, own_rank, shared_folder
 from breakscan.runtime.launch import ProgramExit
 from breakscan.runtime.recording import SUFFIX, TORCH_IMPORTED, cut_by, read_recording
 from breakscan.runtime.records.record import Record
+from breakscan.source.regular_files import read_regular_file
 
 FORMAT = 2
 """Grows when the records or the manifest change so that another breakscan cannot read them.
@@ -31,6 +32,8 @@ FORMAT = 2
 2: a datum has one record; before, some had a second one from the structured trace.
 """
 MANIFEST = "run.json"
+SOURCES = "sources.json"
+"""Name of the file with the sources that the report of the run showed, by path: they may change or move."""
 _RANK = "rank-"
 _RESTART = "restart-"
 
@@ -87,6 +90,12 @@ class Session:
         with contextlib.suppress(FileNotFoundError):
             _write_manifest(self.folder, ended)
 
+    def keep_sources(self, texts: Mapping[str, str]) -> None:
+        """Keeps the sources of the run with its recording, if that is to be kept.  Raises OSError where the disk does
+        not take them."""
+        if self.kept:
+            _replace(self.folder / SOURCES, json.dumps(dict(texts)))
+
     def discard(self) -> None:
         """Deletes the recording, unless it is to be kept: the process that reports, that of all ranks."""
         if not self.kept:
@@ -96,13 +105,15 @@ class Session:
 @dataclass(frozen=True, slots=True)
 class RecordingPart:
     """What was recorded of one rank, or of a program that has no ranks: its processes, those that were started first
-    in front.  ``cut_by`` is what kept records from being written, where something did."""
+    in front.  ``cut_by`` is what kept records from being written, where something did.  ``sources`` are texts by
+    path."""
 
     folder: Path
     manifest: Manifest
     processes: Sequence[Sequence[Record]]
     torch_imported: bool
     cut_by: str | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def running(self) -> bool:
@@ -135,6 +146,11 @@ class RecordedRun:
     def cwd(self) -> str:
         """The working directory of the program when it started."""
         return self.parts[0].manifest.cwd
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """The sources that were kept with the recording, by path."""
+        return {path: text for part in self.parts for path, text in part.sources.items()}
 
 
 def start_session(argv: Sequence[str], save: Path | None = None) -> Session:
@@ -197,7 +213,7 @@ def read_manifest(folder: Path) -> Manifest:
     """The manifest in a folder.  Raises SessionError where there is none that can be read."""
     path = folder / MANIFEST
     try:
-        values = json.loads(path.read_bytes())
+        values = json.loads(read_regular_file(path)[0])
         if values["format"] != FORMAT:
             remedy = "upgrade breakscan" if values["format"] > FORMAT else "record the program again"
             raise SessionError(
@@ -210,7 +226,7 @@ def read_manifest(folder: Path) -> Manifest:
         return replace(manifest, rank=None if rank is None else Rank(**rank))
     except OSError as error:
         raise SessionError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise SessionError(f"{path} is damaged, so the recording cannot be read") from error
 
 
@@ -239,12 +255,10 @@ def _write_manifest(folder: Path, manifest: Manifest) -> None:
     """At once or not at all: someone else can read it at any time.  Where the disk is full, it takes the place of the
     one before."""
     text = json.dumps(asdict(manifest), indent=1) + "\n"
-    path, new = folder / MANIFEST, folder / f"{MANIFEST}.new"
+    path = folder / MANIFEST
     try:
-        new.write_text(text, encoding="utf-8")
-        new.replace(path)
+        _replace(path, text)
     except OSError:
-        new.unlink(missing_ok=True)
         if not path.exists():
             raise
         with path.open("r+", encoding="utf-8") as file:
@@ -252,9 +266,38 @@ def _write_manifest(folder: Path, manifest: Manifest) -> None:
             file.truncate()
 
 
+def _replace(path: Path, text: str) -> None:
+    new = path.with_name(f"{path.name}.new")
+    try:
+        new.write_text(text, encoding="utf-8")
+        new.replace(path)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise
+
+
 def _read_part(folder: Path) -> RecordingPart:
     imported = (folder / TORCH_IMPORTED).exists()
-    return RecordingPart(folder, read_manifest(folder), read_recording(folder), imported, cut_by(folder))
+    manifest = read_manifest(folder)
+    try:
+        records = read_recording(folder)
+    except OSError as error:
+        raise SessionError(f"cannot read {error.filename or folder}: {error.strerror}") from error
+    return RecordingPart(folder, manifest, records, imported, cut_by(folder), _read_sources(folder))
+
+
+def _read_sources(folder: Path) -> Mapping[str, str]:
+    """None where none were kept: breakscan was killed, or the report could not be made."""
+    path = folder / SOURCES
+    try:
+        known: dict[str, str] = decoder(dict[str, str])(json.loads(read_regular_file(path)[0]))
+        return known
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise SessionError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise SessionError(f"{path} is damaged, so the recording cannot be read") from error
 
 
 def _numbered(folder: Path, prefix: str) -> dict[int, Path]:

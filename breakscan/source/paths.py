@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 from pathspec import GitIgnoreSpec
 
@@ -15,6 +15,14 @@ def display_path(path: Path | str, cwd: Path | str) -> str:
     base = str(cwd).rstrip(os.sep) + os.sep
     shown = absolute[len(base) :] if absolute.startswith(base) else absolute
     return shown.replace(os.sep, "/") if os.sep != "/" else shown
+
+
+def shown_path(path: str, cwd: str) -> str:
+    """The path of a file of a run as reports show it.  One of another system stays absolute."""
+    foreign = PureWindowsPath(path)
+    if foreign.drive and not path.startswith("/"):
+        return foreign.as_posix()
+    return display_path(path, cwd)
 
 
 def relative_to(path: str, folder: str) -> str | None:

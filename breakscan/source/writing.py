@@ -68,9 +68,10 @@ def rewrite_file(path: Path, display: str, before: str, after: str) -> None:
 
 
 def replace_content(path: Path, data: bytes) -> None:
-    """Replaces the content of a file atomically and durably.  Raises OSError, and leaves the file unchanged."""
-    known = path.stat()
-    if not known.st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
+    """Replaces the content of a file atomically and durably, or makes the file.  Raises OSError, and leaves the file
+    unchanged."""
+    known = path.stat() if path.exists() else None
+    if known and not known.st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
         raise PermissionError(13, "the file is read-only")
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     try:
@@ -78,8 +79,8 @@ def replace_content(path: Path, data: bytes) -> None:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(name, stat.S_IMODE(known.st_mode))
-        if hasattr(os, "chown"):
+        os.chmod(name, stat.S_IMODE(known.st_mode) if known else _mode_of_new_files())
+        if known and hasattr(os, "chown"):
             with contextlib.suppress(PermissionError):  # the file has another owner, but is writable
                 os.chown(name, known.st_uid, known.st_gid)
         os.replace(name, path)
@@ -88,6 +89,12 @@ def replace_content(path: Path, data: bytes) -> None:
             os.unlink(name)
         raise
     _sync_folder(path.parent)
+
+
+def _mode_of_new_files() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 def _sync_folder(folder: Path) -> None:

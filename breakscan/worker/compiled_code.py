@@ -12,6 +12,7 @@ from breakscan.runtime.explain.from_processes import explain_processes
 from breakscan.runtime.recording import compiled
 from breakscan.runtime.records.record import Record
 from breakscan.source.paths import display_path
+from breakscan.source.source_files import SourceFiles
 from breakscan.worker.worker import Worker
 
 
@@ -22,6 +23,8 @@ def explained(
     from those on disk, by path and number."""
     processes = [process for process in worker.records() if compiled(process)]
     cwd = os.getcwd()
+    files = SourceFiles.trusted()
+    files.know(texts)
     explanation = explain_processes(
         processes,
         argv=worker.program.argv,
@@ -29,7 +32,7 @@ def explained(
         rules=rules,
         show=lambda path: display_path(path, cwd),
         torch_imported=True,
-        texts=texts,
+        files=files,
     )
     return explanation, processes
 

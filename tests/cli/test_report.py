@@ -89,11 +89,17 @@ def test_what_a_format_cannot_show_is_refused(breakscan: Run, options: tuple[str
     assert f"{options[0]} goes with --format terminal" in done.err
 
 
-@pytest.mark.parametrize("value", ["/a", "=/b", "/a="])
+@pytest.mark.parametrize("value", ["", "=/b", "/a="])
 def test_a_source_root_of_another_form(breakscan: Run, value: str) -> None:
     done = breakscan("report", "--source-root", value, LOG)
     assert done.status == 2
-    assert f"{value!r} is not of the form OLD=NEW" in done.err
+    assert f"{value!r} is not of the form FOLDER or OLD=NEW" in done.err
+
+
+def test_a_source_root_that_is_not_there(breakscan: Run) -> None:
+    done = breakscan("report", "--source-root", "no/such", LOG)
+    assert done.status == 2
+    assert "there is no folder 'no/such'; OLD=NEW tells where files are that were below OLD" in done.err
 
 
 def test_gates(breakscan: Run) -> None:

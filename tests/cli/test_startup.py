@@ -42,7 +42,13 @@ def test_version_and_help_load_next_to_nothing(folder: Path, arguments: list[str
     loaded = modules_after(folder, *arguments)
     assert not {"rich", "libcst", "pathspec", "tomllib", *HEAVY} & loaded
     ours = {name for name in loaded if name.startswith("breakscan")}
-    assert ours == {"breakscan", "breakscan.__main__", "breakscan.cli", "breakscan.cli.main"}
+    assert ours == {
+        "breakscan",
+        "breakscan.__main__",
+        "breakscan.cli",
+        "breakscan.cli.main",
+        "breakscan.cli.standard_output",
+    }
 
 
 @pytest.mark.parametrize("arguments", [["rules"], ["rule", "BRK101"]])

@@ -28,6 +28,7 @@ from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.words import headline
 from breakscan.runtime.explain.compiled import Generated, GuardLine, Kernel, KernelKind, Price, RunTotals
 from breakscan.runtime.explain.explanation import Explanation, RankDifference, RankReport
+from breakscan.source.source_files import SourceFiles
 
 MODEL = """\
 class Block(nn.Module):
@@ -75,7 +76,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def html(told: Explanation) -> str:
     stream = io.StringIO()
-    write_html(ExplainReport(told), stream)
+    write_html(ExplainReport(told, files=SourceFiles.trusted()), stream)
     return stream.getvalue()
 
 

@@ -22,6 +22,7 @@ from breakscan.runtime.explain.from_processes import explain_processes
 from breakscan.runtime.launch import ProgramExit
 from breakscan.runtime.recorder import Recorder
 from breakscan.runtime.recording import read_recording
+from breakscan.source.source_files import SourceFiles
 
 torch: Any = pytest.importorskip("torch")
 dynamo: Any = pytest.importorskip("torch._dynamo")
@@ -89,6 +90,7 @@ def rules_recorded(example: Example, folder: Path) -> set[str]:
         rules=load_library(),
         show=str,
         torch_imported=True,
+        files=SourceFiles.trusted(),
     )
     found = (*explanation.breaks, *explanation.recompiles, *explanation.frames)
     return {thing.rule.id for thing in found if thing.rule is not None}

@@ -17,6 +17,7 @@ from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.explain.from_processes import explain_processes
 from breakscan.runtime.launch import ProgramExit
 from breakscan.runtime.records.record import Record
+from breakscan.source.source_files import SourceFiles
 
 ZOO = Path(__file__).parent / "zoo.py"
 
@@ -98,6 +99,7 @@ class Zoo:
             rules=load_library(),
             show=lambda path: os.path.relpath(path, ZOO.parent) if path.startswith(str(ZOO.parent)) else path,
             torch_imported=True,
+            files=SourceFiles.trusted(),
         )
 
     def line(self, mark: str) -> int:

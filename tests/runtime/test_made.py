@@ -24,6 +24,7 @@ from breakscan.runtime.parsers.generated_code import LONGEST, LONGEST_CALLS, pha
 from breakscan.runtime.parsers.guard_tree import guards_of_tree
 from breakscan.runtime.recording import read_recording
 from breakscan.runtime.records.record import Record
+from breakscan.source.source_files import SourceFiles
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")
@@ -187,6 +188,7 @@ def explained(tmp_path_factory: pytest.TempPathFactory) -> Explain:
             rules=load_library(),
             show=lambda path: os.path.relpath(path, folder) if path.startswith(str(folder)) else path,
             torch_imported=True,
+            files=SourceFiles.trusted(),
         )
 
     return run
@@ -346,7 +348,13 @@ def test_the_trace_alone_tells_guards_without_lines(
         torch.compile(lambda x: x + 1, backend="eager")(torch.ones(3))
     importlib.import_module("torch._dynamo").reset()
     explanation = explain_processes(
-        read_recording(tmp_path), argv=[], outcome=None, rules=[], show=str, torch_imported=True
+        read_recording(tmp_path),
+        argv=[],
+        outcome=None,
+        rules=[],
+        show=str,
+        torch_imported=True,
+        files=SourceFiles.trusted(),
     )
     (compiled,) = explanation.compiles
     assert [guard.site for guard in compiled.guards if guard.kind == "TENSOR_MATCH"] == [None]

@@ -23,6 +23,7 @@ from breakscan.runtime.recording import read_recording
 from breakscan.runtime.records.processes import HookFailed
 from breakscan.runtime.records.record import Record
 from breakscan.runtime.records.runs import CallsRan, GapRan, GraphRan, RunsTraced
+from breakscan.source.source_files import SourceFiles
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -101,6 +102,7 @@ def run(tmp_path: Path) -> Any:
             rules=load_library(),
             show=lambda path: os.path.basename(path),
             torch_imported=True,
+            files=SourceFiles.trusted(),
         )
         return Ran(program.returncode, out, err, records, explanation, text.splitlines())
 

@@ -18,6 +18,7 @@ from breakscan.rulebook.library import load_library
 from breakscan.runtime.bootstrap.import_watch import ImportWatch
 from breakscan.runtime.explain.from_recording import explain_run
 from breakscan.runtime.session import SessionError, read_run
+from breakscan.source.source_files import SourceFiles
 
 pytestmark = [pytest.mark.torch, pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes")]
 pytest.importorskip("torch")
@@ -275,7 +276,7 @@ torch.compile(f, backend="eager")(torch.ones(3))
         assert (part.manifest.status, part.manifest.rank, part.running) == (3, None, False)
         assert part.manifest.ended is not None
         assert part.manifest.started < part.manifest.ended
-        explanation = explain_run(run, rules=load_library(), show=os.path.basename)
+        explanation = explain_run(run, rules=load_library(), show=os.path.basename, files=SourceFiles.trusted())
         assert explanation.status == 3
         assert [site.site.line for site in explanation.breaks] == [b["site"]["line"] for b in report["breaks"]] == [5]
 
@@ -317,7 +318,9 @@ torch.compile(f, backend="eager")(torch.ones(3))
         assert [site.count for site in explanation.breaks] == [1]
 
     def explained(self, folder: Folder) -> Any:
-        return explain_run(read_run(folder.path / "kept"), rules=load_library(), show=os.path.basename)
+        return explain_run(
+            read_run(folder.path / "kept"), rules=load_library(), show=os.path.basename, files=SourceFiles.trusted()
+        )
 
     @pytest.mark.parametrize(
         ("files", "said"),

@@ -25,6 +25,7 @@ from breakscan.runtime.explain.ranks import alike, compare, merge, ranks_in_word
 from breakscan.runtime.job import JobError, is_running, own_rank, shared_folder
 from breakscan.runtime.session import SessionError, read_run, start_session
 from breakscan.runtime.waiting import unfinished_ranks
+from breakscan.source.source_files import SourceFiles
 
 PROGRAM = """import os, signal, sys, time
 import torch
@@ -94,7 +95,9 @@ class TestTorchrun:
 
     def explain(self, folder: Folder, *arguments: str) -> tuple[Done, Any]:
         done = torchrun(folder, "-m", "breakscan", "explain", "--save", "kept", *arguments)
-        return done, explain_run(read_run(folder.path / "kept"), rules=load_library(), show=os.path.basename)
+        return done, explain_run(
+            read_run(folder.path / "kept"), rules=load_library(), show=os.path.basename, files=SourceFiles.trusted()
+        )
 
     def test_one_rank_reports_for_all(self, folder: Folder) -> None:
         done = torchrun(folder, "-m", "breakscan", "explain", "program.py", "agree")
@@ -273,7 +276,7 @@ class TestSharedFolder:
         run = read_run(tmp_path / "kept")
         assert [part.folder for part in run.parts] == [session.folder]
         assert run.earlier == [tmp_path / "kept"]
-        assert "started again once" in explain_run(run, rules=(), show=str).notices[0]
+        assert "started again once" in explain_run(run, rules=(), show=str, files=SourceFiles.trusted()).notices[0]
         with pytest.raises(SessionError, match="holds a recording already"):
             start_session(["train.py"], tmp_path / "kept")
 
@@ -285,7 +288,7 @@ class TestSharedFolder:
 
     def test_a_rank_without_a_recording_is_named(self, job: Path, tmp_path: Path) -> None:
         start_session(["train.py"], tmp_path / "kept")
-        report = explain_run(read_run(tmp_path / "kept"), rules=(), show=str).ranks
+        report = explain_run(read_run(tmp_path / "kept"), rules=(), show=str, files=SourceFiles.trusted()).ranks
         assert report
         assert (report.world_size, report.ranks) == (4, [3])
         assert report.endings == {2: "left no recording", 3: "is still running"}

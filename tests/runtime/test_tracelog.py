@@ -25,13 +25,15 @@ from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.terminal import write_explanation
 from breakscan.rulebook.library import load_library
 from breakscan.runtime.explain.from_trace_logs import explain_logs
-from breakscan.runtime.explain.relocation import Relocation, shown_path
+from breakscan.runtime.explain.relocation import Relocation
 from breakscan.runtime.parsers.readable_graph import devices_of, nodes_of
 from breakscan.runtime.records.compiles import BreakSeen, CompileStarted, CompileTimed, FrameEnded
 from breakscan.runtime.records.graphs import GraphCompiled
 from breakscan.runtime.records.guards import RecompileSeen
 from breakscan.runtime.tracelog.lines import LogRecord, read_log
 from breakscan.runtime.tracelog.read import Trace, logs_in, read_trace
+from breakscan.source.paths import shown_path
+from breakscan.source.source_files import SourceFiles
 from breakscan.torch_versions import SUPPORTED
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
@@ -80,7 +82,8 @@ def kinds(trace: Trace, kind: type[Any]) -> list[Any]:
 
 
 def explained(logs: Sequence[Path], roots: dict[str, str] | None = None) -> Any:
-    explanation = explain_logs(logs, load_library(), Relocation(roots or {}), Path("/"))
+    relocation = Relocation(roots or {})
+    explanation = explain_logs(logs, load_library(), relocation, Path("/"), SourceFiles(relocation.folders))
     return explain_object(explanation)
 
 
@@ -191,7 +194,7 @@ class TestSources:
         report = explained([LOG], {"/tmp/project": str(tmp_path)})
         assert report["breaks"][2]["code"] == 'print("from the helper")'
         assert report["breaks"][2]["site"]["column"] == 1
-        assert [notice for notice in report["notices"] if "or changed since" in notice]
+        assert [notice for notice in report["notices"] if "changed since" in notice]
 
     def test_the_longest_old_folder_counts(self) -> None:
         moved = Relocation({"/a": "/x", "/a/b": "/y", r"C:\c": "/z"})
@@ -334,7 +337,7 @@ class TestDamage:
             for _ in range(1 + 10 * (number % 3)):
                 changed[chance.randrange(1, len(parts), 2)] = chance.choice(values)
             log.write_text("".join(changed), encoding="utf-8")
-            explanation = explain_logs([log], load_library(), Relocation({}), tmp_path)
+            explanation = explain_logs([log], load_library(), Relocation({}), tmp_path, SourceFiles())
             write_explanation(ExplainReport(explanation), io.StringIO())
 
     def test_records_of_kinds_that_are_not_known_are_nothing_to_tell(self, tmp_path: Path) -> None:

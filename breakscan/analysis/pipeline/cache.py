@@ -16,8 +16,9 @@ from hashlib import blake2b
 from pathlib import Path
 
 from breakscan.analysis.pipeline.results import FileResult
-from breakscan.analysis.project.digests import Digests, read_file
+from breakscan.analysis.project.digests import Digests
 from breakscan.dataclass_json import decoder, encode
+from breakscan.source.regular_files import read_regular_file
 
 DAY = 24 * 60 * 60.0
 MONTH = 30 * DAY
@@ -58,7 +59,7 @@ class ResultCache:
         """The result for a file, given by its absolute path; None unless all that it rests on is as it was."""
         name, key = self._place(path)
         try:
-            data, status = read_file(name)
+            data, status = read_regular_file(name)
             payload = data[_CHECKSUM:]
             if data[:_CHECKSUM] != _checksum(payload, key):
                 return None

@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import stat
 from collections.abc import Mapping
 from hashlib import blake2b
+
+from breakscan.source.regular_files import read_regular_file
 
 ABSENT = ""
 """Stands for a file that is not there."""
 UNKNOWN = "?"
 """Stands for what cannot be read, or only once (a pipe).  Nothing is known of its content, so nothing equals it."""
-
-_OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-"""Without waiting: a pipe that nobody writes to would be waited for without end."""
-
-
-def read_file(path: str) -> tuple[bytes, os.stat_result]:
-    """The content of a regular file and what the system says of it.  Raises OSError, for other kinds of file too."""
-    descriptor = os.open(path, _OPEN)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", path)
-        parts = []
-        while part := os.read(descriptor, status.st_size + 1):
-            parts.append(part)
-        return b"".join(parts), status
-    finally:
-        os.close(descriptor)
 
 
 class Digests:
@@ -64,7 +45,7 @@ class Digests:
 
 def _digest_of_file(path: str) -> str:
     try:
-        return _digest(read_file(path)[0])
+        return _digest(read_regular_file(path)[0])
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
     except OSError:

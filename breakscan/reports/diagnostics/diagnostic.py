@@ -6,10 +6,11 @@ are printable: producers pass what they are given through :func:`breakscan.repor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from breakscan.findings import Severity, Site
+from breakscan.reports.shared.source_lines import source_lines
 from breakscan.reports.shared.wording import sentences
 from breakscan.rulebook.document import Rule
 
@@ -72,7 +73,7 @@ class Remark:
 @dataclass(frozen=True, slots=True)
 class DiagnosticReport:
     """What a renderer writes.  ``head`` and ``end`` are lines for a log, before and after the diagnostics.  ``texts``
-    holds the sources of paths that are not on disk."""
+    holds the sources of paths that are not on disk, and ``lines`` reads the other ones."""
 
     command: str
     diagnostics: Sequence[Diagnostic]
@@ -80,6 +81,7 @@ class DiagnosticReport:
     head: Sequence[str] = ()
     end: Sequence[str] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
+    lines: Callable[[str], list[str]] = source_lines
 
 
 def location_words(site: Site | None) -> str:

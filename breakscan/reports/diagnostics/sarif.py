@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 from urllib.parse import quote
@@ -14,7 +14,6 @@ from urllib.parse import quote
 from breakscan import __version__
 from breakscan.findings import Severity, Site
 from breakscan.reports.diagnostics.diagnostic import Diagnostic, DiagnosticReport, Location, Remark
-from breakscan.reports.shared.source_lines import source_lines
 from breakscan.reports.shared.wording import sentence
 from breakscan.rulebook.document import Rule
 
@@ -26,7 +25,7 @@ _ROOT = "%SRCROOT%"
 def write_sarif(report: DiagnosticReport, stream: TextIO) -> None:
     """Writes one result for each diagnostic that has a site, and a notification for each remark, as one JSON object,
     ASCII only, and a line end."""
-    results = _Results(_checkout_root(), report.texts)
+    results = _Results(_checkout_root(), report.texts, report.lines)
     for diagnostic in report.diagnostics:
         if diagnostic.site:
             results.add(diagnostic, diagnostic.site)
@@ -52,12 +51,13 @@ class _Results:
     """The results of one run and the rules that they refer to.  Paths are relative to ``root`` if they are inside
     it."""
 
-    def __init__(self, root: str, texts: Mapping[str, str]) -> None:
+    def __init__(self, root: str, texts: Mapping[str, str], lines: Callable[[str], list[str]]) -> None:
         self.root = root.rstrip("/\\") or root
         self.rules: dict[str, Mapping[str, Any]] = {}
         self.results: list[dict[str, Any]] = []
         self._same_line: Counter[tuple[str, ...]] = Counter()
         self._lines = {path: text.split("\n") for path, text in texts.items()}
+        self._read = lines
 
     def add(self, diagnostic: Diagnostic, site: Site) -> None:
         id_ = diagnostic.id
@@ -107,7 +107,7 @@ class _Results:
 
     def _line(self, site: Site) -> str:
         if site.path not in self._lines:
-            self._lines[site.path] = source_lines(site.path)
+            self._lines[site.path] = self._read(site.path)
         return next(iter(self._lines[site.path][site.line - 1 : site.line]), "")
 
     def _fingerprint(self, diagnostic: Diagnostic, site: Site) -> str:

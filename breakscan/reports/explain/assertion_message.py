@@ -10,9 +10,9 @@ from breakscan.reports.explain.grouping import by_cause
 from breakscan.reports.explain.words import recompile_sentence
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.site_words import VERDICT_WORDS, rule_words, short_path
-from breakscan.reports.shared.source_lines import source_lines
 from breakscan.reports.shared.wording import counted, sentence
 from breakscan.runtime.explain.explanation import BreakSite, Explanation, FrameStatus, Recompile, UncompiledFrame
+from breakscan.source.source_files import SourceFiles
 
 INDENT = "   "
 
@@ -99,7 +99,7 @@ def _joined(*parts: str) -> str:
 
 
 def _line(path: str, line: int) -> str:
-    lines = source_lines(path)
+    lines = SourceFiles.trusted().lines(path)  # of a test that ran in this process
     return lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
 

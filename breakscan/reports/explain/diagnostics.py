@@ -55,7 +55,7 @@ def explain_diagnostics(report: ExplainReport) -> DiagnosticReport:
     else:
         remarks.append(Remark(Severity.WARNING, why_nothing_compiled(explanation), "Nothing was compiled"))
     remarks += [Remark(Severity.INFO, notice) for notice in explanation.notices]
-    return DiagnosticReport("explain", list(_diagnostics(explanation)), remarks, head)
+    return DiagnosticReport("explain", list(_diagnostics(explanation)), remarks, head, lines=report.files.lines)
 
 
 def _diagnostics(explanation: Explanation) -> Iterator[Diagnostic]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from breakscan.runtime.explain.explanation import Explanation
+from breakscan.source.source_files import SourceFiles
 
 if TYPE_CHECKING:
     from breakscan.agreement.result import Agreement
@@ -15,9 +16,11 @@ if TYPE_CHECKING:
 class ExplainReport:
     """An explanation, and what the report shows beyond it: what ``check`` reports for the code that was compiled (all
     of it with ``with_agreement``, else only what breaks hide), and the tables of
-    :data:`breakscan.reports.explain.tables.LISTINGS` with these names."""
+    :data:`breakscan.reports.explain.tables.LISTINGS` with these names.
+    ``files`` has the sources that it may show: none, if none are given."""
 
     explanation: Explanation
     agreement: Agreement | None = None
     with_agreement: bool = False
     tables: tuple[str, ...] = ()
+    files: SourceFiles = field(default_factory=SourceFiles)

@@ -32,7 +32,6 @@ from breakscan.reports.shared.console import STYLES, print_page, report_console
 from breakscan.reports.shared.finding_words import FIX_HINT
 from breakscan.reports.shared.printable import printable
 from breakscan.reports.shared.site_words import VERDICT_STYLES, VERDICT_WORDS, rule_words, short_path
-from breakscan.reports.shared.source_lines import source_lines
 from breakscan.reports.shared.wording import listed
 from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain.compiled import Calls
@@ -44,6 +43,7 @@ from breakscan.runtime.explain.explanation import (
     Recompile,
     UncompiledFrame,
 )
+from breakscan.source.source_files import SourceFiles
 
 T = TypeVar("T")
 
@@ -66,13 +66,14 @@ def write_explanation(report: ExplainReport, stream: TextIO) -> None:
         id(new): found.get((old.site, old.gb_type), ())
         for old, new in zip(explanation.breaks, shown.breaks, strict=True)
     }
-    _Writer(report_console(stream), hidden).write(shown, report.tables)
+    _Writer(report_console(stream), hidden, report.files).write(shown, report.tables)
     if report.agreement and report.with_agreement:
         write_agreement(report.agreement, stream)
 
 
 class _Writer:
-    def __init__(self, console: Console, hidden: Mapping[int, Sequence[Finding]]) -> None:
+    def __init__(self, console: Console, hidden: Mapping[int, Sequence[Finding]], files: SourceFiles) -> None:
+        self.files = files
         self.console = console
         self.hidden = hidden
         self.width = min(console.width, WIDEST)
@@ -245,7 +246,7 @@ class _Writer:
 
     def code(self, site: Site, style: str, line: str | None) -> None:
         """Where the file has not the line any more, or is not here, the line alone."""
-        lines = source_lines(site.path)
+        lines = self.files.lines(site.path)
         text = code_text(lines, site, self.width, style, context=False)
         if line is not None and line != "".join(lines[site.line - 1 : site.line]).strip():
             text = Text(f"{site.line:>6} │ ", "dim").append(line, "not dim")

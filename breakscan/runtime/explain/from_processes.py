@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
 from breakscan.rulebook.document import Rule
@@ -31,6 +31,7 @@ from breakscan.runtime.records.graphs import GraphCompiled
 from breakscan.runtime.records.guards import RecompileSeen
 from breakscan.runtime.records.processes import ProcessStarted
 from breakscan.runtime.records.record import Record
+from breakscan.source.source_files import SourceFiles
 
 _UNKNOWN = ProcessStarted(0, 0, (), None, None, 0.0, 0.0, "", "", "", "", None, False)
 
@@ -72,12 +73,12 @@ def explain_processes(
     rules: Iterable[Rule],
     show: Callable[[str], str],
     torch_imported: bool,
-    texts: Mapping[tuple[str, int], str] | None = None,
+    files: SourceFiles,
 ) -> Explanation:
-    """Explains the recording of a run.  ``show`` turns a recorded path into the one that reports show; ``texts`` are
-    lines of source by path and number, for files that no longer exist or have changed."""
+    """Explains the recording of a run.  ``show`` turns a recorded path into the one that reports show; ``files``
+    decides which sources are read."""
     recorded = _Recorded(recording)
-    context = _context(recorded, rules, UserSource(show, texts or {}))
+    context = _context(recorded, rules, UserSource(show, files))
     keys = BreakSites(recorded.all_breaks, context)
     sites = break_sites(recorded.all_breaks, keys, recorded.started, context)
     endings = recorded.endings()

@@ -3,38 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain import ranks
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.explain.from_processes import explain_processes
+from breakscan.runtime.explain.notices import unread_sources
 from breakscan.runtime.launch import ProgramExit
 from breakscan.runtime.recording import compiled
 from breakscan.runtime.records.processes import ProcessForked, ProcessStarted, RankSeen
 from breakscan.runtime.records.record import Record
 from breakscan.runtime.session import RecordedRun, RecordingPart
-from breakscan.source.remembered import remember_source
+from breakscan.source.source_files import SourceFiles
 
 Process = Sequence[Record]
 
 
-def explain_run(run: RecordedRun, *, rules: Iterable[Rule], show: Callable[[str], str]) -> Explanation:
+def explain_run(
+    run: RecordedRun, *, rules: Iterable[Rule], show: Callable[[str], str], files: SourceFiles
+) -> Explanation:
     """Explains a recording; of several ranks, what they have in common and how they differ.
 
-    ``show`` turns a recorded path into the one that reports show.
+    ``show`` turns a recorded path into the one that reports show.  The sources that the recording keeps are added to
+    ``files``, which decides what else is read.
     """
-    rules = tuple(rules)
+    context = _Context(tuple(rules), show, files)
+    for path, text in run.sources.items():
+        files.keep(path, text)
     if run.argv[:1] == ("-c",):
-        remember_source("<string>", run.argv[1])
-    explanation = _of_parts(run, rules, show) if run.parts[0].manifest.rank else _of_program(run.parts[0], rules, show)
-    return replace(explanation, notices=tuple(dict.fromkeys((*_notices(run), *explanation.notices))))
+        files.keep("<string>", "".join(run.argv[1:2]))
+    explanation = _of_parts(run, context) if run.parts[0].manifest.rank else _of_program(run.parts[0], context)
+    notices = (*_notices(run), *explanation.notices, *unread_sources(explanation, files, show))
+    return replace(explanation, notices=tuple(dict.fromkeys(notices)))
 
 
-def _of_parts(run: RecordedRun, rules: Sequence[Rule], show: Callable[[str], str]) -> Explanation:
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What every part of a recording is explained with."""
+
+    rules: Sequence[Rule]
+    show: Callable[[str], str]
+    files: SourceFiles
+
+
+def _of_parts(run: RecordedRun, context: _Context) -> Explanation:
     """Each rank was run by a separate breakscan."""
     known = {part.manifest.rank: part for part in run.parts if part.manifest.rank}
-    explanations = {rank.rank: _explain(part, part.processes, rules, show) for rank, part in known.items()}
+    explanations = {rank.rank: _explain(part, part.processes, context) for rank, part in known.items()}
     expected = {number for rank in known for number in rank.local_ranks}
     return ranks.merge(
         explanations,
@@ -43,19 +59,17 @@ def _of_parts(run: RecordedRun, rules: Sequence[Rule], show: Callable[[str], str
     )
 
 
-def _of_program(part: RecordingPart, rules: Sequence[Rule], show: Callable[[str], str]) -> Explanation:
+def _of_program(part: RecordingPart, context: _Context) -> Explanation:
     """A program, that can have started ranks itself."""
     by_rank, world_size = _ranks_of(part.processes)
     if len(by_rank) < 2:
-        return _explain(part, part.processes, rules, show)
-    explanations = {rank: _explain(part, processes, rules, show) for rank, processes in by_rank.items()}
+        return _explain(part, part.processes, context)
+    explanations = {rank: _explain(part, processes, context) for rank, processes in by_rank.items()}
     unknown = dict.fromkeys(by_rank, ranks.ending(None))
     return ranks.merge(explanations, world_size=world_size, endings=unknown)
 
 
-def _explain(
-    part: RecordingPart, processes: Sequence[Process], rules: Sequence[Rule], show: Callable[[str], str]
-) -> Explanation:
+def _explain(part: RecordingPart, processes: Sequence[Process], context: _Context) -> Explanation:
     manifest = part.manifest
     outcome = None if manifest.status is None else ProgramExit(manifest.status, part.seconds)
     kept = _worth_telling(processes)
@@ -63,8 +77,9 @@ def _explain(
         kept,
         argv=manifest.argv,
         outcome=outcome,
-        rules=rules,
-        show=show,
+        rules=context.rules,
+        show=context.show,
+        files=context.files,
         torch_imported=part.torch_imported,
     )
     counted = max(1, sum(map(compiled, processes)))

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from breakscan.findings import Origin
 from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain import ranks
-from breakscan.runtime.explain.explanation import BreakSite, Explanation, Recompile, UncompiledFrame
+from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.explain.from_processes import explain_processes
-from breakscan.runtime.explain.notices import version_notice
-from breakscan.runtime.explain.relocation import Relocation, shown_path
-from breakscan.runtime.explain.user_source import UserSource
+from breakscan.runtime.explain.notices import unread_sources, version_notice
+from breakscan.runtime.explain.relocation import Relocation
 from breakscan.runtime.tracelog.lines import is_log
 from breakscan.runtime.tracelog.processes import TracedProcess
 from breakscan.runtime.tracelog.read import NAME, logs_in, read_trace
-
-Texts = dict[tuple[str, int], str]
+from breakscan.source.paths import shown_path
+from breakscan.source.source_files import SourceFiles
 
 WITHOUT = (
     "a torch trace says nothing of generators and of functions that the compiler passed over, of columns, of the last "
@@ -32,9 +29,11 @@ class TraceError(Exception):
     """There is no trace to read.  Says why, and what to do."""
 
 
-def explain_logs(paths: Sequence[Path], rules: Iterable[Rule], relocation: Relocation, cwd: Path) -> Explanation:
-    """What logs, and the logs in folders, come to.  Raises TraceError where there is none, and OSError where one cannot
-    be read."""
+def explain_logs(
+    paths: Sequence[Path], rules: Iterable[Rule], relocation: Relocation, cwd: Path, files: SourceFiles
+) -> Explanation:
+    """What logs, and the logs in folders, come to.  ``files`` decides which sources are read; it gets the lines that
+    the logs have of them.  Raises TraceError where there is no log, and OSError where one cannot be read."""
     rules = tuple(rules)
     logs = [log for path in paths for log in _logs(path)]
     trace = read_trace(logs)
@@ -42,13 +41,14 @@ def explain_logs(paths: Sequence[Path], rules: Iterable[Rule], relocation: Reloc
         raise TraceError(
             f"{', '.join(path.name for path in logs)}: empty, as nothing was compiled while TORCH_TRACE was set"
         )
-    texts = {
-        (relocation.path(path), line): text
-        for process in trace.processes
-        for (path, line), text in process.texts.items()
-    }
+    for process in trace.processes:
+        files.know({(relocation.path(path), line): text for (path, line), text in process.texts.items()})
+
+    def show(path: str) -> str:
+        return shown_path(path, str(cwd))
+
     by_rank = {
-        rank: _explain(processes, rules, relocation, texts, str(cwd))
+        rank: _explain(processes, rules, relocation, files, show)
         for rank, processes in _by_rank(trace.processes).items()
     }
     merged = _merged(by_rank)
@@ -61,7 +61,7 @@ def explain_logs(paths: Sequence[Path], rules: Iterable[Rule], relocation: Reloc
             *version_notice(merged.torch),
             *_several_processes(trace.processes),
             *trace.problems,
-            *_sources_elsewhere(merged, UserSource(lambda path: path, texts), cwd),
+            *unread_sources(merged, files, show),
             WITHOUT,
         ),
     )
@@ -95,16 +95,20 @@ def _by_rank(processes: Sequence[TracedProcess]) -> dict[int, list[TracedProcess
 
 
 def _explain(
-    processes: Sequence[TracedProcess], rules: Sequence[Rule], relocation: Relocation, texts: Texts, cwd: str
+    processes: Sequence[TracedProcess],
+    rules: Sequence[Rule],
+    relocation: Relocation,
+    files: SourceFiles,
+    show: Callable[[str], str],
 ) -> Explanation:
     explanation = explain_processes(
         [[relocation.record(record) for record in process.recording()] for process in processes],
         argv=(),
         outcome=None,
         rules=rules,
-        show=lambda path: shown_path(path, cwd),
+        show=show,
         torch_imported=True,
-        texts=texts,
+        files=files,
     )
     return replace(explanation, notices=())
 
@@ -138,21 +142,4 @@ def _several_processes(processes: Sequence[TracedProcess]) -> Iterator[str]:
         yield (
             f"{len(begun)} processes{told} left logs here, of one run or of several that wrote to the same folder: all "
             "are counted in"
-        )
-
-
-def _sources_elsewhere(explanation: Explanation, sources: UserSource, cwd: Path) -> Iterator[str]:
-    """Which of the user's files cannot be shown."""
-    told: list[BreakSite | Recompile | UncompiledFrame] = [
-        *explanation.breaks,
-        *explanation.recompiles,
-        *explanation.frames,
-    ]
-    shown = dict.fromkeys(thing.site.path for thing in told if thing.origin is Origin.USER)
-    gone = [path for path in shown if not sources.has(os.path.join(cwd, path)) and not path.startswith("<")]
-    if gone:
-        others = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
-        yield (
-            f"{gone[0]}{others} cannot be read here, or changed since: --source-root OLD=NEW tells where the files of "
-            "the run are"
         )

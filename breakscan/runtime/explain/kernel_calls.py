@@ -34,7 +34,7 @@ def kernel_calls(code: str) -> Iterator[KernelCall]:
     """The calls of kernels in one run of the code, in their order; none where the code is not Python, or cut off."""
     try:
         tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     lines = code.split("\n")
     defined = dict(_definitions(tree))

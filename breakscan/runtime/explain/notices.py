@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from breakscan.findings import Origin
+from breakscan.runtime.explain.explanation import BreakSite, Explanation, Recompile, UncompiledFrame
 from breakscan.runtime.recording import compiled
 from breakscan.runtime.records.processes import HookFailed, HookInstalled, ProcessStarted
 from breakscan.runtime.records.record import Record
-from breakscan.torch_versions import is_too_new, is_too_old, supported_range
+from breakscan.source.source_files import LARGEST, NotRead, SourceFiles
+from breakscan.torch_versions import is_too_new, is_too_old, is_version, supported_range
 
 _WITHOUT = {
     "trace": "compile times are missing",
@@ -24,6 +27,20 @@ _WITHOUT = {
     "guards": "the lines that asked for guards are missing",
     "bytes": "what kernels read and write is missing",
     "cudagraphs": "why graphs do not run as CUDA graphs is missing",
+}
+
+_NOT_READ = {
+    NotRead.OUTSIDE: (
+        "outside the working directory: --source-root FOLDER allows to read the files below a folder, and "
+        "--source-root OLD=NEW tells where the files of the run are"
+    ),
+    NotRead.GONE: "cannot be read here: --source-root OLD=NEW tells where the files of the run are",
+    NotRead.CHANGED: (
+        "changed since the run: check out the commit that ran, or --source-root OLD=NEW tells where its files are"
+    ),
+    NotRead.NOT_PYTHON: "not a Python file: only those are read",
+    NotRead.NOT_REGULAR: "not a regular file: only those are read",
+    NotRead.TOO_LARGE: f"larger than {LARGEST >> 20} MiB",
 }
 
 
@@ -64,7 +81,28 @@ def _kind(process: Sequence[Record]) -> str:
 
 def version_notice(torch: str) -> Iterator[str]:
     """What to know where breakscan was not tried with this torch; nothing where the version is not known."""
-    if torch and (is_too_old(torch) or is_too_new(torch)):
+    if torch and not is_version(torch):
+        yield f"{torch!r:.80} is no version of torch: the recording is damaged, or of another program"
+    elif torch and (is_too_old(torch) or is_too_new(torch)):
         age = "older" if is_too_old(torch) else "newer"
         known = supported_range()
         yield f"torch {torch} is {age} than those breakscan was tried with ({known}): something may be missing"
+
+
+def unread_sources(explanation: Explanation, files: SourceFiles, show: Callable[[str], str]) -> Iterator[str]:
+    """Which of the files that a report speaks of it cannot show, why, and what to do.  Torch's own do not count, nor
+    does any in a run that breakscan has just made: there, nobody else chose them."""
+    if files.is_trusted:
+        return
+    told: list[BreakSite | Recompile | UncompiledFrame] = [
+        *explanation.breaks,
+        *explanation.recompiles,
+        *explanation.frames,
+    ]
+    shown = {thing.site.path for thing in told if thing.origin is not Origin.FRAMEWORK}
+    unread = {show(path): reason for path, reason in files.not_read.items()}
+    for reason, words in _NOT_READ.items():
+        paths = sorted(path for path in shown if unread.get(path) is reason and not path.startswith("<"))
+        if paths:
+            others = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+            yield f"source not read: {paths[0]}{others} ({words})"

@@ -1,26 +1,31 @@
-"""Finds the files of a run where they lie now, on this machine."""
+"""Where the files of a run lie now, on this machine, and which of them may be read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from pathlib import PureWindowsPath
 from typing import TypeVar
 
 from breakscan.runtime.records.processes import ProcessStarted
 from breakscan.runtime.records.record import Record
 from breakscan.runtime.records.source import Code, StackFrame
 from breakscan.runtime.session import RecordedRun
-from breakscan.source.paths import display_path
 
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """Which folders became which: the longest that a path lies below counts."""
+    """Which folders became which: the longest that a path lies below counts.  Files of the new ones may be read, and
+    those of ``allowed``."""
 
     roots: Mapping[str, str]
+    allowed: Sequence[str] = ()
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders that the user named."""
+        return (*self.roots.values(), *self.allowed)
 
     def path(self, path: str) -> str:
         """Where a file lies now."""
@@ -57,15 +62,11 @@ def relocated(run: RecordedRun, relocation: Relocation) -> RecordedRun:
     return replace(
         run,
         parts=[
-            replace(part, processes=[[relocation.record(record) for record in process] for process in part.processes])
+            replace(
+                part,
+                processes=[[relocation.record(record) for record in process] for process in part.processes],
+                sources={relocation.path(path): text for path, text in part.sources.items()},
+            )
             for part in run.parts
         ],
     )
-
-
-def shown_path(path: str, cwd: str) -> str:
-    """The path as reports show it.  One of another system stays absolute."""
-    foreign = PureWindowsPath(path)
-    if foreign.drive and not path.startswith("/"):
-        return foreign.as_posix()
-    return display_path(path, cwd)

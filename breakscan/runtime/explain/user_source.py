@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from breakscan.findings import Place, Site
 from breakscan.runtime.explain.branch_form import form_of, inner_tests, test_of
 from breakscan.source.module import SourceModule, SourceProblem, parse_module
 from breakscan.source.outline import Outline
-from breakscan.source.remembered import source_text
+from breakscan.source.source_files import SourceFiles
 from breakscan.source.spans import head_span, span
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -20,14 +20,13 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictC
 
 @dataclass(slots=True)
 class UserSource:
-    """Reads each file once.  Nothing is known of a file that is gone or is not Python.
+    """Parses each file once.  Nothing is known of a file that may not be read or is not Python.
 
-    ``show`` turns the recorded path into the path that reports show.  ``texts`` are lines as they were during the
-    run, by path and number.  A file in which they differ now is not the file that ran, and counts as gone.
+    ``show`` turns the recorded path into the path that reports show.
     """
 
     show: Callable[[str], str]
-    texts: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    files: SourceFiles
     _files: dict[str, _File | None] = field(default_factory=dict)
 
     def site(
@@ -52,22 +51,21 @@ class UserSource:
         node = test_of(node)
         return Site(self.show(path), *file.span(file.operation_around(node) if is_branch else node))
 
-    def has(self, path: str) -> bool:
-        """Whether the file that ran can be read."""
-        return self._file(path) is not None
-
     def code(self, path: str, line: int, column: int | None = None, end_column: int | None = None) -> str:
         """The source of the statement around a position (of a compound statement its head), followed by that of the
         expression.  Empty if it is not known."""
         file = self._file(path)
         node = file.node_at(line, column, end_column) if file else None
-        return f"{file.statement(node)}\n{file.text(node)}" if file and node else self.texts.get((path, line), "")
+        if file and node:
+            return f"{file.statement(node)}\n{file.text(node)}"
+        return self.files.known_line(path, line) or ""
 
     def line(self, path: str, line: int) -> str | None:
         """The text of a line, stripped; None if it is not known."""
         file = self._file(path)
-        known = self.texts.get((path, line))
-        return file.module.lines[line - 1].strip() if file and 1 <= line <= len(file.module.lines) else known
+        if file and 1 <= line <= len(file.module.lines):
+            return file.module.lines[line - 1].strip()
+        return self.files.known_line(path, line)
 
     def function(self, path: str, line: int) -> str | None:
         """The qualified name of the function around a line, or None at the top of a module."""
@@ -116,14 +114,9 @@ class UserSource:
 
     def _file(self, path: str) -> _File | None:
         if path not in self._files:
-            file = _read(path)
-            self._files[path] = file if file and self._is_the_one_that_ran(file, path) else None
+            text = self.files.text(path)
+            self._files[path] = None if text is None else _parsed(text, path)
         return self._files[path]
-
-    def _is_the_one_that_ran(self, file: _File, path: str) -> bool:
-        known = ((line, text) for (of, line), text in self.texts.items() if of == path)
-        lines = file.module.lines
-        return all(line <= len(lines) and lines[line - 1].strip() == text for line, text in known)
 
 
 class _File:
@@ -193,10 +186,10 @@ class _File:
         return found
 
 
-def _read(path: str) -> _File | None:
+def _parsed(text: str, path: str) -> _File | None:
     try:
-        return _File(parse_module(source_text(path), Path(path), path))
-    except (OSError, SourceProblem, ValueError, RecursionError):
+        return _File(parse_module(text, Path(path), path))
+    except (SourceProblem, RecursionError):
         return None
 
 

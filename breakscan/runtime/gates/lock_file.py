@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -15,6 +14,7 @@ from typing import Any
 from breakscan.findings import Verdict
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.gates.site_match import SEVERITIES, KnownBreak, known_breaks, matched
+from breakscan.source.writing import replace_content
 from breakscan.torch_versions import minor_version
 
 if sys.version_info >= (3, 11):
@@ -168,14 +168,9 @@ def write_lock(path: Path, lock: Lock) -> None:
     """Puts a lock into place as a whole, where its content differs.  Raises LockError."""
     data = lock_text(lock).encode()
     real = Path(os.path.realpath(path))
-    temporary = real.with_name(f"{real.name}.{os.getpid()}.tmp")
     try:
         if real.exists() and real.read_bytes() == data:
             return
-        temporary.write_bytes(data)
-        os.replace(temporary, real)
+        replace_content(real, data)
     except OSError as error:
         raise LockError(f"cannot write {path}: {error.strerror}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from breakscan.runtime.parsers.expressions import parse_expression
+
 _TENSOR = re.compile(
     r"tensor '(?P<source>.+?)' (?P<what>size|stride|rank|dtype|device|requires_grad|dispatch key set) mismatch"
     r"(?: at index (?P<index>\d+))?\. expected (?P<old>.+?)(?:, actual (?P<new>.+?))?(?P<fixed>\. Guard failed on .+)?$"
@@ -161,10 +163,8 @@ def _first_line(text: str) -> str:
 
 def _code(text: str) -> str:
     """The text without the comment after it, where it is Python."""
-    try:
-        return ast.unparse(ast.parse(text, mode="eval"))
-    except SyntaxError:
-        return re.split(r"\s{2,}#", text)[0].strip()
+    node = parse_expression(text)
+    return ast.unparse(node) if node else re.split(r"\s{2,}#", text)[0].strip()
 
 
 def _class_name(text: str) -> str:
@@ -199,9 +199,8 @@ def _read_checked(found: re.Match[str]) -> GuardInWords:
 
 def _guarded_side(text: str) -> ast.expr | None:
     """The side of a comparison that reads a value of the program; the whole of another expression."""
-    try:
-        node = ast.parse(text, mode="eval").body
-    except SyntaxError:
+    node = parse_expression(text)
+    if node is None:
         return None
     if isinstance(node, ast.Compare):
         sides = [node.left, *node.comparators]
@@ -222,7 +221,7 @@ def _read_expression(text: str) -> GuardInWords:
     if side is None:
         return GuardInWords(GuardKind.OTHER, demand, demand)
     subject = readable(ast.unparse(side))
-    node = ast.parse(text, mode="eval").body
+    node = parse_expression(text)
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Is):
         other = node.comparators[0]
         if _reads_scope(other):

@@ -7,6 +7,7 @@ import ast
 import builtins
 import re
 
+from breakscan.runtime.parsers.expressions import parse_expression
 from breakscan.runtime.parsers.tracebacks import frames_of
 from breakscan.runtime.records.guards import FailedGuard
 
@@ -26,13 +27,12 @@ def _with_scope(text: str) -> str:
     """The guard over Dynamo's scopes, as hooks see it: in its reasons torch writes ``x`` for ``L['x']``.  A comment
     after it stays."""
     text = text.strip()
-    try:
-        tree = ast.parse(text, mode="eval")
-    except (SyntaxError, ValueError, RecursionError):
+    expression = parse_expression(text)
+    if expression is None:
         return text
-    rest = text.encode()[tree.body.end_col_offset :].decode(errors="replace")
+    rest = text.encode()[expression.end_col_offset :].decode(errors="replace")
     _, comment, words = rest.partition("#")
-    return f"{ast.unparse(_Scoped().visit(tree))}{f'  {comment}{words}' if comment else ''}"
+    return f"{ast.unparse(_Scoped().visit(expression))}{f'  {comment}{words}' if comment else ''}"
 
 
 class _Scoped(ast.NodeTransformer):

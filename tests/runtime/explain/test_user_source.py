@@ -8,6 +8,7 @@ import pytest
 
 from breakscan.findings import Place, Site
 from breakscan.runtime.explain.user_source import UserSource
+from breakscan.source.source_files import SourceFiles
 
 
 @pytest.fixture
@@ -15,7 +16,7 @@ def write(tmp_path: Path) -> object:
     def writer(text: str) -> tuple[UserSource, str]:
         path = tmp_path / "model.py"
         path.write_text(text, encoding="utf-8")
-        return UserSource(lambda recorded: Path(recorded).name), str(path)
+        return UserSource(lambda recorded: Path(recorded).name, SourceFiles.trusted()), str(path)
 
     return writer
 
@@ -103,7 +104,7 @@ def test_a_file_that_cannot_be_read_still_has_a_site(tmp_path: Path, text: str |
     path = tmp_path / "gone.py"
     if text is not None:
         path.write_text(text, encoding="utf-8")
-    sources = UserSource(str)
+    sources = UserSource(str, SourceFiles.trusted())
     assert sources.site(str(path), 3, 4, 9) == Site(str(path), 3, 5, 3, 10)
     assert sources.function(str(path), 3) is None
     assert sources.form(str(path), 3, 4, 9) is None

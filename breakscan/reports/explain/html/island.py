@@ -33,6 +33,7 @@ from breakscan.reports.shared.site_words import short_path
 from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain.compiled import CompiledFrame, Generated, Graph, GuardLine, RunTotals
 from breakscan.runtime.explain.explanation import BreakSite, Caller, Explanation, Recompile, UncompiledFrame
+from breakscan.source.source_files import SourceFiles
 
 MOST_CODE = 4_000_000
 """Characters of generated code in all of a report."""
@@ -44,9 +45,9 @@ _DIGITS = 7
 """Decimal places of seconds: a tenth of a microsecond."""
 
 
-def island(explanation: Explanation) -> dict[str, Any]:
+def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
     """All that the page shows, as objects that JSON can hold."""
-    plain = _Plain()
+    plain = _Plain(files)
     told = {
         "breaks": [_break(plain, site) for site in explanation.breaks],
         "frames": [_frame(plain, frame) for frame in explanation.frames],
@@ -76,8 +77,8 @@ def island(explanation: Explanation) -> dict[str, Any]:
 class _Plain:
     """Turns the explanation's objects into what JSON can hold."""
 
-    def __init__(self) -> None:
-        self.sources = SourceStore()
+    def __init__(self, files: SourceFiles) -> None:
+        self.sources = SourceStore(files)
 
     def __call__(self, value: Any, marked: bool = False) -> Any:
         if isinstance(value, Site):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from breakscan.reports.shared.source_lines import source_lines
+from breakscan.source.source_files import SourceFiles
 
 MOST_CHARACTERS = 5_000_000
 """Of source, in all of a report."""
@@ -19,7 +19,8 @@ Segment = tuple[int, str]
 class SourceStore:
     """Gives each path a number, notes which of its lines are spoken of, and reads them in the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: SourceFiles) -> None:
+        self._files = files
         self._numbers: dict[str, int] = {}
         self._lines: dict[str, set[int]] = {}
         self._marked: set[str] = set()
@@ -43,7 +44,7 @@ class SourceStore:
         room = MOST_CHARACTERS
         kept: dict[int, list[Segment]] = {}
         for path, number in sorted(self._numbers.items(), key=lambda item: item[0] not in self._marked):
-            segments = list(_excerpts(source_lines(path), self._lines[path]))
+            segments = list(_excerpts(self._files.lines(path), self._lines[path]))
             length = _length(segments)
             if segments and length <= room:
                 kept[number] = segments
@@ -51,7 +52,7 @@ class SourceStore:
         for path, number in self._numbers.items():
             if path not in self._marked or number not in kept:
                 continue
-            whole = [(1, "\n".join(source_lines(path)))]
+            whole = [(1, "\n".join(self._files.lines(path)))]
             more = _length(whole) - _length(kept[number])
             if _length(whole) <= LONGEST_WHOLE and more <= room:
                 kept[number] = whole

@@ -41,7 +41,7 @@ _SCRIPTS = (
 def write_html(report: ExplainReport, stream: TextIO) -> None:
     """Writes the report, ASCII only, with line ends as the stream has them."""
     explanation = report.explanation
-    data = island(explanation)
+    data = island(explanation, report.files)
     style = page_style()
     script = "\n".join(_part(f"script/{name}.js") for name in _SCRIPTS)
     stream.write(

@@ -1,0 +1,453 @@
+"""A recording or a log can come from anyone: what it names is opened only where the user allows it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from breakscan.__main__ import main
+from breakscan.reports.formats import EXPLAIN
+from breakscan.runtime.explain.relocation import Relocation
+from breakscan.runtime.recording import RecordingWriter
+from breakscan.runtime.session import FORMAT, MANIFEST, SOURCES, Manifest
+from breakscan.runtime.tracelog.read import read_trace
+from breakscan.source.source_files import LARGEST
+
+TRACES = Path(__file__).parents[1] / "data" / "traces"
+LOG = TRACES / "program-2.13.log"
+PROGRAM = "/tmp/project/program.py"
+CANARY = "the_secret_of_line"
+SECRET = "".join(f"{CANARY}_{line} = {line}\n" for line in range(1, 90))
+RECORDS = next(iter(read_trace([LOG]).processes)).recording
+SECONDS = 60
+Run = Callable[..., Any]
+Kind = Callable[[Path, str], Path]
+
+
+def log(folder: Path, path: str) -> Path:
+    """A log of torch that names this file for the program."""
+    made = folder / "trace.log"
+    text = LOG.read_text(encoding="utf-8").replace(json.dumps(PROGRAM), json.dumps(path))
+    made.write_text(text.replace(PROGRAM, path), encoding="utf-8", errors="surrogateescape")
+    return made
+
+
+def recording(folder: Path, path: str) -> Path:
+    """A recording of the same run."""
+    made = folder / "recording"
+    made.mkdir()
+    manifest = Manifest(FORMAT, "0.1.0", ("program.py",), "/", "python", "host", 1, None, 0.0, 9.0, 9.0, 0)
+    (made / MANIFEST).write_text(json.dumps(asdict(manifest)), encoding="utf-8")
+    writer = RecordingWriter(made)
+    place = Relocation({os.path.dirname(PROGRAM): "\0"})
+    for one in RECORDS():
+        # What lies below the folder is named anew, in one piece.
+        writer.write(_named(place.record(one), "\0/program.py", path))
+    writer.close()
+    return made
+
+
+def _named(value: Any, old: str, new: str) -> Any:
+    if value == old:
+        return new
+    if isinstance(value, tuple):
+        return tuple(_named(item, old, new) for item in value)
+    if hasattr(value, "__dataclass_fields__"):
+        return replace(value, **{name: _named(getattr(value, name), old, new) for name in value.__dataclass_fields__})
+    return value
+
+
+KINDS = pytest.mark.parametrize("kind", [log, recording], ids=["log", "recording"])
+
+
+@pytest.fixture
+def project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, beside a folder with a secret."""
+    inside = folder / "project"
+    inside.mkdir()
+    (folder / "outside").mkdir()
+    (folder / "outside" / "secret.py").write_text(SECRET, encoding="utf-8")
+    (folder / "outside" / "passwd").write_text(SECRET, encoding="utf-8")
+    monkeypatch.chdir(inside)
+    return inside
+
+
+def of_all_formats(breakscan: Run, made: Path, *options: str) -> str:
+    told = []
+    for format_ in EXPLAIN.names:
+        done = breakscan("report", "--format", format_, *options, str(made))
+        assert done.status == 0, done.err
+        told.append(done.out + done.err)
+    return "\n".join(told)
+
+
+def in_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def in_a_process(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "breakscan", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+
+
+@KINDS
+class TestWhatIsNotOpened:
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "{outside}/passwd",
+            "{outside}/secret.py",
+            "{project}/../outside/secret.py",
+            "../outside/secret.py",
+            "{project}/./a/../../outside/secret.py",
+            "{project}-other/secret.py",
+        ],
+    )
+    def test_a_file_outside(self, breakscan: Run, project: Path, kind: Kind, path: str) -> None:
+        shutil.copytree(project.parent / "outside", project.parent / "project-other")
+        named = path.format(outside=project.parent / "outside", project=project)
+        told = of_all_formats(breakscan, kind(project, named))
+        assert CANARY not in told
+        assert "outside the working directory: --source-root FOLDER allows" in in_one_line(told)
+
+    def test_what_a_link_leads_to(self, breakscan: Run, project: Path, kind: Kind) -> None:
+        (project / "program.py").symlink_to(project.parent / "outside" / "secret.py")
+        told = of_all_formats(breakscan, kind(project, str(project / "program.py")))
+        assert CANARY not in told
+        assert "outside the working directory" in in_one_line(told)
+
+    def test_a_folder_that_is_a_link(self, breakscan: Run, project: Path, kind: Kind) -> None:
+        (project / "package").symlink_to(project.parent / "outside")
+        assert CANARY not in of_all_formats(breakscan, kind(project, str(project / "package" / "secret.py")))
+
+    @pytest.mark.parametrize("name", ["notes.txt", "linked.py"])
+    def test_what_is_not_python(self, breakscan: Run, project: Path, kind: Kind, name: str) -> None:
+        (project / "notes.txt").write_text(SECRET, encoding="utf-8")
+        (project / "linked.py").symlink_to("notes.txt")
+        told = of_all_formats(breakscan, kind(project, str(project / name)))
+        assert CANARY not in told
+        assert "not a Python file" in in_one_line(told)
+
+    def test_a_folder(self, breakscan: Run, project: Path, kind: Kind) -> None:
+        (project / "program.py").mkdir()
+        assert "not a regular file" in in_one_line(
+            of_all_formats(breakscan, kind(project, str(project / "program.py")))
+        )
+
+    def test_a_huge_file(self, breakscan: Run, project: Path, kind: Kind) -> None:
+        with (project / "program.py").open("w", encoding="utf-8") as file:
+            file.write(SECRET)
+            file.truncate(LARGEST + 1)
+        told = of_all_formats(breakscan, kind(project, str(project / "program.py")))
+        assert CANARY not in told
+        assert "larger than 16 MiB" in in_one_line(told)
+
+    @pytest.mark.parametrize("path", ["/dev/zero", "zero.py", "pipe.py", "/dev/stdin"])
+    @pytest.mark.parametrize("format_", ["terminal", "html"])
+    def test_what_never_ends(self, project: Path, kind: Kind, path: str, format_: str) -> None:
+        os.mkfifo(project / "pipe.py")
+        (project / "zero.py").symlink_to("/dev/zero")
+        done = in_a_process("report", "--format", format_, str(kind(project, path)))
+        assert (done.returncode, done.stderr) == (0, "")
+
+    def test_nor_does_a_folder_that_is_allowed_allow_that(self, project: Path, kind: Kind) -> None:
+        os.mkfifo(project / "pipe.py")
+        done = in_a_process("report", "--source-root", "/", str(kind(project, str(project / "pipe.py"))))
+        assert done.returncode == 0
+        assert "not a regular file" in in_one_line(done.stdout)
+
+    def test_a_comparison_with_check_reads_nothing_else(self, breakscan: Run, project: Path, kind: Kind) -> None:
+        made = kind(project, str(project.parent / "outside" / "secret.py"))
+        done = breakscan("report", "--check", "--format", "json", str(made))
+        assert done.status == 0, done.err
+        assert done.json["agreement"]["files"] == []
+        assert CANARY not in done.out + done.err
+
+    def test_diff(self, breakscan: Run, project: Path, kind: Kind) -> None:
+        made = kind(project, str(project.parent / "outside" / "secret.py"))
+        if kind is log:
+            report = project / "report.json"
+            assert breakscan("report", "--format", "json", "-o", str(report), str(made)).status == 0
+            made = report
+        done = breakscan("diff", "--format", "json", str(made), str(made))
+        assert done.status == 0, done.err
+        assert CANARY not in done.out + done.err
+
+
+@KINDS
+class TestWhatIsOpened:
+    def test_below_the_working_directory(self, breakscan: Run, project: Path, kind: Kind) -> None:
+        shutil.copy(TRACES / "program.py", project)
+        for path in (str(project / "program.py"), "program.py"):
+            told = breakscan("report", str(kind(project, path))).out
+            assert "program.py:8:5  splits the graph" in told
+            assert "source not read" not in in_one_line(told)
+            shutil.rmtree(project / "recording", ignore_errors=True)
+
+    def test_below_a_folder_that_is_allowed(self, breakscan: Run, project: Path, kind: Kind) -> None:
+        outside = project.parent / "outside"
+        shutil.copy(TRACES / "program.py", outside)
+        made = str(kind(project, str(outside / "program.py")))
+        assert "program.py:8:1  splits the graph" in breakscan("report", made).out
+        assert "program.py:8:5  splits the graph" in breakscan("report", "--source-root", str(outside), made).out
+
+    def test_below_a_folder_that_stands_for_another(self, breakscan: Run, project: Path, kind: Kind) -> None:
+        outside = project.parent / "outside"
+        shutil.copy(TRACES / "program.py", outside)
+        made = str(kind(project, "/elsewhere/program.py"))
+        assert (
+            "program.py:8:5  splits the graph"
+            in breakscan("report", "--source-root", f"/elsewhere={outside}", made).out
+        )
+
+    def test_with_check(self, breakscan: Run, project: Path, kind: Kind) -> None:
+        shutil.copy(TRACES / "program.py", project)
+        done = breakscan("report", "--check", "--format", "json", str(kind(project, str(project / "program.py"))))
+        assert done.json["agreement"]["files"] == ["program.py"]
+
+
+def test_a_file_with_other_lines_than_the_log_has(breakscan: Run, project: Path) -> None:
+    (project / "program.py").write_text(SECRET, encoding="utf-8")
+    told = of_all_formats(breakscan, log(project, str(project / "program.py")))
+    assert CANARY not in told
+    assert "changed since the run" in in_one_line(told)
+
+
+class TestSourcesInTheRecording:
+    @pytest.fixture
+    def kept(self, project: Path) -> Path:
+        made = recording(project, PROGRAM)
+        text = (TRACES / "program.py").read_text(encoding="utf-8")
+        (made / SOURCES).write_text(json.dumps({PROGRAM: text}), encoding="utf-8")
+        return made
+
+    def test_are_shown_wherever_the_files_are(self, breakscan: Run, kept: Path) -> None:
+        told = breakscan("report", str(kept)).out
+        assert "program.py:8:5  splits the graph" in told
+        assert "source not read" not in in_one_line(told)
+
+    def test_are_shown_below_a_folder_that_stands_for_theirs(self, breakscan: Run, kept: Path) -> None:
+        done = breakscan("report", "--source-root", "/tmp/project=.", str(kept))
+        assert "\nprogram.py:8:5  splits the graph" in done.out
+
+    def test_are_compared_with_check_only_where_the_file_is_the_same(self, breakscan: Run, kept: Path) -> None:
+        def checked() -> Any:
+            made = breakscan("report", "--source-root", "/tmp/project=.", "--check", "--format", "json", str(kept))
+            return made.json["agreement"]["files"]
+
+        assert checked() == []
+        shutil.copy(TRACES / "program.py", kept.parent)
+        assert checked() == ["program.py"]
+        with (kept.parent / "program.py").open("a", encoding="utf-8") as file:
+            file.write("# changed\n")
+        assert checked() == []
+
+    def test_steer_no_terminal_and_run_in_no_page(self, breakscan: Run, kept: Path) -> None:
+        hostile = "\n".join(f"print('\x1b[2J\x9b31m[red]</script><script>alert({n})</script>')" for n in range(90))
+        (kept / SOURCES).write_text(json.dumps({PROGRAM: hostile}), encoding="utf-8")
+        told = of_all_formats(breakscan, kept)
+        assert "alert(7)" in told
+        assert not {"\x1b", "\x9b"} & set(told)
+        assert "<script>alert" not in breakscan("report", "--format", "html", str(kept)).out
+
+    @pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', "[" * 100_000, "\xff"])
+    def test_that_are_damaged(self, breakscan: Run, kept: Path, text: str) -> None:
+        (kept / SOURCES).write_bytes(text.encode("latin-1"))
+        done = breakscan("report", str(kept))
+        assert (done.status, done.out) == (2, "")
+        assert done.err == f"Error: {kept / SOURCES} is damaged, so the recording cannot be read\n"
+
+    @pytest.mark.parametrize("name", [MANIFEST, SOURCES, "1.jsonl"])
+    @pytest.mark.parametrize("command", ["report", "diff"])
+    @pytest.mark.parametrize("target", ["/dev/zero", None])
+    def test_a_part_that_is_no_regular_file(self, kept: Path, name: str, command: str, target: str | None) -> None:
+        (kept / name).unlink(missing_ok=True)
+        if target:
+            (kept / name).symlink_to(target)
+        else:
+            os.mkfifo(kept / name)
+        done = in_a_process(command, *[str(kept)] * (2 if command == "diff" else 1))
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == f"Error: cannot read {kept / name}: not a regular file\n"
+
+
+@pytest.mark.torch
+def test_what_explain_saves_shows_its_sources_elsewhere(process: Run, folder: Path) -> None:
+    """Those of libraries, too, whose files lie outside the working directory."""
+    pytest.importorskip("torch")
+    (folder / "lib" / "site-packages").mkdir(parents=True)
+    shutil.copy(TRACES / "program.py", folder / "lib" / "site-packages" / "library.py")
+    (folder / "train.py").write_text("import library\nlibrary.main()\n", encoding="utf-8")
+    paths = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(folder / "lib" / "site-packages")}
+    done = process("explain", "--save", "run", "-o", "report.html", "--format", "html", "train.py", env=paths)
+    assert done.status == 0, done.err
+    assert str(folder / "lib" / "site-packages" / "library.py") in json.loads((folder / "run" / SOURCES).read_text())
+    before = process("report", "run").out
+    shutil.rmtree(folder / "lib")
+    assert "library.py:8:5  splits the graph" in before
+    assert process("report", "run").out == before
+    for format_ in EXPLAIN.names:
+        assert process("report", "--format", format_, "run").status == 0
+
+
+@KINDS
+@pytest.mark.parametrize("torch", ["abc", "9" * 5000 + ".1", "2.x", "²⁵.¹", "\x1b[2J"])
+@pytest.mark.parametrize("options", [(), ("--check",), ("--format", "html")])
+def test_a_torch_version_that_is_none(
+    breakscan: Run, project: Path, kind: Kind, torch: str, options: tuple[str, ...]
+) -> None:
+    made = kind(project, PROGRAM)
+    for file in [made] if made.is_file() else list(made.glob("*.jsonl")):
+        text = file.read_text(encoding="utf-8").replace('"2.13.0+cpu"', json.dumps(torch))
+        file.write_text(text.replace("torch version: 2.13.0+cpu", f"torch version: {torch}"), encoding="utf-8")
+    done = breakscan("report", *options, str(made))
+    assert done.status == 0, done.err
+    assert "Traceback" not in done.err
+    assert "\x1b" not in done.out + done.err
+    if kind is recording:
+        assert "is no version of torch" in in_one_line(done.out)
+
+
+def test_a_version_of_breakscan_that_steers_the_terminal(breakscan: Run, project: Path) -> None:
+    made = recording(project, PROGRAM)
+    manifest = json.loads((made / MANIFEST).read_text(encoding="utf-8"))
+    (made / MANIFEST).write_text(json.dumps({**manifest, "format": 99, "breakscan": "\x1b[2J"}), encoding="utf-8")
+    for arguments in (["report", str(made)], ["diff", str(made), str(made)]):
+        done = breakscan(*arguments)
+        assert done.status == 2
+        assert "\x1b" not in done.err
+
+
+NASTY_PATHS = [
+    "outside/secret.py",
+    "outside/passwd",
+    "project/../outside/secret.py",
+    "project/linked/secret.py",
+    "project/linked.py",
+    "project/notes.txt",
+    "project/pipe.py",
+    "project/zero.py",
+    "project",
+    "",
+]
+NASTY_VALUES = [
+    "",
+    "\0",
+    "\ud800",
+    "\udcff.py",
+    "a" * 5000,
+    "/" * 5000,
+    "<string>",
+    "<frozen x>",
+    "C:\\secret.py",
+    "../outside/secret.py",
+    "~/secret.py",
+    "/dev/zero",
+    "/proc/self/environ",
+    "\x1b[2J</script>[red]",
+    -1,
+    0,
+    10**30,
+    1e308,
+    None,
+    True,
+    [],
+    {},
+]
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("hostile")
+    before = os.getcwd()
+    for name in ("outside", "project"):
+        (folder / name).mkdir()
+    for name in ("outside/secret.py", "outside/passwd", "project/notes.txt"):
+        (folder / name).write_text(SECRET, encoding="utf-8")
+    (folder / "project" / "linked").symlink_to(folder / "outside")
+    (folder / "project" / "linked.py").symlink_to(folder / "outside" / "secret.py")
+    (folder / "project" / "zero.py").symlink_to("/dev/zero")
+    os.mkfifo(folder / "project" / "pipe.py")
+    os.chdir(folder / "project")
+    yield folder
+    os.chdir(before)
+
+
+fuzz = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+seeds = st.integers(0, 2**32 - 1)
+
+
+def changed(value: Any, chance: random.Random, values: list[Any], share: float) -> Any:
+    """The same with a share of its leaves replaced."""
+    if isinstance(value, list):
+        return [changed(item, chance, values, share) for item in value]
+    if isinstance(value, dict):
+        return {key: changed(item, chance, values, share) for key, item in value.items()}
+    if value == PROGRAM and chance.random() < 0.9:
+        return chance.choice(values[: len(NASTY_PATHS)])
+    if chance.random() >= share:
+        return value
+    return chance.choice([one for one in values if type(one) is type(value)] or values)
+
+
+def reported(made: Path, capfd: pytest.CaptureFixture[str], format_: str, *options: str) -> None:
+    capfd.readouterr()
+    status = main(["report", "--format", format_, *options, str(made)])
+    told = capfd.readouterr()
+    assert status in (0, 2), told.err
+    assert "Traceback" not in told.err
+    assert CANARY not in told.out + told.err
+
+
+@fuzz
+@given(seeds, st.sampled_from(EXPLAIN.names), st.sampled_from([0.0, 0.01, 0.1, 0.5]), st.booleans())
+@example(0, "html", 0.0, False)
+def test_recordings_with_anything_in_them(
+    hostile: Path, capfd: pytest.CaptureFixture[str], seed: int, format_: str, share: float, check: bool
+) -> None:
+    chance = random.Random(seed)
+    values = [*(str(hostile / path) for path in NASTY_PATHS), *NASTY_VALUES]
+    made = recording(hostile, PROGRAM)
+    try:
+        (file,) = made.glob("*.jsonl")
+        lines = [changed(json.loads(line), chance, values, share) for line in file.read_text().splitlines()]
+        file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+        if chance.random() < 0.3:
+            manifest = json.loads((made / MANIFEST).read_text(encoding="utf-8"))
+            changes = changed(manifest, chance, values, share)
+            (made / MANIFEST).write_text(json.dumps({**changes, "format": FORMAT}), encoding="utf-8")
+        reported(made, capfd, format_, *(["--check"] if check and format_ in ("terminal", "json") else []))
+    finally:
+        shutil.rmtree(made)
+
+
+@fuzz
+@given(seeds, st.sampled_from(EXPLAIN.names), st.sampled_from([0.0, 0.01, 0.1, 0.5]))
+def test_logs_with_anything_in_them(
+    hostile: Path, capfd: pytest.CaptureFixture[str], seed: int, format_: str, share: float
+) -> None:
+    chance = random.Random(seed)
+    values = [*(str(hostile / path) for path in NASTY_PATHS), *NASTY_VALUES]
+    lines = []
+    for line in LOG.read_text(encoding="utf-8").split("\n"):
+        head, brace, data = line.partition("] {")
+        if brace and not line.startswith("\t"):
+            line = f"{head}] {json.dumps(changed(json.loads('{' + data), chance, values, share))}"
+        elif chance.random() < share:
+            line = f"\t{chance.choice([one for one in values if type(one) is str and one.isprintable()])}"
+        lines.append(line.replace(PROGRAM, values[seed % len(NASTY_PATHS)]))
+    made = hostile / "trace.log"
+    made.write_text("\n".join(lines), encoding="utf-8")
+    reported(made, capfd, format_)
