@@ -70,7 +70,14 @@ def test_standard_output_that_is_closed(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "status"),
-    [("check -", 2), ("check .", 1), ("fix --unsafe .", 1), ("rules", 0), (f"report {LOG}", 0), ("explain -", 0)],
+    [
+        ("check -", 2),
+        ("check .", 1),
+        ("fix --unsafe .", 1),
+        ("rules", 0),
+        (f"report {LOG}", 0),
+        pytest.param("explain -", 0, marks=pytest.mark.torch),
+    ],
 )
 def test_standard_input_that_is_closed(folder: Path, arguments: str, status: int) -> None:
     done = in_a_shell(f"breakscan {arguments} <&-")
