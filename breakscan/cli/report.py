@@ -48,8 +48,8 @@ def report(
 
     A PATH is a folder that breakscan explain --save kept, a log that torch wrote because TORCH_TRACE was set, or a
     folder of such logs; the logs of several ranks make one report.  Source files that it names are read below the
-    working directory and --source-root only.  The exit status is 1 where a gate is not met, 2
-    where there is nothing to report.
+    working directory and --source-root only.  The exit status is 1 where a gate is not met, 2 where there is nothing to
+    report.
     """
     require_room(check, format_)
     require_terminal(tables, format_)

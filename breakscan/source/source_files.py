@@ -97,7 +97,7 @@ class SourceFiles:
     def is_current(self, path: str) -> bool:
         """Whether the file may be opened and is still the one that ran."""
         text = self.text(path)
-        return text is not None and self._on_disk(path) == text
+        return text is not None and (self._absolute(path) in self._read or self._on_disk(path) == text)
 
     def _find(self, path: str) -> str | None:
         absolute = self._absolute(path)

@@ -106,6 +106,8 @@ def _patched(file: _File, folder: Path) -> Patched:
     path = next((folder / name for name in reversed(names) if name and (folder / name).is_file()), None)
     if path is None:
         raise PatchError(f"there is no file {file.path} below {folder}")
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise PatchError(f"{file.path} is not below {folder}: run verify in the folder that holds it")
     try:
         before = decode_source(path.read_bytes(), file.path)
     except (OSError, SourceProblem) as error:

@@ -137,3 +137,16 @@ def test_new_lines_that_did_not_run_are_told() -> None:
 def test_a_comment_is_no_code() -> None:
     after = CODE.replace("import os\n\n", "import os\n# a comment\n")
     assert evidence(CODE, after, SourceMap.of_one_change(CODE, after), {1}).statements == 0
+
+
+def test_a_diff_changes_no_file_outside_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (tmp_path / "x.py").write_text(BEFORE, encoding="utf-8")
+    (folder / "link.py").symlink_to(tmp_path / "x.py")
+    after = BEFORE.replace("b\n", "B\n")
+    for name, prefix in [("x.py", ("../", "../")), ("../x.py", ("a/", "b/")), ("link.py", ("a/", "b/"))]:
+        with pytest.raises(PatchError, match="is not below"):
+            patched_files(diff(BEFORE, after, name, prefix), folder)
+    with pytest.raises(PatchError, match="is not below"):
+        patched_files(diff(BEFORE, after, str(tmp_path / "x.py"), ("", "")), folder)
