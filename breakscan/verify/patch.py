@@ -106,8 +106,10 @@ def _patched(file: _File, folder: Path) -> Patched:
     path = next((folder / name for name in reversed(names) if name and (folder / name).is_file()), None)
     if path is None:
         raise PatchError(f"there is no file {file.path} below {folder}")
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise PatchError(f"{file.path} is not below {folder}: run verify in the folder that holds it")
+    real = path.resolve()
+    if not real.is_relative_to(folder.resolve()):
+        remedy = "run verify in a folder that holds it, with a diff that names it relative to that folder"
+        raise PatchError(f"{file.path} leads to {real}, which is not below {folder}: {remedy}")
     try:
         before = decode_source(path.read_bytes(), file.path)
     except (OSError, SourceProblem) as error:
