@@ -132,11 +132,15 @@ The words from ``parameter:unused`` on say what happens to what is compiled; ``d
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument of a call: its position, its name, and its possible operands."""
+    """An argument of a call: its position, its name, and its possible operands.
+
+    ``true_if`` is the condition under which it is True, where that is not known.
+    """
 
     index: int | None
     name: str | None
     operands: frozenset[str]
+    true_if: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

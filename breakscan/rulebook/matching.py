@@ -18,6 +18,8 @@ class RuleIndex:
         self._open: dict[EventKind, list[tuple[Rule, EventPattern]]] = {}
         self.read_attributes: set[str] = set()
         """The attributes whose reading a rule could match."""
+        self.asking_for_truth: set[str] = set()
+        """The callees of which a rule asks whether an argument is True."""
         self._reports: dict[tuple[EventKind, str | None], bool] = {}
         self._wanted: dict[tuple[EventKind, str | None], bool] = {}
         for rule in rules:
@@ -25,6 +27,8 @@ class RuleIndex:
                 if pattern.event is EventKind.READ:
                     self.read_attributes |= set(pattern.attribute)
                 exact = [callee for callee in pattern.callee if "*" not in callee]
+                if any("true" in wanted.states for wanted in pattern.arguments):
+                    self.asking_for_truth |= set(exact)
                 for callee in exact:
                     self._by_callee.setdefault((pattern.event, callee), []).append((rule, pattern))
                 if not pattern.callee or len(exact) < len(pattern.callee):
@@ -82,7 +86,16 @@ def _callee_matches(callee: str | None, patterns: tuple[str, ...]) -> bool:
 
 
 def _argument_matches(arguments: tuple[Argument, ...], wanted: ArgumentPattern) -> bool:
-    given = next(
+    given = _given(arguments, wanted)
+    if given is None:
+        return "absent" in wanted.states
+    if "true" in wanted.states and given.true_if is not None:
+        return True
+    return "present" in wanted.states or not given.operands.isdisjoint(wanted.states)
+
+
+def _given(arguments: tuple[Argument, ...], wanted: ArgumentPattern) -> Argument | None:
+    return next(
         (
             a
             for a in arguments
@@ -91,9 +104,12 @@ def _argument_matches(arguments: tuple[Argument, ...], wanted: ArgumentPattern) 
         ),
         None,
     )
-    if given is None:
-        return "absent" in wanted.states
-    return "present" in wanted.states or not given.operands.isdisjoint(wanted.states)
+
+
+def argument_conditions(event: Event, pattern: EventPattern) -> list[str]:
+    """The conditions under which the arguments of an event are as a pattern that it matches wants them."""
+    found = (_given(event.arguments, wanted) for wanted in pattern.arguments if "true" in wanted.states)
+    return [argument.true_if for argument in found if argument is not None and argument.true_if is not None]
 
 
 def explaining_rule(

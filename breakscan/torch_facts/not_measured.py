@@ -130,3 +130,5 @@ LIMITS_OF_DTYPES = frozenset({"torch.finfo", "torch.iinfo"})
 
 TRUE_WHILE_TRACING = ("is_compiling", "is_dynamo_compiling", "is_torchdynamo_compiling", "is_torch_compiling")
 """Functions of ``torch``, and those of packages that return the same, which are True while Dynamo traces."""
+FALSE_WHILE_TRACING = ("is_scripting", "is_exporting", "is_in_onnx_export", "is_torch_fx_proxy", "is_jit_tracing")
+"""The same for those that are False. ``torch.jit.is_tracing`` is one too, but packages have others by that name."""

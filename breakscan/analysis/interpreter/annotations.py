@@ -67,6 +67,21 @@ def _plain(index: ModuleIndex, dotted: str) -> Value:
     if owner is not None and index.project is not None and "typing.Protocol" not in owner.bases:
         kind = Module if index.project.is_module(owner) else Instance
         return kind(info=owner, name=owner.qualname)
+    return _alias(index, dotted)
+
+
+def _alias(index: ModuleIndex, dotted: str) -> Value:
+    """What a name at the top level of a file promises: ``OptTensor = Optional[Tensor]``."""
+    found = index.global_named(dotted)
+    if found is None:
+        return UNKNOWN
+    for node in found.index.tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id == found.name for target in targets):
+            value = getattr(node, "value", None)
+            # An alias that refers to itself leads nowhere.
+            names_itself = any(isinstance(n, ast.Name) and n.id == found.name for n in ast.walk(value or node))
+            return UNKNOWN if names_itself or value is None else annotated_value(found.index, value)
     return UNKNOWN
 
 

@@ -109,7 +109,8 @@ def bool_operands(frame: Frame, node: ast.BoolOp, visit: Callable[[ast.expr, boo
             visit(operand, operand is node.values[-1])
         elif known is isinstance(node.op, ast.Or):
             break
-        for condition in narrowing.narrow(frame, operand, isinstance(node.op, ast.And)):
+        outcome = isinstance(node.op, ast.And)
+        for condition in narrowing.narrow(frame, operand, outcome) or narrowing.rare_equality(operand, outcome):
             if condition not in frame.conditions:
                 frame.conditions.append(condition)
     del frame.conditions[kept:]

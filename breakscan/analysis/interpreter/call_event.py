@@ -6,9 +6,10 @@ import ast
 from dataclasses import replace
 
 from breakscan.analysis.interpreter.arguments import Arguments
+from breakscan.analysis.interpreter.conditions import Condition, ConditionKind, in_words
 from breakscan.analysis.interpreter.frame import Frame
-from breakscan.analysis.interpreter.values import UNKNOWN, Sure, Tensor
-from breakscan.rulebook.events import EventKind
+from breakscan.analysis.interpreter.values import UNKNOWN, Constant, Namespace, Sure, Tensor, Unknown, Value, doubt
+from breakscan.rulebook.events import Argument, EventKind
 
 
 def emit_call(frame: Frame, node: ast.Call, callee: str, arguments: Arguments, sure: Sure) -> None:
@@ -20,11 +21,35 @@ def emit_call(frame: Frame, node: ast.Call, callee: str, arguments: Arguments, s
     if isinstance(operand, Tensor) and len(tensors) > 1:
         # Rules may demand any argument to be a tensor: the least sure of them speaks for all.
         operand = replace(operand, sure=min(tensors))
-    frame.emit(
-        EventKind.CALL,
-        node,
-        callee=callee,
-        operand=operand,
-        arguments=arguments.patterns(),
-        sure=Sure.LIKELY if arguments.spread else sure,
+    doubts = [] if isinstance(operand, Tensor) else [doubt(v) for v in arguments.values() if isinstance(v, Tensor)]
+    with frame.under(*doubts[:1] if None not in doubts else ()):
+        frame.emit(
+            EventKind.CALL,
+            node,
+            callee=callee,
+            operand=operand,
+            arguments=_patterns(frame, node, callee, arguments),
+            sure=Sure.LIKELY if arguments.spread else sure,
+        )
+
+
+def _patterns(frame: Frame, node: ast.Call, callee: str, arguments: Arguments) -> tuple[Argument, ...]:
+    patterns = arguments.patterns()
+    if callee not in frame.program.rules.asking_for_truth:
+        return patterns
+    receivers = len(arguments.positional) - len(node.args)
+    nodes: dict[int | str | None, ast.expr] = {i + receivers: given for i, given in enumerate(node.args)}
+    nodes |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+    values = arguments.values()
+    return tuple(
+        replace(pattern, true_if=_true_if(value, nodes.get(pattern.index if pattern.name is None else pattern.name)))
+        for pattern, value in zip(patterns, values, strict=True)
     )
+
+
+def _true_if(value: Value, node: ast.expr | None) -> str | None:
+    """The condition under which an argument is True, where that is not known."""
+    if isinstance(value, Constant) and value.optional and value.optional.kind is ConditionKind.FLAG:
+        return in_words(value.optional) if value.optional.outcome else None
+    unknown = isinstance(value, Unknown | Namespace) or (isinstance(value, Constant) and value.literal is None)
+    return in_words(Condition(ConditionKind.TEST, ast.unparse(node))) if unknown and node is not None else None

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import replace
 
+from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.joins import join
 from breakscan.analysis.interpreter.values import (
     UNKNOWN,
@@ -18,6 +19,7 @@ from breakscan.analysis.interpreter.values import (
     Sure,
     Tensor,
     Value,
+    doubt,
 )
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo
@@ -74,7 +76,8 @@ class ClassAttributes:
         """Adds to what an attribute of a class's instances can hold."""
         if isinstance(value, Tensor):
             if value.intermediate or value.optional is not None:
-                value = replace(value, intermediate=False, optional=None)
+                doubted = Condition(ConditionKind.TENSOR, f"self.{name}") if doubt(value) else None
+                value = replace(value, intermediate=False, optional=doubted)
         elif isinstance(value, Constant) and (value.literal is not None or value.by_default):
             # Another method may set another constant.
             value = replace(value, literal=None, by_default=False)

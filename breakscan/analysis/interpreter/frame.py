@@ -5,19 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.class_attributes import ClassAttributes
-from breakscan.analysis.interpreter.conditions import Condition, has_outcome, in_words
+from breakscan.analysis.interpreter.conditions import Condition, ConditionKind, has_outcome, in_words
 from breakscan.analysis.interpreter.dynamo_config import DynamoConfig
 from breakscan.analysis.interpreter.function_state import EventKey
 from breakscan.analysis.interpreter.module_names import ModuleNames
 from breakscan.analysis.interpreter.signatures import Signatures
 from breakscan.analysis.interpreter.tensor_facts import FunctionFacts
 from breakscan.analysis.interpreter.value_log import Notes
-from breakscan.analysis.interpreter.values import UNKNOWN, Sure, Value
+from breakscan.analysis.interpreter.values import UNKNOWN, NoneValue, Sure, Value
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
 from breakscan.findings import Confidence, Place
@@ -194,6 +194,15 @@ class Frame:
         words = in_words(has_outcome(*self.tests[-1]))
         return words if len(words) <= LONGEST_TEST else words[: LONGEST_TEST - 2] + "…`"
 
+    def _is_ruled_out(self, condition: Condition | None) -> bool:
+        """Whether the tests that lead to the current statement contradict the condition of a value."""
+        if condition is None:
+            return False
+        if condition.kind is ConditionKind.GIVEN and isinstance(self.names.get(condition.subject), NoneValue):
+            return True
+        opposite = replace(condition, outcome=not condition.outcome)
+        return opposite in self.conditions or opposite in [has_outcome(*test) for test in self.tests]
+
     def wants(self, kind: EventKind, callee: str | None) -> bool:
         """Whether a rule may match such an event here."""
         return not (
@@ -221,6 +230,8 @@ class Frame:
         where = span(self.index.module, node)
         place, via = self.place_of(node)
         conditions = [*self.conditions, *([operand.optional] if operand.optional else [])]
+        if self._is_ruled_out(operand.optional):
+            return
         condition = " and ".join(dict.fromkeys(map(in_words, conditions))) or None
         event = Event(
             kind,

@@ -48,7 +48,8 @@ def _join(a: Value, b: Value) -> Value:
     for one, other in ((a, b), (b, a)):
         if isinstance(one, Tensor):
             # A name that holds a tensor on one path seldom holds another kind of thing on the next.
-            return replace(at_most(one, Sure.LIKELY), maybe_none=one.maybe_none or other.maybe_none)
+            maybe_none, optional = one.maybe_none or other.maybe_none, one.optional or other.optional
+            return replace(at_most(one, Sure.LIKELY), maybe_none=maybe_none, optional=optional)
     for one, other in ((a, b), (b, a)):
         if isinstance(one, DrawnNumber) and isinstance(other, PythonValue):
             return at_most(one, Sure.LIKELY)
@@ -122,7 +123,7 @@ def _join_same(a: Value, b: Value) -> Value:
             a.parameter and b.parameter,
         )
     if isinstance(a, Constant) and isinstance(b, Constant):
-        same = a.literal == b.literal and type(a.literal) is type(b.literal)
+        same = a.literal == b.literal and isinstance(a.literal, bool) is isinstance(b.literal, bool)
         truth = a.truth if a.truth == b.truth else None
         by_default = a.by_default or b.by_default
         return Constant(sure, maybe_none, optional, a.facts, a.literal if same else None, by_default, truth)

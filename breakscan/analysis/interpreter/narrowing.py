@@ -11,11 +11,13 @@ from typing import Any
 
 from breakscan.analysis.interpreter.conditions import Condition, ConditionKind, has_outcome
 from breakscan.analysis.interpreter.frame import Frame
+from breakscan.analysis.interpreter.tracing_tests import truth_of_helper, truth_while_tracing
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     NONE,
     UNKNOWN,
     Constant,
+    Container,
     NoneValue,
     Size,
     Sure,
@@ -25,9 +27,7 @@ from breakscan.analysis.interpreter.values import (
     Value,
     class_of,
 )
-from breakscan.torch_facts.not_measured import TRUE_WHILE_TRACING
 
-_FALSE_WHILE_TRACING = ("is_scripting", "is_exporting", "is_in_onnx_export", "is_torch_fx_proxy", "is_jit_tracing")
 _TENSOR_CLASSES = ("torch.Tensor", "torch.nn.Parameter")
 
 
@@ -65,6 +65,8 @@ _Literal = str | int | float
 
 def _known_comparison(frame: Frame, test: ast.Compare, *, by_default: bool) -> bool | None:
     """What comparing a known constant with literals gives; ``by_default`` asks for what it is if nobody gives one."""
+    if isinstance(test.ops[0], ast.In | ast.NotIn) and _is_empty(frame, test.comparators[0]) and not by_default:
+        return isinstance(test.ops[0], ast.NotIn)
     value = _known(frame, test.left)
     if not isinstance(value, Constant) or value.literal is None or value.by_default is not by_default:
         return None
@@ -81,6 +83,12 @@ def _known_comparison(frame: Frame, test: ast.Compare, *, by_default: bool) -> b
     return None
 
 
+def _is_empty(frame: Frame, node: ast.expr) -> bool:
+    """Whether a local name holds a container without elements."""
+    value = frame.names.get(node.id) if isinstance(node, ast.Name) else None
+    return isinstance(value, Container) and value.elements == () and not value.keys and not value.element
+
+
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -93,11 +101,9 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 
 def _known_call(frame: Frame, test: ast.Call) -> bool | None:
     dotted = frame.index.dotted(test.func) or ""
-    last = dotted.rsplit(".", 1)[-1]
-    if last in TRUE_WHILE_TRACING:
-        return True
-    if last in _FALSE_WHILE_TRACING or dotted in ("torch.jit.is_tracing", "torch._C._get_tracing_state"):
-        return False
+    known = truth_while_tracing(dotted)
+    if known is not None:
+        return known
     if (dotted == "isinstance" and len(test.args) == 2) or dotted == "torch.is_tensor":
         value = _known(frame, test.args[0]) if test.args else None
         tensors = dotted == "torch.is_tensor" or frame.index.dotted(test.args[1]) in _TENSOR_CLASSES
@@ -106,7 +112,19 @@ def _known_call(frame: Frame, test: ast.Call) -> bool | None:
                 return True
             if isinstance(value, Constant | NoneValue | Size):
                 return False
-    return None
+    return _known_helper(frame, dotted) if dotted else None
+
+
+def _known_helper(frame: Frame, dotted: str) -> bool | None:
+    """What a function of the program returns while Dynamo traces, where it only asks for that."""
+    if dotted.split(".", 1)[0] in frame.names:
+        return None
+
+    def find() -> bool | None:
+        info = frame.index.function_named(dotted)
+        return truth_of_helper(info) if info is not None else None
+
+    return frame.program.project.once(("helper", frame.index, dotted), find)
 
 
 def _known_none_test(frame: Frame, test: ast.Compare) -> bool | None:
@@ -180,6 +198,20 @@ def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[Condition]:
     return []
 
 
+def rare_equality(test: ast.expr, outcome: bool) -> list[Condition]:
+    """The condition that a test is for one value among many: a text, or a number of elements."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq | ast.NotEq):
+        return []
+    other = test.comparators[0]
+    if not isinstance(other, ast.Constant):
+        return []
+    counts = isinstance(test.left, ast.Call) and isinstance(test.left.func, ast.Attribute)
+    of_elements = counts and isinstance(other.value, int) and test.left.func.attr == "numel"  # type: ignore[attr-defined]
+    is_text = isinstance(other.value, str)
+    equal = isinstance(test.ops[0], ast.Eq) is outcome
+    return [has_outcome(test, outcome)] if is_text or (of_elements and equal) else []
+
+
 def _narrow_name(frame: Frame, name: str, outcome: bool) -> list[Condition]:
     value = frame.look_up(name)
     if value.optional and not isinstance(value, Tensor) and not isinstance(value, TensorNumber):
@@ -193,6 +225,9 @@ def _narrow_name(frame: Frame, name: str, outcome: bool) -> list[Condition]:
 def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[Condition]:
     subject = _none_test_subject(test)
     if subject is None:
+        if isinstance(test.ops[0], ast.Is | ast.IsNot) and _is_bool(test.comparators[0]):
+            same = isinstance(test.ops[0], ast.Is) is bool(ast.literal_eval(test.comparators[0]))
+            return narrow(frame, test.left, outcome is same)
         usual = _known_comparison(frame, test, by_default=True)
         if usual is not None:
             return [has_outcome(test, outcome)] if usual is not outcome else []
@@ -205,6 +240,10 @@ def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[Cond
         return []
     frame.names[key] = replace(value, maybe_none=False, optional=None)
     return [value.optional] if value.optional else []
+
+
+def _is_bool(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, bool)
 
 
 def _device_or_dtype(test: ast.Compare, outcome: bool) -> list[Condition]:
@@ -230,6 +269,8 @@ def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> list[Condition]
     asks_class = dotted == "isinstance" and len(test.args) == 2
     if dotted == "torch.is_tensor" or (asks_class and frame.index.dotted(test.args[1]) in _TENSOR_CLASSES):
         return _narrow_tensor_test(frame, key, value, outcome)
+    if dotted == "numpy.isscalar" and outcome and isinstance(value, Tensor):
+        frame.names[key] = CONSTANT
     return _narrow_to_class(frame, test, key, value) if asks_class and outcome else []
 
 

@@ -16,6 +16,7 @@ from breakscan.analysis.interpreter.values import (
     Constant,
     Container,
     NoneValue,
+    Size,
     Sure,
     Tensor,
     Unknown,
@@ -30,6 +31,8 @@ from breakscan.torch_facts.table import TorchApi
 
 # What speaks against a tensor.
 _CONTRARY = frozenset("items keys values get append extend startswith endswith lower upper format config".split())
+
+_NAMES_OF_SIZES = ("size", "shape", "sizes", "shapes")
 
 
 def parameter_values(api: TorchApi, info: FunctionInfo, *, entry: bool, compiled: bool) -> dict[str, Value]:
@@ -58,6 +61,18 @@ def parameter_values(api: TorchApi, info: FunctionInfo, *, entry: bool, compiled
             mapping=True, element=annotated_value(index, arguments.kwarg.annotation)
         )
     return values
+
+
+def promises_number(info: FunctionInfo, name: str) -> bool:
+    """Whether an annotation, or a default of True or False, says that a parameter is a number or a size."""
+    default = info.defaults.get(name)
+    if isinstance(default, ast.Constant) and isinstance(default.value, bool):
+        return True
+    given = info.node.args
+    for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+        if argument.arg == name and argument.annotation is not None:
+            return isinstance(annotated_value(info.index, argument.annotation), Constant | Size)
+    return False
 
 
 def _parameter(
@@ -103,7 +118,7 @@ def _unannotated(look: Callable[[], _Evidence], name: str, default: ast.expr | N
     evidence = look()
     if evidence.speaks_against(name):
         return UNKNOWN
-    if evidence.uses(name) or (compiled and default is None):
+    if evidence.uses(name) or (compiled and default is None and not name.endswith(_NAMES_OF_SIZES)):
         return Tensor(Sure.LIKELY, dtype="bool" if evidence.is_mask(name) else None)
     return NONE if isinstance(default, ast.Constant) else UNKNOWN
 

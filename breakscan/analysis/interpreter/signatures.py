@@ -9,10 +9,12 @@ from enum import IntEnum
 from breakscan.analysis.interpreter.annotations import annotated_value
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.class_attributes import ClassAttributes
+from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.function_state import State
 from breakscan.analysis.interpreter.joins import join
-from breakscan.analysis.interpreter.parameters import parameter_values
+from breakscan.analysis.interpreter.parameters import parameter_values, promises_number
 from breakscan.analysis.interpreter.values import (
+    CONSTANT,
     UNKNOWN,
     Constant,
     Container,
@@ -25,6 +27,7 @@ from breakscan.analysis.interpreter.values import (
     Unknown,
     Value,
     class_of,
+    doubt,
     elements_of,
     literal,
 )
@@ -101,6 +104,10 @@ class Signatures:
         self.join_arguments(info, state, arguments)
         return state.parameters
 
+    def _promises_number(self, info: FunctionInfo, name: str) -> bool:
+        """Whether an annotation, or a default of True or False, says that a parameter is a number or a size."""
+        return self._project.once(("promise", info, name), lambda: promises_number(info, name))
+
     def join_arguments(self, info: FunctionInfo, state: State, given: Arguments) -> ParameterChange:
         """Adds what a call gives.  Returns how far it differs from what the calls before gave."""
         base = self.declared(info)
@@ -112,12 +119,21 @@ class Signatures:
             value = given.get(position if position < len(names) else _NO_POSITION, name)
             if value is None and not given.spread and name in defaults:
                 value = _default_value(defaults[name], base.get(name, UNKNOWN))
-            value = _as_declared(value, base.get(name, UNKNOWN))
+            value = _as_declared(value, base.get(name, UNKNOWN), name)
+            if isinstance(value, Tensor) and self._promises_number(info, name):
+                value = _against_promise(value, base.get(name, UNKNOWN), name)
             change = max(change, _join_parameter(state, name, value))
         for extra in (node.vararg, node.kwarg):
             if extra is not None and extra.arg not in state.parameters:
                 state.parameters[extra.arg] = base[extra.arg]
         return change
+
+
+def _against_promise(value: Tensor, base: Value, name: str) -> Value:
+    """A tensor that a call gives for a parameter whose declaration says that it is none."""
+    if value.sure is not Sure.CERTAIN:
+        return base
+    return replace(value, optional=Condition(ConditionKind.TENSOR, name))
 
 
 def _join_parameter(state: State, name: str, value: Value) -> ParameterChange:
@@ -141,28 +157,41 @@ def _default_value(default: ast.expr, base: Value) -> Value:
     return base
 
 
-def _as_declared(value: Value | None, base: Value) -> Value:
+def _as_declared(value: Value | None, base: Value, name: str) -> Value:
     """An argument as the parameter's annotation or use refines it."""
     if value is None or isinstance(value, Unknown | Namespace):
         return base
-    if isinstance(value, Constant) and value.by_default:
-        value = replace(value, by_default=False, literal=None)
     if value.optional:
-        value = replace(value, optional=None)
+        value = replace(value, optional=_passed_on(value, value.optional, name))
     if isinstance(base, Tensor) and isinstance(value, Tensor):
+        if base.sure is Sure.CERTAIN and not base.optional and doubt(value):
+            value = replace(value, optional=None)
         sure, dtype = max(value.sure, base.sure), value.dtype or base.dtype
         return value if (sure, dtype) == (value.sure, value.dtype) else replace(value, sure=sure, dtype=dtype)
     if isinstance(base, Tensor) and not isinstance(value, NoneValue | PythonValue):
         return base
     if isinstance(base, Container):
-        return _container_as_declared(value, base)
+        return _container_as_declared(value, base, name)
     return value
 
 
-def _container_as_declared(value: Value, base: Container) -> Value:
+_PASSED_ON = (ConditionKind.GIVEN, ConditionKind.FLAG)
+
+
+def _passed_on(value: Value, condition: Condition, name: str) -> Condition | None:
+    """The condition of an argument as the function sees it, which has another name for it."""
+    if condition.kind in _PASSED_ON:
+        return replace(condition, subject=name)
+    return Condition(ConditionKind.TENSOR, name) if isinstance(value, Tensor) else None
+
+
+def _container_as_declared(value: Value, base: Container, name: str) -> Value:
     if isinstance(value, Constant | Tensor):
         return base
     if base.elements and all(isinstance(v, Constant) for v in base.elements):
-        proved = any(isinstance(v, Tensor) and v.sure is Sure.CERTAIN for v in elements_of(value) or ())
-        return value if proved else base
+        elements = elements_of(value) or ()
+        if not any(isinstance(v, Tensor) and v.sure is Sure.CERTAIN for v in elements):
+            return base
+        parts = [_against_promise(v, CONSTANT, name) if isinstance(v, Tensor) else v for v in elements]
+        return replace(value, elements=tuple(parts)) if isinstance(value, Container) else value
     return value

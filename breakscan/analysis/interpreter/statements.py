@@ -11,7 +11,7 @@ from typing import Any
 from breakscan.analysis.interpreter import narrowing
 from breakscan.analysis.interpreter.assignment import assign, assign_annotated, assign_augmented, bind, delete
 from breakscan.analysis.interpreter.boolean_tests import branch
-from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
+from breakscan.analysis.interpreter.conditions import Condition, ConditionKind, has_outcome
 from breakscan.analysis.interpreter.contexts import enter
 from breakscan.analysis.interpreter.expressions import evaluate, function_value
 from breakscan.analysis.interpreter.frame import Frame
@@ -27,6 +27,7 @@ from breakscan.analysis.interpreter.values import (
     Tensor,
     Unknown,
     Value,
+    literal_of,
 )
 from breakscan.findings import Place
 from breakscan.rulebook.events import EventKind
@@ -99,7 +100,8 @@ def _if(frame: Frame, node: ast.If) -> bool:
     else_goes_on = _run_arm(frame, node, False, when_false) if node.orelse else True
     if body_goes_on and else_goes_on:
         merged = join_names(after_body, frame.names)
-        _mark_conditional(merged, after_body, frame.names, when_true)
+        _mark_conditional(merged, after_body, frame.names, when_true, (node.test, True))
+        _mark_conditional(merged, frame.names, after_body, when_false, (node.test, False))
         _reset(frame, merged)
     elif body_goes_on:
         _reset(frame, after_body)
@@ -118,15 +120,20 @@ def _run_arm(frame: Frame, node: ast.If, outcome: bool, conditions: list[Conditi
 
 
 def _mark_conditional(
-    merged: dict[str, Value], body: dict[str, Value], other: dict[str, Value], conditions: list[Condition]
+    merged: dict[str, Value],
+    side: dict[str, Value],
+    other: dict[str, Value],
+    conditions: list[Condition],
+    test: tuple[ast.expr, bool],
 ) -> None:
-    """Attaches a side's condition to values that became tensors on that side only."""
-    if not conditions:
-        return
+    """Attaches a side's condition to values that are tensors on that side only."""
     for name, value in merged.items():
-        was_another_kind = isinstance(other.get(name), Constant | Unknown | Container | Size)
-        if was_another_kind and isinstance(value, Tensor) and isinstance(body.get(name), Tensor):
-            merged[name] = replace(value, optional=value.optional or conditions[0])
+        if not isinstance(value, Tensor) or value.optional or not isinstance(side.get(name), Tensor):
+            continue
+        if conditions and isinstance(other.get(name), Constant | Unknown | Container | Size):
+            merged[name] = replace(value, optional=conditions[0])
+        elif literal_of(other.get(name, UNKNOWN)) is not None:
+            merged[name] = replace(value, optional=has_outcome(*test))
 
 
 def _rest_stands_under(frame: Frame, conditions: list[Condition]) -> None:
@@ -274,7 +281,11 @@ def _match(frame: Frame, node: ast.Match) -> bool:
 def returned_value(frame: Frame, reaches_end: bool) -> Value:
     """What the function returns, over all paths."""
     values = [*frame.returned, *([NONE] if reaches_end else [])]
-    return join_all(values) if values else CONSTANT
+    result = join_all(values) if values else CONSTANT
+    if isinstance(result, Tensor) and not result.optional and any(literal_of(value) is not None for value in values):
+        name = frame.function.name if frame.function is not None else ""
+        return replace(result, optional=Condition(ConditionKind.RETURNS_TENSOR, name))
+    return result
 
 
 _HANDLERS: dict[type[ast.stmt], Callable[[Frame, Any], bool | None]] = {

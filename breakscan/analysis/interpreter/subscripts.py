@@ -21,6 +21,7 @@ from breakscan.analysis.interpreter.values import (
     Unknown,
     Value,
     at_most,
+    doubt,
     tensor,
 )
 from breakscan.rulebook.events import EventKind
@@ -60,7 +61,8 @@ def _part(owner: Tensor, indices: list[ast.expr], values: list[Value]) -> Value:
     single = owner.one_dim and len(indices) == 1
     sliced = single and isinstance(indices[0], ast.Slice)
     number = single and not sliced and _is_number(values[0])
-    return tensor(owner.sure, owner.dtype, True if number else None, sliced)
+    part = tensor(owner.sure, owner.dtype, True if number else None, sliced)
+    return replace(part, optional=doubt(owner)) if doubt(owner) else part
 
 
 def _is_number(value: Value) -> bool:

@@ -299,8 +299,11 @@ def at_most(value: SomeValue, sure: Sure) -> SomeValue:
 
 def doubt(*values: Value) -> Condition | None:
     """The condition under which a value made of these is a tensor, where one of them may be something else."""
-    conditions = (value.optional for value in values if isinstance(value, Tensor))
-    return next((condition for condition in conditions if condition and condition.asks_for_tensor), None)
+    for value in values:
+        condition = value.optional if isinstance(value, Tensor) else None
+        if condition is not None and (condition.asks_for_tensor or not value.maybe_none):
+            return condition
+    return None
 
 
 MOST_NESTED = 5

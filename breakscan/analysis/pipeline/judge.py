@@ -8,7 +8,7 @@ from breakscan.findings import Confidence, Finding, Kind, Mode, Place, Region, S
 from breakscan.rulebook.document import EventPattern, Rule
 from breakscan.rulebook.events import Event
 from breakscan.rulebook.ledger import Ledger
-from breakscan.rulebook.matching import RuleIndex
+from breakscan.rulebook.matching import RuleIndex, argument_conditions
 
 _ORDER = [Confidence.POSSIBLE, Confidence.CONDITIONAL, Confidence.LIKELY, Confidence.CERTAIN]
 
@@ -38,6 +38,9 @@ class Judge:
             if rule.kind in (Kind.GRAPH_BREAK, Kind.RECOMPILE) and verdict is Verdict.COMPILES:
                 continue
             condition = event.test if rule.reporting and event.test else event.condition
+            condition = (
+                " and ".join([*([condition] if condition else []), *argument_conditions(event, pattern)]) or None
+            )
             confidence = _confidence(event, pattern, condition)
             found.append(
                 Finding(

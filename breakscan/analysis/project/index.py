@@ -175,6 +175,13 @@ class ModuleIndex:
         found = self.project.find(dotted, self) if self.project is not None else None
         return found if isinstance(found, FunctionInfo) else None
 
+    def global_named(self, dotted: str) -> GlobalName | None:
+        """The name at the top level of this file, or of one that the project holds, that goes by a dotted name."""
+        if dotted in self.assigned:
+            return GlobalName(self, dotted)
+        found = self.project.find(dotted, self) if self.project is not None else None
+        return found if isinstance(found, GlobalName) else None
+
 
 @dataclass(frozen=True, slots=True)
 class GlobalName:
