@@ -134,13 +134,15 @@ The words from ``parameter:unused`` on say what happens to what is compiled; ``d
 class Argument:
     """An argument of a call: its position, its name, and its possible operands.
 
-    ``true_if`` is the condition under which it is True, where that is not known.
+    ``true_if`` is the condition under which it is True, where that is not known, ``tensor_if`` that under which it is
+    a tensor, or holds one.
     """
 
     index: int | None
     name: str | None
     operands: frozenset[str]
     true_if: str | None = None
+    tensor_if: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from breakscan.rulebook.document import ArgumentPattern, EventPattern, RecordedPattern, Rule
-from breakscan.rulebook.events import Argument, Event, EventKind
+from breakscan.rulebook.events import OPERANDS, Argument, Event, EventKind
 
 
 class RuleIndex:
@@ -108,8 +108,16 @@ def _given(arguments: tuple[Argument, ...], wanted: ArgumentPattern) -> Argument
 
 def argument_conditions(event: Event, pattern: EventPattern) -> list[str]:
     """The conditions under which the arguments of an event are as a pattern that it matches wants them."""
-    found = (_given(event.arguments, wanted) for wanted in pattern.arguments if "true" in wanted.states)
-    return [argument.true_if for argument in found if argument is not None and argument.true_if is not None]
+    found = []
+    for wanted in pattern.arguments:
+        given = _given(event.arguments, wanted)
+        if given is not None:
+            found.append(given.true_if if "true" in wanted.states else None)
+            found.append(given.tensor_if if _TENSORS & set(wanted.states) else None)
+    return [condition for condition in found if condition is not None and condition != event.condition]
+
+
+_TENSORS = {state for state in OPERANDS if state.startswith("tensor")} | {"container:tensor"}
 
 
 def explaining_rule(

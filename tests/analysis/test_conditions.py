@@ -277,3 +277,217 @@ def test_a_name_of_sizes_speaks_against_a_tensor(found) -> None:
                 return torch.zeros(int(window_size[0]), int(window_size[1]))
         """
     )
+
+
+def test_a_condition_is_kept_by_a_container_that_is_passed_on(found) -> None:
+    assert found(
+        """
+        def pad(x: torch.Tensor, paddings: tuple[int, int]):
+            return F.pad(x, paddings)
+
+        def f(x: torch.Tensor):
+            return pad(x, (0, x.max()))
+        """
+    ) == [("BRK310", CONDITIONAL, "`paddings` is a tensor")]
+
+
+def test_an_argument_that_set_up_code_may_leave_out(found) -> None:
+    assert found(
+        """
+        def area(x: torch.Tensor, limit: float | None = None):
+            if limit is None or x.sum() == 0:
+                return x
+            return x * limit
+
+        class Net(nn.Module):
+            def __init__(self, limit: float | None = None):
+                super().__init__()
+                self.limit = limit
+
+            def forward(self, x: torch.Tensor):
+                return area(x, self.limit)
+        """
+    ) == [("BRK101", CONDITIONAL, "`limit` is given")]
+
+
+def test_a_guessed_tensor_for_an_argument_that_may_be_left_out(found) -> None:
+    assert found(
+        """
+        def weigh(x: torch.Tensor, mask, weight: torch.Tensor | None = None):
+            return weight[x > 0] if weight is not None else None
+
+        def f(x: torch.Tensor, weight, mask):
+            return weigh(x, mask, weight.abs())
+        """
+    ) == [("BRK303", CONDITIONAL, "`weight` is given")]
+
+
+def test_a_class_is_a_condition_of_a_union_too(found) -> None:
+    assert found(
+        """
+        import os
+        from typing import Union
+
+        Source = Union[str, torch.Tensor]
+
+        def f(x: torch.Tensor, source: Source):
+            if isinstance(source, str) and os.path.exists(source):
+                x = x + 1
+            return x
+        """
+    ) == [("BRK410", CONDITIONAL, "`source` is a str")]
+
+
+def test_a_list_of_unknown_things_is_indexed_by_a_number_of_a_tensor(found) -> None:
+    assert found(
+        """
+        def f(x: torch.Tensor, order: torch.Tensor, parts):
+            parts = list(parts)
+            for i in order:
+                x = x + parts[i]
+            return x
+        """
+    ) == [("BRK210", SURE, None)]
+
+
+def test_a_stack_of_context_managers_that_the_program_makes(found) -> None:
+    assert [rule for rule, _, _ in found(
+        """
+        import contextlib
+
+        class Timer:
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *error):
+                return None
+
+        @contextlib.contextmanager
+        def quiet():
+            with torch.no_grad():
+                yield
+
+        def own(x: torch.Tensor):
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(Timer())
+                stack.enter_context(quiet())
+                return x + 1
+
+        def torchs(x: torch.Tensor):
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(torch.no_grad())
+                return x + 1
+
+        def held(x: torch.Tensor, timer: Timer):
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(timer)
+                return x + 1
+        """
+    )] == ["BRK502", "BRK502"]  # fmt: skip
+
+
+def test_a_scripted_function_is_traced(found) -> None:
+    assert [rule for rule, _, _ in found(
+        """
+        def double(x: torch.Tensor):
+            return x * 2
+
+        scripted = torch.jit.script(double)
+        layer = torch.jit.script(nn.Linear(4, 4))
+
+        def f(x: torch.Tensor):
+            return layer(scripted(x))
+        """
+    )] == ["BRK509"]  # fmt: skip
+
+
+def test_the_fields_of_a_named_tuple(found) -> None:
+    assert found(
+        """
+        import collections
+
+        State = collections.namedtuple("State", "time, value")
+
+        def f(x: torch.Tensor, step: int):
+            state = State(time=step, value=x.sum())
+            if state.time > 0:
+                x = x + 1
+            if state.value > 0:
+                x = x + 1
+            time, value = state
+            return x if time > value else x + 1
+        """
+    ) == [("BRK101", SURE, None), ("BRK103", SURE, None)]
+
+
+def test_a_starred_tuple_gives_its_elements(found) -> None:
+    assert found(
+        """
+        def larger(a, b, c):
+            return a if a > b else c
+
+        def f(x: torch.Tensor):
+            pair = (x.sum(), 3)
+            return larger(*pair, x)
+        """
+    ) == [("BRK103", Confidence.LIKELY.value, None)]
+
+
+def test_a_decorator_that_hands_on_to_another(found) -> None:
+    assert [rule for rule, _, _ in found(
+        """
+        import functools
+
+        def watched(fn):
+            @functools.wraps(fn)
+            def wrapper(*args):
+                print("called")
+                return fn(*args)
+            return wrapper
+
+        def named(name):
+            def outer(fn):
+                return watched(fn)
+            return outer
+
+        @named("double")
+        def double(x: torch.Tensor):
+            return x * 2
+
+        class Net(nn.Module):
+            def forward(self, x: torch.Tensor):
+                return double(x)
+        """
+    )] == ["BRK401"]  # fmt: skip
+
+
+def test_a_function_that_a_call_gives_is_called(found) -> None:
+    assert [rule for rule, _, _ in found(
+        """
+        def apply(fn, x: torch.Tensor):
+            return fn(x.sum())
+
+        def f(x: torch.Tensor):
+            def positive(v):
+                return v if v > 0 else -v
+
+            return apply(positive, x)
+        """
+    )] == ["BRK103"]  # fmt: skip
+
+
+def test_an_inherited_method_that_calls_what_a_class_defines_anew(found) -> None:
+    assert [rule for rule, _, _ in found(
+        """
+        class Base:
+            def run(self, x: torch.Tensor):
+                return self.finish(x.sum())
+
+            def finish(self, total):
+                return total
+
+        class Careful(Base):
+            def finish(self, total):
+                return total if total > 1 else -total
+        """
+    )] == ["BRK103"]  # fmt: skip

@@ -8,7 +8,17 @@ from dataclasses import replace
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.conditions import Condition, ConditionKind, in_words
 from breakscan.analysis.interpreter.frame import Frame
-from breakscan.analysis.interpreter.values import UNKNOWN, Constant, Namespace, Sure, Tensor, Unknown, Value, doubt
+from breakscan.analysis.interpreter.values import (
+    UNKNOWN,
+    Constant,
+    Namespace,
+    Sure,
+    Tensor,
+    Unknown,
+    Value,
+    doubt,
+    elements_of,
+)
 from breakscan.rulebook.events import Argument, EventKind
 
 
@@ -21,30 +31,37 @@ def emit_call(frame: Frame, node: ast.Call, callee: str, arguments: Arguments, s
     if isinstance(operand, Tensor) and len(tensors) > 1:
         # Rules may demand any argument to be a tensor: the least sure of them speaks for all.
         operand = replace(operand, sure=min(tensors))
-    doubts = [] if isinstance(operand, Tensor) else [doubt(v) for v in arguments.values() if isinstance(v, Tensor)]
-    with frame.under(*doubts[:1] if None not in doubts else ()):
-        frame.emit(
-            EventKind.CALL,
-            node,
-            callee=callee,
-            operand=operand,
-            arguments=_patterns(frame, node, callee, arguments),
-            sure=Sure.LIKELY if arguments.spread else sure,
-        )
+    frame.emit(
+        EventKind.CALL,
+        node,
+        callee=callee,
+        operand=operand,
+        arguments=_patterns(frame, node, callee, arguments),
+        sure=Sure.LIKELY if arguments.spread else sure,
+    )
 
 
 def _patterns(frame: Frame, node: ast.Call, callee: str, arguments: Arguments) -> tuple[Argument, ...]:
     patterns = arguments.patterns()
+    values = arguments.values()
+    if any(map(_tensor_if, values)):
+        patterns = tuple(replace(p, tensor_if=_tensor_if(value)) for p, value in zip(patterns, values, strict=True))
     if callee not in frame.program.rules.asking_for_truth:
         return patterns
     receivers = len(arguments.positional) - len(node.args)
     nodes: dict[int | str | None, ast.expr] = {i + receivers: given for i, given in enumerate(node.args)}
     nodes |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
-    values = arguments.values()
     return tuple(
         replace(pattern, true_if=_true_if(value, nodes.get(pattern.index if pattern.name is None else pattern.name)))
         for pattern, value in zip(patterns, values, strict=True)
     )
+
+
+def _tensor_if(value: Value) -> str | None:
+    """The condition under which an argument is a tensor, or holds one, where it may be something else."""
+    parts = (value,) if isinstance(value, Tensor) else elements_of(value) or ()
+    doubts = [doubt(part) for part in parts if isinstance(part, Tensor)]
+    return in_words(doubts[0]) if doubts and doubts[0] is not None and None not in doubts else None
 
 
 def _true_if(value: Value, node: ast.expr | None) -> str | None:

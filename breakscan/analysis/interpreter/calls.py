@@ -11,6 +11,7 @@ from breakscan.analysis.interpreter.call_event import emit_call
 from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import any_of, item_of, iterated, join_all
+from breakscan.analysis.interpreter.named_tuples import named_tuple, named_tuple_class
 from breakscan.analysis.interpreter.torch_calls import tensor_method, torch_function
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
@@ -24,6 +25,7 @@ from breakscan.analysis.interpreter.values import (
     Function,
     Instance,
     Module,
+    NamedTupleClass,
     Namespace,
     NoneValue,
     Size,
@@ -57,6 +59,8 @@ def apply(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> 
         return _construct_own(frame, node, callee.info, callee.sure, arguments)
     if isinstance(callee, Module | Instance):
         return _module_or_instance(frame, node, callee, arguments)
+    if isinstance(callee, NamedTupleClass):
+        return named_tuple(callee.names, arguments)
     if isinstance(callee, Namespace) and callee.name:
         if callee.bound is None:
             return _named(frame, node, callee.name, arguments)
@@ -227,6 +231,8 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
         return arguments.positional[-1] if arguments.positional else UNKNOWN
     if last == "tqdm" and arguments.positional:
         return container_of(iterated(arguments.positional[0]))
+    if dotted == "collections.namedtuple":
+        return named_tuple_class(node)
     if dotted in _DRAWS:
         return DrawnNumber()
     made = _MAKES.get(dotted) or (dotted if last[:1].isupper() and not last.isupper() else None)

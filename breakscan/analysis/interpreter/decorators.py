@@ -45,6 +45,19 @@ def _wrapper_in(decorator: FunctionInfo) -> FunctionInfo | None:
     for node in decorator.own_nodes:
         if isinstance(node, ast.FunctionDef):
             made = decorator.index.all_functions[node]
+            handed = _handed_on(made, {a.arg for a in node.args.args})
+            if handed is not None:
+                return _wrapper_in(handed)
             called = {n.func.id for n in own_nodes(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
             return made if given & called else _wrapper_in(made)
     return None
+
+
+def _handed_on(info: FunctionInfo, given: set[str]) -> FunctionInfo | None:
+    """The decorator to whom an inner function hands what it is given, if it does nothing but return what that makes."""
+    last = info.node.body[-1] if isinstance(info.node.body, list) else None
+    call = last.value if isinstance(last, ast.Return) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return None
+    handed = {argument.id for argument in call.args if isinstance(argument, ast.Name)}
+    return info.index.function_named(call.func.id) if given & handed else None

@@ -185,10 +185,14 @@ def _call(frame: Frame, node: ast.Call) -> Value:
     positional: list[Value] = []
     spread = False
     for argument in node.args:
-        value = evaluate(frame, argument)
-        if isinstance(argument, ast.Starred):
+        value = evaluate(frame, argument.value if isinstance(argument, ast.Starred) else argument)
+        if not isinstance(argument, ast.Starred):
+            positional.append(value)
+        elif isinstance(value, Container) and value.elements:
+            positional += value.elements
+        else:
             spread = True
-        positional.append(value)
+            positional.append(item_of(value))
     named = {keyword.arg: evaluate(frame, keyword.value) for keyword in node.keywords if keyword.arg}
     for keyword in node.keywords:
         if keyword.arg is None:

@@ -300,6 +300,6 @@ def _narrow_to_class(frame: Frame, test: ast.Call, key: str, value: Value) -> li
     if isinstance(value, Tensor | Unknown):
         frame.names[key] = CONSTANT if of_numbers else UNKNOWN
     given = frame.function is not None and key in frame.parameters
-    if of_numbers and given and isinstance(value, Unknown):
+    if of_numbers and given and (isinstance(value, Unknown) or (isinstance(value, Tensor) and value.optional)):
         return [Condition(ConditionKind.INSTANCE, key, classes=tuple(sorted(names)))]
     return []

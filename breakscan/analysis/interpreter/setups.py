@@ -14,7 +14,7 @@ from breakscan.analysis.interpreter.class_attributes import Store
 from breakscan.analysis.interpreter.dynamo_config import DynamoConfig
 from breakscan.analysis.interpreter.frame import Frame, Interpreter
 from breakscan.analysis.interpreter.statements import run_body, run_statement
-from breakscan.analysis.interpreter.values import CONSTANT, NONE, UNKNOWN, NoneValue, Value
+from breakscan.analysis.interpreter.values import CONSTANT, NONE, Value
 from breakscan.analysis.project.imports import Drawn
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
 
@@ -103,9 +103,7 @@ class Setups:
                         attributes.store(info, target.id, NONE if node.value.value is None else CONSTANT)
         init = info.methods.get("__init__")
         if init is not None:
-            # An argument that may be left out may be given.
-            declared = signatures.declared(init).items()
-            self._method(init, {name: UNKNOWN for name, value in declared if isinstance(value, NoneValue)})
+            self._method(init, signatures.left_out(init))
 
     def _method(self, method: FunctionInfo, known: dict[str, Value]) -> None:
         signatures = self._program.signatures

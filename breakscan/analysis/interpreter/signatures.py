@@ -18,6 +18,7 @@ from breakscan.analysis.interpreter.values import (
     UNKNOWN,
     Constant,
     Container,
+    Function,
     Instance,
     Namespace,
     NoneValue,
@@ -26,6 +27,7 @@ from breakscan.analysis.interpreter.values import (
     Tensor,
     Unknown,
     Value,
+    at_most,
     class_of,
     doubt,
     elements_of,
@@ -64,6 +66,20 @@ class Signatures:
         return self._project.once(
             ("parameters", info), lambda: parameter_values(self._api, info, entry=False, compiled=False)
         )
+
+    def left_out(self, info: FunctionInfo) -> dict[str, Value]:
+        """The parameters whose default is None, which no tensors are: an argument that may be left out may be given."""
+        none = {name for name, default in info.defaults.items() if _is_none(default)}
+        declared = {name: value for name, value in self.declared(info).items() if name in none}
+        return {
+            name: replace(
+                UNKNOWN if isinstance(value, NoneValue) else value,
+                maybe_none=not isinstance(value, NoneValue),
+                optional=Condition(ConditionKind.GIVEN, name),
+            )
+            for name, value in declared.items()
+            if isinstance(value, NoneValue | Constant | Unknown)
+        }
 
     def declared_result(self, info: FunctionInfo) -> Value:
         """What the annotation of a function's result promises."""
@@ -120,6 +136,8 @@ class Signatures:
             if value is None and not given.spread and name in defaults:
                 value = _default_value(defaults[name], base.get(name, UNKNOWN))
             value = _as_declared(value, base.get(name, UNKNOWN), name)
+            if isinstance(value, Tensor) and value.sure is not Sure.CERTAIN and _is_none(defaults.get(name)):
+                value = replace(value, optional=value.optional or Condition(ConditionKind.GIVEN, name))
             if isinstance(value, Tensor) and self._promises_number(info, name):
                 value = _against_promise(value, base.get(name, UNKNOWN), name)
             change = max(change, _join_parameter(state, name, value))
@@ -127,6 +145,10 @@ class Signatures:
             if extra is not None and extra.arg not in state.parameters:
                 state.parameters[extra.arg] = base[extra.arg]
         return change
+
+
+def _is_none(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _against_promise(value: Tensor, base: Value, name: str) -> Value:
@@ -141,7 +163,9 @@ def _join_parameter(state: State, name: str, value: Value) -> ParameterChange:
     if known is None:
         state.parameters[name] = value
         return ParameterChange.TO_TENSOR if isinstance(value, Tensor) else ParameterChange.IN_KIND
-    merged = join(known, value)
+    # A call that gives a function tells what a parameter is of which nothing was known.
+    told = isinstance(known, Unknown) and isinstance(value, Function)
+    merged = at_most(value, Sure.LIKELY) if told else join(known, value)
     state.mixed = state.mixed or value != known
     if merged == known:
         return ParameterChange.NONE

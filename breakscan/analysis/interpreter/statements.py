@@ -215,7 +215,7 @@ def _while(frame: Frame, node: ast.While) -> None:
 def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> bool:
     resumable = True
     for item in node.items:
-        resumable = enter(frame, item.context_expr) and resumable
+        resumable = enter(frame, item, node.body) and resumable
         if item.optional_vars is not None:
             bind(frame, item.optional_vars, UNKNOWN)
     with frame.within(Place.PLAIN if resumable else Place.WITH):

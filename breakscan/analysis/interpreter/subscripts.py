@@ -53,7 +53,9 @@ def _emit_index(frame: Frame, node: ast.Subscript, owner: Value, tensors: list[T
     elif isinstance(owner, Module | Size) or (isinstance(owner, Container) and not owner.keys and not owner.mapping):
         for value in tensors:
             # Only a single number can be an index here.
-            frame.emit(EventKind.INDEX, node, form=form, operand=replace(value, zero_dim=True), sure=owner.sure)
+            # A container of things unknown is still a container.
+            sure = Sure.CERTAIN if isinstance(item_of(owner), Unknown) else owner.sure
+            frame.emit(EventKind.INDEX, node, form=form, operand=replace(value, zero_dim=True), sure=sure)
 
 
 def _part(owner: Tensor, indices: list[ast.expr], values: list[Value]) -> Value:

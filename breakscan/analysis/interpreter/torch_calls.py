@@ -15,6 +15,7 @@ from breakscan.analysis.interpreter.values import (
     UNKNOWN,
     Constant,
     Container,
+    Function,
     Instance,
     Module,
     Namespace,
@@ -198,6 +199,8 @@ def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, argumen
     if dotted in ("torch.cond", "torch.while_loop", "torch.vmap", "torch.func.vmap"):
         frame.program.pass_callables(frame, node, arguments.values())
         return tensor(Sure.LIKELY)
+    if dotted in ("torch.jit.script", "torch.jit.trace") and isinstance(arguments.get(0), Function):
+        return arguments.positional[0] if arguments.positional else UNKNOWN  # Dynamo traces the original
     return _result_by_kind(frame, node, dotted, arguments) or _made_by_name(dotted, last)
 
 

@@ -151,6 +151,15 @@ class Container(Value):
 
 
 @dataclass(slots=True, unsafe_hash=True)
+class NamedTupleClass(Value):
+    """What ``collections.namedtuple`` returns.  ``names`` are the fields, in order."""
+
+    kind = "unknown"
+
+    names: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, unsafe_hash=True)
 class Namespace(Value):
     """What is known by a dotted name alone: something imported, a builtin, or the method of ``bound``."""
 

@@ -73,7 +73,7 @@ def find_entries(project: Project, index: ModuleIndex, mode: str) -> list[Entry]
     if mode == "roots" or (mode == "auto" and roots):
         return roots
     if mode == "all":
-        return _unique([*roots, *_everything(index)])
+        return _unique([*roots, *_everything(index), *_inherited(project, index)])
     return _unique(_forwards(project, index))
 
 
@@ -111,6 +111,31 @@ def _everything(index: ModuleIndex) -> Iterator[Entry]:
     for info in index.all_functions.values():
         if not info.nested and info.name not in _NEVER_COMPILED:
             yield _assumed(info, _ASSUMED[1])
+
+
+def _inherited(project: Project, index: ModuleIndex) -> Iterator[Entry]:
+    """The methods that the classes of a file inherit and that call a method which they define anew."""
+    for owner in index.classes.values():
+        defined = {name for name in owner.methods if not name.startswith("__")}
+        known = set(owner.methods)
+        for base in project.bases_of(owner)[1:] if defined else ():
+            for name, info in base.methods.items():
+                if name not in known and name not in _NEVER_COMPILED and not defined.isdisjoint(_calls_of(info)):
+                    yield _assumed(info, _ASSUMED[1], owner)
+            known |= base.methods.keys()
+
+
+def _calls_of(method: FunctionInfo) -> set[str]:
+    """The methods of its own object that a method calls."""
+    receiver = None if method.is_static else method.first_parameter
+    return {
+        node.func.attr
+        for node in method.own_nodes
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == receiver
+    }
 
 
 _ASSUMED = ("nn.Module.forward", "any function")
