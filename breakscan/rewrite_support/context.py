@@ -35,6 +35,8 @@ class FileTree:
         self.module = module
         self.parents: Mapping[cst.CSTNode, cst.CSTNode] = _parents(module)
         self.syntax = syntax
+        self.contradicted: dict[cst.CSTNode, bool] = {}
+        """What :meth:`RewriteContext.is_contradicted` has found out."""
         self._places = Places(module, syntax)
         self._found: dict[cst.CSTNode, dict[Span, cst.CSTNode]] = {}
 
@@ -116,7 +118,6 @@ class RewriteContext:
         self.torch_version = torch
         """The target version of torch, such as ``2.13``."""
         self.fullgraph = fullgraph
-        self._contradicted: dict[cst.CSTNode, bool] = {}
         self.imports: set[str] = set()
         """The modules that the new code needs to import, as dotted names."""
 
@@ -195,9 +196,10 @@ class RewriteContext:
 
     def is_contradicted(self, node: cst.CSTNode) -> bool:
         """Whether the code shows that a value need not be a tensor, although the analysis knows tensors only."""
-        if node not in self._contradicted:
-            self._contradicted[node] = self._contradicts(node)
-        return self._contradicted[node]
+        known = self.tree.contradicted
+        if node not in known:
+            known[node] = self._contradicts(node)
+        return known[node]
 
     def _contradicts(self, node: cst.CSTNode) -> bool:
         if isinstance(node, cst.Name | cst.Attribute) and may_be_no_tensor(node, self.around):

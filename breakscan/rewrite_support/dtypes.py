@@ -6,7 +6,7 @@ All possible combinations of dtypes are tried; ``breakscan.torch_facts`` gives t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import product
 from math import prod
@@ -15,7 +15,7 @@ from typing import cast
 
 import libcst as cst
 
-from breakscan.facts import Dtype, DtypeOf, ResultOf, Source, Symbol
+from breakscan.facts import Dtype, DtypeOf, Exactly, ResultOf, Source, Symbol
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.torch_facts.operators import operator
 from breakscan.torch_facts.promotion import COMPLEX, DTYPES, FLOATS, INTEGERS, Operand, Priority, dtype_class, promoted
@@ -55,7 +55,7 @@ class Comparison:
 
 def compare(version: str, one: Dtype, other: Dtype, given: Sequence[KnownDtype] = ()) -> Comparison:
     """Compares the dtypes of two values of a function, given some known facts."""
-    return _compare(version, one, other, tuple(given))
+    return _compare(version, one, other, _about((one, other), given))
 
 
 @lru_cache(maxsize=MOST_ANSWERS)
@@ -86,7 +86,7 @@ def _compare(version: str, one: Dtype, other: Dtype, given: tuple[KnownDtype, ..
 
 def is_always(version: str, dtype: Dtype, wanted: str, given: Sequence[KnownDtype] = ()) -> bool:
     """Whether a dtype belongs to a class (``float``, ``int``, ``bool``) in every case."""
-    return _is_always(version, dtype, wanted, tuple(given))
+    return _is_always(version, dtype, wanted, _about((dtype,), given))
 
 
 @lru_cache(maxsize=MOST_ANSWERS)
@@ -111,13 +111,19 @@ def is_bool(context: RewriteContext, node: cst.BaseExpression) -> bool:
 
 def never_raises(version: str, dtype: Dtype, given: Sequence[KnownDtype] = ()) -> bool:
     """Whether a dtype can be computed in every case."""
-    return _never_raises(version, dtype, tuple(given))
+    return _never_raises(version, dtype, _about((dtype,), given))
 
 
 @lru_cache(maxsize=MOST_ANSWERS)
 def _never_raises(version: str, dtype: Dtype, given: tuple[KnownDtype, ...]) -> bool:
     cases = _cases(version, (dtype,), given)
     return cases is not None and all(case.of(dtype) not in (None, _RAISES) for case in cases)
+
+
+def _about(dtypes: tuple[Dtype, ...], given: Sequence[KnownDtype]) -> tuple[KnownDtype, ...]:
+    """The known facts that say something about some dtypes, each once: an answer does not depend on the others."""
+    symbols = {leaf.symbol for leaf in _leaves(dtypes)}
+    return tuple(one for one in dict.fromkeys(given) if {leaf.symbol for leaf in _leaves((one.dtype,))} <= symbols)
 
 
 def of_one_dtype(context: RewriteContext, one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
@@ -135,6 +141,8 @@ _RAISES = Operand("")
 
 Choice = tuple[int, ...]
 """Positions in lists of options: the default dtype, then a dtype for each input, then whether each shape is 0-d."""
+_Evaluate = Callable[[Choice], Operand | None]
+"""Gives the dtype of one value for a choice; see :meth:`_Case.of`."""
 
 
 class _Cases:
@@ -147,29 +155,63 @@ class _Cases:
         self._options: list[Sequence[str | Operand | bool]] = [_DEFAULTS, *leaves.values(), *shapes.values()]
         self._leaves = {symbol: number for number, symbol in enumerate(leaves, 1)}
         self._shapes = {symbol: number for number, symbol in enumerate(shapes, 1 + len(leaves))}
-        self._terms: dict[int, _Term] = {}
+        self._evaluates: dict[int, _Evaluate] = {}
+        """By the identity of a dtype: values share those they are computed from."""
         self.size = prod(map(len, self._options))
 
     def all(self) -> Iterator[_Case]:
         for choice in product(*(range(len(options)) for options in self._options)):
             yield _Case(self, choice)
 
-    def term(self, dtype: ResultOf) -> _Term:
-        """What a result depends on.  Terms are known by their identity: values share those they are computed from."""
-        known = self._terms.get(id(dtype))
+    def evaluate(self, dtype: Dtype) -> _Evaluate:
+        """How the dtype of a value follows from a choice."""
+        known = self._evaluates.get(id(dtype))
         if known is None:
-            leaves = {self._leaves[leaf.symbol] for leaf in _leaves((dtype,))}
-            shapes = {self._shapes[symbol] for symbol in _shapes((dtype,)) if symbol in self._shapes}
-            part = itemgetter(0, *sorted(leaves | shapes))
-            known = self._terms[id(dtype)] = _Term(dtype, part, tuple(self._flags(one.shape) for one in dtype.inputs))
+            if isinstance(dtype, ResultOf):
+                known = self._of_result(dtype)
+            elif isinstance(dtype, DtypeOf):
+                known = self._of_leaf(dtype)
+            else:
+                known = _of_exact(dtype)
+            self._evaluates[id(dtype)] = known
         return known
 
     def dtypes(self, choice: Choice) -> dict[Symbol, Operand]:
-        return {symbol: self.leaf(symbol, choice) for symbol in self._leaves}
+        return {symbol: cast(Operand, self._options[number][choice[number]]) for symbol, number in self._leaves.items()}
 
-    def leaf(self, symbol: Symbol, choice: Choice) -> Operand:
-        number = self._leaves[symbol]
-        return cast(Operand, self._options[number][choice[number]])
+    def _of_leaf(self, dtype: DtypeOf) -> _Evaluate:
+        number = self._leaves[dtype.symbol]
+        options = cast(Sequence[Operand], self._options[number])
+        return lambda choice: options[choice[number]]
+
+    def _of_result(self, dtype: ResultOf) -> _Evaluate:
+        leaves = {self._leaves[leaf.symbol] for leaf in _leaves((dtype,))}
+        shapes = {self._shapes[symbol] for symbol in _shapes((dtype,)) if symbol in self._shapes}
+        part_of = itemgetter(0, *sorted(leaves | shapes))
+        inputs = [(self.evaluate(one.dtype), self._flags(one.shape)) for one in dtype.inputs]
+        results: dict[object, Operand | None] = {}
+        """For each part of a choice that the result depends on, so far."""
+
+        def evaluate(choice: Choice) -> Operand | None:
+            part = part_of(choice)
+            if part in results:
+                return results[part]
+            operands = []
+            for given, flags in inputs:
+                found = given(choice)
+                if found is None or found == _RAISES:
+                    results[part] = found
+                    return found
+                if found.priority is not Priority.NUMBER:
+                    flat = flags is not None
+                    for flag in flags or ():
+                        flat = flat and bool(choice[flag])
+                    found = _tensor(found.dtype, Priority.ZERO_DIM if flat else Priority.DIMENSIONED)
+                operands.append(found)
+            made = results[part] = _result(self.version, dtype.operator, tuple(operands), _DEFAULTS[choice[0]])
+            return made
+
+        return evaluate
 
     def _flags(self, shape: frozenset[Symbol]) -> tuple[int, ...] | None:
         """Where a choice says whether each of the symbols of a shape is 0-d; None if it never says so of one."""
@@ -178,17 +220,17 @@ class _Cases:
         return tuple(self._shapes[symbol] for symbol in shape)
 
 
-@dataclass(slots=True)
-class _Term:
-    """A result, with the part of a choice that it depends on, and its dtype for each such part so far.
+_tensor = cache(Operand)
+"""Cached, as making one takes long."""
 
-    ``flags`` says for each input where a choice says that it is 0-d; None if it never is.
-    """
 
-    dtype: ResultOf
-    part: Callable[[Choice], object]
-    flags: tuple[tuple[int, ...] | None, ...]
-    results: dict[object, Operand | None] = field(default_factory=dict)
+def _of_exact(dtype: Exactly) -> _Evaluate:
+    priority = Priority.NUMBER if dtype.number else Priority.DIMENSIONED
+    if dtype.dtype != "default":
+        found = Operand(dtype.dtype, priority)
+        return lambda choice: found
+    by_default = [Operand(name, priority) for name in _DEFAULTS]
+    return lambda choice: by_default[choice[0]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,37 +239,12 @@ class _Case:
     choice: Choice
 
     @property
-    def default(self) -> str:
-        return _DEFAULTS[self.choice[0]]
-
-    @property
     def dtypes(self) -> dict[Symbol, Operand]:
         return self.cases.dtypes(self.choice)
 
     def of(self, dtype: Dtype) -> Operand | None:
         """The dtype of a value in this case; ``_RAISES`` if computing it raises, None if it is not known."""
-        if isinstance(dtype, ResultOf):
-            term = self.cases.term(dtype)
-            part = term.part(self.choice)
-            if part not in term.results:
-                term.results[part] = self._of_result(term)
-            return term.results[part]
-        if isinstance(dtype, DtypeOf):
-            return self.cases.leaf(dtype.symbol, self.choice)
-        name = self.default if dtype.dtype == "default" else dtype.dtype
-        return Operand(name, Priority.NUMBER if dtype.number else Priority.DIMENSIONED)
-
-    def _of_result(self, term: _Term) -> Operand | None:
-        operands = []
-        for given, flags in zip(term.dtype.inputs, term.flags, strict=True):
-            found = self.of(given.dtype)
-            if found is None or found == _RAISES:
-                return found
-            if found.priority is not Priority.NUMBER:
-                flat = flags is not None and all(self.choice[flag] for flag in flags)
-                found = Operand(found.dtype, Priority.ZERO_DIM if flat else Priority.DIMENSIONED)
-            operands.append(found)
-        return _result(self.cases.version, term.dtype.operator, tuple(operands), self.default)
+        return self.cases.evaluate(dtype)(self.choice)
 
 
 @cache
@@ -253,15 +270,13 @@ def _result(version: str, name: str, operands: tuple[Operand, ...], default: str
     return Operand(default if floated else results[0])
 
 
-def _cases(version: str, dtypes: Iterable[Dtype], given: Sequence[KnownDtype]) -> Iterator[_Case] | None:
-    """All cases in which the known facts hold; None if there are too many."""
+def _cases(version: str, dtypes: tuple[Dtype, ...], known: Sequence[KnownDtype]) -> Iterator[_Case] | None:
+    """All cases in which the known facts, which are about the same values, hold; None if there are too many."""
     leaves: dict[Symbol, tuple[Operand, ...]] = {}
     shapes: dict[Symbol, None] = {}
-    asked = tuple(dtypes)
-    for leaf in _leaves(asked):
+    for leaf in _leaves(dtypes):
         leaves[leaf.symbol] = min(leaves.get(leaf.symbol, _domain(leaf)), _domain(leaf), key=len)
-    known = [one for one in given if {leaf.symbol for leaf in _leaves((one.dtype,))} <= leaves.keys()]
-    for symbol in _shapes(asked):
+    for symbol in _shapes(dtypes):
         shapes[symbol] = None
     several = len(leaves) > 1 or any(_numbers(domain) for domain in leaves.values())
     options = (False, True) if several else (False,)

@@ -6,10 +6,10 @@ import ast
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import TypeGuard, cast
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
+from libcst.metadata import CodeRange, PositionProvider
 
 from breakscan.facts import Span
 
@@ -65,8 +65,7 @@ class Places:
         """The spans of one of the statements and of all nodes in it."""
         if statement not in self._spans:
             start = self._starts[statement]
-            wrapper = MetadataWrapper(self._alone(statement, start.classes), unsafe_skip_copy=True)
-            positions = wrapper.resolve(PositionProvider)
+            positions = _Positions().of(self._alone(statement, start.classes))
             # The number of lines that the statement is moved by.
             by = start.line - positions[statement].start.line
             self._spans[statement] = {
@@ -82,6 +81,14 @@ class Places:
             indent = cst.ensure_type(one.body, cst.IndentedBlock).indent
             statement = cst.ClassDef(one.name, cst.IndentedBlock([statement], indent=indent))
         return self._module.with_changes(header=[], body=[statement], footer=[])
+
+
+class _Positions(PositionProvider):
+    """Without a ``MetadataWrapper``, which also visits every node for nothing."""
+
+    def of(self, module: cst.Module) -> Mapping[cst.CSTNode, CodeRange]:
+        self._gen_impl(module)
+        return cast(Mapping[cst.CSTNode, CodeRange], self._computed)
 
 
 def _paired(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from functools import cache, lru_cache
+from operator import attrgetter
+from typing import Any, cast
 
 import libcst as cst
 import libcst.matchers as m
@@ -47,24 +49,47 @@ def _below(kind: type[object]) -> Iterator[type[object]]:
         yield from _below(one)
 
 
+_ANY = m.DoNotCare()
+_Values = Callable[[cst.CSTNode], tuple[object, ...]]
+"""Gives the values of some fields of a node."""
+
 _NODES = frozenset(_below(cst.CSTNode))
 """libcst's nodes are abstract classes, for which ``isinstance`` is slow."""
 
 
-def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+@cache
+def _all_values(kind: type[cst.CSTNode]) -> _Values:
+    return _values(_child_fields(kind))
+
+
+@cache
+def _code_values(kind: type[cst.CSTNode]) -> _Values:
+    return _values(_code_fields(kind))
+
+
+def _values(names: tuple[str, ...]) -> _Values:
+    if len(names) > 1:
+        return attrgetter(*names)
+    if not names:
+        return lambda node: ()
+    (alone,) = map(attrgetter, names)
+    return lambda node: (alone(node),)
+
+
+def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     """The child nodes of a node. Those that hold code are in the order of the text."""
-    return _in_fields(node, _child_fields(type(node)))
+    return _nodes_in(_all_values(type(node))(node))
 
 
-def _in_fields(node: cst.CSTNode, names: tuple[str, ...]) -> Iterator[cst.CSTNode]:
-    for name in names:
-        value = getattr(node, name)
-        if type(value) in _NODES:
-            yield value
-        elif isinstance(value, tuple | list):
-            for one in value:
-                if type(one) in _NODES:
-                    yield one
+def _nodes_in(values: tuple[object, ...]) -> list[cst.CSTNode]:
+    found: list[Any] = []
+    for value in values:
+        kind = type(value)
+        if kind in _NODES:
+            found.append(value)
+        elif kind is tuple or kind is list:
+            found += [one for one in cast(Sequence[object], value) if type(one) in _NODES]
+    return found
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -73,17 +98,18 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     while pending:
         one = pending.pop()
         yield one
-        pending += list(_in_fields(one, _code_fields(type(one))))[::-1]
+        pending += _nodes_in(_code_values(type(one))(one))[::-1]
 
 
 def findall(node: cst.CSTNode, matcher: m.BaseMatcherNode) -> list[cst.CSTNode]:
     """The nodes that a matcher matches, or one of several matchers, like ``libcst.matchers.findall``."""
     kinds = frozenset(_kinds(matcher))
-    if isinstance(node, cst.Module | cst.ClassDef | cst.FunctionDef):
+    if type(node) in (cst.Module, cst.ClassDef, cst.FunctionDef):
         by_kind = _by_kind(node)
-        numbered = sorted(one for kind in kinds for one in by_kind.get(kind, ()))
-        return [one for _, one in numbered if m.matches(one, matcher)]
-    return [one for one in walk(node) if type(one).__name__ in kinds and m.matches(one, matcher)]
+        found = [one for _, one in sorted(one for kind in kinds for one in by_kind.get(kind, ()))]
+    else:
+        found = [one for one in walk(node) if type(one).__name__ in kinds]
+    return found if _asks_kind_only(matcher) else [one for one in found if m.matches(one, matcher)]
 
 
 @lru_cache(maxsize=MOST_KEPT)
@@ -107,6 +133,13 @@ def _names_in(node: cst.CSTNode) -> dict[str, tuple[cst.Name, ...]]:
         if isinstance(one, cst.Name):
             found.setdefault(one.value, []).append(one)
     return {text: tuple(these) for text, these in found.items()}
+
+
+def _asks_kind_only(matcher: m.BaseMatcherNode) -> bool:
+    """Whether a matcher, such as ``m.Name()``, matches every node of its type."""
+    if isinstance(matcher, m.OneOf):
+        return all(map(_asks_kind_only, matcher.options))
+    return all(getattr(matcher, one.name) is _ANY for one in fields(matcher))  # type: ignore[arg-type]
 
 
 def _kinds(matcher: m.BaseMatcherNode) -> Iterator[str]:

@@ -53,7 +53,8 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined(f"`{name}` is the function that is compiled")
     if any(isinstance(one, cst.FunctionDef | cst.Lambda) for one in context.around(function)):
         raise Declined("the function is nested in another function")
-    if function.asynchronous is not None or any(_yields(part) for part in function.body.body):
+    yields = findall(function, m.Yield() | m.Await()) and any(map(_yields, function.body.body))
+    if function.asynchronous is not None or yields:
         raise Declined("the function yields or awaits")
     for decorator in function.decorators:
         if "torch" in (context.dotted(_called(decorator)) or context.code(decorator.decorator)):
@@ -113,4 +114,4 @@ def _yields(node: cst.CSTNode) -> bool:
         return True
     if isinstance(node, _OWN):
         return False
-    return any(_yields(child) for child in children(node))
+    return any(map(_yields, children(node)))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import libcst as cst
 import libcst.matchers as m
@@ -157,7 +158,7 @@ def _movable(context: RewriteContext, function: cst.FunctionDef, part: Statement
         raise Declined("the function uses `global`, `nonlocal` or `del`")
     if any(_own_return(context, part, one) for one in findall(part, m.Return())):
         raise Declined(f"the {what} contains a `return`")
-    counting = _counting_frames(context)
+    counting = _counting_frames(context.tree.module)
     for one in findall(part, m.Name()):
         name = cst.ensure_type(one, cst.Name).value
         if name in SEES_ITS_FRAME:
@@ -185,9 +186,10 @@ def _from_torch(node: cst.Import | cst.ImportFrom) -> bool:
     )
 
 
-def _counting_frames(context: RewriteContext) -> set[str]:
+@lru_cache(maxsize=1)
+def _counting_frames(module: cst.Module) -> set[str]:
     """The functions of the file that look at the frames of their callers, themselves or by others of the file."""
-    functions = [one for one in findall(context.tree.module, m.FunctionDef()) if isinstance(one, cst.FunctionDef)]
+    functions = [one for one in findall(module, m.FunctionDef()) if isinstance(one, cst.FunctionDef)]
     inside = [
         (one.name.value, {cst.ensure_type(n, cst.Name).value for n in findall(one.body, m.Name())}) for one in functions
     ]
