@@ -18,6 +18,7 @@ from breakscan.repair.source_map import SourceMap
 from breakscan.rewrite_support.context import FileTree, RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.generated import refuse_generated
+from breakscan.rewrite_support.observers import observed
 from breakscan.rulebook.library import load_library
 from breakscan.source.module import SourceModule, SourceProblem, decode_source, read_source
 from breakscan.source.paths import display_path
@@ -224,7 +225,7 @@ class _Planner:
         context = RewriteContext(tree, finding, node, self.torch, self.settings.fullgraph, others)
         try:
             refuse_generated(tree.module)
-            edit = load_rewrite(rewrite)(context)
+            edit = observed(context, load_rewrite(rewrite)(context))
         except Declined as declined:
             return Reason(rewrite, str(declined), not isinstance(declined, OtherForm) and rewrite not in SOFTENING)
         except Exception as error:

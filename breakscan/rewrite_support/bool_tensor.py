@@ -8,6 +8,7 @@ from itertools import pairwise
 import libcst as cst
 import libcst.matchers as m
 
+from breakscan.rewrite_support.asserted_ranks import asserted_rank
 from breakscan.rewrite_support.build import and_list, call, copied, inverted, method, operand
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import EXCEPTIONS, Difference, Effect, ShowsOnly, assumes, differs
@@ -126,6 +127,8 @@ class _Reader:
         if not fact.certain:
             self.doubts[assumes(f"`{code}` is assumed to be a tensor", only=ShowsOnly.NO_TENSOR)] = None
         if not fact.zero_dim:
+            if not asserted_rank(self.context, test).allows(0):
+                raise Declined(f"`{code}` has dimensions, as the code asserts")
             said = f"if `{code}` has dimensions, so has the result, and each element is tested separately"
             self.doubts[differs(said, *EXCEPTIONS, Effect.SHAPES)] = None
 

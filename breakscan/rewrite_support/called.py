@@ -6,9 +6,18 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 import libcst as cst
+import libcst.matchers as m
 
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.names import written
+from breakscan.rewrite_support.walking import findall
+
+_GLOBALS = m.Call(m.Name("globals"))
+_SETS_GLOBALS = (
+    m.AssignTarget(m.Subscript(value=_GLOBALS | m.Attribute(attr=m.Name("__dict__"))))
+    | m.Call(m.Attribute(value=_GLOBALS))
+    | m.AssignTarget(m.Attribute(m.Name("builtins")))
+)
 
 
 def called(context: RewriteContext, node: cst.Call) -> tuple[str | None, str | None]:
@@ -31,7 +40,7 @@ def _bound_around(context: RewriteContext, node: cst.CSTNode) -> Iterator[str]:
 
 @lru_cache(maxsize=4)
 def _bound_at_top(module: cst.Module) -> frozenset[str]:
-    """The names that the top level of a file binds; ``*`` where it imports names that it does not list."""
+    """The names that the top level of a file binds; ``*`` where it may bind others too."""
     found: set[str] = set()
     for one in module.body:
         if isinstance(one, cst.FunctionDef | cst.ClassDef):
@@ -41,4 +50,6 @@ def _bound_at_top(module: cst.Module) -> frozenset[str]:
         for small in one.body if isinstance(one, cst.SimpleStatementLine) else ():
             if isinstance(small, cst.ImportFrom) and isinstance(small.names, cst.ImportStar):
                 found.add("*")
+    if findall(module, _SETS_GLOBALS):
+        found.add("*")
     return frozenset(found)

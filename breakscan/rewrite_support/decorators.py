@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import libcst as cst
+import libcst.matchers as m
 
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.import_names import import_name
+from breakscan.rewrite_support.walking import findall, nodes_named
+from breakscan.torch_facts.not_measured import ONLY_CALLS_THE_FUNCTION
 
 _KNOWN = frozenset(
     {
@@ -26,3 +30,63 @@ def unknown_decorator(context: RewriteContext, function: cst.FunctionDef) -> str
             if text.rpartition(".")[2] not in known:
                 return context.code(made)
     return None
+
+
+_PLAIN = frozenset({"classmethod", "property", "staticmethod"})
+_PLAIN_OF_CLASSES = frozenset({"dataclasses.dataclass", "typing.final", "typing_extensions.final"})
+_PLAIN_IMPORTED = frozenset(
+    {
+        *("abc.abstractmethod", "contextlib.contextmanager", "contextlib.asynccontextmanager", "functools.cache"),
+        *(
+            "functools.cached_property",
+            "functools.lru_cache",
+            "functools.wraps",
+            "typing.final",
+            "typing.no_type_check",
+        ),
+        *("typing.overload", "typing.override", "typing_extensions.overload", "typing_extensions.override"),
+    }
+)
+
+
+def is_plain_decorator(
+    context: RewriteContext, decorator: cst.BaseExpression, decorated: cst.FunctionDef | cst.ClassDef
+) -> bool:
+    """Whether a decorator is known to neither read code nor to see which operations run."""
+    made = decorator.func if isinstance(decorator, cst.Call) else decorator
+    name = import_name(context.tree.module, made)
+    if name is None:
+        setter = isinstance(made, cst.Attribute) and made.attr.value in ("setter", "deleter", "getter")
+        if isinstance(made, cst.Name) and isinstance(decorated, cst.FunctionDef):
+            return made.value in _PLAIN or (made is decorator and _only_calls(context, made.value))
+        return setter
+    if isinstance(decorated, cst.ClassDef):
+        return name in _PLAIN_OF_CLASSES
+    return name in _PLAIN_IMPORTED or any(
+        name == one or name.startswith(f"{one}.") for one in ONLY_CALLS_THE_FUNCTION
+    )  # fmt: skip
+
+
+def _only_calls(context: RewriteContext, name: str) -> bool:
+    """Whether a decorator is a function of the file that returns its argument, or a function that calls it."""
+    module = context.tree.module
+    defined = [one for one in module.body if isinstance(one, cst.FunctionDef) and one.name.value == name]
+    bound = [one for one in nodes_named(module, name) if isinstance(context.parent(one), cst.AssignTarget)]
+    if len(defined) != 1 or bound or defined[0].decorators or len(defined[0].params.params) != 1:
+        return False
+    if findall(defined[0], m.With() | m.Global() | m.Nonlocal()):
+        return False
+    function = defined[0].params.params[0].name
+    return all(_is_call(context, one) for one in nodes_named(defined[0], function.value) if one is not function)
+
+
+def _is_call(context: RewriteContext, read: cst.Name) -> bool:
+    above = context.parent(read)
+    if isinstance(above, cst.Call):
+        return above.func is read
+    if isinstance(above, cst.Arg):
+        call = context.parent(above)
+        return isinstance(call, cst.Call) and m.matches(
+            call.func, m.Name("wraps") | m.Attribute(m.Name("functools"), m.Name("wraps"))
+        )
+    return isinstance(above, cst.Return)

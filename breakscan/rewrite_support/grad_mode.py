@@ -1,15 +1,21 @@
-"""Whether gradients are recorded at a place: the code around it that switches the grad mode."""
+"""Whether gradients are recorded at a place: the code around it that switches the grad mode.
+
+Calls switch it too, until another call switches it back, and so does the caller of a generator while it waits.  A file
+with such a call says of no place whether gradients are recorded.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
+from functools import lru_cache
 
 import libcst as cst
 import libcst.matchers as m
 
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.torch_facts.not_measured import KEEPS_THE_GRAD_MODE
+from breakscan.rewrite_support.walking import findall, walk
+from breakscan.torch_facts.not_measured import KEEPS_THE_GRAD_MODE, SWITCHES_THE_GRAD_MODE
 
 
 class GradMode(Enum):
@@ -22,18 +28,48 @@ class GradMode(Enum):
 
 Scope = cst.With | cst.FunctionDef
 _INNER = cst.Lambda | cst.GeneratorExp
+_ENTERS = frozenset({"__enter__", "enter_context"})
+MOST_KEPT = 64
+"""For how many files and functions it is kept whether calls switch the mode."""
 
 
 def no_gradient_scope(context: RewriteContext, node: cst.CSTNode) -> Scope | None:
     """The code around a node in which no gradient is recorded: a ``with`` statement, or a function with a decorator."""
     scope, mode = _innermost(context, node)
-    return scope if mode is GradMode.OFF else None
+    return scope if mode is GradMode.OFF and not is_switched_by_calls(context, node) else None
 
 
 def uncertain_gradient_scope(context: RewriteContext, node: cst.CSTNode) -> Scope | None:
     """The code around a node in which it may be that no gradient is recorded, although there may be one around it."""
     scope, mode = _innermost(context, node)
     return scope if mode is not GradMode.ON else None
+
+
+def is_switched_by_calls(context: RewriteContext, node: cst.CSTNode) -> bool:
+    """Whether other code than a ``with`` or a decorator may have switched the mode at a node."""
+    if _has_switch(context.tree.module):
+        return True
+    function = context.enclosing(cst.FunctionDef, node)
+    return function is not None and (function.asynchronous is not None or _yields(function))
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _has_switch(module: cst.Module) -> bool:
+    """Whether a file calls what switches the mode, or enters a context by hand."""
+    heads = {id(item.item) for one in findall(module, m.With()) for item in cst.ensure_type(one, cst.With).items}
+    heads |= {id(cst.ensure_type(one, cst.Decorator).decorator) for one in findall(module, m.Decorator())}
+    for one in findall(module, m.Call()):
+        function = cst.ensure_type(one, cst.Call).func
+        name = function.attr if isinstance(function, cst.Attribute) else function
+        text = name.value if isinstance(name, cst.Name) else ""
+        if text in _ENTERS or (text in SWITCHES_THE_GRAD_MODE and id(one) not in heads):
+            return True
+    return False
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _yields(function: cst.FunctionDef) -> bool:
+    return any(isinstance(one, cst.Yield) for one in walk(function.body))
 
 
 def _innermost(context: RewriteContext, node: cst.CSTNode) -> tuple[Scope | None, GradMode]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import libcst as cst
+import libcst.matchers as m
 
 from breakscan.rewrite_support.assignments import origin
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.operators import cuts_gradient, makes_new, operator_of
-from breakscan.rewrite_support.walking import nodes_named
+from breakscan.rewrite_support.walking import findall, nodes_named
+from breakscan.torch_facts.not_measured import KEEPS_NO_RESULT, SHOWS_THE_MEMORY
 
+_SHOWS_THE_OBJECT = m.Attribute(attr=m.Name(m.MatchIfTrue(({"_version", *SHOWS_THE_MEMORY}).__contains__)))
+"""What tells a tensor that was changed in place from a new one of the same name."""
 _ONLY_LOOKED_AT = frozenset({"shape", "dtype", "device", "ndim"})
 
 
@@ -17,12 +22,29 @@ def is_unshared(context: RewriteContext, name: cst.Name) -> bool:
     found = origin(context, name)
     if found.value is None or found.anchor is None or not _makes_new(context, found.value):
         return False
+    if findall(context.tree.module, _SHOWS_THE_OBJECT):
+        return False
     return all(_is_harmless(context, one) for one in _reads_before(context, name))
 
 
 def may_be_saved(context: RewriteContext, name: cst.Name) -> bool:
     """Whether autograd may have saved the tensor that a name holds, at this read, for a backward pass."""
+    made = origin(context, name).value
+    if made is None or not _keeps_no_result(context, made):
+        return True
     return any(not _saves_nothing(context, one) for one in _reads_before(context, name))
+
+
+def _keeps_no_result(context: RewriteContext, node: cst.BaseExpression) -> bool:
+    """Whether the operation that makes a tensor does not keep it for its backward pass."""
+    if isinstance(node, cst.BinaryOperation):
+        return not isinstance(node.operator, cst.Power) or isinstance(node.right, cst.BaseNumber)
+    if isinstance(node, cst.UnaryOperation | cst.Comparison | cst.Subscript):
+        return True
+    if not isinstance(node, cst.Call):
+        return False
+    function, method = called(context, node)
+    return cuts_gradient(context, node) or (method or (function or "").rpartition(".")[2]) in KEEPS_NO_RESULT
 
 
 def _reads_before(context: RewriteContext, name: cst.Name) -> list[cst.Name]:

@@ -19,7 +19,7 @@ from breakscan.rewrite_support.costs import what_costs
 from breakscan.rewrite_support.difference import Difference, Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.dtypes import KnownDtype, compare
 from breakscan.rewrite_support.edit import Declined
-from breakscan.rewrite_support.grad_mode import no_gradient_scope, uncertain_gradient_scope
+from breakscan.rewrite_support.grad_mode import is_switched_by_calls, no_gradient_scope, uncertain_gradient_scope
 from breakscan.rewrite_support.gradient_roots import gradient_roots, names_with_gradient
 from breakscan.rewrite_support.gradients import (
     why_gradient_differs,
@@ -203,6 +203,8 @@ class Chooser:
 
     def _loses_gradient(self, facts: TensorFacts, becomes: Fate) -> bool:
         """Whether a tensor may have a gradient that a copy made under ``no_grad`` does not have."""
+        if is_switched_by_calls(self.context, self.context.node):
+            return facts.requires_grad is not False
         scope = uncertain_gradient_scope(self.context, self.context.node)
         if scope is None or facts.requires_grad is False:
             return False

@@ -37,7 +37,7 @@ def rewrite(context: RewriteContext) -> Edit:
     differences = [] if is_function(context, target) else [_KEYS]
     if isinstance(target, cst.Name) and _is_held(context, target):
         differences.append(_HELD)
-    return Edit({statement: made}, differences)
+    return Edit({statement: made}, differences, keeps_operations=True)
 
 
 def _is_held(context: RewriteContext, target: cst.Name) -> bool:

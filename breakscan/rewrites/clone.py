@@ -58,4 +58,5 @@ def _is_plain(context: RewriteContext, node: cst.BaseExpression) -> bool:
         and facts is not None
         and facts.is_new
         and not findall(context.function, m.AssignTarget(m.Attribute(value=m.Name(named))))
+        and not findall(context.tree.module, m.Attribute(attr=m.Name("_version")))
     )

@@ -19,5 +19,5 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined("the call is not a separate statement")
     body, _ = context.siblings(line)
     if len(body) > 1:
-        return Edit({line: None})
-    return Edit({statement: cst.Pass()})
+        return Edit({line: None}, keeps_operations=True)
+    return Edit({statement: cst.Pass()}, keeps_operations=True)

@@ -67,7 +67,7 @@ def rewrite(context: RewriteContext) -> Edit:
         )
     disable = cst.Decorator(context.imported("torch.compiler.disable"))
     made = function.with_changes(decorators=[*function.decorators, disable])
-    return Edit({function: made}, takes_out=taken_out(context, function.body))
+    return Edit({function: made}, takes_out=taken_out(context, function.body), keeps_operations=True)
 
 
 def _may_compute(context: RewriteContext, node: cst.CSTNode) -> str | None:

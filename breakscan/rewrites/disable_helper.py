@@ -95,6 +95,7 @@ def rewrite(context: RewriteContext) -> Edit:
         {part: made.with_changes(leading_lines=lines)},
         above=[_with_blank_lines(helper)],
         takes_out=taken_out(context, part),
+        keeps_operations=True,
     )
 
 

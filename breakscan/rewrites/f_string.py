@@ -35,7 +35,7 @@ def _of_format(context: RewriteContext, node: cst.Call) -> Edit:
         if not isinstance(given, cst.SimpleString) or set(given.raw_value) & set("{}\\'\"") or given.prefix:
             raise Declined(f"`{context.code(given)}` is not a plain string literal")
         spec = given.raw_value
-    return Edit({node: _text(context, [(node.args[0].value, spec)], ["", ""])})
+    return Edit({node: _text(context, [(node.args[0].value, spec)], ["", ""])}, keeps_operations=True)
 
 
 def _of_percent(context: RewriteContext, node: cst.BinaryOperation) -> Edit:
@@ -65,7 +65,7 @@ def _of_percent(context: RewriteContext, node: cst.BinaryOperation) -> Edit:
     texts[-1] += template.raw_value[end:]
     if next(rest, None) is not None:
         raise Declined("there are more values than fields")
-    return Edit({node: _text(context, fields, texts)})
+    return Edit({node: _text(context, fields, texts)}, keeps_operations=True)
 
 
 def _text(

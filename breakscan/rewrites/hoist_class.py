@@ -18,6 +18,7 @@ from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.walking import findall, nodes_named
 
 ONCE = differs("the class and its attributes are created once, not at each call", Effect.STATE, Effect.TYPES)
+RUNS = differs("the class exists even if its statement does not run", Effect.NO_LONGER_RAISES)
 _BASES = frozenset(
     {
         *("object", "Exception", "ValueError", "RuntimeError", "TypeError", "NamedTuple", "typing.NamedTuple", "Enum"),
@@ -28,7 +29,8 @@ _DECORATORS = frozenset({"dataclass", "dataclasses.dataclass"})
 _LOOKS_AT_CLASSES = frozenset(
     {
         *("type", "vars", "globals", "locals", "setattr", "delattr", "repr", "pickle"),
-        *("__class__", "__dict__", "__qualname__", "__subclasses__"),
+        *("__class__", "__dict__", "__format__", "__module__", "__mro__", "__name__", "__qualname__", "__reduce__"),
+        *("__reduce_ex__", "__repr__", "__str__", "__subclasses__", "mro"),
     }
 )
 _CONSTANT = m.Integer() | m.Float() | m.SimpleString() | m.Name("True") | m.Name("False") | m.Name("None")
@@ -49,6 +51,8 @@ def rewrite(context: RewriteContext) -> Edit:
     if not isinstance(node, cst.ClassDef):
         raise Declined("the class is not defined by a `class` statement")
     name = node.name.value
+    if name.startswith("__") and not name.endswith("__"):
+        raise Declined(f"`{name}` has another name inside a class")
     functions = [one for one in context.around() if isinstance(one, cst.FunctionDef)]
     local = {bound for one in functions for bound in _bound(one, node)} - {name}
     used = [one for one in read(node) if one in local]
@@ -70,7 +74,10 @@ def rewrite(context: RewriteContext) -> Edit:
         and not _is_handed_on(context, functions[-1], name)
         and not _shows_its_class(context, functions[-1], name)
     )
-    return Edit(replace, () if same else [ONCE], above=[moved])
+    differences = [] if same else [ONCE]
+    if context.parent(node) is not functions[0].body:
+        differences.append(RUNS)
+    return Edit(replace, differences, above=[moved], keeps_operations=True)
 
 
 def _pass() -> cst.SimpleStatementLine:

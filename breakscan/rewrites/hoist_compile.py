@@ -53,8 +53,14 @@ def rewrite(context: RewriteContext) -> Edit:
         ):
             raise Declined("the result is not assigned to a name that the loop sets once")
         inner = cst.ensure_type(rest.deep_remove(context.line()), type(loop))
-        return Edit({loop: [assignment(target, node.deep_clone()).with_changes(leading_lines=lines), inner]})
+        return Edit(
+            {loop: [assignment(target, node.deep_clone()).with_changes(leading_lines=lines), inner]},
+            keeps_operations=True,
+        )
     if NAME in written(context.tree.module):
         raise Declined(f"the name `{NAME}` is already used")
     inner = cst.ensure_type(rest.deep_replace(node, cst.Name(NAME)), type(loop))
-    return Edit({loop: [assignment(cst.Name(NAME), node.deep_clone()).with_changes(leading_lines=lines), inner]})
+    return Edit(
+        {loop: [assignment(cst.Name(NAME), node.deep_clone()).with_changes(leading_lines=lines), inner]},
+        keeps_operations=True,
+    )

@@ -9,6 +9,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support.asserted_ranks import asserted_rank
 from breakscan.rewrite_support.assignments import reads_of
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
@@ -139,6 +140,8 @@ def _one_dimension(context: RewriteContext, mask: cst.BaseExpression) -> list[Di
     known = rank_of(context, mask)
     if known.least > 1:
         raise Declined(f"`{plain(context, mask)}` has more than one dimension")
+    if not asserted_rank(context, mask).allows(1):
+        raise Declined(f"`{plain(context, mask)}` does not have one dimension, as the code asserts")
     return [] if known.most == 1 else [assumes(f"`{plain(context, mask)}` must have one dimension")]
 
 

@@ -19,7 +19,7 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.dtypes import of_one_dtype
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
-from breakscan.rewrite_support.grad_mode import uncertain_gradient_scope
+from breakscan.rewrite_support.grad_mode import is_switched_by_calls, uncertain_gradient_scope
 from breakscan.rewrite_support.masked import (
     NAN_GRADIENTS,
     Leaf,
@@ -139,7 +139,20 @@ def _edit(
             # Indexing makes a copy, which autograd may keep; here it keeps the tensor that is then changed in place.
             said = f"autograd raises if it needs the old value of `{plain(context, target.owner)}`"
             difference.append(differs(said, Effect.GRADIENTS))
+    if _overlaps(context, target):
+        said = (
+            f"if `{plain(context, target.mask)}` shares memory with `{plain(context, target.owner)}`, it does not raise"
+        )
+        difference.append(differs(said, Effect.NO_LONGER_RAISES))
     return Edit({small: new}, [*difference, *needs])
+
+
+def _overlaps(context: RewriteContext, target: Leaf) -> bool:
+    """Whether a mask may share memory with the tensor that is written to, which an index refuses."""
+    owner, mask = context.fact(target.owner), context.fact(target.mask).tensor
+    if owner.dtype in ("float", "int") or owner.tensor is None or mask is None:
+        return False
+    return not owner.tensor.storage.isdisjoint(mask.storage)
 
 
 def _is_made_here(context: RewriteContext, node: cst.BaseExpression) -> bool:
@@ -149,7 +162,9 @@ def _is_made_here(context: RewriteContext, node: cst.BaseExpression) -> bool:
 
 
 def _keeps_gradient(context: RewriteContext, name: cst.Name) -> bool:
-    """Whether a tensor may have a gradient from outside a ``with`` in which none is recorded: a new tensor has none."""
+    """Whether a tensor may have a gradient from where gradients are recorded, although none are here."""
+    if is_switched_by_calls(context, name):
+        return may_require_gradient(context, name)
     scope = uncertain_gradient_scope(context, name)
     if not isinstance(scope, cst.With) or not may_require_gradient(context, name):
         return False

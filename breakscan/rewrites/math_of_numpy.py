@@ -51,7 +51,9 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined(f"`np.{name}` returns a float here, but `math.{name}` returns an int")
     if name not in _ROUNDING and name != "prod":
         raise Declined(f"the result of `np.{name}` is not rounded to an integer")
-    return Edit({node: _made(context, value, differences, is_int)}, list(dict.fromkeys(differences)))
+    return Edit(
+        {node: _made(context, value, differences, is_int)}, list(dict.fromkeys(differences)), keeps_operations=True
+    )
 
 
 def _numpy_name(context: RewriteContext, node: cst.CSTNode) -> str | None:

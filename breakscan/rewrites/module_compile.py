@@ -33,7 +33,7 @@ def rewrite(context: RewriteContext) -> Edit:
     if known.name is not None and known.name.startswith("torch.nn."):
         raise Declined("a module of a torch.nn class cannot be compiled in place")
     made = cst.Call(cst.Attribute(operand(model.value), cst.Name("compile")), [arg.deep_clone() for arg in options])
-    return Edit({statement: cst.Expr(made)}, () if own else [UNKNOWN])
+    return Edit({statement: cst.Expr(made)}, () if own else [UNKNOWN], keeps_operations=True)
 
 
 def _compiled(context: RewriteContext, statement: cst.BaseSmallStatement) -> tuple[cst.Call, str | None]:

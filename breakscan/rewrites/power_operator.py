@@ -38,4 +38,4 @@ def rewrite(context: RewriteContext) -> Edit:
     binds_closer = isinstance(above, cst.BinaryOperation) and isinstance(above.operator, cst.Power)
     if binds_closer or isinstance(above, cst.Attribute | cst.Subscript | cst.Await) or node.lpar:
         made = made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-    return Edit({node: made})
+    return Edit({node: made}, keeps_operations=True)

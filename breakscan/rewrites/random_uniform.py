@@ -29,7 +29,7 @@ def rewrite(context: RewriteContext) -> Edit:
         if not isinstance(node.func, cst.Attribute):
             raise Declined("`random` is the function, not the module")
         function = node.func.with_deep_changes(node.func.attr, value="uniform")
-        return Edit({node: _draw(function.deep_clone(), "0.0, 1.0")})
+        return Edit({node: _draw(function.deep_clone(), "0.0, 1.0")}, keeps_operations=True)
     if name in _UNIT and not node.args:
         return Edit({node: _draw(_python(context, "random.uniform"), "0.0, 1.0")}, [FROM_NUMPY])
     if name == "numpy.random.uniform" and plain and len(node.args) in (0, 2) and _are_numbers(context, node):

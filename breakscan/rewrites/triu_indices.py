@@ -10,6 +10,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support.asserted_ranks import asserted_rank
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import EXCEPTIONS, Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
@@ -40,6 +41,8 @@ def rewrite(context: RewriteContext) -> Edit:
     index = build.method(cst.Attribute(pairs, cst.Name("T")), "contiguous")
     made = cst.Subscript(build.operand(vector), [cst.SubscriptElement(cst.Index(index))])
     rank = rank_of(context, vector)
+    if not asserted_rank(context, vector).allows(1):
+        raise Declined(f"`{text}` does not have one dimension, as the code asserts")
     said = f"if `{text}` does not have one dimension, the RuntimeError is another error or none"
     differences = [] if rank.least == rank.most == 1 else [differs(said, *EXCEPTIONS)]
     if may_require_gradient(context, vector):

@@ -31,7 +31,7 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined("a module is copied: copy it once, before the compiled call")
     if not _is_builtin(context, copied):
         raise Declined(f"`{context.code(copied)}` is not known to be a list, dict or set")
-    return Edit({node: method(copied, "copy")})
+    return Edit({node: method(copied, "copy")}, keeps_operations=True)
 
 
 def _is_builtin(context: RewriteContext, node: cst.BaseExpression) -> bool:

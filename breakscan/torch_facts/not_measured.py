@@ -114,6 +114,63 @@ KEEPS_THE_GRAD_MODE = frozenset(
 )
 """Context managers in which gradients are recorded as around them.
 ``tests/torch_facts/test_not_measured.py`` tries them."""
+SWITCHES_THE_GRAD_MODE = frozenset(
+    {
+        *("_set_grad_enabled", "enable_grad", "inference_mode", "no_grad", "set_grad_enabled"),
+        *("_enter_inference_mode", "set_grad_mode"),
+    }
+)
+"""Last parts of the names of functions and classes that switch whether gradients are recorded: at once, or when what
+they return is entered."""
+KEEPS_NO_RESULT = frozenset(
+    "abs add clamp clone contiguous cos cosh detach div double erf expand float flatten gelu half leaky_relu lerp log "
+    "log10 log1p log2 masked_fill matmul mean mm mul neg permute round roll sign silu sin sinh softplus square sub sum "
+    "swapaxes t to transpose where cumsum".split()
+)
+"""Functions and methods whose result is not kept for their backward pass, so that it may be changed in place.
+``tests/torch_facts/test_not_measured.py`` tries them."""
+SEES_NO_OPERATION = frozenset(
+    {
+        *("torch.amp.autocast", "torch.autocast", "torch.autograd.enable_grad", "torch.autograd.inference_mode"),
+        *("torch.autograd.no_grad", "torch.autograd.profiler.record_function", "torch.autograd.set_grad_enabled"),
+        *("torch.cpu.amp.autocast", "torch.cuda.amp.autocast", "torch.cuda.device", "torch.cuda.stream"),
+        *("torch.device", "torch.enable_grad", "torch.inference_mode", "torch.nn.attention.sdpa_kernel"),
+        *("torch.no_grad", "torch.profiler.record_function", "torch.set_grad_enabled"),
+    }
+)
+"""Context managers that keep no record of the operations in them, and whose effect does not depend on how many there
+are."""
+SEES_OPERATIONS = frozenset(
+    {
+        *("torch.autograd.detect_anomaly", "torch.autograd.graph.save_on_cpu", "torch.autograd.profiler.emit_nvtx"),
+        *(
+            "torch.autograd.graph.saved_tensors_hooks",
+            "torch.autograd.profiler.profile",
+            "torch.overrides.TorchFunctionMode",
+        ),
+        *("torch.autograd.set_detect_anomaly", "torch.profiler.profile", "torch.utils._python_dispatch"),
+        *("torch.utils.flop_counter",),
+    }
+)
+"""Functions, classes and modules with which a program is told which operations run: how many, in which order, with what
+they keep for the backward pass."""
+READS_CODE = frozenset(
+    {
+        *("torch.export", "torch.fx.Tracer", "torch.fx.experimental.proxy_tensor", "torch.fx.symbolic_trace"),
+        *("torch.jit.script", "torch.jit.script_if_tracing", "torch.jit.script_method", "torch.jit.trace"),
+        *("torch.jit.trace_module", "torch.onnx"),
+    }
+)
+"""Functions, classes and modules that read or record the code that they are given, instead of only calling it."""
+ONLY_CALLS_THE_FUNCTION = frozenset(
+    {
+        *("torch._disable_dynamo", "torch._dynamo", "torch.amp.custom_bwd", "torch.amp.custom_fwd", "torch.autocast"),
+        *("torch.compile", "torch.compiler", "torch.cuda.amp.custom_bwd", "torch.cuda.amp.custom_fwd"),
+        *("torch.enable_grad", "torch.inference_mode", "torch.jit.export", "torch.jit.ignore", "torch.jit.unused"),
+        *("torch.no_grad", "torch.set_grad_enabled"),
+    }
+)
+"""Decorators, or modules of them, whose result in eager mode calls the function."""
 ONLY_ANSWERS = frozenset(
     {
         *("torch.Size", "torch.can_cast", "torch.compiler.is_compiling", "torch.compiler.is_dynamo_compiling"),

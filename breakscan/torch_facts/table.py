@@ -86,6 +86,10 @@ class TorchApi:
 
 KEEPS_DIMENSIONS = frozenset({"dim", "axis", "keepdim", "keepdims", "reduction", "size_average", "reduce"})
 """Arguments without which a function of ``TorchApi.whole`` gives a 0-d result."""
+SETS_THE_REDUCTION = frozenset({"reduce", "reduction", "size_average"})
+"""Those that are arguments and attributes of loss modules too."""
+REDUCES = frozenset({"mean", "sum"})
+"""The values of ``reduction`` with which a loss is 0-d."""
 
 _LETTERS = {"float": 0, "int": 1, "bool": 2}
 _CLASSES = {"f": "float", "i": "int", "b": "bool"}

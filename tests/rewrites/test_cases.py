@@ -193,7 +193,7 @@ def test_it_would_be_wrong(case: CapturedCall, tmp_path: Path) -> None:
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("case", RUN, ids=str)
+@pytest.mark.parametrize("case", [case for case in RUN if "not-compiled" not in case.words], ids=str)
 def test_the_compiler_agrees(case: CapturedCall, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     arguments = next(iter(eval(case.inputs, {"torch": torch})))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import warnings
 from collections.abc import Callable
@@ -13,9 +14,14 @@ from breakscan.torch_facts.not_measured import (
     ATTRIBUTES_THAT_RAISE,
     ATTRIBUTES_WITHOUT_GRADIENT,
     INPLACE_AT,
+    KEEPS_NO_RESULT,
     KEEPS_THE_GRAD_MODE,
     ONLY_ANSWERS,
+    ONLY_CALLS_THE_FUNCTION,
+    READS_CODE,
     RETURN_THE_MODULE,
+    SEES_NO_OPERATION,
+    SEES_OPERATIONS,
 )
 from breakscan.torch_facts.table import load_api
 from breakscan.torch_versions import PINNED, minor_version
@@ -119,6 +125,39 @@ def test_gradients_are_recorded_as_around_these_context_managers(name: str) -> N
             warnings.simplefilter("ignore")
             with _called(name)(*given):
                 assert torch.is_grad_enabled() is mode
+
+
+@pytest.mark.parametrize("name", sorted(KEEPS_NO_RESULT))
+def test_a_result_that_is_not_kept_may_be_changed_in_place(name: str) -> None:
+    given = torch.rand(3, 3).mul_(0.5).requires_grad_()
+    more: dict[str, tuple[Any, ...]] = {
+        **dict.fromkeys(("add", "div", "matmul", "mm", "mul", "sub"), (given,)),
+        "clamp": (0.1, 0.4),
+        "cumsum": (0,),
+        "expand": (3, 3),
+        "lerp": (given, 0.5),
+        "masked_fill": (given > 0.2, 1),
+        "permute": (1, 0),
+        "roll": (1,),
+        "swapaxes": (0, 1),
+        "to": (torch.float64,),
+        "transpose": (0, 1),
+        "where": (given > 0.2, given),
+    }
+    method = getattr(torch.Tensor, name, None) or getattr(torch.nn.functional, name)
+    result = method(given, *more.get(name, ()))
+    with torch.no_grad():
+        result.add_(1)
+    if result.requires_grad:
+        result.sum().backward()
+
+
+@pytest.mark.parametrize("name", sorted({*READS_CODE, *ONLY_CALLS_THE_FUNCTION, *SEES_OPERATIONS, *SEES_NO_OPERATION}))
+def test_what_sees_code_or_operations_exists(name: str) -> None:
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        assert callable(_called(name))
 
 
 def test_the_positions_of_inplace() -> None:

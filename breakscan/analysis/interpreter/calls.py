@@ -11,6 +11,7 @@ from breakscan.analysis.interpreter.call_event import emit_call
 from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import any_of, item_of, iterated, join_all
+from breakscan.analysis.interpreter.losses import reduces_losses
 from breakscan.analysis.interpreter.named_tuples import named_tuple, named_tuple_class
 from breakscan.analysis.interpreter.torch_calls import tensor_method, torch_function
 from breakscan.analysis.interpreter.values import (
@@ -98,7 +99,7 @@ def _construct_own(frame: Frame, node: ast.Call, owner: ClassInfo, sure: Sure, a
     return made
 
 
-_ANY_MODULE = frozenset({"Module", "Sequential", "ModuleList", "ModuleDict"})
+_ANY_MODULE = frozenset({"Module", "Sequential", "ModuleList", "ModuleDict", "AdaptiveLogSoftmaxWithLoss"})
 """Classes that do not determine what calling one of their objects returns."""
 
 
@@ -121,7 +122,8 @@ def _module_or_instance(frame: Frame, node: ast.Call, callee: Module | Instance,
     if last in ("GRU", "RNN", "MultiheadAttention"):
         return container([tensor(), tensor()])
     if name in frame.api.modules and last not in _ANY_MODULE:
-        return tensor(dtype="float", zero_dim=True if last.endswith("Loss") else None)
+        is_one = last.endswith("Loss") and frame.index.tree is not None and reduces_losses(frame.index.tree)
+        return tensor(dtype="float", zero_dim=is_one or None)
     return UNKNOWN
 
 

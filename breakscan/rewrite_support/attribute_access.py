@@ -1,0 +1,66 @@
+"""Whether a class runs code of its own where an attribute is read or set: ``__getattr__``, an unknown base."""
+
+from __future__ import annotations
+
+import builtins
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.import_names import import_name
+from breakscan.rewrite_support.walking import findall
+
+_HOOKS = m.Name("__getattr__") | m.Name("__getattribute__") | m.Name("__setattr__")
+_PLAIN_BASES = ("abc.", "collections.abc.", "enum.", "torch.nn.", "typing.", "typing_extensions.")
+
+
+def access_that_runs_code(context: RewriteContext, node: cst.CSTNode) -> str | None:
+    """The code of the first attribute in a node whose class may run code for it; None if there is none."""
+    for one in findall(node, m.Attribute()):
+        if not isinstance(one, cst.Attribute) or not context.tree.holds(one):
+            continue
+        kind = context.fact(one.value).kind
+        owner = _class_of_self(context, one.value)
+        if owner is not None:
+            hooked = _may_run_code(context, owner, set())
+        else:
+            hooked = kind in ("module", "instance") and bool(findall(context.tree.module, m.FunctionDef(_HOOKS)))
+        if hooked:
+            return context.code(one)
+    return None
+
+
+def _class_of_self(context: RewriteContext, node: cst.BaseExpression) -> cst.ClassDef | None:
+    """The class around a method whose first parameter an expression is."""
+    if not isinstance(node, cst.Name):
+        return None
+    below: cst.CSTNode = node
+    for one in context.around(node):
+        if isinstance(one, cst.ClassDef) and isinstance(below, cst.FunctionDef):
+            given = [*below.params.posonly_params, *below.params.params]
+            return one if given and given[0].name.value == node.value else None
+        if isinstance(one, cst.FunctionDef):
+            below = one
+    return None
+
+
+def _may_run_code(context: RewriteContext, owner: cst.ClassDef, seen: set[str]) -> bool:
+    if findall(owner, m.FunctionDef(_HOOKS) | m.AssignTarget(_HOOKS)) or owner.keywords:
+        return True
+    seen.add(owner.name.value)
+    module = context.tree.module
+    for base in owner.bases:
+        made = base.value.value if isinstance(base.value, cst.Subscript) else base.value
+        name = import_name(module, made)
+        if name is not None and name.startswith(_PLAIN_BASES):
+            continue
+        if not isinstance(made, cst.Name):
+            return True
+        defined = [one for one in findall(module, m.ClassDef(m.Name(made.value))) if isinstance(one, cst.ClassDef)]
+        if len(defined) == 1:
+            if made.value not in seen and _may_run_code(context, defined[0], seen):
+                return True
+        elif defined or name is not None or not hasattr(builtins, made.value):
+            return True
+    return False

@@ -1,0 +1,118 @@
+"""What sees which operations run: a context manager or decorator, a mode, a profiler, a replaced function.
+
+An unknown context manager or decorator may enter such a mode, so only those that are known count as blind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+
+import libcst as cst
+import libcst.matchers as m
+
+from breakscan.rewrite_support.attribute_access import access_that_runs_code
+from breakscan.rewrite_support.code_readers import reader_of_code
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.decorators import is_plain_decorator
+from breakscan.rewrite_support.difference import Difference, assumes
+from breakscan.rewrite_support.edit import Edit
+from breakscan.rewrite_support.import_names import import_name
+from breakscan.rewrite_support.walking import findall, walk
+from breakscan.torch_facts.not_measured import SEES_NO_OPERATION, SEES_OPERATIONS
+
+MOST_KEPT = 16
+"""For how many files it is kept what sees operations."""
+
+_BLIND = frozenset(
+    {
+        *("closing", "nullcontext", "redirect_stderr", "redirect_stdout", "suppress"),
+        *("contextlib.closing", "contextlib.nullcontext", "contextlib.redirect_stderr"),
+        *("contextlib.redirect_stdout", "contextlib.suppress", "threading.Lock", "threading.RLock"),
+    }
+)
+"""Context managers of Python that see no operation."""
+_METHODS = m.Name("__torch_function__") | m.Name("__torch_dispatch__")
+_ENTERS = m.Call(m.Attribute(attr=m.Name("__enter__") | m.Name("enter_context") | m.Name("enter_async_context")))
+_PATCHED = ("torch.", "random.", "math.", "numpy.", "builtins.")
+
+
+def observed(context: RewriteContext, edit: Edit) -> Edit:
+    """The edit, which also states what sees the code or the operations that it changes."""
+    found: list[Difference] = []
+    if (reader := reader_of_code(context)) is not None:
+        found.append(assumes(f"`{reader}` must not read the code that is changed"))
+    if (patched := _patched_in(context.tree.module)) is not None:
+        found.append(assumes(f"`{patched}` must not be replaced by another function"))
+    if not edit.keeps_operations:
+        if (observer := _observer(context)) is not None:
+            found.append(assumes(f"`{observer}` must not see which operations run"))
+        if edit.is_safe and (access := _access(context, edit)) is not None:
+            found.append(assumes(f"`{access}` must not run code of its class"))
+    return replace(edit, differences=[*edit.differences, *found]) if found else edit
+
+
+def _access(context: RewriteContext, edit: Edit) -> str | None:
+    """The first attribute in the code that an edit replaces for which a class may run code."""
+    for node in edit.replace:
+        if context.tree.holds(node) and (found := access_that_runs_code(context, node)) is not None:
+            return found
+    return None
+
+
+def _observer(context: RewriteContext) -> str | None:
+    for one in context.around():
+        if isinstance(one, cst.With):
+            for item in one.items:
+                if not _is_blind(context, item.item):
+                    return context.code(item.item)
+        elif isinstance(one, cst.FunctionDef | cst.ClassDef):
+            for decorator in one.decorators:
+                if not is_plain_decorator(context, decorator.decorator, one):
+                    return context.code(decorator.decorator)
+    return _observer_in(context.tree.module)
+
+
+def _is_blind(context: RewriteContext, manager: cst.BaseExpression) -> bool:
+    function = manager.func if isinstance(manager, cst.Call) else manager
+    if m.matches(manager, m.Call(m.Name("open"))):
+        return True
+    name = context.dotted(function) or import_name(context.tree.module, function)
+    return name is not None and (name in SEES_NO_OPERATION or name in _BLIND)
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _observer_in(module: cst.Module) -> str | None:
+    """The first code of a file that may see operations anywhere in it."""
+    for one in findall(module, m.FunctionDef(_METHODS) | m.AssignTarget(_METHODS)):
+        return cst.ensure_type(one, cst.FunctionDef).name.value if isinstance(one, cst.FunctionDef) else "class"
+    for one in findall(module, _ENTERS):
+        return module.code_for_node(one)
+    for name, node in _named(module):
+        if any(name == one or name.startswith(f"{one}.") for one in SEES_OPERATIONS):
+            return module.code_for_node(node)
+    return None
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _patched_in(module: cst.Module) -> str | None:
+    """The first function of another module that a file replaces."""
+    target: cst.BaseExpression
+    for one in findall(module, m.AssignTarget(m.Attribute()) | m.Call(m.Name("setattr"))):
+        if isinstance(one, cst.AssignTarget):
+            target = one.target
+        elif cst.ensure_type(one, cst.Call).args:
+            target = cst.ensure_type(one, cst.Call).args[0].value
+        else:
+            continue
+        if f"{import_name(module, target)}.".startswith(_PATCHED):
+            return module.code_for_node(target)
+    return None
+
+
+def _named(module: cst.Module) -> Iterator[tuple[str, cst.BaseExpression]]:
+    """The imported objects that a file names."""
+    for one in walk(module):
+        if isinstance(one, cst.Name | cst.Attribute) and (name := import_name(module, one)) is not None:
+            yield name, one
