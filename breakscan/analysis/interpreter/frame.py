@@ -194,13 +194,13 @@ class Frame:
         words = in_words(has_outcome(*self.tests[-1]))
         return words if len(words) <= LONGEST_TEST else words[: LONGEST_TEST - 2] + "…`"
 
-    def wants(self, kind: EventKind, callee: str | None) -> bool:
+    def wants(self, kind: EventKind, callee: str | None, form: str = "") -> bool:
         """Whether a rule may match such an event here."""
         return not (
             self.silent
             or self.silent_events
             or callee in self.program.config.ignored_callees
-            or not self.program.rules.wants(kind, callee)
+            or not self.program.rules.wants(kind, callee, form)
         )
 
     def emit(
@@ -216,7 +216,7 @@ class Frame:
         sure: Sure = Sure.CERTAIN,
     ) -> None:
         """Records an event at a node if a rule may match it."""
-        if not self.wants(kind, callee):
+        if not self.wants(kind, callee, form):
             return
         where = span(self.index.module, node)
         place, via = self.place_of(node)
