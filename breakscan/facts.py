@@ -161,14 +161,14 @@ def opaque(
 class Fact:
     """What is known about one value, over all calls that were seen.
 
-    ``kind`` is ``tensor``, ``number`` (a Python number that was read out of a tensor), ``shape`` (a ``torch.Size`` or
-    a number of one), ``constant`` (a Python value that no tensor decides), ``none``, ``module``, ``drawn`` (a random
-    Python number), ``instance``, ``class``, ``function``, ``namespace``, ``container`` or ``unknown``.  ``source`` says
-    where the kind comes from, ``optional`` that the value has this kind only under some condition.  ``dtype`` is the
-    class ``float``, ``int``, ``bool`` or None where unknown, ``zero_dim`` tells whether a tensor has no dimension
-    (None: unknown), ``name`` is the dotted name of what was imported.  ``literal`` is the value of a constant
-    where it is known, ``elements`` those of a tuple or list of known length.  ``tensor`` says more about a tensor or
-    number.
+    ``kind`` is ``tensor``, ``array`` (of NumPy), ``number`` (a Python number that was read out of a tensor), ``shape``
+    (a ``torch.Size`` or a number of one), ``constant`` (a Python value that no tensor decides), ``none``, ``module``,
+    ``drawn`` (a random Python number), ``instance``, ``class``, ``function``, ``namespace``, ``container`` or
+    ``unknown``.  ``source`` says where the kind comes from, ``optional`` that the value has this kind only under some
+    condition.  ``dtype`` is the class ``float``, ``int``, ``bool`` or None where unknown, ``zero_dim`` tells whether a
+    tensor has no dimension (None: unknown), ``name`` is the dotted name of what was imported.  ``literal`` is the value
+    of a constant where it is known, ``elements`` those of a tuple or list of known length.  ``tensor`` says more about
+    a tensor or number.
     """
 
     kind: str = "unknown"

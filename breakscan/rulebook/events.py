@@ -17,7 +17,8 @@ class EventKind(str, Enum):
     CONVERT = "convert"
     """A value becomes a Python number or list.  Forms: item, tolist, float, int, bool, complex."""
     CALL = "call"
-    """A call to ``callee``; a method's receiver is argument 0."""
+    """A call to ``callee``; a method's receiver is argument 0.  Forms: skipped, no-counterpart (not
+    traced, as measured, and no rule names the callee)."""
     INDEX = "index"
     """A subscript.  Forms: load, store, augment, slice.  The operand is the index."""
     ITERATE = "iterate"
@@ -69,7 +70,7 @@ FORMS: dict[EventKind, frozenset[str]] = {
         }
     ),
     EventKind.CONVERT: frozenset({"item", "tolist", "float", "int", "bool", "complex"}),
-    EventKind.CALL: frozenset(),
+    EventKind.CALL: frozenset({"skipped", "no-counterpart"}),
     EventKind.INDEX: frozenset({"load", "store", "augment", "slice"}),
     EventKind.ITERATE: frozenset(),
     EventKind.ENTER: frozenset({"made", "held"}),

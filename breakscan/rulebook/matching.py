@@ -21,7 +21,7 @@ class RuleIndex:
         self.asking_for_truth: set[str] = set()
         """The callees of which a rule asks whether an argument is True."""
         self._reports: dict[tuple[EventKind, str | None], bool] = {}
-        self._wanted: dict[tuple[EventKind, str | None], bool] = {}
+        self._wanted: dict[tuple[EventKind, str | None, str], bool] = {}
         for rule in rules:
             for pattern in rule.match:
                 if pattern.event is EventKind.READ:
@@ -34,19 +34,25 @@ class RuleIndex:
                 if not pattern.callee or len(exact) < len(pattern.callee):
                     self._open.setdefault(pattern.event, []).append((rule, pattern))
 
-    def wants(self, kind: EventKind, callee: str | None) -> bool:
-        """Whether an event of that kind and callee could match a rule."""
-        wanted = self._wanted.get((kind, callee))
+    def wants(self, kind: EventKind, callee: str | None, form: str = "") -> bool:
+        """Whether an event of that kind, callee and form could match a rule."""
+        wanted = self._wanted.get((kind, callee, form))
         if wanted is None:
-            wanted = self._wanted[kind, callee] = self._wants(kind, callee)
+            wanted = self._wanted[kind, callee, form] = self._wants(kind, callee, form)
         return wanted
 
-    def _wants(self, kind: EventKind, callee: str | None) -> bool:
+    def _wants(self, kind: EventKind, callee: str | None, form: str) -> bool:
         if callee is not None and (kind, callee) in self._by_callee:
             return True
         return any(
-            not pattern.callee or _callee_matches(callee, pattern.callee) for _, pattern in self._open.get(kind, ())
+            (not pattern.callee or _callee_matches(callee, pattern.callee))
+            and (not pattern.form or form in pattern.form)
+            for _, pattern in self._open.get(kind, ())
         )
+
+    def names(self, kind: EventKind, callee: str) -> bool:
+        """Whether a rule names the callee itself."""
+        return (kind, callee) in self._by_callee
 
     def reports(self, kind: EventKind, callee: str | None) -> bool:
         """Whether an event of that kind and callee could match a rule for code that reports something rare."""

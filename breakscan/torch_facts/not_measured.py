@@ -50,6 +50,8 @@ COMPUTED_WITH_NUMBERS = frozenset(
     "add sub mul div floor_divide true_divide remainder fmod pow sqrt square abs neg floor ceil".split()
 )
 """Functions that Dynamo computes at compile time where they are given Python numbers alone."""
+RECURRENT_MODULES = frozenset({"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"})
+"""Modules at which Dynamo gives a function up (``VariableBuilder`` of torch 2.13).  Modules are not measured."""
 CHANGES_MORE_THAN_IT_RETURNS = frozenset(
     {
         *("backward", "compile", "enable_grad", "load", "manual_seed", "no_grad", "register_hook", "retain_grad"),

@@ -10,6 +10,7 @@ from breakscan.analysis.interpreter.values import (
     CONSTANT,
     SIZE,
     UNKNOWN,
+    ArrayNumber,
     Constant,
     Container,
     DrawnNumber,
@@ -20,6 +21,7 @@ from breakscan.analysis.interpreter.values import (
     TensorNumber,
     Unknown,
     Value,
+    array,
     container,
     container_of,
     doubt,
@@ -47,7 +49,8 @@ def _of_tensors(left: Value, right: Value, op: ast.operator) -> Value:
     keeps_shape = len(tensors) == 2 or has_number(left, right)
     zero_dim = keeps_shape and all(v.zero_dim for v in tensors)
     one_dim = keeps_shape and all(v.one_dim for v in tensors)
-    made = tensor(max(v.sure for v in tensors), _promoted(left, right, op), zero_dim or None, one_dim)
+    make = array if all(v.array for v in tensors) else tensor
+    made = make(max(v.sure for v in tensors), _promoted(left, right, op), zero_dim or None, one_dim)
     return replace(made, optional=doubt(*tensors)) if all(doubt(v) for v in tensors) else made
 
 
@@ -65,6 +68,8 @@ def of_numbers(left: Value, right: Value) -> Value | None:
     for value in (left, right):
         if isinstance(value, DrawnNumber):
             return value
+    if isinstance(left, PythonValue) and isinstance(right, PythonValue):
+        return next((value for value in (left, right) if isinstance(value, ArrayNumber)), None)
     return None
 
 

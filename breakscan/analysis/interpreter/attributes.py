@@ -80,9 +80,12 @@ def _module_attribute(owner: Value, name: str) -> Value:
 
 
 def _tensor_attribute(frame: Frame, owner: Tensor, name: str) -> Value:
+    if owner.array and name == "size":
+        return SIZE
     kind = frame.api.attributes.get(name)
     if kind == "tensor":
-        return replace(tensor(owner.sure, owner.dtype, owner.zero_dim), intermediate=owner.intermediate)
+        made = tensor(owner.sure, owner.dtype, owner.zero_dim)
+        return replace(made, intermediate=owner.intermediate, array=owner.array)
     if kind == "size":
         return SIZE
     if kind == "python" or name in ("dtype", "device", "layout"):

@@ -14,6 +14,7 @@ from breakscan.analysis.interpreter.joins import join, join_all
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     UNKNOWN,
+    ArrayNumber,
     Container,
     DrawnNumber,
     Namespace,
@@ -23,6 +24,7 @@ from breakscan.analysis.interpreter.values import (
     TensorNumber,
     Unknown,
     Value,
+    array,
     doubt,
     tensor,
 )
@@ -88,13 +90,19 @@ def _branch_operands(frame: Frame, test: ast.expr, found: list[_Branch], *, last
             if isinstance(value, DECIDED_LATE):
                 found.append(_Branch(test, value, tuple(frame.conditions), plain))
     else:
-        value = frame.evaluate(test)
+        value = tested(frame.evaluate(test))
         if isinstance(value, DECIDED_LATE):
             found.append(_Branch(test, value, tuple(frame.conditions), last and not negated))
 
 
+def tested(value: Value) -> Value:
+    """A value as a test of it sees it."""
+    return array(value.sure, zero_dim=True) if isinstance(value, ArrayNumber) else value
+
+
 def emit_branch(frame: Frame, node: ast.expr, value: Value, form: str) -> None:
     """Emits a branch at a node, if Dynamo does not know its value while it traces."""
+    value = tested(value)
     if isinstance(value, DECIDED_LATE):
         frame.emit(EventKind.BRANCH, node, form=form, operand=value)
 
@@ -123,6 +131,8 @@ def unary(frame: Frame, node: ast.UnaryOp) -> Value:
     """The value of ``not x``, ``-x``, ``+x`` or ``~x``."""
     value = frame.evaluate(node.operand)
     if isinstance(node.op, ast.Not):
+        if isinstance(value, Tensor) and value.array:
+            return array(value.sure, "bool", value.zero_dim)
         if isinstance(value, Tensor):
             frame.emit(EventKind.BRANCH, node, form="not", operand=value)
         if isinstance(value, DrawnNumber):
@@ -174,6 +184,7 @@ def _compare_pair(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Value, r
         return CONSTANT
     if isinstance(op, ast.In | ast.NotIn):
         return _membership(frame, node, left, right)
+    left, right = tested(left), tested(right)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         return _compare_tensors(left, right)
     known = of_numbers(left, right)
@@ -187,6 +198,8 @@ def _membership(frame: Frame, node: ast.Compare, left: Value, right: Value) -> V
         return CONSTANT  # a tensor holds no strings: the other side is a dictionary
     subject = right if isinstance(right, Tensor) else left
     compared = isinstance(right, Tensor) or (isinstance(right, Container) and not right.keys)
+    if isinstance(subject, Tensor) and subject.array:
+        return array(subject.sure, "bool", zero_dim=True)
     if isinstance(subject, Tensor) and compared:
         frame.emit(EventKind.BRANCH, node, form="in", operand=subject)
         return TensorNumber(subject.sure)
@@ -199,7 +212,8 @@ def _compare_tensors(left: Value, right: Value) -> Value:
     tensors = [v for v in (left, right) if isinstance(v, Tensor)]
     keeps_shape = len(tensors) == 2 or has_number(left, right)
     zero_dim = True if keeps_shape and all(v.zero_dim for v in tensors) else None
-    made = tensor(max(v.sure for v in tensors), "bool", zero_dim)
+    make = array if all(v.array for v in tensors) else tensor
+    made = make(max(v.sure for v in tensors), "bool", zero_dim)
     return replace(made, optional=doubt(*tensors)) if all(doubt(v) for v in tensors) else made
 
 

@@ -22,9 +22,13 @@ from breakscan.analysis.interpreter.values import (
 from breakscan.rulebook.events import Argument, EventKind
 
 
-def emit_call(frame: Frame, node: ast.Call, callee: str, arguments: Arguments, sure: Sure) -> None:
-    """Emits a call, with its argument 0 as the operand."""
-    if not frame.wants(EventKind.CALL, callee):
+def emit_call(frame: Frame, node: ast.Call, callee: str, arguments: Arguments, sure: Sure, untraced: str = "") -> None:
+    """Emits a call, with its argument 0 as the operand.  ``untraced`` is the form of a call that Dynamo was measured
+    not to trace."""
+    rules = frame.program.rules
+    named = rules.names(EventKind.CALL, callee) or rules.names(EventKind.ENTER, callee)
+    form = "" if named else untraced
+    if not frame.wants(EventKind.CALL, callee, form):
         return
     operand = arguments.get(0) or UNKNOWN
     tensors = [v.sure for v in arguments.values() if isinstance(v, Tensor)]
@@ -34,6 +38,7 @@ def emit_call(frame: Frame, node: ast.Call, callee: str, arguments: Arguments, s
     frame.emit(
         EventKind.CALL,
         node,
+        form=form,
         callee=callee,
         operand=operand,
         arguments=_patterns(frame, node, callee, arguments),

@@ -10,14 +10,18 @@ from breakscan.analysis.interpreter.builtin_calls import builtin
 from breakscan.analysis.interpreter.call_event import emit_call
 from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.frame import Frame
+from breakscan.analysis.interpreter.guessed_methods import emit_guessed, of_optimizer
 from breakscan.analysis.interpreter.joins import any_of, item_of, iterated, join_all
 from breakscan.analysis.interpreter.losses import reduces_losses
 from breakscan.analysis.interpreter.named_tuples import named_tuple, named_tuple_class
+from breakscan.analysis.interpreter.numpy_calls import array_number_method, numpy_call
+from breakscan.analysis.interpreter.skipped_calls import emit_skippable
 from breakscan.analysis.interpreter.torch_calls import tensor_method, torch_function
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     SIZE,
     UNKNOWN,
+    ArrayNumber,
     Class,
     Constant,
     Container,
@@ -89,7 +93,8 @@ def _construct_own(frame: Frame, node: ast.Call, owner: ClassInfo, sure: Sure, a
     if is_module and frame.program.attributes.makes_parameters(owner):
         frame.emit(EventKind.CONSTRUCT, node, form="module", callee=owner.qualname, operand=made)
     init = frame.program.project.method(owner, "__init__")
-    if init is not None and not is_module and not frame.program.has_borrowed(init):
+    followed = not is_module or not frame.silent
+    if init is not None and followed and not frame.program.has_borrowed(init):
         frame.program.call_function(frame, node, init, arguments.with_receiver(made))
     fields = frame.program.attributes.dataclass_fields(owner)
     for i, name in enumerate(fields):
@@ -131,7 +136,8 @@ def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: 
     """A method of something that is not known to be a tensor."""
     name = dotted.rsplit(".", 1)[-1]
     if isinstance(owner, Instance) and owner.name:
-        emit_call(frame, node, f"{owner.name}.{name}", arguments.with_receiver(owner), owner.sure)
+        dotted = of_optimizer(frame, owner.name, name)
+        emit_skippable(frame, node, dotted, arguments.with_receiver(owner), owner.sure)
         if owner.name == "re.Pattern" and f"re.{name}" in _MAKES:
             return Instance(name="re.Match")
         return UNKNOWN
@@ -139,6 +145,8 @@ def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: 
         return _container_method(frame, node, owner, name, arguments)
     if isinstance(owner, Module):
         return _module_method(frame, node, owner, dotted, arguments)
+    if isinstance(owner, ArrayNumber):
+        return array_number_method(frame, node, owner, name, arguments)
     if isinstance(owner, Constant | Size | NoneValue):
         return _constant_method(frame, node, owner, name, arguments)
     if isinstance(owner, TensorNumber):
@@ -178,6 +186,7 @@ def _method_of_unknown(frame: Frame, node: ast.Call, name: str, arguments: Argum
         return tensor_method(frame, node, known, name, arguments)
     if name == "size":
         return SIZE
+    emit_guessed(frame, node, name, arguments)
     frame.program.pass_callables(frame, node, arguments.values())
     return UNKNOWN
 
@@ -224,11 +233,13 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
         return Instance(name="logging.Logger")
     if dotted.startswith("torch."):
         return torch_function(frame, node, dotted, last, arguments)
+    if dotted.startswith("numpy.") and not frame.silent:
+        return numpy_call(frame, node, dotted, arguments)
     sure = _sure_of_arguments(arguments)
     if dotted.startswith(("math.", "cmath.")):
         emit_call(frame, node, dotted, arguments, Sure.CERTAIN)
         return TensorNumber(sure) if any(isinstance(v, Tensor | TensorNumber) for v in arguments.values()) else CONSTANT
-    emit_call(frame, node, dotted, arguments, Sure.CERTAIN)
+    emit_skippable(frame, node, dotted, arguments)
     if dotted in ("copy.deepcopy", "copy.copy", "typing.cast"):
         return arguments.positional[-1] if arguments.positional else UNKNOWN
     if last == "tqdm" and arguments.positional:

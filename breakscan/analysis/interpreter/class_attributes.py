@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
-from breakscan.analysis.interpreter.joins import join
+from breakscan.analysis.interpreter.joins import join, join_all
 from breakscan.analysis.interpreter.values import (
     UNKNOWN,
     ClassOrObject,
@@ -19,6 +19,7 @@ from breakscan.analysis.interpreter.values import (
     Sure,
     Tensor,
     Value,
+    at_most,
     doubt,
 )
 from breakscan.analysis.project.imports import Project
@@ -50,6 +51,7 @@ class ClassAttributes:
         self._classes_read: set[ClassInfo] = set()
         self._readers: dict[tuple[ClassInfo, str], dict[FunctionInfo, None]] = {}
         self._set_later: dict[tuple[ClassInfo, str], bool] = {}
+        self._subclasses: dict[ClassInfo, list[ClassInfo]] = {}
         self._makes_parameters: dict[ClassInfo, bool] = {}
         self.recorders: list[list[Store]] = []
         """Lists for code that runs once, while it is read. The last list takes what the code stores."""
@@ -111,7 +113,22 @@ class ClassAttributes:
             found = base.methods.get(name) or self._stored_in(owner, base, name)
             if found is not None:
                 return found
-        return self.stored(owner, name) if self._is_set_later(owner, name) else None
+        if self._is_set_later(owner, name):
+            return self.stored(owner, name)
+        return self._set_in_subclass(owner, name)
+
+    def _set_in_subclass(self, owner: ClassInfo, name: str) -> Value | None:
+        """What the subclasses in the same file set an attribute to that the class itself never sets."""
+        if owner not in self._subclasses:
+            others = owner.index.classes.values()
+            self._subclasses[owner] = [c for c in others if c is not owner and owner in self._project.bases_of(c)]
+        values: list[Value] = []
+        for one in self._subclasses[owner]:
+            self.read(one)
+            value = self._stored_in(one, one, name)
+            if value is not None:
+                values.append(value)
+        return at_most(join_all(values), Sure.LIKELY) if values else None
 
     def _stored_in(self, owner: ClassInfo, base: ClassInfo, name: str) -> Value | None:
         if self.reader is not None:
@@ -163,8 +180,9 @@ class ClassAttributes:
         return isinstance(value, Module) and value.info is not None and self.makes_parameters(value.info)
 
     def dataclass_fields(self, owner: ClassInfo) -> list[str]:
-        """The fields of a dataclass, in order; empty for another class."""
-        if not any(d.rsplit(".", 1)[-1] == "dataclass" for d in owner.decorators):
+        """The fields of a dataclass or a ``NamedTuple``, in order; empty for another class."""
+        is_dataclass = any(d.rsplit(".", 1)[-1] == "dataclass" for d in owner.decorators)
+        if not is_dataclass and "typing.NamedTuple" not in owner.bases:
             return []
         self.read(owner)
         return [n.target.id for n in owner.node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)]

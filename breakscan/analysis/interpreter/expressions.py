@@ -15,6 +15,7 @@ from breakscan.analysis.interpreter.boolean_tests import bool_op, branch, compar
 from breakscan.analysis.interpreter.calls import apply
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import any_of, item_of, iterated, join_all
+from breakscan.analysis.interpreter.recurrent import touch
 from breakscan.analysis.interpreter.subscripts import subscript
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
@@ -45,7 +46,7 @@ def evaluate(frame: Frame, node: ast.expr | None) -> Value:
         value = handler(frame, node)
         if frame.facts is not None:
             value = frame.facts.evaluated(node, value)
-        if isinstance(value, Tensor) and value.sure is not Sure.POSSIBLE:
+        if isinstance(value, Tensor) and value.sure is not Sure.POSSIBLE and not value.array:
             frame.saw_tensor = True
         if frame.notes is not None and not frame.silent:
             frame.notes.value(node, value)
@@ -61,19 +62,22 @@ def _constant(frame: Frame, node: ast.Constant) -> Value:
 
 
 def _name(frame: Frame, node: ast.Name) -> Value:
-    return frame.look_up(node.id)
+    value = frame.look_up(node.id)
+    touch(frame, node, value)
+    return value
 
 
 def _attribute(frame: Frame, node: ast.Attribute) -> Value:
     narrowed = frame.names.get(narrowing.attribute_key(node) or "")
-    if narrowed is not None:
-        return narrowed
-    return attribute_of(frame, node, evaluate(frame, node.value), node.attr)
+    value = narrowed if narrowed is not None else attribute_of(frame, node, evaluate(frame, node.value), node.attr)
+    touch(frame, node, value)
+    return value
 
 
 def _subscript(frame: Frame, node: ast.Subscript) -> Value:
-    owner = evaluate(frame, node.value)
-    return subscript(frame, node, owner, "load")
+    value = subscript(frame, node, evaluate(frame, node.value), "load")
+    touch(frame, node, value)
+    return value
 
 
 def _binary(frame: Frame, node: ast.BinOp) -> Value:

@@ -203,13 +203,13 @@ class Frame:
         opposite = replace(condition, outcome=not condition.outcome)
         return opposite in self.conditions or opposite in [has_outcome(*test) for test in self.tests]
 
-    def wants(self, kind: EventKind, callee: str | None) -> bool:
+    def wants(self, kind: EventKind, callee: str | None, form: str = "") -> bool:
         """Whether a rule may match such an event here."""
         return not (
             self.silent
             or self.silent_events
             or callee in self.program.config.ignored_callees
-            or not self.program.rules.wants(kind, callee)
+            or not self.program.rules.wants(kind, callee, form)
         )
 
     def emit(
@@ -225,7 +225,7 @@ class Frame:
         sure: Sure = Sure.CERTAIN,
     ) -> None:
         """Records an event at a node if a rule may match it."""
-        if not self.wants(kind, callee):
+        if not self.wants(kind, callee, form):
             return
         where = span(self.index.module, node)
         place, via = self.place_of(node)

@@ -27,6 +27,7 @@ from breakscan.analysis.interpreter.values import (
     doubt,
     with_facts,
 )
+from breakscan.torch_facts.not_measured import RECURRENT_MODULES
 
 
 def join(a: Value, b: Value) -> Value:
@@ -79,7 +80,8 @@ def item_of(value: Value) -> Value:
     match value:
         case Tensor():
             single = True if value.one_dim else None
-            return Tensor(value.sure, False, doubt(value), dtype=value.dtype, zero_dim=single, intermediate=True)
+            known = Tensor(value.sure, False, doubt(value), dtype=value.dtype, zero_dim=single, intermediate=True)
+            return replace(known, array=True) if value.array else known
         case Size() | Constant():
             return value
         case Container(elements=None | (), element=None, keys=keys) if keys:
@@ -121,6 +123,7 @@ def _join_same(a: Value, b: Value) -> Value:
             a.one_dim and b.one_dim,
             a.intermediate and b.intermediate,
             a.parameter and b.parameter,
+            a.array and b.array,
         )
     if isinstance(a, Constant) and isinstance(b, Constant):
         same = a.literal == b.literal and isinstance(a.literal, bool) is isinstance(b.literal, bool)
@@ -169,6 +172,13 @@ def _either(a: Value, b: Value, sure: Sure, maybe_none: bool) -> Value:
     """One of several functions, classes, modules or objects."""
     if isinstance(a, Defined) and isinstance(b, Defined):
         choices = tuple(dict.fromkeys((*(a.choices or (a,)), *(b.choices or (b,)))))
-        if all(isinstance(c, Function | ClassOrObject) and c.info for c in choices):
+        if all(map(_is_known, choices)):
             return type(a)(sure, maybe_none, choices=choices[:MOST_CHOICES])
     return Module(sure) if isinstance(a, Module) else UNKNOWN
+
+
+def _is_known(choice: Value) -> bool:
+    """Whether it is worth telling one choice from the others."""
+    if isinstance(choice, ClassOrObject):
+        return choice.info is not None or choice.name in RECURRENT_MODULES
+    return isinstance(choice, Function) and choice.info is not None

@@ -16,7 +16,7 @@ from breakscan.analysis.interpreter.values import (
     literal_of,
 )
 from breakscan.analysis.project.imports import Project
-from breakscan.analysis.project.index import BUILTINS, ClassInfo, FunctionInfo, GlobalName, ModuleIndex
+from breakscan.analysis.project.index import BUILTINS, ClassInfo, FunctionInfo, GlobalName, ModuleIndex, canonical
 from breakscan.torch_facts.table import DTYPE_CLASS
 
 _NUMBERS = frozenset({"inf", "nan", "pi", "e"})
@@ -70,6 +70,7 @@ class ModuleNames:
         return self._imported[key]
 
     def _import(self, dotted: str, index: ModuleIndex) -> Value:
+        dotted = canonical(dotted)
         head, _, last = dotted.rpartition(".")
         if head in ("torch", "math", "numpy") and (last in DTYPE_CLASS or last in _NUMBERS):
             return CONSTANT

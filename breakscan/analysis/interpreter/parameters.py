@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from breakscan.analysis.interpreter.annotations import annotated_value
+from breakscan.analysis.interpreter.compared_masks import ComparedMasks
 from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
@@ -140,6 +141,8 @@ class _Evidence:
         self._mask: set[str] = set()
         self._index = info.index
         self._api = api
+        masks = ComparedMasks()
+        self._masks = masks
         readers = {
             ast.Attribute: self._attribute,
             ast.Call: self._call,
@@ -150,6 +153,7 @@ class _Evidence:
             ast.If: self._test,
             ast.While: self._test,
             ast.IfExp: self._test,
+            ast.Assign: masks.assigned,
             ast.Yield: self._yield,
             ast.YieldFrom: self._yield,
         }
@@ -158,6 +162,7 @@ class _Evidence:
             reader = readers.get(inner.__class__)
             if reader is not None:
                 reader(inner)  # type: ignore[operator]
+        self._tensor |= masks.tensors()
 
     def _yield(self, node: ast.Yield | ast.YieldFrom) -> None:
         self.yields = True
@@ -170,6 +175,8 @@ class _Evidence:
     def _subscript(self, node: ast.Subscript) -> None:
         if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
             self._speak_against(node.value)
+        elif isinstance(node.slice, ast.Name | ast.Compare | ast.BinOp | ast.UnaryOp):
+            self._masks.subscript(node)
 
     def _slice(self, node: ast.Slice) -> None:
         for bound in (node.lower, node.upper, node.step):

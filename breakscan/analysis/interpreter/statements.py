@@ -17,12 +17,14 @@ from breakscan.analysis.interpreter.expressions import evaluate, function_value
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import item_of, iterated, join, join_all
 from breakscan.analysis.interpreter.setup_calls import sets_up, store_keywords
+from breakscan.analysis.interpreter.skipped_calls import emit_iteration
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     NONE,
     UNKNOWN,
     Constant,
     Container,
+    Instance,
     Size,
     Tensor,
     Unknown,
@@ -166,6 +168,8 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     iterable = evaluate(frame, node.iter)
     if isinstance(iterable, Tensor):
         frame.emit(EventKind.ITERATE, node.iter, operand=iterable)
+    elif isinstance(iterable, Instance):
+        emit_iteration(frame, node.iter, iterable)
 
     def once() -> None:
         if frame.facts is not None:

@@ -20,6 +20,7 @@ from breakscan.analysis.interpreter.values import (
     Tensor,
     Unknown,
     Value,
+    array,
     at_most,
     doubt,
     tensor,
@@ -63,7 +64,8 @@ def _part(owner: Tensor, indices: list[ast.expr], values: list[Value]) -> Value:
     single = owner.one_dim and len(indices) == 1
     sliced = single and isinstance(indices[0], ast.Slice)
     number = single and not sliced and _is_number(values[0])
-    part = tensor(owner.sure, owner.dtype, True if number else None, sliced)
+    make = array if owner.array else tensor
+    part = make(owner.sure, owner.dtype, True if number else None, sliced)
     return replace(part, optional=doubt(owner)) if doubt(owner) else part
 
 
@@ -89,7 +91,7 @@ def _index_value(frame: Frame, node: ast.Subscript, index: ast.expr, owner: Valu
         return frame.evaluate(index)
     for bound in (index.lower, index.upper, index.step):
         value = frame.evaluate(bound)
-        if bound is not None and isinstance(value, Tensor):
+        if bound is not None and isinstance(value, Tensor) and not value.array:
             frame.emit(EventKind.INDEX, node, form="slice", operand=value, sure=owner.sure)
     return CONSTANT
 

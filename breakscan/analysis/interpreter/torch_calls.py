@@ -9,6 +9,8 @@ from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.call_event import emit_call
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import item_of, join_all
+from breakscan.analysis.interpreter.numpy_calls import array_method
+from breakscan.analysis.interpreter.skipped_calls import emit_skippable
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     SIZE,
@@ -25,6 +27,7 @@ from breakscan.analysis.interpreter.values import (
     TensorNumber,
     Unknown,
     Value,
+    array,
     container,
     container_of,
     doubt,
@@ -45,6 +48,8 @@ from breakscan.torch_facts.operators import Often, Shape, operator
 
 def tensor_method(frame: Frame, node: ast.Call, owner: Tensor, name: str, arguments: Arguments) -> Value:
     """The result of a method of a tensor."""
+    if owner.array:
+        return array_method(frame, node, owner, name, arguments)
     given = arguments.with_receiver(owner)
     if name in ("item", "tolist"):
         frame.emit(EventKind.CONVERT, node, form=name, operand=owner, sure=owner.sure)
@@ -55,7 +60,9 @@ def tensor_method(frame: Frame, node: ast.Call, owner: Tensor, name: str, argume
 
 
 def _method_result(frame: Frame, node: ast.Call, owner: Tensor, name: str, arguments: Arguments) -> Value:
-    kind = "tensor" if name == "numpy" else frame.api.methods.get(name, "other")  # Dynamo traces arrays as tensors
+    if name == "numpy":
+        return array(owner.sure, owner.dtype, owner.zero_dim, owner.one_dim)
+    kind = frame.api.methods.get(name, "other")
     if kind == "varies":
         kind = _varying(frame, name, arguments, 0)
     if kind == "tensor":
@@ -191,7 +198,7 @@ def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, argumen
         first = arguments.positional[0]
         owner = first if isinstance(first, Tensor) else Tensor(first.sure)
         return tensor_method(frame, node, owner, last, Arguments(arguments.positional[1:], arguments.named))
-    emit_call(frame, node, dotted, arguments, Sure.CERTAIN)
+    emit_skippable(frame, node, dotted, arguments)
     if dotted == "torch.compile":
         return arguments.get(0, "model") or UNKNOWN
     if dotted.startswith("torch.utils.checkpoint.") and arguments.positional:

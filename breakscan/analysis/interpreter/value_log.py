@@ -131,7 +131,7 @@ def facts_of(module: SourceModule, noted: Iterable[Notes]) -> FileFacts:
 def _fact(value: Value) -> Fact:
     elements = elements_of(value)
     return Fact(
-        kind=value.kind,
+        kind="array" if isinstance(value, Tensor) and value.array else value.kind,
         source=Source.INFERRED if value.sure is Sure.CERTAIN else Source.ASSUMED,
         dtype=value.dtype if isinstance(value, Tensor) else None,
         zero_dim=value.zero_dim if isinstance(value, Tensor) else None,

@@ -55,7 +55,8 @@ class Unknown(Value):
 @dataclass(slots=True, unsafe_hash=True)
 class Tensor(Value):
     """``dtype`` is ``float``, ``int``, ``bool`` or None (unknown); ``zero_dim`` is None where unknown.  ``one_dim``
-    means that an integer takes a single number out of it, ``intermediate`` that the region made it."""
+    means that an integer takes a single number out of it, ``intermediate`` that the region made it, ``array`` that it
+    is a NumPy array, which Dynamo traces as a tensor."""
 
     kind = "tensor"
 
@@ -64,6 +65,7 @@ class Tensor(Value):
     one_dim: bool = False
     intermediate: bool = False
     parameter: bool = False
+    array: bool = False
 
     def words(self) -> frozenset[str]:
         found = {"tensor"}
@@ -84,6 +86,17 @@ class TensorNumber(PythonValue):
     """A Python number that was read out of a tensor."""
 
     kind = "number"
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class ArrayNumber(PythonValue):
+    """What NumPy computes from Python numbers, where Dynamo knows the number while it traces: it can be converted, but
+    a test of it is one of a tensor."""
+
+    kind = "array"
+
+    def words(self) -> frozenset[str]:
+        return frozenset({"unknown"})
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -247,6 +260,13 @@ def tensor(
 ) -> Tensor:
     """A tensor made in the region."""
     return Tensor(sure, dtype=dtype, zero_dim=zero_dim, one_dim=one_dim, intermediate=True)
+
+
+def array(
+    sure: Sure = Sure.CERTAIN, dtype: str | None = None, zero_dim: bool | None = None, one_dim: bool = False
+) -> Tensor:
+    """A NumPy array, or a number that NumPy computed, which Dynamo traces as a tensor."""
+    return Tensor(sure, dtype=dtype, zero_dim=zero_dim, one_dim=one_dim, intermediate=True, array=True)
 
 
 def literal(value: object) -> Value:

@@ -209,8 +209,10 @@ def canonical(dotted: str) -> str:
     for alias, name in _ALIASES:
         if dotted.startswith(alias):
             return name + dotted[len(alias) :]
-    if dotted.startswith("torch.nn.modules.") and dotted.count(".") == 4:
-        return "torch.nn." + dotted.rsplit(".", 1)[-1]
+    if dotted.startswith("torch.nn.modules."):
+        last = dotted.rpartition(".")[2]
+        if dotted.count(".") == 4 or (dotted.count(".") == 3 and last[:1].isupper()):
+            return f"torch.nn.{last}"
     return dotted
 
 

@@ -1,0 +1,32 @@
+"""Calls of what Dynamo does not trace by its own rules."""
+
+from __future__ import annotations
+
+import ast
+
+from breakscan.analysis.interpreter.arguments import Arguments
+from breakscan.analysis.interpreter.call_event import emit_call
+from breakscan.analysis.interpreter.frame import Frame
+from breakscan.analysis.interpreter.values import Instance, Sure
+from breakscan.rulebook.events import EventKind
+from breakscan.torch_facts.skipped import skipped
+
+SKIPPED = "skipped"
+
+
+def emit_skippable(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments, sure: Sure = Sure.CERTAIN) -> None:
+    """Emits a call by its dotted name."""
+    known = skipped(frame.api.version)
+    if known.by_rule(dotted):
+        emit_call(frame, node, dotted, arguments, sure, SKIPPED)
+    elif known.in_practice(dotted):
+        emit_call(frame, node, dotted, arguments, min(sure, Sure.LIKELY), SKIPPED)
+    else:
+        emit_call(frame, node, dotted, arguments, sure)
+
+
+def emit_iteration(frame: Frame, node: ast.expr, iterable: Instance) -> None:
+    """Emits that an object of a class is iterated over that Dynamo does not trace."""
+    name = f"{iterable.name}.__iter__"
+    if iterable.info is None and not isinstance(node, ast.Call) and skipped(frame.api.version).by_rule(name):
+        frame.emit(EventKind.CALL, node, form=SKIPPED, callee=name, operand=iterable, sure=iterable.sure)

@@ -1,0 +1,119 @@
+"""Writes ``breakscan/torch_facts/data/skipped/<version>.json``: what the installed torch skips.
+
+``python -m tools.measure_skipped`` reads ``torch._dynamo.trace_rules``, and asks it about every public name of the
+modules of torch in ``MODULES``.  ``CALLS`` are calls of a package that is on no list, most of whose functions end in C:
+they are compiled where the package is installed, else what was written for them stays.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import logging
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._dynamo import trace_rules
+from torch._dynamo.variables import SkipFunctionVariable
+
+import breakscan
+from breakscan.torch_versions import minor_version
+
+DYNAMO: Any = importlib.import_module("torch._dynamo")
+FOLDER = Path(breakscan.__file__).parent / "torch_facts/data/skipped"
+MODULES = ("torch.utils.data",)
+TRACED_AS_TORCH = frozenset({"numpy"})
+"""On the list, but run as operations of torch: ``measure_numpy``."""
+CALLS = {
+    "scipy.interpolate.interp1d": "[0, 1], [0, 1]",
+    "scipy.linalg.block_diag": "a, a",
+    "scipy.linalg.expm": "a",
+    "scipy.linalg.sqrtm": "a",
+    "scipy.ndimage.distance_transform_edt": "a",
+    "scipy.ndimage.gaussian_filter": "a, 1.0",
+    "scipy.optimize.linear_sum_assignment": "a",
+    "scipy.signal.convolve2d": "a, a",
+    "scipy.signal.get_window": "'hann', 8",
+    "scipy.sparse.coo_matrix": "a",
+    "scipy.spatial.Delaunay": "a[:, :2]",
+    "scipy.spatial.distance.cdist": "a, a",
+    "scipy.special.erf": "0.3",
+    "scipy.special.expit": "a",
+    "scipy.special.logsumexp": "a",
+    "scipy.special.softmax": "a",
+    "scipy.stats.norm.cdf": "0.3",
+    "scipy.stats.pearsonr": "a[0], a[1]",
+    "scipy.stats.spearmanr": "a[0], a[1]",
+}
+PROGRAM = """
+def f(x):
+    y = x.sin()
+    a = y.numpy()
+    r = {call}
+    return y.cos()
+"""
+
+
+def skipped_names() -> list[str]:
+    """The public functions and classes of ``MODULES`` that the rules of Dynamo skip."""
+    found: list[str] = []
+    for module in MODULES:
+        owner = importlib.import_module(module)
+        names = [name for name in sorted(owner.__all__) if not name.startswith("_")]
+        skipped = [name for name in names if trace_rules.lookup(getattr(owner, name)) is SkipFunctionVariable]
+        found += [f"{module}.{name}" for name in skipped]
+    return found
+
+
+def breaks(name: str, arguments: str) -> bool:
+    """Whether a call splits the graph, or makes Dynamo give the function up."""
+    space: dict[str, Any] = {}
+    package = name.partition(".")[0]
+    module = ".".join(name.split(".")[:2])
+    if name.count(".") > 2 and name.split(".")[2] == "distance":
+        module = name.rpartition(".")[0]
+    exec(f"import {module}\n" + PROGRAM.format(call=f"{name}({arguments})"), space)
+    graphs = 0
+
+    def backend(graph: Any, example_inputs: Any) -> Any:
+        nonlocal graphs
+        graphs += 1
+        return graph.forward
+
+    given = torch.rand(4, 4)
+    space["f"](given)
+    DYNAMO.reset()
+    DYNAMO.utils.counters.clear()
+    try:
+        compiled: Any = torch.compile(space["f"], backend=backend)
+        compiled(given)
+    except Exception as error:
+        print(f"{package}: {name} raises when it is compiled: {error}")
+        return True
+    return graphs != 1 or bool(DYNAMO.utils.counters["graph_break"])
+
+
+def installed(name: str) -> bool:
+    return importlib.util.find_spec(name.partition(".")[0]) is not None
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    FOLDER.mkdir(exist_ok=True)
+    path = FOLDER / f"{minor_version(torch.__version__)}.json"
+    called = json.loads(path.read_text(encoding="utf-8"))["called"] if path.exists() else {}
+    called |= {name: breaks(name, arguments) for name, arguments in CALLS.items() if installed(name)}
+    found = {
+        "packages": sorted(set(trace_rules.THIRDPARTY_SKIPLIST) - TRACED_AS_TORCH),
+        "torch": skipped_names(),
+        "called": called,
+    }
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
