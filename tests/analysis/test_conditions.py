@@ -491,3 +491,47 @@ def test_an_inherited_method_that_calls_what_a_class_defines_anew(found) -> None
                 return total if total > 1 else -total
         """
     )] == ["BRK103"]  # fmt: skip
+
+
+def test_the_tensor_that_a_rule_asks_for_says_how_sure_it_is(found) -> None:
+    assert found(
+        """
+        def f(flags: torch.Tensor, error, size):
+            torch._check_tensor_all_with(error, flags)
+            return torch.arange(0, size.sum())
+        """
+    ) == [("BRK201", SURE, None), ("BRK310", Confidence.LIKELY.value, None)]
+
+
+def test_a_tensor_in_the_body_of_a_class(found) -> None:
+    assert found(
+        """
+        import collections
+
+        Table = collections.namedtuple("Table", "steps, order")
+        TABLE = Table(steps=torch.tensor([1.0, 2.0]), order=2)
+
+        class Solver:
+            table = TABLE
+
+            def run(self, x: torch.Tensor):
+                for step in self.table.steps:
+                    if step > 1:
+                        x = x + 1
+                return x if self.table.order > 1 else x + 1
+        """
+    ) == [("BRK101", SURE, None)]
+
+
+def test_a_container_of_unknown_things_does_not_override_an_annotation(found) -> None:
+    assert found(
+        """
+        from typing import Any
+
+        def order(params: dict[str, torch.Tensor]):
+            return params["order"].tolist()
+
+        def f(x: torch.Tensor, params: dict[str, Any]):
+            return x, order(params)
+        """
+    ) == [("BRK205", SURE, None)]

@@ -32,7 +32,7 @@ def emit_call(frame: Frame, node: ast.Call, callee: str, arguments: Arguments, s
         return
     operand = arguments.get(0) or UNKNOWN
     tensors = [v.sure for v in arguments.values() if isinstance(v, Tensor)]
-    if isinstance(operand, Tensor) and len(tensors) > 1:
+    if len(tensors) > 1 or (tensors and not isinstance(operand, Tensor)):
         # Rules may demand any argument to be a tensor: the least sure of them speaks for all.
         operand = replace(operand, sure=min(tensors))
     frame.emit(

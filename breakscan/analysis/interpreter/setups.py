@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from breakscan.analysis.interpreter.annotations import annotated_value
 from breakscan.analysis.interpreter.class_attributes import Store
 from breakscan.analysis.interpreter.dynamo_config import DynamoConfig
+from breakscan.analysis.interpreter.expressions import evaluate
 from breakscan.analysis.interpreter.frame import Frame, Interpreter
 from breakscan.analysis.interpreter.statements import run_body, run_statement
-from breakscan.analysis.interpreter.values import CONSTANT, NONE, Value
+from breakscan.analysis.interpreter.values import CONSTANT, NONE, Tensor, Value, elements_of
 from breakscan.analysis.project.imports import Drawn
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
 
@@ -101,9 +102,21 @@ class Setups:
                 for target in node.targets:
                     if isinstance(target, ast.Name):
                         attributes.store(info, target.id, NONE if node.value.value is None else CONSTANT)
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name | ast.Call):
+                self._class_value(info, node)
         init = info.methods.get("__init__")
         if init is not None:
             self._method(init, signatures.left_out(init))
+
+    def _class_value(self, info: ClassInfo, node: ast.Assign) -> None:
+        """Stores what the body of a class computes, where it is a tensor, or a tuple with one."""
+        frame = Frame(self._program, None, {}, index=info.index)
+        frame.silent = True
+        value = evaluate(frame, node.value)
+        if isinstance(value, Tensor) or any(isinstance(part, Tensor) for part in elements_of(value) or ()):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    self._program.attributes.store(info, target.id, value)
 
     def _method(self, method: FunctionInfo, known: dict[str, Value]) -> None:
         signatures = self._program.signatures

@@ -11,7 +11,7 @@ from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.class_attributes import ClassAttributes
 from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.function_state import State
-from breakscan.analysis.interpreter.joins import join
+from breakscan.analysis.interpreter.joins import item_of, join
 from breakscan.analysis.interpreter.parameters import parameter_values, promises_number
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
@@ -211,6 +211,8 @@ def _passed_on(value: Value, condition: Condition, name: str) -> Condition | Non
 
 def _container_as_declared(value: Value, base: Container, name: str) -> Value:
     if isinstance(value, Constant | Tensor):
+        return base
+    if isinstance(value, Container) and not value.elements and not value.keys and isinstance(item_of(value), Unknown):
         return base
     if base.elements and all(isinstance(v, Constant) for v in base.elements):
         elements = elements_of(value) or ()
