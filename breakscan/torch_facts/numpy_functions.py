@@ -60,12 +60,13 @@ _CLASSES = {"f": "float", "i": "int", "b": "bool"}
 
 def numpy_function(version: str, name: str) -> NumpyFunction | None:
     """What a version such as ``2.13`` does with ``numpy.<name>``; methods of arrays are ``ndarray.<name>``."""
-    return _table(nearest(version, {path.stem for path in _DATA.glob("*.json")})).get(name)
+    return _table(version).get(name)
 
 
 @cache
 def _table(version: str) -> dict[str, NumpyFunction]:
-    groups = json.loads((_DATA / f"{version}.json").read_text(encoding="utf-8"))
+    measured = nearest(version, {path.stem for path in _DATA.glob("*.json")})
+    groups = json.loads((_DATA / f"{measured}.json").read_text(encoding="utf-8"))
     return {name: function for text, names in groups.items() for function in [_parsed(text)] for name in names.split()}
 
 

@@ -13,7 +13,23 @@ from breakscan.analysis.pipeline.check import check_paths
 from breakscan.config import Settings
 from breakscan.findings import Kind
 
-PREAMBLE = "import torch\nfrom torch import nn\nimport numpy as np\n\n\n"
+PREAMBLE = """import torch
+from torch import nn
+import numpy as np
+
+
+class Holder:
+    pass
+
+
+def hold(value):
+    holder = Holder()
+    setattr(holder, "".join(["he", "ld"]), value)
+    return holder
+
+
+"""
+"""``hold(value).held`` is a value of which ``check`` knows nothing."""
 
 
 def write(source: str, folder: Path) -> Path:
@@ -25,7 +41,7 @@ def write(source: str, folder: Path) -> Path:
 def found(source: str, folder: Path) -> set[tuple[int, str]]:
     """The lines of ``f``'s program with a finding, counted from the first one of ``source``, and the rules."""
     path = write(source + "\n\ntorch.compile(f)\n", folder)
-    result = check_paths([path], Settings(root=folder, target_torch="2.13"))
+    result = check_paths([path], Settings(root=folder, target_torch="2.13", regions="all"))
     assert not result.errors
     first = PREAMBLE.count("\n")
     return {(one.site.line - first, one.rule) for one in result.findings if one.kind is Kind.GRAPH_BREAK}

@@ -9,25 +9,33 @@ from asked import breaks, found
 
 CASES = {
     "a target that is compared, and what is compared indexes": """
-def loss(logits, target):
-    keep = target != -100
-    kept = target[keep]  # !
-    return logits[keep]  # !
+class Loss(nn.Module):
+    def forward(self, logits, target):
+        keep = target != -100
+        kept = target[keep]  # !
+        return logits[keep]  # !
+
+
+holder = hold(Loss())
 
 
 def f(x):
     y = x.sin()
-    return loss(y, y.long()).cos()
+    return holder.held(y, y.long()).cos()
 """,
     "an inverted comparison": """
-def loss(logits, target):
-    pad = target == 0
-    return logits[~pad]  # !
+class Loss(nn.Module):
+    def forward(self, logits, target):
+        pad = target == 0
+        return target[~pad]  # !
+
+
+holder = hold(Loss())
 
 
 def f(x):
     y = x.sin()
-    return loss(y, y.long()).cos()
+    return holder.held(y, y.long()).cos()
 """,
     "a field of a NamedTuple without an annotation of a tensor": """
 from typing import Any, NamedTuple
@@ -60,22 +68,33 @@ def f(x: torch.Tensor):
     return Scale(y)(y).cos()
 """,
     "a hook on a module that nothing is known of": """
-layers = {"first": nn.Linear(4, 4)}
+holder = hold(nn.Linear(4, 4))
 
 
 def f(x: torch.Tensor):
     y = x.sin()
-    layers["first"].register_forward_hook(lambda *given: None)  # !
+    holder.held.register_forward_hook(lambda *given: None)  # !
     return y.cos()
 """,
     "backward of a loss that nothing is known of": """
-layers = {"first": nn.Linear(4, 4)}
+holder = hold(nn.Linear(4, 4))
 
 
 def f(x: torch.Tensor):
-    y = layers["first"](x.sin()).sum()
-    y.backward()  # !
+    y = holder.held(x.sin())
+    total = holder.held.loss(y) if hasattr(holder.held, "loss") else holder.held(y)
+    total.backward(torch.ones(4, 4))  # !
     return y.detach().cos()
+""",
+    "an optimizer that nothing is known of": """
+holder = hold(torch.optim.SGD(nn.Linear(4, 4).parameters()))
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    optimizer = holder.held
+    optimizer.zero_grad()  # !
+    return y.cos()
 """,
     "the step of an optimizer of any class": """
 layer = nn.Linear(4, 4)

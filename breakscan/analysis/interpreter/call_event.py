@@ -25,9 +25,9 @@ from breakscan.rulebook.events import Argument, EventKind
 def emit_call(frame: Frame, node: ast.Call, callee: str, arguments: Arguments, sure: Sure, untraced: str = "") -> None:
     """Emits a call, with its argument 0 as the operand.  ``untraced`` is the form of a call that Dynamo was measured
     not to trace."""
-    rules = frame.program.rules
-    named = rules.names(EventKind.CALL, callee) or rules.names(EventKind.ENTER, callee)
-    form = "" if named else untraced
+    form = untraced
+    if untraced and any(frame.program.rules.names(kind, callee) for kind in (EventKind.CALL, EventKind.ENTER)):
+        form = ""
     if not frame.wants(EventKind.CALL, callee, form):
         return
     operand = arguments.get(0) or UNKNOWN

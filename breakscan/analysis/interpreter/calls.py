@@ -93,7 +93,9 @@ def _construct_own(frame: Frame, node: ast.Call, owner: ClassInfo, sure: Sure, a
     if is_module and frame.program.attributes.makes_parameters(owner):
         frame.emit(EventKind.CONSTRUCT, node, form="module", callee=owner.qualname, operand=made)
     init = frame.program.project.method(owner, "__init__")
-    followed = not is_module or not frame.silent
+    # Without a tensor, the __init__ of a module makes parameters at most, which the call shows.
+    made_of_tensors = not frame.silent and any(isinstance(value, Tensor) for value in arguments.values())
+    followed = not is_module or made_of_tensors
     if init is not None and followed and not frame.program.has_borrowed(init):
         frame.program.call_function(frame, node, init, arguments.with_receiver(made))
     fields = frame.program.attributes.dataclass_fields(owner)

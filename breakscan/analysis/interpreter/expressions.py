@@ -23,6 +23,7 @@ from breakscan.analysis.interpreter.values import (
     UNKNOWN,
     Container,
     Function,
+    Module,
     Sure,
     Tensor,
     Value,
@@ -63,20 +64,23 @@ def _constant(frame: Frame, node: ast.Constant) -> Value:
 
 def _name(frame: Frame, node: ast.Name) -> Value:
     value = frame.look_up(node.id)
-    touch(frame, node, value)
+    if isinstance(value, Module):
+        touch(frame, node, value)
     return value
 
 
 def _attribute(frame: Frame, node: ast.Attribute) -> Value:
     narrowed = frame.names.get(narrowing.attribute_key(node) or "")
     value = narrowed if narrowed is not None else attribute_of(frame, node, evaluate(frame, node.value), node.attr)
-    touch(frame, node, value)
+    if isinstance(value, Module):
+        touch(frame, node, value)
     return value
 
 
 def _subscript(frame: Frame, node: ast.Subscript) -> Value:
     value = subscript(frame, node, evaluate(frame, node.value), "load")
-    touch(frame, node, value)
+    if isinstance(value, Module):
+        touch(frame, node, value)
     return value
 
 

@@ -13,9 +13,9 @@ _TOUCHED = "recurrent module"
 """A key of the names of a frame that no program can have."""
 
 
-def touch(frame: Frame, node: ast.expr, value: Value) -> None:
+def touch(frame: Frame, node: ast.expr, value: Module) -> None:
     """Emits that a recurrent module is read, unless that has ended the graph already."""
-    if not isinstance(value, Module) or frame.silent or _TOUCHED in frame.names:
+    if frame.silent or _TOUCHED in frame.names:
         return
     kinds = [_kind(frame, one) for one in value.choices or (value,)]
     kind = next((one for one in kinds if one is not None), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.call_event import emit_call
@@ -16,13 +17,20 @@ SKIPPED = "skipped"
 
 def emit_skippable(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments, sure: Sure = Sure.CERTAIN) -> None:
     """Emits a call by its dotted name."""
-    known = skipped(frame.api.version)
-    if known.by_rule(dotted):
-        emit_call(frame, node, dotted, arguments, sure, SKIPPED)
-    elif known.in_practice(dotted):
-        emit_call(frame, node, dotted, arguments, min(sure, Sure.LIKELY), SKIPPED)
-    else:
+    known = _how_sure(frame.api.version, dotted)
+    if known is None:
         emit_call(frame, node, dotted, arguments, sure)
+    else:
+        emit_call(frame, node, dotted, arguments, min(sure, known), SKIPPED)
+
+
+@cache
+def _how_sure(version: str, dotted: str) -> Sure | None:
+    """How well it is known that a name is not traced."""
+    known = skipped(version)
+    if known.by_rule(dotted):
+        return Sure.CERTAIN
+    return Sure.LIKELY if known.in_practice(dotted) else None
 
 
 def emit_iteration(frame: Frame, node: ast.expr, iterable: Instance) -> None:
