@@ -27,6 +27,7 @@ from breakscan.analysis.interpreter.values import (
     Value,
     class_of,
 )
+from breakscan.analysis.project.index import BUILTINS
 
 _TENSOR_CLASSES = ("torch.Tensor", "torch.nn.Parameter")
 
@@ -117,7 +118,8 @@ def _known_call(frame: Frame, test: ast.Call) -> bool | None:
 
 def _known_helper(frame: Frame, dotted: str) -> bool | None:
     """What a function of the program returns while Dynamo traces, where it only asks for that."""
-    if dotted.split(".", 1)[0] in frame.names:
+    head = dotted.split(".", 1)[0]
+    if head in frame.names or head in BUILTINS or head == "torch":
         return None
 
     def find() -> bool | None:
