@@ -83,6 +83,9 @@ def _is_a(kind: type[cst.CSTNode], *kinds: type[cst.CSTNode]) -> bool:
     return issubclass(kind, kinds)
 
 
+_WITHOUT_CHILDREN = frozenset({cst.SimpleWhitespace, cst.Newline, cst.Comment})
+
+
 def _parents(module: cst.Module) -> dict[cst.CSTNode, cst.CSTNode]:
     """The parent of every node below a module.
 
@@ -94,7 +97,8 @@ def _parents(module: cst.Module) -> dict[cst.CSTNode, cst.CSTNode]:
         node = pending.pop()
         for child in children(node):
             found[child] = node
-            pending.append(child)
+            if type(child) not in _WITHOUT_CHILDREN:
+                pending.append(child)
     return found
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
 
+from breakscan.rewrite_support.spans import spans_in
 from breakscan.rewrite_support.walking import children
 
 _WIDTHS = (79, 88, 100, 120)
@@ -61,16 +61,15 @@ def _too_long(code: str, width: int, old: Collection[str]) -> list[int]:
 
 def _step(code: str, width: int, old: Collection[str], text: str, config: cst.PartialParserConfig) -> str | None:
     """The code with one more expression split, or None if there is none."""
-    wrapper = MetadataWrapper(cst.parse_module(code, config), unsafe_skip_copy=True)
-    module = wrapper.module
-    spots = dict(wrapper.resolve(PositionProvider))
+    module = cst.parse_module(code, config)
+    spans = spans_in(module)
     lines = code.splitlines()
     found = _Place(module, {}, lines)
     for node, parent in _nodes(module):
         found.parents[node] = parent
 
     def span(node: cst.CSTNode) -> tuple[int, int]:
-        return spots[node].start.line, spots[node].end.line
+        return spans[node][0], spans[node][2]
 
     for node in found.parents:
         if isinstance(node, cst.Call) and _holds_lines(node, span) and module.code_for_node(node) not in text:

@@ -6,12 +6,12 @@ import ast
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard, cast
+from typing import TypeGuard
 
 import libcst as cst
-from libcst.metadata import CodeRange, PositionProvider
 
 from breakscan.facts import Span
+from breakscan.rewrite_support.spans import spans_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +65,13 @@ class Places:
         """The spans of one of the statements and of all nodes in it."""
         if statement not in self._spans:
             start = self._starts[statement]
-            positions = _Positions().of(self._alone(statement, start.classes))
+            spans = spans_in(self._alone(statement, start.classes))
             # The number of lines that the statement is moved by.
-            by = start.line - positions[statement].start.line
+            by = start.line - spans[statement][0]
             self._spans[statement] = {
-                node: (at.start.line + by, at.start.column + 1, at.end.line + by, at.end.column + 1)
-                for node, at in positions.items()
-                if at.start.line > len(start.classes)
+                node: (line + by, column, end_line + by, end_column)
+                for node, (line, column, end_line, end_column) in spans.items()
+                if line > len(start.classes)
             }
         return self._spans[statement]
 
@@ -81,14 +81,6 @@ class Places:
             indent = cst.ensure_type(one.body, cst.IndentedBlock).indent
             statement = cst.ClassDef(one.name, cst.IndentedBlock([statement], indent=indent))
         return self._module.with_changes(header=[], body=[statement], footer=[])
-
-
-class _Positions(PositionProvider):
-    """Without a ``MetadataWrapper``, which also visits every node for nothing."""
-
-    def of(self, module: cst.Module) -> Mapping[cst.CSTNode, CodeRange]:
-        self._gen_impl(module)
-        return cast(Mapping[cst.CSTNode, CodeRange], self._computed)
 
 
 def _paired(

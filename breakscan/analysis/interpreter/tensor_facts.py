@@ -41,7 +41,7 @@ from breakscan.analysis.interpreter.values import (
 )
 from breakscan.analysis.project.index import FunctionInfo
 from breakscan.facts import SCALAR, Exactly, Source, Symbol, TensorFacts
-from breakscan.source.walking import walk
+from breakscan.source.walking import stored_names, walk
 from breakscan.torch_facts.not_measured import (
     ATTRIBUTES_OF_THE_SAME_SHAPE,
     LIMITS_OF_DTYPES,
@@ -143,7 +143,7 @@ class FunctionFacts:
     def start_round(self, loop: ast.stmt, names: dict[str, Value]) -> None:
         """Forgets what is known about the names that a loop binds: at the start of a round they may hold either the
         value from before the loop, or one from the round before."""
-        for name in {one.id for one in ast.walk(loop) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}:
+        for name in set(stored_names(loop)):
             if name in names:
                 names[name] = self._rooted(names[name], Symbol(name, _position(loop)))
 

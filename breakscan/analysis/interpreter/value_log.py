@@ -33,7 +33,12 @@ class FileNotes:
 
     def value(self, node: ast.expr, value: Value) -> None:
         """Notes what an expression, or the target of an assignment, holds."""
-        self.values.setdefault(_position(node), []).append(value)
+        at = _position(node)
+        known = self.values.get(at)
+        if known is None:
+            self.values[at] = [value]
+        elif known[-1] is not value:
+            known.append(value)
 
     def statement(self, node: ast.stmt, names: dict[str, Value]) -> None:
         """Notes what the names hold when a statement that holds others starts."""
