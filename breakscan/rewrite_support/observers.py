@@ -19,6 +19,7 @@ from breakscan.rewrite_support.decorators import is_plain_decorator
 from breakscan.rewrite_support.difference import Difference, assumes
 from breakscan.rewrite_support.edit import Edit
 from breakscan.rewrite_support.import_names import import_name
+from breakscan.rewrite_support.plain_attributes import may_run_code
 from breakscan.rewrite_support.walking import findall, walk
 from breakscan.torch_facts.not_measured import SEES_NO_OPERATION, SEES_OPERATIONS
 
@@ -48,16 +49,27 @@ def observed(context: RewriteContext, edit: Edit) -> Edit:
     if not edit.keeps_operations:
         if (observer := _observer(context)) is not None:
             found.append(assumes(f"`{observer}` must not see which operations run"))
-        if edit.is_safe and (access := _access(context, edit)) is not None:
+        if edit.is_safe and (access := _access(context)) is not None:
             found.append(assumes(f"`{access}` must not run code of its class"))
+        elif edit.is_safe and (part := _not_always_read(context, edit)) is not None:
+            found.append(assumes(f"`{part}` must not run code of the program, such as a property"))
     return replace(edit, differences=[*edit.differences, *found]) if found else edit
 
 
-def _access(context: RewriteContext, edit: Edit) -> str | None:
-    """The first attribute in the code that an edit replaces for which a class may run code."""
+def _access(context: RewriteContext) -> str | None:
+    """The first attribute around the site for which a class may run code: what is known of it may be wrong."""
+    functions = [one for one in context.around() if isinstance(one, cst.FunctionDef)]
+    return access_that_runs_code(context, functions[-1]) if functions else None
+
+
+def _not_always_read(context: RewriteContext, edit: Edit) -> str | None:
+    """The first part of a test that an edit replaces that may run code, and that the test need not come to."""
     for node in edit.replace:
-        if context.tree.holds(node) and (found := access_that_runs_code(context, node)) is not None:
-            return found
+        for one in findall(node, m.BooleanOperation() | m.Comparison()) if context.tree.holds(node) else ():
+            is_chain = isinstance(one, cst.Comparison) and len(one.comparisons) > 1
+            part = may_run_code(context, one) if is_chain or isinstance(one, cst.BooleanOperation) else None
+            if part is not None:
+                return part
     return None
 
 

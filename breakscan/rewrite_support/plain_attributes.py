@@ -34,7 +34,8 @@ def _is_plain(context: RewriteContext, node: cst.Attribute) -> bool:
     if isinstance(above, cst.Call) and above.func is node:
         # The effects of calls are checked elsewhere.
         return True
-    return context.fact(node).kind != "unknown" and node.attr.value not in _functions_of_classes(context)
+    fact = context.fact(node)
+    return fact.kind != "unknown" and fact.certain and node.attr.value not in _functions_of_classes(context)
 
 
 def _functions_of_classes(context: RewriteContext) -> set[str]:
