@@ -72,6 +72,6 @@ def _tensor_if(value: Value) -> str | None:
 def _true_if(value: Value, node: ast.expr | None) -> str | None:
     """The condition under which an argument is True, where that is not known."""
     if isinstance(value, Constant) and value.optional and value.optional.kind is ConditionKind.FLAG:
-        return in_words(value.optional) if value.optional.outcome else None
+        return in_words(replace(value.optional, outcome=True))
     unknown = isinstance(value, Unknown | Namespace) or (isinstance(value, Constant) and value.literal is None)
     return in_words(Condition(ConditionKind.TEST, ast.unparse(node))) if unknown and node is not None else None
