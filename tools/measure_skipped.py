@@ -2,7 +2,8 @@
 
 ``python -m tools.measure_skipped`` reads ``torch._dynamo.trace_rules``, and asks it about every public name of the
 modules of torch in ``MODULES``.  ``CALLS`` are calls of a package that is on no list, most of whose functions end in C:
-they are compiled where the package is installed, else what was written for them stays.
+they are compiled where the package is installed, else what was written for them stays.  ``SINGLE_CALLS`` are calls of
+single functions, which say nothing of others of their package.
 """
 
 from __future__ import annotations
@@ -24,7 +25,26 @@ from breakscan.torch_versions import minor_version
 
 DYNAMO: Any = importlib.import_module("torch._dynamo")
 FOLDER = Path(breakscan.__file__).parent / "torch_facts/data/skipped"
-MODULES = ("torch.utils.data",)
+MODULES = (
+    "torch.futures",
+    "torch.hub",
+    "torch.nn.utils.rnn",
+    "torch.optim.lr_scheduler",
+    "torch.quasirandom",
+    "torch.utils.data",
+    "torch.utils.dlpack",
+    "torch.utils.flop_counter",
+)
+SINGLE_CALLS = {
+    "numpy.polynomial.chebyshev.chebgauss": "3",
+    "numpy.polynomial.hermite.hermgauss": "3",
+    "numpy.polynomial.laguerre.laggauss": "3",
+    "numpy.polynomial.legendre.leggauss": "3",
+    "torch.Tensor._make_subclass": "torch.Tensor, y",
+    "torch.Tensor._make_wrapper_subclass": "Wrapper, y.shape",
+    "torch.jit.fork": "torch.sin, y",
+    "torch.jit.isinstance": "y, torch.Tensor",
+}
 TRACED_AS_TORCH = frozenset({"numpy"})
 """On the list, but run as operations of torch: ``measure_numpy``."""
 CALLS = {
@@ -49,6 +69,10 @@ CALLS = {
     "scipy.stats.spearmanr": "a[0], a[1]",
 }
 PROGRAM = """
+class Wrapper(torch.Tensor):
+    __torch_dispatch__ = classmethod(lambda *given: None)
+
+
 def f(x):
     y = x.sin()
     a = y.numpy()
@@ -62,7 +86,9 @@ def skipped_names() -> list[str]:
     found: list[str] = []
     for module in MODULES:
         owner = importlib.import_module(module)
-        names = [name for name in sorted(owner.__all__) if not name.startswith("_")]
+        own = [name for name, value in vars(owner).items() if getattr(value, "__module__", "") == module]
+        listed = getattr(owner, "__all__", [name for name in own if not name.startswith("_")])
+        names = [name for name in sorted(listed) if callable(getattr(owner, name))]
         skipped = [name for name in names if trace_rules.lookup(getattr(owner, name)) is SkipFunctionVariable]
         found += [f"{module}.{name}" for name in skipped]
     return found
@@ -71,11 +97,7 @@ def skipped_names() -> list[str]:
 def breaks(name: str, arguments: str) -> bool:
     """Whether a call splits the graph, or makes Dynamo give the function up."""
     space: dict[str, Any] = {}
-    package = name.partition(".")[0]
-    module = ".".join(name.split(".")[:2])
-    if name.count(".") > 2 and name.split(".")[2] == "distance":
-        module = name.rpartition(".")[0]
-    exec(f"import {module}\n" + PROGRAM.format(call=f"{name}({arguments})"), space)
+    exec(f"import torch, {_module_of(name)}\n" + PROGRAM.format(call=f"{name}({arguments})"), space)
     graphs = 0
 
     def backend(graph: Any, example_inputs: Any) -> Any:
@@ -91,9 +113,19 @@ def breaks(name: str, arguments: str) -> bool:
         compiled: Any = torch.compile(space["f"], backend=backend)
         compiled(given)
     except Exception as error:
-        print(f"{package}: {name} raises when it is compiled: {error}")
+        print(f"{name} raises when it is compiled: {error}")
         return True
     return graphs != 1 or bool(DYNAMO.utils.counters["graph_break"])
+
+
+def _module_of(name: str) -> str:
+    """The innermost module that a dotted name goes through."""
+    module = name.rpartition(".")[0]
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        return _module_of(module)
+    return module
 
 
 def installed(name: str) -> bool:
@@ -109,7 +141,7 @@ def main() -> None:
     called |= {name: breaks(name, arguments) for name, arguments in CALLS.items() if installed(name)}
     found = {
         "packages": sorted(set(trace_rules.THIRDPARTY_SKIPLIST) - TRACED_AS_TORCH),
-        "torch": skipped_names(),
+        "names": skipped_names() + [name for name, given in SINGLE_CALLS.items() if breaks(name, given)],
         "called": called,
     }
     path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What Dynamo does not trace by its own rules: packages, and names of torch.
+"""What Dynamo does not trace by its own rules: packages, and names of torch and NumPy.
 
 The tables are measured: ``tools/measure_skipped.py``.
 """
@@ -20,15 +20,14 @@ class Skipped:
     """``packages`` are skipped as a whole.  ``called`` says of calls of other packages whether each broke the graph."""
 
     packages: frozenset[str]
-    torch: frozenset[str]
+    names: frozenset[str]
     called: dict[str, bool]
     called_packages: frozenset[str]
 
     def by_rule(self, dotted: str) -> bool:
         """Whether the rules of Dynamo say that a name is not traced."""
-        return (
-            dotted.partition(".")[0] in self.packages or dotted in self.torch or dotted.rpartition(".")[0] in self.torch
-        )
+        package, owner = dotted.partition(".")[0], dotted.rpartition(".")[0]
+        return package in self.packages or dotted in self.names or owner in self.names
 
     def in_practice(self, dotted: str) -> bool:
         """Whether calls of a name, or of others of its package, were seen to break the graph."""
@@ -42,4 +41,4 @@ def skipped(version: str) -> Skipped:
     data = json.loads((_DATA / f"{name}.json").read_text(encoding="utf-8"))
     called = data["called"]
     packages = frozenset(name.partition(".")[0] for name in called)
-    return Skipped(frozenset(data["packages"]), frozenset(data["torch"]), called, packages)
+    return Skipped(frozenset(data["packages"]), frozenset(data["names"]), called, packages)

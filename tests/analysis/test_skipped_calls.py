@@ -11,6 +11,8 @@ from breakscan.torch_facts.skipped import skipped
 from breakscan.torch_versions import PINNED, minor_version
 
 PROGRAM = """
+from numpy.polynomial.legendre import leggauss
+from torch.quasirandom import SobolEngine
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset, default_collate
 from torch.utils import data
 
@@ -23,7 +25,12 @@ class Own(Dataset):
         return self.rows[index]
 
 
+class Wrapper(torch.Tensor):
+    __torch_dispatch__ = classmethod(lambda *given: None)
+
+
 loader = DataLoader([1, 2])
+engine = SobolEngine(2)
 
 
 def f(x):
@@ -37,8 +44,13 @@ BROKEN = [
     "first = default_collate([y, y])",
     "first = Subset([1, 2, 3], [0])",
     "batches = data.BatchSampler([1, 2], 1, False)",
+    "points = engine.draw(3)",
+    "nodes, weights = leggauss(3)",
+    "nodes, weights = np.polynomial.hermite.hermgauss(3)",
+    "wrapped = torch.Tensor._make_wrapper_subclass(Wrapper, y.shape)",
+    "is_tensor = torch.jit.isinstance(y, torch.Tensor)",
 ]
-COMPILED = ["rows = Own([1, 2])", "first = Own([y, y])[0]"]
+COMPILED = ["rows = Own([1, 2])", "first = Own([y, y])[0]", "number = torch.jit.annotate(int, 3)"]
 
 PACKAGES = """
 import pandas as pd

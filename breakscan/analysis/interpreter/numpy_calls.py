@@ -8,6 +8,7 @@ from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.call_event import emit_call
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import item_of
+from breakscan.analysis.interpreter.skipped_calls import emit_skippable
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     UNKNOWN,
@@ -41,7 +42,10 @@ def numpy_call(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) 
     """The result of ``numpy.<name>(...)``."""
     known = numpy_function(frame.api.version, dotted.removeprefix("numpy."))
     untraced = known is not None and known.returned is Returned.UNTRACED
-    emit_call(frame, node, dotted, arguments, Sure.CERTAIN, NO_COUNTERPART if untraced else "")
+    if known is None:
+        emit_skippable(frame, node, dotted, arguments)
+    else:
+        emit_call(frame, node, dotted, arguments, Sure.CERTAIN, NO_COUNTERPART if untraced else "")
     if dotted in _OBJECTS:
         return Instance(name=_OBJECTS[dotted])
     if known is None or untraced or dotted.startswith("numpy.random."):  # a number that is drawn is read at once

@@ -24,6 +24,11 @@ def emit_skippable(frame: Frame, node: ast.Call, dotted: str, arguments: Argumen
         emit_call(frame, node, dotted, arguments, min(sure, known), SKIPPED)
 
 
+def is_skipped(frame: Frame, dotted: str) -> bool:
+    """Whether the rules of Dynamo say that a name is not traced."""
+    return skipped(frame.api.version).by_rule(dotted)
+
+
 @cache
 def _how_sure(version: str, dotted: str) -> Sure | None:
     """How well it is known that a name is not traced."""

@@ -10,7 +10,7 @@ from breakscan.analysis.interpreter.call_event import emit_call
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import item_of, join_all
 from breakscan.analysis.interpreter.numpy_calls import array_method
-from breakscan.analysis.interpreter.skipped_calls import emit_skippable
+from breakscan.analysis.interpreter.skipped_calls import emit_skippable, is_skipped
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     SIZE,
@@ -194,7 +194,7 @@ def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, argumen
         data = arguments.get(0, "data") or CONSTANT
         frame.emit(EventKind.CONSTRUCT, node, form="parameter", callee="torch.nn.Parameter", operand=data)
         return Tensor(parameter=True)
-    if dotted.startswith("torch.Tensor.") and arguments.positional:
+    if dotted.startswith("torch.Tensor.") and arguments.positional and not is_skipped(frame, dotted):
         first = arguments.positional[0]
         owner = first if isinstance(first, Tensor) else Tensor(first.sure)
         return tensor_method(frame, node, owner, last, Arguments(arguments.positional[1:], arguments.named))
