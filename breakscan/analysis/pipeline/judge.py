@@ -37,7 +37,7 @@ class Judge:
             verdict = ruling.verdict if ruling else None
             if rule.kind in (Kind.GRAPH_BREAK, Kind.RECOMPILE) and verdict is Verdict.COMPILES:
                 continue
-            condition = event.test if rule.reporting and event.test else event.condition
+            condition = event.test or event.condition
             condition = (
                 " and ".join([*([condition] if condition else []), *argument_conditions(event, pattern)]) or None
             )
