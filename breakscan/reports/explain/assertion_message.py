@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from breakscan.findings import Origin, Verdict
-from breakscan.reports.explain.entries import Entry, EntryKind, break_entry, by_cause, cause_entry, frame_entry
+from breakscan.reports.explain.entries import EntryKind, ReportEntry, break_entry, by_cause, cause_entry, frame_entry
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.site_words import place, position, rule_words
 from breakscan.reports.shared.wording import counted, sentence, sentences
@@ -41,7 +41,7 @@ def told_sites(explanation: Explanation) -> list[dict[str, str]]:
     return [{"line": visible(_head(entry)), "instead": visible(entry.advice or "")} for entry in _breaks(explanation)]
 
 
-def _breaks(explanation: Explanation) -> list[Entry]:
+def _breaks(explanation: Explanation) -> list[ReportEntry]:
     """The breaks in code that is not torch's."""
     return [break_entry(site) for site in explanation.breaks if site.origin is not Origin.FRAMEWORK]
 
@@ -52,7 +52,7 @@ def _is_given_up(frame: UncompiledFrame) -> bool:
     return is_lost and frame.break_site is None and frame.origin is not Origin.FRAMEWORK
 
 
-def _block_of(entry: Entry) -> str:
+def _block_of(entry: ReportEntry) -> str:
     callers = [f"Called from {place(caller)}" for caller in entry.called_from] if entry.kind is EntryKind.CAUSE else []
     return _block(
         _head(entry),
@@ -62,7 +62,7 @@ def _block_of(entry: Entry) -> str:
     )
 
 
-def _head(entry: Entry) -> str:
+def _head(entry: ReportEntry) -> str:
     """``model.py:41:9  splits the graph  BRK201 tensor-item  in Block.forward``."""
     parts = [position(entry.site)]
     if entry.kind is EntryKind.FRAME:

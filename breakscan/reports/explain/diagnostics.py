@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from breakscan.findings import Origin, Severity, Site, Verdict
 from breakscan.reports.diagnostics.diagnostic import Diagnostic, DiagnosticReport, Location, Remark
-from breakscan.reports.explain.entries import Entry, break_entries, cause_entries, frame_entries
+from breakscan.reports.explain.entries import ReportEntry, break_entries, cause_entries, frame_entries
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.words import headline, outcome_line
 from breakscan.reports.shared.printable import printable
@@ -51,7 +51,7 @@ def _diagnostics(explanation: Explanation) -> Iterator[Diagnostic]:
     yield from (_specialisation(size) for size in explanation.specialisations if size.site)
 
 
-def _break(entry: Entry) -> Diagnostic:
+def _break(entry: ReportEntry) -> Diagnostic:
     times = f" {entry.count} times" if entry.count > 1 else ""
     verb = "torch.compile raises" if entry.verdict is Verdict.RAISES else "The graph breaks"
     inside = f" in {entry.function}" if entry.function else ""
@@ -66,11 +66,11 @@ def _break(entry: Entry) -> Diagnostic:
     return _diagnostic(entry, f"{verb} here{times}", why, *entry.consequences, *hints)
 
 
-def _frame(entry: Entry) -> Diagnostic:
+def _frame(entry: ReportEntry) -> Diagnostic:
     return _diagnostic(entry, f"{entry.function} {entry.label}", f"Why: {entry.why}")
 
 
-def _cause(entry: Entry) -> Diagnostic:
+def _cause(entry: ReportEntry) -> Diagnostic:
     times = f" {entry.count} times" if entry.count > 1 else ""
     diagnostic = _diagnostic(entry, f"Recompiled{times} ({entry.function}): {entry.why}", *entry.consequences)
     if entry.users_line:
@@ -85,7 +85,7 @@ def _at_users_line(diagnostic: Diagnostic, line: Caller, site: Location) -> Diag
     return replace(diagnostic, site=_line_of(line), function=line.function, code=None, related=(site,))
 
 
-def _diagnostic(entry: Entry, message: str, *details: str) -> Diagnostic:
+def _diagnostic(entry: ReportEntry, message: str, *details: str) -> Diagnostic:
     return Diagnostic(
         id=entry.id,
         name=entry.name,

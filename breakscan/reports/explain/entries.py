@@ -36,7 +36,7 @@ class EntryKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ReportEntry:
     """``id`` and ``name`` are those of the rule, else PyTorch's, else those of the kind of entry.  ``label`` is what
     happened, in few words; ``why`` is a sentence without its full stop: of a cause, what changed.  ``consequences`` are
     whole sentences; ``hints`` are Dynamo's, where there is no advice.
@@ -78,18 +78,18 @@ class Entry:
         return listed(self.functions, "function") or None
 
 
-def break_entries(explanation: Explanation) -> list[Entry]:
+def break_entries(explanation: Explanation) -> list[ReportEntry]:
     """The breaks: the most expensive first."""
     return [break_entry(site) for site in sorted(explanation.breaks, key=dearest_first)]
 
 
-def frame_entries(explanation: Explanation) -> list[Entry]:
+def frame_entries(explanation: Explanation) -> list[ReportEntry]:
     """The functions that are not compiled, without those that a break or their recompiles already explain."""
     over_limit = _over_limit(explanation)
     return [frame_entry(one) for one in explanation.frames if one.break_site is None and one not in over_limit]
 
 
-def cause_entries(explanation: Explanation) -> list[Entry]:
+def cause_entries(explanation: Explanation) -> list[ReportEntry]:
     """The recompiles, an entry for each change that caused some: those that caused most come first.  Where a function
     was recompiled too often, its main cause says so."""
     groups = by_cause(explanation.recompiles)
@@ -101,12 +101,12 @@ def cause_entries(explanation: Explanation) -> list[Entry]:
     return [cause_entry(group, consequences.get(group[0].cause, ())) for group in groups]
 
 
-def break_entry(site: BreakSite) -> Entry:
+def break_entry(site: BreakSite) -> ReportEntry:
     is_users = site.origin is Origin.USER
     advice = site.advice or (_KEEP_OUTSIDE if site.rule is None and site.origin is Origin.FRAMEWORK else None)
     users = None if is_users else next((c for c in reversed(site.stack) if c.origin is Origin.USER), None)
     nearest = None if is_users else next((c for c in reversed(site.stack) if c.function != site.function), None)
-    return Entry(
+    return ReportEntry(
         EntryKind.BREAK,
         *_named(site.rule, site.gb_id or "graph-break", site.gb_type),
         severity=VERDICT_SEVERITIES[site.verdict],
@@ -129,8 +129,8 @@ def break_entry(site: BreakSite) -> Entry:
     )
 
 
-def frame_entry(frame: UncompiledFrame) -> Entry:
-    return Entry(
+def frame_entry(frame: UncompiledFrame) -> ReportEntry:
+    return ReportEntry(
         EntryKind.FRAME,
         *_named(frame.rule, frame.gb_id or "not-compiled", frame.gb_type or "not compiled"),
         severity=Severity.INFO if frame.status is FrameStatus.PASSED_OVER else Severity.ERROR,
@@ -146,13 +146,13 @@ def frame_entry(frame: UncompiledFrame) -> Entry:
     )
 
 
-def cause_entry(group: Sequence[Recompile], consequences: Sequence[str] = ()) -> Entry:
+def cause_entry(group: Sequence[Recompile], consequences: Sequence[str] = ()) -> ReportEntry:
     """The entry of recompiles that have one cause."""
     first = group[0]
     trigger = first.trigger
     is_beside = trigger is None or (trigger.path, trigger.line) == (first.site.path, first.site.line)
     leads_there = trigger is not None and trigger.origin is Origin.USER and first.origin is not Origin.USER
-    return Entry(
+    return ReportEntry(
         EntryKind.CAUSE,
         *_named(first.rule, "recompile", "recompiled"),
         severity=Severity.ERROR if consequences else Severity.WARNING,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from breakscan.findings import Origin, Site, Verdict
-from breakscan.reports.explain.entries import Entry, EntryKind, break_entries, cause_entries, frame_entries
+from breakscan.reports.explain.entries import EntryKind, ReportEntry, break_entries, cause_entries, frame_entries
 from breakscan.reports.explain.price_words import ceiling_sentence
 from breakscan.reports.explain.rank_words import rank_sentences
 from breakscan.reports.explain.report import ExplainReport
@@ -158,7 +158,7 @@ class _Said:
         self._explained: set[str] = set()
         self._advised: dict[str, str] = {}
 
-    def why(self, entry: Entry) -> str:
+    def why(self, entry: ReportEntry) -> str:
         if entry.rule is None:
             return prose(entry.why)
         name = f"{entry.id} {prose(entry.name)}"
@@ -167,7 +167,7 @@ class _Said:
         self._explained.add(entry.id)
         return f"{name}: {prose(entry.why)}"
 
-    def instead(self, entry: Entry) -> str:
+    def instead(self, entry: ReportEntry) -> str:
         if not entry.advice:
             return ""
         if entry.rule and self._advised.get(entry.id) == entry.advice:
@@ -176,7 +176,7 @@ class _Said:
         return prose(entry.advice)
 
 
-def _break(entry: Entry, said: _Said) -> str:
+def _break(entry: ReportEntry, said: _Said) -> str:
     why = said.why(entry)
     # The word says so already, except for the reason why a whole function runs eager.
     if entry.verdict is Verdict.EAGER:
@@ -185,21 +185,21 @@ def _break(entry: Entry, said: _Said) -> str:
     return row(f"{entry.label} {entry.times}".strip(), _where(entry, entry.users_line), why, todo, _price(entry.price))
 
 
-def _cause(entry: Entry, said: _Said) -> str:
+def _cause(entry: ReportEntry, said: _Said) -> str:
     where = _where(entry, *entry.called_from)
     return row(f"{entry.times} {_listed(entry.functions)}", _why(entry), where, said.instead(entry))
 
 
-def _frame(entry: Entry, said: _Said) -> str:
+def _frame(entry: ReportEntry, said: _Said) -> str:
     return row(f"{_listed(entry.functions)} {entry.label}", _where(entry), _why(entry), said.instead(entry))
 
 
-def _why(entry: Entry) -> str:
+def _why(entry: ReportEntry) -> str:
     named = f" ({entry.rule.id} {prose(entry.rule.name)})" if entry.rule else ""
     return "<br>".join([f"{prose(entry.why)}{named}", *map(prose, entry.consequences)])
 
 
-def _where(entry: Entry, caller: Caller | None = None) -> str:
+def _where(entry: ReportEntry, caller: Caller | None = None) -> str:
     inside = f" in {code(entry.function)}" if entry.kind is EntryKind.BREAK and entry.function else ""
     return f"{_place(entry.site)}{inside}{f'<br>from {code(place(caller))}' if caller else ''}"
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from breakscan.findings import Finding, Origin, Severity, Site
 from breakscan.reports.explain.agreement_terminal import write_agreement
 from breakscan.reports.explain.compiled_summary import made_lines
-from breakscan.reports.explain.entries import Entry, EntryKind, break_entries, cause_entries, frame_entries
+from breakscan.reports.explain.entries import EntryKind, ReportEntry, break_entries, cause_entries, frame_entries
 from breakscan.reports.explain.price_words import ceiling_sentence, comparable_calls, price_in_words
 from breakscan.reports.explain.rank_words import difference_table, rank_sentences
 from breakscan.reports.explain.report import ExplainReport
@@ -76,7 +76,7 @@ class _Writer:
         for notice in explanation.notices:
             self.paragraph(f"Note: {notice}.", indent="", style="dim")
 
-    def section(self, heading: str, entries: Sequence[Entry]) -> None:
+    def section(self, heading: str, entries: Sequence[ReportEntry]) -> None:
         if not entries:
             return
         self.console.print()
@@ -116,7 +116,7 @@ class _Writer:
                 self.console.print()
                 self.paragraph(f"No {word} were recorded.", indent="")
 
-    def entry(self, entry: Entry) -> None:
+    def entry(self, entry: ReportEntry) -> None:
         self.head(entry)
         if entry.kind is EntryKind.BREAK:
             self.code(entry)
@@ -142,13 +142,13 @@ class _Writer:
         if entry.rule:
             self.explained.add(entry.rule.why)
 
-    def fix_hint(self, breaks: Sequence[Entry]) -> None:
+    def fix_hint(self, breaks: Sequence[ReportEntry]) -> None:
         """Where to get the rewrites, if a rule of a break in the user's own code has any."""
         if any(entry.rule and entry.rule.rewrites for entry in breaks if entry.origin is Origin.USER):
             self.console.print()
             self.paragraph(FIX_HINT, indent="", style="dim")
 
-    def head(self, entry: Entry) -> None:
+    def head(self, entry: ReportEntry) -> None:
         style = f"not bold {STYLES[entry.severity]}"
         text = Text(f"\n{position(entry.site)}", "bold").append(f"  {entry.label}", style)
         if entry.times:
@@ -168,7 +168,7 @@ class _Writer:
             if part:
                 self.paragraph(part, style=look)
 
-    def code(self, entry: Entry) -> None:
+    def code(self, entry: ReportEntry) -> None:
         """Where the file has not the line any more, or is not here, the line alone."""
         site, line = entry.site, entry.code
         lines = self.files.lines(site.path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from breakscan.reports.explain.entries import Entry, break_entries, cause_entries, frame_entries
+from breakscan.reports.explain.entries import ReportEntry, break_entries, cause_entries, frame_entries
 from breakscan.reports.shared.html_page import escaped
 from breakscan.reports.shared.site_words import rule_words
 from breakscan.reports.shared.wording import sentences
@@ -27,7 +27,7 @@ def static_report(explanation: Explanation) -> str:
     )
 
 
-def _table(heading: str, entries: Sequence[Entry]) -> str:
+def _table(heading: str, entries: Sequence[ReportEntry]) -> str:
     if not entries:
         return ""
     rows = map(_row, entries[:MOST_ROWS])
@@ -36,7 +36,7 @@ def _table(heading: str, entries: Sequence[Entry]) -> str:
     return f"<h2>{heading}</h2><table><tr><th>Where<th>What<th>Why<th>Instead{body}</table>{rest}"
 
 
-def _row(entry: Entry) -> tuple[str, ...]:
+def _row(entry: ReportEntry) -> tuple[str, ...]:
     inside = f" in {entry.function}" if entry.function else ""
     return (
         f"{entry.site.path}:{entry.site.line}:{entry.site.column}{inside}",
