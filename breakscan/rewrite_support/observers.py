@@ -49,9 +49,9 @@ def observed(context: RewriteContext, edit: Edit) -> Edit:
     if not edit.keeps_operations:
         if (observer := _observer(context)) is not None:
             found.append(assumes(f"`{observer}` must not see which operations run"))
-        if edit.is_safe and (access := _access(context)) is not None:
+        if (access := _access(context)) is not None:
             found.append(assumes(f"`{access}` must not run code of its class"))
-        elif edit.is_safe and (part := _not_always_read(context, edit)) is not None:
+        elif (part := _not_always_read(context, edit)) is not None:
             found.append(assumes(f"`{part}` must not run code of the program, such as a property"))
     return replace(edit, differences=[*edit.differences, *found]) if found else edit
 

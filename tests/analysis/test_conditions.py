@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from breakscan.findings import CheckResult, Confidence
+from breakscan.reports.shared.condition_words import conditions_in_words
 
 
 @pytest.fixture
@@ -14,7 +15,10 @@ def found(check: Callable[..., CheckResult]) -> Callable[..., list[tuple[str, st
     """The rule, confidence and condition of each finding in a snippet, in order."""
 
     def run(source: str) -> list[tuple[str, str, str | None]]:
-        return [(f.rule, f.confidence.value, f.condition) for f in check(source, regions="all").findings]
+        return [
+            (f.rule, f.confidence.value, conditions_in_words(f.conditions))
+            for f in check(source, regions="all").findings
+        ]
 
     return run
 
@@ -130,7 +134,7 @@ def test_a_condition_is_passed_on_with_an_argument(check) -> None:
                 return area(x, limit)
         """
     )
-    assert [(f.rule, f.condition) for f in result.findings] == [("BRK101", "`limit` is given")]
+    assert [(f.rule, conditions_in_words(f.conditions)) for f in result.findings] == [("BRK101", "`limit` is given")]
 
 
 def test_a_tensor_on_either_side_of_a_test_keeps_its_condition(found) -> None:
@@ -310,7 +314,7 @@ def test_an_argument_that_set_up_code_may_leave_out(check) -> None:
                 return area(x, self.limit)
         """
     )
-    assert [(f.rule, f.condition) for f in result.findings] == [("BRK101", "`limit` is given")]
+    assert [(f.rule, conditions_in_words(f.conditions)) for f in result.findings] == [("BRK101", "`limit` is given")]
 
 
 def test_a_guessed_tensor_for_an_argument_that_may_be_left_out(found) -> None:

@@ -6,7 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 from breakscan.agreement.result import Agreement, AgreementOutcome, Judged
-from breakscan.findings import Confidence, Finding, Kind, Origin, Place, Severity, Site, SourceError, Verdict
+from breakscan.findings import (
+    Condition,
+    ConditionKind,
+    Confidence,
+    Finding,
+    Kind,
+    Origin,
+    Place,
+    Severity,
+    Site,
+    SourceError,
+    Verdict,
+)
 from breakscan.rulebook.library import load_library
 from breakscan.runtime.explain.compiled import (
     AutogradCapture,
@@ -222,7 +234,7 @@ FINDING = Finding(
     function=BREAK.function,
     region=None,
     gb=("GB0170",),
-    condition="`mask` is given",
+    conditions=(Condition(ConditionKind.GIVEN, "mask"),),
 )
 AGREEMENT = Agreement(
     torch="2.13",

@@ -8,7 +8,6 @@ from dataclasses import replace
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.builtin_calls import builtin
 from breakscan.analysis.interpreter.call_event import emit_call
-from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.guessed_methods import emit_guessed, of_optimizer
 from breakscan.analysis.interpreter.joins import any_of, item_of, iterated, join_all
@@ -45,6 +44,7 @@ from breakscan.analysis.interpreter.values import (
 )
 from breakscan.analysis.project.entry_points import disabling_decorator
 from breakscan.analysis.project.index import BUILTINS, ClassInfo, FunctionInfo
+from breakscan.findings import Condition, ConditionKind
 from breakscan.rulebook.events import EventKind
 from breakscan.torch_facts.not_measured import DISTINCTIVE_METHODS, RETURN_THE_MODULE, SUGGESTIVE_METHODS
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
+from breakscan.findings import Condition, ConditionKind
 from breakscan.source.walking import own_nodes, walk
 
 

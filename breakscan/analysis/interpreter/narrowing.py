@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from breakscan.analysis.interpreter.conditions import Condition, ConditionKind, has_outcome
+from breakscan.analysis.interpreter.conditions import has_outcome
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.tracing_tests import truth_of_helper, truth_while_tracing
 from breakscan.analysis.interpreter.values import (
@@ -28,6 +28,7 @@ from breakscan.analysis.interpreter.values import (
     class_of,
 )
 from breakscan.analysis.project.index import BUILTINS
+from breakscan.findings import Condition, ConditionKind
 
 _TENSOR_CLASSES = ("torch.Tensor", "torch.nn.Parameter")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import item_of
 from breakscan.analysis.interpreter.values import (
@@ -25,6 +24,7 @@ from breakscan.analysis.interpreter.values import (
     doubt,
     tensor,
 )
+from breakscan.findings import Condition, ConditionKind
 from breakscan.rulebook.events import EventKind
 
 

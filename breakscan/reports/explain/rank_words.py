@@ -8,7 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from breakscan.reports.shared.site_words import short_path
+from breakscan.reports.shared.site_words import place
 from breakscan.reports.shared.wording import counted
 from breakscan.runtime.explain.explanation import RankReport
 
@@ -40,7 +40,7 @@ def difference_table(report: RankReport) -> Table:
         table.add_column(Text(f"rank {rank}"), overflow="fold")
     for difference in report.differences:
         site = difference.site
-        where = f"{short_path(site.path)}:{site.line}" if site else ""
+        where = place(site) if site else ""
         what = difference.what if not where or where in difference.what else f"{difference.what} ({where})"
         table.add_row(what, *(difference.by_rank.get(rank, "") for rank in shown))
     if len(ranks) > len(shown):

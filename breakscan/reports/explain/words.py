@@ -1,4 +1,4 @@
-"""What the terminal report of ``explain`` says in words."""
+"""What the reports of ``explain`` say in words."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def ending(status: int | None) -> str:
 
 
 def headline(explanation: Explanation) -> str:
-    """The result in one line."""
+    """The result in one line; of a run without graphs, why it has none."""
+    if not explanation.graphs:
+        return _why_nothing_compiled(explanation)
     graphs, ops = len(explanation.graphs), explanation.ops
     made = f"{counted(graphs, 'graph')} of {counted(ops, 'operation')}"
     said = []
@@ -101,7 +103,7 @@ def headline(explanation: Explanation) -> str:
     return ".  ".join(said) + "."
 
 
-def why_nothing_compiled(explanation: Explanation) -> str:
+def _why_nothing_compiled(explanation: Explanation) -> str:
     """Why a run has no graph at all, and what to do about it."""
     if not explanation.argv and explanation.trace is None and not (explanation.frames or explanation.breaks):
         return (
@@ -157,7 +159,7 @@ def frame_status(frame: UncompiledFrame) -> str:
     if frame.status is FrameStatus.RAISED:
         return "fails to compile"
     if frame.status is FrameStatus.PASSED_OVER:
-        return "nothing to compile"
+        return "has nothing to compile"
     return "runs eager"
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from breakscan import __version__
 from breakscan.findings import Site
 from breakscan.reports.explain.advice_words import recompile_advice
-from breakscan.reports.explain.grouping import by_cause
+from breakscan.reports.explain.entries import by_cause
 from breakscan.reports.explain.html.sources import SourceStore
 from breakscan.reports.explain.price_words import ceiling_sentence
 from breakscan.reports.explain.words import (
@@ -27,7 +27,6 @@ from breakscan.reports.explain.words import (
     recompile_sentence,
     useful_hints,
     verdict_sentence,
-    why_nothing_compiled,
 )
 from breakscan.reports.shared.site_words import short_path
 from breakscan.rulebook.document import Rule
@@ -64,7 +63,7 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
         "breakscan": __version__,
         "title": f"{_program(explanation.argv)} · breakscan explain",
         "outcome": outcome_line(explanation),
-        "headline": headline(explanation) if explanation.graphs else why_nothing_compiled(explanation),
+        "headline": headline(explanation),
         "ceiling": ceiling_sentence(explanation),
         "explanation": told,
         "rules": {rule.id: _rule(rule) for rule in _rules(explanation)},
