@@ -577,7 +577,9 @@ REPORTS = """
 
 
 def test_reports_of_exceptions_are_asked_for(check) -> None:
-    source = REPORTS + """
+    source = (
+        REPORTS
+        + """
     def f(x):
         try:
             x = x.reshape(2, -1)
@@ -586,6 +588,7 @@ def test_reports_of_exceptions_are_asked_for(check) -> None:
             x = x.sum().item()
         return x
     """
+    )
     shown = [(f.rule, f.site.line, f.confidence) for f in check(source, regions="all").findings]
     assert [(rule, confidence) for rule, _, confidence in shown] == [("BRK201", Confidence.CONDITIONAL)]
     asked = check(source, regions="all", confidence=Confidence.POSSIBLE).findings
@@ -596,13 +599,16 @@ def test_reports_of_exceptions_are_asked_for(check) -> None:
 
 
 def test_the_arguments_of_a_report_are_as_rare_as_the_report(found) -> None:
-    source = REPORTS + """
+    source = (
+        REPORTS
+        + """
     def f(x: torch.Tensor, low: float):
         y = x.sum().item()
         if y < low:
             warnings.warn(f"too low: {x.min().item()}")
         return x
     """
+    )
     assert found(source) == [
         ("BRK201", SURE, None),
         ("BRK403", CONDITIONAL, "`y < low`"),

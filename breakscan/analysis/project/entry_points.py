@@ -67,9 +67,8 @@ def disabling_decorator(info: FunctionInfo) -> str | None:
 def find_entries(project: Project, index: ModuleIndex, mode: str) -> list[Entry]:
     """The entries of a file.
 
-    ``auto`` takes what the file itself compiles, else every ``nn.Module.forward`` except those that only prepare images;
-    ``roots`` takes the first of the two, ``modules`` every ``forward``, and ``all`` every function that could be
-    compiled.
+    ``auto`` takes what the file itself compiles, else every ``nn.Module.forward`` but those of transforms of images.
+    ``roots`` takes the first of the two, ``modules`` every ``forward``, ``all`` every function that could be compiled.
     """
     roots = _unique(_Roots(project, index).find()) if mode != "modules" and _may_compile(index) else []
     if mode == "roots" or (mode == "auto" and roots):
