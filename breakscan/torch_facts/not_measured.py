@@ -53,6 +53,8 @@ COMPUTED_WITH_NUMBERS = frozenset(
 FIND_INDICES = frozenset({"numpy.where"})
 """Functions that return indices if a condition is all that they are given.  NumPy's functions are measured with all
 arguments."""
+COUNT_LAST = frozenset({"unique", "unique_consecutive"})
+"""Functions whose last result, with ``return_counts``, has one dimension.  Shapes are measured of single results."""
 RECURRENT_MODULES = frozenset({"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"})
 """Modules at which Dynamo gives a function up (``VariableBuilder`` of torch 2.13).  Modules are not measured."""
 CHANGES_MORE_THAN_IT_RETURNS = frozenset(

@@ -40,6 +40,8 @@ def test_helpers_around_the_tests_of_torch_are_settled(found) -> None:
 
         def tracing(t=None) -> bool:
             state = traces() or torch.jit.is_tracing()
+            if torch._C._is_tracing():
+                return t.sum().item()
             if t is not None:
                 state |= t.is_cuda
             return state
@@ -606,6 +608,8 @@ def test_the_arguments_of_a_report_are_as_rare_as_the_report(found) -> None:
         y = x.sum().item()
         if y < low:
             warnings.warn(f"too low: {x.min().item()}")
+        if low > 3:
+            print("high")
         return x
     """
     )
@@ -613,4 +617,5 @@ def test_the_arguments_of_a_report_are_as_rare_as_the_report(found) -> None:
         ("BRK201", SURE, None),
         ("BRK403", CONDITIONAL, "`y < low`"),
         ("BRK201", CONDITIONAL, "`y < low`"),
+        ("BRK401", CONDITIONAL, "`low > 3`"),
     ]
