@@ -9,12 +9,11 @@ from rich.text import Text
 
 from breakscan.agreement.result import Agreement, AgreementOutcome, Judged, Missed
 from breakscan.findings import Confidence, Finding
-from breakscan.reports.explain.tables import place
 from breakscan.reports.shared.code_frame import INDENT, paragraph
 from breakscan.reports.shared.condition_words import conditions_in_words
 from breakscan.reports.shared.console import report_console
 from breakscan.reports.shared.printable import printable
-from breakscan.reports.shared.site_words import rule_words
+from breakscan.reports.shared.site_words import place, rule_words
 from breakscan.reports.shared.wording import counted
 from breakscan.source.outline import without_locals
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from rich.box import SIMPLE_HEAD
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from breakscan.reports.explain.reason_words import reason_words
 from breakscan.reports.explain.words import STATUS_WORDS, exit_words
-from breakscan.reports.shared.site_words import short_path
+from breakscan.reports.shared.site_words import place
 from breakscan.reports.shared.wording import counted, listed
 from breakscan.runtime.explain.explanation import (
     EndingKind,
@@ -67,7 +67,7 @@ def difference_table(report: RankReport) -> Table:
 def difference_words(difference: RankDifference) -> str:
     """What the ranks did not do alike: ``graph breaks at train.py:41 (BRK401 print)``."""
     site, name = difference.site, difference.name or "a function"
-    at = f" at {short_path(site.path)}:{site.line}" if site else ""
+    at = f" at {place(site)}" if site else ""
     match difference.topic:
         case RankTopic.BREAKS:
             return f"graph breaks{at} ({name})"
@@ -128,10 +128,10 @@ def ranks_in_words(ranks: Iterable[int]) -> str:
     return f"rank{'' if len(numbers) == 1 else 's'} {listed(words, 'rank', len(words))}"
 
 
-def alike(by_rank: Mapping[int, RankShare]) -> list[tuple[str, str]]:
+def alike(difference: RankDifference) -> list[tuple[str, str]]:
     """The ranks that did the same, in words, and what: the many first."""
     groups: dict[str, list[int]] = {}
-    for rank, share in sorted(by_rank.items()):
+    for rank, share in sorted(difference.by_rank.items()):
         groups.setdefault(share_words(share), []).append(rank)
     return [(ranks_in_words(ranks), said) for said, ranks in sorted(groups.items(), key=lambda item: -len(item[1]))]
 

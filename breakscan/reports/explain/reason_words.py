@@ -28,14 +28,12 @@ def reason_words(reason: Reason) -> str:
             return text or "the compiler passed it over, and does not say why"
         case Skip():
             return _SKIPS[reason]
-        case OverLimit(raises=True):
-            return "it was recompiled more often than torch allows, which is an error here"
-        case OverLimit(None):
-            return "it was recompiled more often than torch allows, so further variants run eager"
-        case OverLimit(limit):
-            setting = f"torch._dynamo.config.{limit.setting}"
-            versions = f"{limit.value} versions of it are compiled, which is the limit ({setting})"
-            return f"{versions}, so further variants run eager"
+        case OverLimit(limit, raises):
+            if limit is None:
+                after = "which is an error here" if raises else "so further variants run eager"
+                return f"it was recompiled more often than torch allows, {after}"
+            setting = f"which is the limit (torch._dynamo.config.{limit.setting})"
+            return f"{limit.value} versions of it are compiled, {setting}, so further variants run eager"
         case RaisedInTrace(path, line, error):
             return f"while Dynamo traced {path.rpartition('/')[2]}:{line}, this was raised: {error}"
 
@@ -48,7 +46,5 @@ def constant_words(reason: ConstantReason) -> str:
 def frame_advice(frame: UncompiledFrame) -> str | None:
     """The advice of the rule or of torch; of what was raised while Dynamo traced, what helps against that."""
     if isinstance(frame.reason, RaisedInTrace):
-        return (
-            "run that code before the compiled call and keep its result, or keep it out with torch.compiler.disable"
-        )
+        return "run that code before the compiled call and keep its result, or keep it out with torch.compiler.disable"
     return frame.advice

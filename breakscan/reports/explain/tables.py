@@ -16,7 +16,7 @@ from breakscan.reports.explain.words import part_words
 from breakscan.reports.shared.code_frame import INDENT
 from breakscan.reports.shared.durations import duration, seconds_in_words
 from breakscan.reports.shared.markdown_text import clipped
-from breakscan.reports.shared.site_words import short_path
+from breakscan.reports.shared.site_words import place, short_path
 from breakscan.reports.shared.wording import counted
 from breakscan.runtime.explain.compiled import CompiledFrame, Generated, Graph, GuardLine, Kernel
 from breakscan.runtime.explain.explanation import Explanation
@@ -200,11 +200,6 @@ def kernels_of(graphs: Iterable[Graph]) -> Iterator[tuple[Graph, Generated, Kern
         for generated in graph.generated:
             for kernel in generated.kernels:
                 yield graph, generated, kernel
-
-
-def place(site: Site) -> str:
-    """``model.py:41``."""
-    return f"{short_path(site.path)}:{site.line}"
 
 
 def _places(sites: Iterable[Site]) -> str:

@@ -18,7 +18,6 @@ from breakscan.runtime.explain.explanation import (
     RankDifference,
     RankEnding,
     RankReport,
-    RankShare,
     RankTopic,
     Recompile,
     RunsBefore,
