@@ -54,6 +54,7 @@ from breakscan.runtime.explain.explanation import (
 )
 from breakscan.runtime.explain.reasons import OverLimit, Quoted
 from breakscan.runtime.parsers.ended_frames import Limit, Skip
+from breakscan.runtime.parsers.guard_text import Demand, DemandKind
 
 LIBRARY = load_library()
 ITEM = LIBRARY.get("BRK201")
@@ -61,6 +62,12 @@ SIZE = LIBRARY.get("BRK711")
 LIMIT = LIBRARY.get("BRK717")
 
 SITE = Site("src/model.py", 3, 8, 3, 15)
+
+
+def holds(code: str) -> Demand:
+    return Demand(DemandKind.HOLDS, code=code)
+
+
 CALLER = Caller("train.py", 41, "main", Origin.USER)
 MODEL = Caller("src/model.py", 3, "Block.forward", Origin.USER)
 PRICE = Price(passes=340, host_seconds=0.00123456789, device_seconds=0.0002, waits=True, compile_seconds=0.9)
@@ -111,7 +118,7 @@ RECOMPILE = Recompile(
     site=Site("src/model.py", 2, 19, 2, 20),
     origin=Origin.USER,
     trigger=CALLER,
-    guard="x.shape[0] == 32",
+    guard=holds("x.shape[0] == 32"),
     subject="x.shape[0]",
     old="32",
     new="31",
@@ -185,7 +192,7 @@ COMPILE = CompiledFrame(
     seconds=2.0,
     backward_seconds=0.5,
     phases={"entire_frame_compile": 2.0, "inductor_compile": 1.25},
-    guards=(GuardLine("TENSOR_MATCH", "check_tensor(x)", SITE), GuardLine("GRAD_MODE", "on", None)),
+    guards=(GuardLine("TENSOR_MATCH", holds("check_tensor(x)"), SITE), GuardLine("GRAD_MODE", holds("on"), None)),
     guard_count=2,
     guard_microseconds=3.5,
     caches=(CacheUse("fx_graph", "bypass", "a custom pass"), CacheUse("aotautograd", "miss", None)),

@@ -76,11 +76,11 @@ def test_every_field_of_an_explanation_is_written() -> None:
     for module in (compiled, explanation, ranks):
         for kind in vars(module).values():
             if isinstance(kind, type) and kind.__module__ == module.__name__ and hasattr(kind, "__dataclass_fields__"):
-                renamed = {"status": "exit_status"} if kind is Explanation else {}
-                names = {renamed.get(field.name, field.name) for field in fields(kind)}
+                names = {RENAMED.get((kind, field.name), field.name) for field in fields(kind)}
                 assert kind in WORDS or names - kept <= NOT_WRITTEN.get(kind, set()), kind.__name__
 
 
+RENAMED = {(Explanation, "status"): "exit_status", (compiled.GuardLine, "demand"): "text"}
 NOT_WRITTEN = {
     compiled.Generated: {"code"},
     explanation.RankDifference: {"topic"},

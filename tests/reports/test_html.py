@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from explain_results import BREAK, CALLER, COMPILE, FRAME, GRAPH, RECOMPILE, explanation
+from explain_results import BREAK, CALLER, COMPILE, FRAME, GRAPH, RECOMPILE, explanation, holds
 from hostile import NASTY, poisoned
 
 from breakscan.findings import Origin, Site, Verdict
@@ -358,7 +358,7 @@ def test_recompiles_are_a_tree_of_call_cause_and_function(show: Any) -> None:
     ]
     told = [
         *changes,
-        replace(RECOMPILE, trigger=other, guard="flag == 'a'", subject="flag", old="'a'", new="'b'", cause=1),
+        replace(RECOMPILE, trigger=other, guard=holds("flag == 'a'"), subject="flag", old="'a'", new="'b'", cause=1),
     ]
     page = show(explanation(recompiles=told), "#recompiles")
     triggers = page.locator(".trigger > summary").all_inner_texts()
@@ -460,7 +460,7 @@ def test_a_kernel_lights_up_its_lines_and_its_code(show: Any) -> None:
 
 def test_guards_are_shown_by_the_line_that_asks_for_them(show: Any) -> None:
     site = Site("src/model.py", 3, 1, 3, 5)
-    guards = tuple(GuardLine("TENSOR_MATCH", f"check_tensor(x{number})", site) for number in range(300))
+    guards = tuple(GuardLine("TENSOR_MATCH", holds(f"check_tensor(x{number})"), site) for number in range(300))
     page = show(explanation(compiles=(replace(COMPILE, guards=guards, guard_count=500),)), "#guards")
     assert "3.50 µs" in rows(page, "guards")[0]
     page.locator("#panel-guards .opener").click()

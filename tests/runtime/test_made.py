@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from programs import environment
 
+from breakscan.reports.explain.guard_words import demand_words
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.explain.compilations import guard_in_words
 from breakscan.runtime.explain.compiled import ConstantReason, Generated, Kernel, KernelKind
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.explain.from_processes import explain_processes
@@ -322,17 +322,17 @@ def test_cuda_graphs_that_did_not_come_about(explained: Explain) -> None:
 
 def test_guards_with_the_lines_that_asked_for_them(explained: Explain) -> None:
     (compiled,) = explained(GUARDED).compiles
-    told = {guard.text: guard.site.line if guard.site else None for guard in compiled.guards}
+    told = {demand_words(guard.demand): guard.site.line if guard.site else None for guard in compiled.guards}
     assert told["flag == True"] == line_of(GUARDED, "if flag:")
     assert told["self.mode == 'fast'"] == line_of(GUARDED, "if self.mode")
     assert told["SCALE == 3"] == line_of(GUARDED, "y * SCALE")
     tensors = [guard for guard in compiled.guards if guard.kind == "TENSOR_MATCH"]
-    assert {guard.text.partition(" is a ")[0] for guard in tensors} == {"x", "self.linear.weight", "self.linear.bias"}
-    (x,) = (guard.text for guard in tensors if guard.text.startswith("x is"))
+    assert {guard.demand.subject for guard in tensors} == {"x", "self.linear.weight", "self.linear.bias"}
+    (x,) = (demand_words(guard.demand) for guard in tensors if guard.demand.subject == "x")
     assert x == "x is a float32 Tensor on cpu of size [5, 4] and stride [4, 1], with requires_grad=False"
     # Inlined code of torch is reported at the line that leads there.
     assert {guard.site.line for guard in tensors if guard.site} == {line_of(GUARDED, "self.linear(x)")}
-    assert not any("_dynamo_" in guard.text or "0x" in guard.text for guard in compiled.guards)
+    assert not any("_dynamo_" in words or "0x" in words for words in told)
 
 
 def test_the_trace_alone_tells_guards_without_lines(
@@ -381,19 +381,6 @@ Guard latency = 1.00 us
         ("EQUALS_MATCH", "L['x'].mode", "L['x'].mode == 'a'"),
         ("LAMBDA_GUARD", None, "2 <= L['x'].size()[0]"),
     ]
-
-
-def test_guards_in_words() -> None:
-    tensor = (
-        "check_tensor(L['self']._modules['l']._parameters['weight'], Parameter, DispatchKeySet(CUDA, BackendSelect), "
-        "torch.bfloat16, device=0, requires_grad=True, size=[None, 4], stride=[4, 1])"
-    )
-    assert guard_in_words("TENSOR_MATCH", tensor) == (
-        "self.l.weight is a bfloat16 Parameter on cuda:0 of size [any, 4] and stride [4, 1], with requires_grad=True"
-    )
-    assert guard_in_words("ID_MATCH", "___check_obj_id(G['__import_torch_dot_nn'].F, 0), type=<class 'module'>") == (
-        "torch.nn.F is the same object"
-    )
 
 
 # -- specialised sizes -------------------------------------------------------------------------------------------

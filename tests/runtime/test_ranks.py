@@ -34,6 +34,7 @@ from breakscan.runtime.explain.explanation import (
 from breakscan.runtime.explain.from_recording import explain_run
 from breakscan.runtime.explain.ranks import compare, merge
 from breakscan.runtime.job import JobError, is_running, own_rank, shared_folder
+from breakscan.runtime.parsers.guard_text import Demand, DemandKind
 from breakscan.runtime.session import SessionError, read_run, start_session
 from breakscan.runtime.waiting import unfinished_ranks
 from breakscan.source.source_files import SourceFiles
@@ -330,7 +331,7 @@ def recompile(function: str, compile_id: str) -> Recompile:
         site=SITE,
         origin=Origin.USER,
         trigger=None,
-        guard="",
+        guard=Demand(DemandKind.HOLDS),
         subject="x.shape[0]",
         old="3",
         new="4",

@@ -9,6 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from breakscan.reports.explain.guard_words import value_words
 from breakscan.reports.explain.reason_words import reason_words
 from breakscan.reports.explain.words import STATUS_WORDS, exit_words
 from breakscan.reports.shared.site_words import place
@@ -90,7 +91,7 @@ def share_words(share: RankShare) -> str:
     match share:
         case Times(number, values):
             times = "never" if number == 0 else "once" if number == 1 else f"{number} times"
-            return times + (f": {', then '.join(values[:_MOST_LISTED])}" if len(values) > 1 else "")
+            return times + (f": {', then '.join(map(value_words, values[:_MOST_LISTED]))}" if len(values) > 1 else "")
         case Fallback(status, reason):
             if status is None or reason is None:
                 return "no fallback to eager"

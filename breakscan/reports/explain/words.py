@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from breakscan.findings import Finding, Verdict
+from breakscan.reports.explain.guard_words import demand_words, value_words
 from breakscan.reports.shared.durations import seconds_in_words
 from breakscan.reports.shared.wording import INSIDE, counted, listed
 from breakscan.runtime.exit_status import signal_name
@@ -18,7 +19,7 @@ from breakscan.runtime.explain.explanation import (
     Recompile,
     UncompiledFrame,
 )
-from breakscan.runtime.parsers.guard_text import BEFORE_BREAK
+from breakscan.runtime.parsers.guard_text import BEFORE_BREAK, DemandKind, Within
 
 _MOST_VALUES = 5
 
@@ -166,21 +167,21 @@ def recompile_sentence(group: Sequence[Recompile]) -> str:
     values = [first.old, *(r.new for r in group if (r.subject, r.function) == (first.subject, first.function))]
     known = [value for value in dict.fromkeys(values) if value is not None]
     if not first.subject:
-        return first.guard
+        return demand_words(first.guard)
     subject = _PART_OF_VALUE.sub(_part_first, first.subject)
-    if first.guard == f"{first.subject} is unchanged":
+    if first.guard.kind is DemandKind.UNCHANGED:
         return f"{subject} changed"
-    if first.guard == f"{first.subject} is still in memory":
+    if first.guard.kind is DemandKind.IN_MEMORY:
         return f"{subject} was freed, and with it the version that was compiled for it"
-    if first.guard == f"{first.subject} is the same object":
+    if first.guard.kind is DemandKind.SAME_OBJECT:
         return f"{subject} is another object than before{f' ({first.new})' if first.new else ''}"
     if first.old is None or len(known) < 2:
         now = f", and is {known[0]} now" if known and first.old is None else ""
-        return f"a compiled version asks that {first.guard}{now}"
-    shown = known[1:_MOST_VALUES]
+        return f"a compiled version asks that {demand_words(first.guard)}{now}"
+    shown = map(value_words, known[1:_MOST_VALUES])
     rest = " and so on" if len(known) > _MOST_VALUES else ""
-    if first.old.startswith("within "):
-        return f"{first.old.removeprefix('within ')} held, then {subject} was {', '.join(shown)}{rest}"
+    if isinstance(first.old, Within):
+        return f"{first.old.code} held, then {subject} was {', '.join(shown)}{rest}"
     return f"{subject} was {known[0]}, then {', '.join(shown)}{rest}"
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from breakscan.findings import Origin, Site
+from breakscan.runtime.parsers.guard_text import Demand, TensorDemand
 
 
 class KernelKind(str, Enum):
@@ -91,7 +92,7 @@ class GuardLine:
     """A guard of a compiled function, and the line that asked for it."""
 
     kind: str
-    text: str
+    demand: Demand | TensorDemand
     site: Site | None
 
 

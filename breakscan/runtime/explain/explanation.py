@@ -21,6 +21,7 @@ from breakscan.runtime.explain.compiled import (
     Specialisation,
 )
 from breakscan.runtime.explain.reasons import Reason
+from breakscan.runtime.parsers.guard_text import Demand, Within
 
 _NAMED_DEVICE = re.compile(r"\((.+)\)$")
 
@@ -114,9 +115,9 @@ class Recompile:
     site: Site
     origin: Origin
     trigger: Caller | None
-    guard: str
+    guard: Demand
     subject: str
-    old: str | None
+    old: str | Within | None
     new: str | None
     advice: RecompileAdvice | None
     compile_id: str
@@ -190,7 +191,7 @@ class Times:
     """How often it happened, with the values that a guard met."""
 
     number: int
-    values: tuple[str, ...] = ()
+    values: tuple[str | Within, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

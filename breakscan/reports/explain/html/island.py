@@ -18,6 +18,7 @@ from breakscan import __version__
 from breakscan.findings import Site
 from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.entries import by_cause
+from breakscan.reports.explain.guard_words import demand_words
 from breakscan.reports.explain.html.sources import SourceStore
 from breakscan.reports.explain.price_words import ceiling_sentence
 from breakscan.reports.explain.rank_words import difference_words
@@ -167,7 +168,7 @@ def _with_room_for_guards(compiles: Iterable[CompiledFrame]) -> list[CompiledFra
     for frame in compiles:
         guards = []
         for guard in frame.guards:
-            room -= len(guard.kind) + len(guard.text)
+            room -= len(guard.kind) + len(demand_words(guard.demand))
             if room < 0:
                 break
             guards.append(guard)
