@@ -542,3 +542,75 @@ def test_a_container_of_unknown_things_does_not_override_an_annotation(found) ->
             return x, order(params)
         """
     ) == [("BRK205", SURE, None)]
+
+
+def test_a_test_that_the_tests_beside_it_settle_narrows_what_is_left(found) -> None:
+    assert not found(
+        """
+        def may_skip(mask, q: int, known: bool):
+            if known or (mask is not None and torch.compiler.is_compiling()):
+                return False
+            return mask is None or mask.all()
+
+        def f(x, q: int, known: bool, mask=None):
+            return x + 1 if may_skip(mask, q, known) else x
+        """
+    )
+    assert found(
+        """
+        def f(x, q: int, known: bool, mask=None):
+            if known or (mask is not None and q):
+                return x
+            if mask is None or mask.all():
+                return x + 1
+            return x
+        """
+    ) == [("BRK101", CONDITIONAL, "`mask` is given")]  # fmt: skip
+
+
+REPORTS = """
+    import logging
+    import warnings
+
+    logger = logging.getLogger(__name__)
+"""
+
+
+def test_reports_of_exceptions_are_asked_for(check) -> None:
+    source = (
+        REPORTS
+        + """
+    def f(x):
+        try:
+            x = x.reshape(2, -1)
+        except RuntimeError:
+            logger.info(f"cannot reshape {x.sum().item()}")
+            x = x.sum().item()
+        return x
+    """
+    )
+    shown = [(f.rule, f.site.line, f.confidence) for f in check(source, regions="all").findings]
+    assert [(rule, confidence) for rule, _, confidence in shown] == [("BRK201", Confidence.CONDITIONAL)]
+    asked = check(source, regions="all", confidence=Confidence.POSSIBLE).findings
+    assert [(f.rule, f.confidence) for f in asked if f.site.line < shown[0][1]] == [
+        ("BRK402", Confidence.POSSIBLE),
+        ("BRK201", Confidence.POSSIBLE),
+    ]
+
+
+def test_the_arguments_of_a_report_are_as_rare_as_the_report(found) -> None:
+    source = (
+        REPORTS
+        + """
+    def f(x: torch.Tensor, low: float):
+        y = x.sum().item()
+        if y < low:
+            warnings.warn(f"too low: {x.min().item()}")
+        return x
+    """
+    )
+    assert found(source) == [
+        ("BRK201", SURE, None),
+        ("BRK403", CONDITIONAL, "`y < low`"),
+        ("BRK201", CONDITIONAL, "`y < low`"),
+    ]

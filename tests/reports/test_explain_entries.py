@@ -32,7 +32,7 @@ def test_what_was_recompiled_too_often_is_told_once(format_: str) -> None:
     other = replace(made.RECOMPILE, cause=1, subject="y", guard="y == 1", old="1", new="2")
     told = made.explanation(recompiles=(made.RECOMPILE, made.RECOMPILE, other), frames=(made.OVER_LIMIT,))
     text = written(told, format_)
-    assert text.count("runs eager from then on: it was compiled 8 times") == 1
+    assert text.count("runs eager from then on: 8 versions of it are compiled") == 1
     assert text.index("from then on") < text.index("y was 1")
     assert "not compiled" not in text.lower()
 

@@ -27,7 +27,15 @@ from breakscan.reports.explain.html.write import write_html
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.words import headline
 from breakscan.runtime.explain.compiled import Generated, GuardLine, Kernel, KernelKind, Price, RunTotals
-from breakscan.runtime.explain.explanation import Explanation, RankDifference, RankReport
+from breakscan.runtime.explain.explanation import (
+    EndingKind,
+    Explanation,
+    RankDifference,
+    RankEnding,
+    RankReport,
+    RankTopic,
+    Times,
+)
 from breakscan.source.source_files import SourceFiles
 
 MODEL = """\
@@ -476,11 +484,11 @@ def test_compile_time_by_phase_and_function(show: Any) -> None:
 
 
 def test_ranks_stand_side_by_side(show: Any) -> None:
-    endings = {0: "exit status 0", 1: "exit status 0", 2: "exit status 0", 3: "left no recording"}
-    breaks = RankDifference("graph breaks at src/model.py:3", BREAK.site, {0: "never", 1: "never", 2: "twice"})
+    endings = {rank: RankEnding(EndingKind.ENDED, 0) for rank in range(3)} | {3: RankEnding(EndingKind.NO_RECORDING)}
+    breaks = RankDifference(RankTopic.BREAKS, BREAK.site, {0: Times(0), 1: Times(0), 2: Times(2)}, "print")
     page = show(explanation(ranks=RankReport(4, (0, 1, 2), endings, (breaks,))), "#ranks")
     assert page.locator(".ranks thead th").all_inner_texts() == ["What", "rank 0", "rank 1", "rank 2", "rank 3"]
-    assert page.locator(".ranks .differs").all_inner_texts()[:2] == ["left no recording", "twice"]
+    assert page.locator(".ranks .differs").all_inner_texts()[:2] == ["left no recording", "2 times"]
     assert "1 rank of 4 left no recording" in page.locator(".lead").inner_text()
 
 

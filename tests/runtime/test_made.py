@@ -15,7 +15,7 @@ from programs import environment
 
 from breakscan.rulebook.library import load_library
 from breakscan.runtime.explain.compilations import guard_in_words
-from breakscan.runtime.explain.compiled import Generated, Kernel, KernelKind
+from breakscan.runtime.explain.compiled import ConstantReason, Generated, Kernel, KernelKind
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.explain.from_processes import explain_processes
 from breakscan.runtime.explain.kernel_calls import kernel_calls
@@ -405,13 +405,11 @@ def test_sizes_that_became_constants(explained: Explain) -> None:
         for found in explained(SIZES).specialisations
         if found.site
     }
-    number, comparison = "the code needs it as a Python number", "the code compares it with a number"
+    number = ConstantReason.NUMBER
     assert told.pop(line_of(SIZES, "int(x.shape[0])")) == (("x.shape[0]",), "4", number)
     assert told.pop(line_of(SIZES, "range(x.shape[1])")) == (("x.shape[1]",), "3", number)
     assert told.pop(line_of(SIZES, "lambda x")) == (("x.shape[0]",), "4", number)
-    sources, value, reason = told.pop(line_of(SIZES, "y.shape[0] == 6"))
-    assert (sources, value) == (("y.shape[0]",), "6")
-    assert reason.startswith(comparison)
+    assert told.pop(line_of(SIZES, "y.shape[0] == 6")) == (("y.shape[0]",), "6", ConstantReason.COMPARED)
     # What a weight demands, a size of 1 and torch's own floats are no choice of the program.
     assert told == {}
 

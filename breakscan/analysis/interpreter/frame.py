@@ -227,6 +227,9 @@ class Frame:
         if self._is_ruled_out(operand.optional):
             return
         conditions = [*self.conditions, *([operand.optional] if operand.optional else [])]
+        confidence, test = _CONFIDENCE[sure], None
+        if reports := self.program.rules.reports(kind, callee):
+            confidence, test = self._rarity(confidence)
         event = Event(
             kind,
             *where,
@@ -237,11 +240,29 @@ class Frame:
             arguments=arguments,
             place=place,
             via=via,
-            confidence=_CONFIDENCE[sure],
+            confidence=confidence,
             operand_confidence=_CONFIDENCE[operand.sure],
             conditions=tuple(dict.fromkeys(conditions)),
-            test=has_outcome(*self.tests[-1]) if self.tests and self.program.rules.reports(kind, callee) else None,
+            test=test,
             text=text_of(self.index.module, node),
         )
+        if reports:
+            self._make_arguments_as_rare(event)
         key = kind, form, callee, *where
         self.events[key] = event
+
+    def _rarity(self, confidence: Confidence) -> tuple[Confidence, Condition | None]:
+        """How sure it is that the current statement reports something, and the test on which that depends."""
+        if any(condition.kind is ConditionKind.RAISED for condition in self.conditions):
+            confidence = Confidence.POSSIBLE
+        return confidence, has_outcome(*self.tests[-1]) if self.tests else None
+
+    def _make_arguments_as_rare(self, report: Event) -> None:
+        """What happens in the arguments of a call that reports something depends on what the call depends on."""
+        if report.test is None and report.confidence is not Confidence.POSSIBLE:
+            return
+        start, end = (report.line, report.column), (report.end_line, report.end_column)
+        for key, event in self.events.items():
+            if start <= (event.line, event.column) and (event.end_line, event.end_column) <= end:
+                confidence = event.confidence if report.confidence is not Confidence.POSSIBLE else Confidence.POSSIBLE
+                self.events[key] = replace(event, test=report.test, confidence=confidence)

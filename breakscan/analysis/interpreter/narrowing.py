@@ -185,9 +185,12 @@ def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[Condition]:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return narrow(frame, test.operand, not outcome)
     if isinstance(test, ast.BoolOp):
-        if isinstance(test.op, ast.And) is outcome:
-            return [condition for value in test.values for condition in narrow(frame, value, outcome)]
-        return []
+        operands = test.values
+        if isinstance(test.op, ast.And) is not outcome:
+            operands = [value for value in operands if known_truth(frame, value) is not (not outcome)]
+            if len(operands) != 1:
+                return []  # any of them may be the one that decides
+        return [condition for value in operands for condition in narrow(frame, value, outcome)]
     if isinstance(test, ast.NamedExpr):
         test = test.target
     if isinstance(test, ast.Name):

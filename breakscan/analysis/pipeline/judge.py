@@ -37,7 +37,7 @@ class Judge:
             verdict = ruling.verdict if ruling else None
             if rule.kind in (Kind.GRAPH_BREAK, Kind.RECOMPILE) and verdict is Verdict.COMPILES:
                 continue
-            under = (event.test,) if rule.reporting and event.test else event.conditions
+            under = (event.test,) if event.test else event.conditions
             conditions = tuple(dict.fromkeys([*under, *argument_conditions(event, pattern)]))
             confidence = _confidence(event, pattern, bool(conditions))
             found.append(

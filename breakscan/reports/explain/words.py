@@ -22,6 +22,11 @@ from breakscan.runtime.parsers.guard_text import BEFORE_BREAK
 
 _MOST_VALUES = 5
 
+STATUS_WORDS = {
+    FrameStatus.EAGER: "runs eager",
+    FrameStatus.RAISED: "fails to compile",
+    FrameStatus.PASSED_OVER: "has nothing to compile",
+}
 _BOILERPLATE = (
     "This graph break is fundamental",
     "This graph break may have been caused by an earlier",
@@ -58,7 +63,7 @@ def _run(explanation: Explanation) -> str:
     if not argv:
         return "In this process"
     program = f"-m {argv[1]}" if argv[0] == "-m" else argv[0]
-    return f"{program} {ending(explanation.status)}"
+    return f"{program} {exit_words(explanation.status)}"
 
 
 def _time_spent(explanation: Explanation) -> str:
@@ -68,9 +73,10 @@ def _time_spent(explanation: Explanation) -> str:
     return seconds_in_words(explanation.seconds) + (f", {compiling} of it compiling" if compiling else "")
 
 
-def ending(status: int | None) -> str:
+def exit_words(status: int | None) -> str:
+    """How a program ended, as a report says it of one."""
     if status is None:
-        return "ended in a way that is not known"
+        return "ended in a way that was not recorded"
     if status >= 0:
         return f"finished with exit status {status}"
     name = signal_name(-status)
@@ -152,15 +158,6 @@ def verdict_sentence(site: BreakSite) -> str | None:
     verb = "runs" if len(site.given_up) == 1 else "run"
     functions = functions[0].upper() + functions[1:] if functions.startswith("the rest") else functions
     return f"{functions} {verb} as plain Python, without a graph{f': {reason}' if reason else ''}."
-
-
-def frame_status(frame: UncompiledFrame) -> str:
-    """What became of the function, as a label."""
-    if frame.status is FrameStatus.RAISED:
-        return "fails to compile"
-    if frame.status is FrameStatus.PASSED_OVER:
-        return "has nothing to compile"
-    return "runs eager"
 
 
 def recompile_sentence(group: Sequence[Recompile]) -> str:

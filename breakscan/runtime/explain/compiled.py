@@ -121,6 +121,16 @@ class CompiledFrame:
     failed: str | None
 
 
+class ConstantReason(Enum):
+    """Why a dynamic size became a constant."""
+
+    NUMBER = "number"
+    """The code needs it as a Python number."""
+    COMPARED = "compared"
+    """The code compares it with a number."""
+    OTHER = "other"
+
+
 @dataclass(frozen=True, slots=True)
 class Specialisation:
     """A dynamic size that the code turned into a constant: what it was the size of, its value, and where."""
@@ -128,7 +138,7 @@ class Specialisation:
     compile_id: str
     sources: tuple[str, ...]
     value: str
-    reason: str
+    reason: ConstantReason
     site: Site | None
     function: str | None
 

@@ -20,8 +20,11 @@ from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.entries import by_cause
 from breakscan.reports.explain.html.sources import SourceStore
 from breakscan.reports.explain.price_words import ceiling_sentence
+from breakscan.reports.explain.rank_words import difference_words
+from breakscan.reports.explain.reason_words import frame_advice
+from breakscan.reports.explain.worded import WORDS
 from breakscan.reports.explain.words import (
-    frame_status,
+    STATUS_WORDS,
     headline,
     outcome_line,
     recompile_sentence,
@@ -31,7 +34,14 @@ from breakscan.reports.explain.words import (
 from breakscan.reports.shared.site_words import short_path
 from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain.compiled import CompiledFrame, Generated, Graph, GuardLine, RunTotals
-from breakscan.runtime.explain.explanation import BreakSite, Caller, Explanation, Recompile, UncompiledFrame
+from breakscan.runtime.explain.explanation import (
+    BreakSite,
+    Caller,
+    Explanation,
+    RankDifference,
+    Recompile,
+    UncompiledFrame,
+)
 from breakscan.source.source_files import SourceFiles
 
 MOST_CODE = 4_000_000
@@ -88,6 +98,11 @@ class _Plain:
             return [number, value.line, value.function, value.origin.value]
         if isinstance(value, Rule):
             return value.id
+        if isinstance(value, RankDifference):
+            ranks, words = self(value.by_rank), self(difference_words(value))
+            return {"what": words, "site": self(value.site), "by_rank": ranks}
+        if words := WORDS.get(type(value)):
+            return self(words(value))
         if isinstance(value, Enum):
             return value.value
         if isinstance(value, RunTotals | GuardLine):
@@ -117,7 +132,7 @@ def _break(plain: _Plain, site: BreakSite) -> dict[str, Any]:
 
 def _frame(plain: _Plain, frame: UncompiledFrame) -> dict[str, Any]:
     told: dict[str, Any] = plain.marked(frame)
-    return told | {"label": frame_status(frame)}
+    return told | {"advice": plain(frame_advice(frame)), "label": STATUS_WORDS[frame.status]}
 
 
 def _recompile(plain: _Plain, recompile: Recompile) -> dict[str, Any]:
