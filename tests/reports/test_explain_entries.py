@@ -14,16 +14,18 @@ from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.formats import EXPLAIN
 from breakscan.runtime.explain.explanation import Caller, Explanation
 
-FORMATS = ("terminal", "markdown", "html", "github", "sarif")
+PARTS_OF_A_PAGE = {"html without scripts": ('<div id="static">', "</main>"), "html": ('id="data">', "</script>")}
+FORMATS = ("terminal", "markdown", "github", "sarif", *PARTS_OF_A_PAGE)
 
 
 def written(told: Explanation, format_: str) -> str:
-    """The report in one line; of a page, the part that needs no scripts."""
+    """The report in one line; of a page, the tables that need no scripts, or the data of the scripts."""
     stream = io.StringIO()
-    EXPLAIN.write(format_, ExplainReport(told), stream)
+    EXPLAIN.write(format_.partition(" ")[0], ExplainReport(told), stream)
     text = stream.getvalue()
-    if format_ == "html":
-        text = text.partition('<div id="static">')[2].partition("</main>")[0]
+    if format_ in PARTS_OF_A_PAGE:
+        start, end = PARTS_OF_A_PAGE[format_]
+        text = text.partition(start)[2].partition(end)[0]
     return " ".join(text.split())
 
 

@@ -17,20 +17,15 @@ from typing import Any
 from breakscan import __version__
 from breakscan.findings import Site
 from breakscan.reports.explain.advice_words import recompile_advice
-from breakscan.reports.explain.entries import by_cause
+from breakscan.reports.explain.entries import break_entry, by_cause, cause_entries, frame_entry
 from breakscan.reports.explain.guard_words import demand_words
 from breakscan.reports.explain.html.sources import SourceStore
 from breakscan.reports.explain.price_words import ceiling_sentence
 from breakscan.reports.explain.rank_words import difference_words
-from breakscan.reports.explain.reason_words import frame_advice
 from breakscan.reports.explain.worded import WORDS
 from breakscan.reports.explain.words import (
-    STATUS_WORDS,
     headline,
     outcome_line,
-    recompile_sentence,
-    useful_hints,
-    verdict_sentence,
 )
 from breakscan.reports.shared.site_words import short_path
 from breakscan.rulebook.document import Rule
@@ -62,7 +57,7 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
         "breaks": [_break(plain, site) for site in explanation.breaks],
         "frames": [_frame(plain, frame) for frame in explanation.frames],
         "recompiles": [_recompile(plain, recompile) for recompile in explanation.recompiles],
-        "causes": _causes(explanation.recompiles),
+        "causes": _causes(explanation),
         "graphs": plain(_with_room_for_code(explanation.graphs)),
         "compiles": plain(_with_room_for_guards(explanation.compiles)),
     }
@@ -127,23 +122,24 @@ class _Plain:
 
 
 def _break(plain: _Plain, site: BreakSite) -> dict[str, Any]:
-    told: dict[str, Any] = plain.marked(site)
-    return told | {"hints": useful_hints(site.hints), "so": verdict_sentence(site)}
+    entry = break_entry(site)
+    so = " ".join(entry.consequences) or None
+    return {**plain.marked(site), "hints": list(entry.hints), "so": so, "advice": plain(entry.advice)}
 
 
 def _frame(plain: _Plain, frame: UncompiledFrame) -> dict[str, Any]:
-    told: dict[str, Any] = plain.marked(frame)
-    return told | {"advice": plain(frame_advice(frame)), "label": STATUS_WORDS[frame.status]}
+    entry = frame_entry(frame)
+    return {**plain.marked(frame), "advice": plain(entry.advice), "label": entry.label}
 
 
 def _recompile(plain: _Plain, recompile: Recompile) -> dict[str, Any]:
-    told: dict[str, Any] = plain.marked(recompile)
-    return told | {"advice": plain(recompile_advice(recompile))}
+    return {**plain.marked(recompile), "advice": plain(recompile_advice(recompile))}
 
 
-def _causes(recompiles: Sequence[Recompile]) -> dict[int, str]:
-    """What changed, in words, by the number of the cause."""
-    return {group[0].cause: recompile_sentence(group) for group in by_cause(recompiles)}
+def _causes(explanation: Explanation) -> dict[int, str]:
+    """What changed and what came of it, in words, by the number of the cause."""
+    groups = zip(by_cause(explanation.recompiles), cause_entries(explanation), strict=True)
+    return {group[0].cause: ". ".join([entry.why, *entry.consequences]) for group, entry in groups}
 
 
 def _with_room_for_code(graphs: Iterable[Graph]) -> list[Graph]:
