@@ -60,7 +60,8 @@ def test_recompiles_say_what_changed_and_what_came_of_it() -> None:
     assert row[0] == "2× `Block.forward`"
     assert row[1] == (
         "x.shape&#91;0&#93; was 32, then 31, 30 (BRK711 changing-size)<br>"
-        "Block.forward runs eager from then on: it was compiled 8 times."
+        "Block.forward runs eager from then on: 8 versions of it are compiled, which is the limit "
+        "(torch.&#95;dynamo.config.recompile&#95;limit), so further variants run eager."
     )
     assert row[2] == "`src/model.py:2`<br>from `train.py:41`"
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from breakscan.analysis.pipeline.merge import CONFIDENCE_ORDER
 from breakscan.findings import Confidence, Finding, Kind, Mode, Place, Region, Severity, Site, Verdict
 from breakscan.rulebook.document import EventPattern, Rule
 from breakscan.rulebook.events import Event
 from breakscan.rulebook.ledger import Ledger
 from breakscan.rulebook.matching import RuleIndex, argument_conditions
-
-_ORDER = [Confidence.POSSIBLE, Confidence.CONDITIONAL, Confidence.LIKELY, Confidence.CERTAIN]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ def _severity(rule: Rule, verdict: Verdict | None) -> Severity:
 def _confidence(event: Event, pattern: EventPattern, is_conditional: bool) -> Confidence:
     confidence = event.confidence
     if pattern.operand or any(state.startswith("tensor") for wanted in pattern.arguments for state in wanted.states):
-        confidence = min(confidence, event.operand_confidence, key=_ORDER.index)
+        confidence = max(confidence, event.operand_confidence, key=CONFIDENCE_ORDER.index)
     if is_conditional and confidence is not Confidence.POSSIBLE:
         return Confidence.CONDITIONAL
     return confidence

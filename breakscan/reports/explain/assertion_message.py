@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from breakscan.findings import Origin, Verdict
 from breakscan.reports.explain.entries import EntryKind, ReportEntry, break_entry, by_cause, cause_entry, frame_entry
+from breakscan.reports.explain.reason_words import reason_words
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.site_words import place, position, rule_words
 from breakscan.reports.shared.wording import counted, sentence, sentences
@@ -31,7 +32,7 @@ def objections(explanation: Explanation, breaks: int, recompiles: int | None) ->
         found.append(f"{counted(len(again), 'recompile')}{allowed}:")
         found += [_block_of(cause_entry(group)) for group in by_cause(again)]
     if not found and not explanation.graphs:
-        reasons = [f"{frame.function}: {frame.reason}" for frame in explanation.frames]
+        reasons = [f"{frame.function}: {reason_words(frame.reason)}" for frame in explanation.frames]
         found.append(_block("Nothing was compiled.", *map(sentence, reasons)))
     return found
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from breakscan.findings import Origin, Severity, Site, Verdict
 from breakscan.reports.diagnostics.diagnostic import Diagnostic, DiagnosticReport, Location, Remark
 from breakscan.reports.explain.entries import ReportEntry, break_entries, cause_entries, frame_entries
+from breakscan.reports.explain.rank_words import alike, difference_words
+from breakscan.reports.explain.reason_words import constant_words
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.words import headline, outcome_line
 from breakscan.reports.shared.printable import printable
@@ -15,7 +17,6 @@ from breakscan.reports.shared.site_words import place
 from breakscan.reports.shared.wording import listed
 from breakscan.runtime.explain.compiled import CudaGraphSkip, Specialisation
 from breakscan.runtime.explain.explanation import Caller, Explanation, RankDifference
-from breakscan.runtime.explain.ranks import alike
 
 _OWNERS = tuple(Origin)
 _KIND_SUMMARIES = {
@@ -108,10 +109,9 @@ def _step(caller: Caller) -> str:
 
 
 def _rank_difference(difference: RankDifference) -> Diagnostic:
-    each = ", ".join(f"{ranks} {what}" for ranks, what in alike(difference.by_rank))
-    return _of_kind(
-        "rank-difference", "ranks", Severity.ERROR, difference.site, f"The ranks differ in {difference.what}: {each}"
-    )
+    each = ", ".join(f"{ranks} {what}" for ranks, what in alike(difference))
+    message = f"The ranks differ in {difference_words(difference)}: {each}"
+    return _of_kind("rank-difference", "ranks", Severity.ERROR, difference.site, message)
 
 
 def _cudagraph_skip(skip: CudaGraphSkip) -> Diagnostic:
@@ -121,7 +121,7 @@ def _cudagraph_skip(skip: CudaGraphSkip) -> Diagnostic:
 
 def _specialisation(size: Specialisation) -> Diagnostic:
     message = f"A dynamic size, {listed(size.sources, 'input')}, became the constant {size.value}"
-    why = f"Why: {size.reason}"
+    why = f"Why: {constant_words(size.reason)}"
     return _of_kind("specialisation", "specialisation", Severity.INFO, size.site, message, details=(why,))
 
 

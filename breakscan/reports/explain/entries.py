@@ -10,7 +10,8 @@ from enum import Enum
 from breakscan.findings import Origin, Severity, Site, Verdict
 from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.price_words import dearest_first
-from breakscan.reports.explain.words import frame_status, recompile_sentence, useful_hints, verdict_sentence
+from breakscan.reports.explain.reason_words import frame_advice, reason_words
+from breakscan.reports.explain.words import STATUS_WORDS, recompile_sentence, useful_hints, verdict_sentence
 from breakscan.reports.shared.site_words import VERDICT_SEVERITIES, VERDICT_WORDS
 from breakscan.reports.shared.wording import listed
 from breakscan.rulebook.document import Rule
@@ -96,7 +97,7 @@ def cause_entries(explanation: Explanation) -> list[ReportEntry]:
     consequences: dict[int, list[str]] = {}
     for function, frame in {frame.function: frame for frame in _over_limit(explanation)}.items():
         main = max(groups, key=lambda group: sum(recompile.function == function for recompile in group))
-        sentence = f"{function} runs eager from then on: {frame.reason}."
+        sentence = f"{function} runs eager from then on: {reason_words(frame.reason)}."
         consequences.setdefault(main[0].cause, []).append(sentence)
     return [cause_entry(group, consequences.get(group[0].cause, ())) for group in groups]
 
@@ -137,10 +138,10 @@ def frame_entry(frame: UncompiledFrame) -> ReportEntry:
         site=frame.site,
         origin=frame.origin,
         functions=(frame.function,),
-        label=frame_status(frame),
+        label=STATUS_WORDS[frame.status],
         count=frame.count,
-        why=frame.reason,
-        advice=frame.advice,
+        why=reason_words(frame.reason),
+        advice=frame_advice(frame),
         price=frame.price,
         code=frame.code,
     )

@@ -9,7 +9,8 @@ from typing import TextIO
 from breakscan.findings import Origin, Site, Verdict
 from breakscan.reports.explain.entries import EntryKind, ReportEntry, break_entries, cause_entries, frame_entries
 from breakscan.reports.explain.price_words import ceiling_sentence
-from breakscan.reports.explain.rank_words import rank_sentences
+from breakscan.reports.explain.rank_words import alike, difference_words, rank_sentences
+from breakscan.reports.explain.reason_words import constant_words
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.words import headline, outcome_line, part_words
 from breakscan.reports.shared.durations import duration, seconds_in_words
@@ -19,7 +20,6 @@ from breakscan.reports.shared.site_words import place
 from breakscan.reports.shared.wording import counted
 from breakscan.runtime.explain.compiled import Price
 from breakscan.runtime.explain.explanation import Caller, Explanation
-from breakscan.runtime.explain.ranks import alike
 
 MARK = "<!-- breakscan explain -->"
 """The first line: by it, a job finds the comment that it wrote before."""
@@ -85,8 +85,8 @@ def _sections(explanation: Explanation) -> Iterator[_Section]:
         yield _Section(
             table_head("the ranks differ in", "what each did"),
             [
-                row(prose(d.what), "<br>".join(f"{ranks}: {prose(what)}" for ranks, what in alike(d.by_rank)))
-                for d in explanation.ranks.differences
+                row(prose(difference_words(one)), "<br>".join(f"{ranks}: {prose(what)}" for ranks, what in alike(one)))
+                for one in explanation.ranks.differences
             ],
         )
     yield _Section("", [f"- **Note:** {prose(notice)}.\n" for notice in explanation.notices])
@@ -107,7 +107,7 @@ def _sections(explanation: Explanation) -> Iterator[_Section]:
         counted(len(explanation.specialisations), "dynamic size became a constant", "dynamic sizes became constants"),
         ("size", "became", "where", "why"),
         [
-            row(code(", ".join(size.sources)), code(size.value), _place(size.site), prose(size.reason))
+            row(code(", ".join(size.sources)), code(size.value), _place(size.site), prose(constant_words(size.reason)))
             for size in explanation.specialisations
         ],
     )

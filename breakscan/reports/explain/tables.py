@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from breakscan.findings import Site
+from breakscan.reports.explain.guard_words import demand_words
 from breakscan.reports.explain.words import part_words
 from breakscan.reports.shared.code_frame import INDENT
 from breakscan.reports.shared.durations import duration, seconds_in_words
@@ -99,7 +100,7 @@ def guard_list(explanation: Explanation) -> RenderableType | None:
     before: dict[tuple[Site, bool], tuple[str, set[str]]] = {}
     is_cut = False
     for compile_ in explanation.compiles:
-        guards = {guard.text: guard for guard in compile_.guards if guard.text}
+        guards = {words: guard for guard in compile_.guards if (words := demand_words(guard.demand))}
         if not guards:
             continue
         which = (compile_.site, compile_.rest_only)
@@ -128,7 +129,7 @@ def _guards_of(compile_: CompiledFrame, groups: Sequence[Sequence[GuardLine]], b
     for group in groups[:MOST_LINES]:
         site = group[0].site
         lines.append(_indented(place(site) if site else "asked for by no line", 1))
-        lines += [_indented(guard.text, 2, "dim") for guard in group[:MOST_GUARDS]]
+        lines += [_indented(demand_words(guard.demand), 2, "dim") for guard in group[:MOST_GUARDS]]
         if rest := len(group) - MOST_GUARDS:
             lines += [_indented(f"and {rest} more", 2, "dim")] if rest > 0 else []
     if rest := sum(map(len, groups[MOST_LINES:])):
