@@ -216,5 +216,9 @@ class Functions:
             return
         for name in info.decorators:
             wrapper = self._decorators.wrapper(name, info)
-            if wrapper is not None and wrapper not in self.states and not is_untraced(wrapper):
+            if wrapper is None or is_untraced(wrapper):
+                continue
+            if wrapper in self.states:
+                self._reached(wrapper, self.states.get(frame.function) if frame.function is not None else None)
+            else:
                 self.call(frame, node, wrapper, given)
