@@ -25,6 +25,8 @@ class ConditionKind(Enum):
     """The subject is an instance of one of ``classes``."""
     RAISED = "raised"
     """The subject is a class of exceptions, or the empty text for any."""
+    CHOSEN = "chosen"
+    """The subject is what is called, one of several functions."""
     PASSED_ON = "passed-on"
     """The subject is a method that a decorator of its class replaces: the replacement calls it."""
 
@@ -86,5 +88,7 @@ def in_words(condition: Condition) -> str:
             return f"{subject} is {' or '.join(names)}"
         case ConditionKind.RAISED:
             return f"{subject if condition.subject else 'something'} is raised"
+        case ConditionKind.CHOSEN:
+            return f"{subject} is this function"
         case ConditionKind.PASSED_ON:
             return f"`@{condition.classes[0]}` lets it through to this {subject}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from breakscan.analysis.interpreter.conditions import Condition
 from breakscan.analysis.interpreter.values import UNKNOWN, Value
 from breakscan.analysis.project.index import FunctionInfo
 from breakscan.findings import Place, Region
@@ -27,6 +28,8 @@ class State:
     handles_tensors: bool = False
     mixed: bool = False
     """Whether its calls give it different things."""
+    chosen: Condition | None = None
+    """The condition under which an inner function runs that is called only as one of several."""
     closure: dict[str, Value] | None = None
     """The names of the enclosing function, for an inner one."""
     ran: bool = False

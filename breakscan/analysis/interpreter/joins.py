@@ -104,6 +104,9 @@ def _join_same(a: Value, b: Value) -> Value:
     """The join of two values of one kind."""
     sure, maybe_none = min(a.sure, b.sure), a.maybe_none or b.maybe_none
     if isinstance(a, Defined | Namespace):
+        if isinstance(a, Namespace) and isinstance(b, Namespace) and {a.name, b.name} == _ARRAY_LIBRARIES:
+            # `lib = torch if torch.is_tensor(x) else numpy`
+            return Namespace(Sure.LIKELY, name="torch")
         if not _is_same(a, b):
             return _either(a, b, sure, maybe_none)
         if isinstance(a, Module) and isinstance(b, Module):
@@ -134,6 +137,8 @@ def _join_same(a: Value, b: Value) -> Value:
         return Container(sure, maybe_none, optional, a.facts, *_join_parts(a, b), a.mapping or b.mapping)
     return replace(a, sure=sure, maybe_none=maybe_none, optional=optional)
 
+
+_ARRAY_LIBRARIES = {"torch", "numpy"}
 
 _Parts = tuple[tuple[Value, ...] | None, Value | None, tuple[tuple[str, Value], ...]]
 
