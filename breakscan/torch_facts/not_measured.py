@@ -50,6 +50,11 @@ COMPUTED_WITH_NUMBERS = frozenset(
     "add sub mul div floor_divide true_divide remainder fmod pow sqrt square abs neg floor ceil".split()
 )
 """Functions that Dynamo computes at compile time where they are given Python numbers alone."""
+FIND_INDICES = frozenset({"numpy.where"})
+"""Functions that return indices if a condition is all that they are given.  NumPy's functions are measured with all
+arguments."""
+COUNT_LAST = frozenset({"unique", "unique_consecutive"})
+"""Functions whose last result, with ``return_counts``, has one dimension.  Shapes are measured of single results."""
 RECURRENT_MODULES = frozenset({"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"})
 """Modules at which Dynamo gives a function up (``VariableBuilder`` of torch 2.13).  Modules are not measured."""
 CHANGES_MORE_THAN_IT_RETURNS = frozenset(
