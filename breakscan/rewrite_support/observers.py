@@ -15,10 +15,10 @@ import libcst.matchers as m
 from breakscan.rewrite_support.attribute_access import access_that_runs_code
 from breakscan.rewrite_support.code_readers import reader_of_code
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.decorators import is_plain_decorator
+from breakscan.rewrite_support.decorators import unplain_decorator
 from breakscan.rewrite_support.difference import Difference, assumes
 from breakscan.rewrite_support.edit import Edit
-from breakscan.rewrite_support.import_names import import_name
+from breakscan.rewrite_support.import_names import import_name, is_within
 from breakscan.rewrite_support.plain_attributes import may_run_code
 from breakscan.rewrite_support.walking import findall, walk
 from breakscan.torch_facts.not_measured import SEES_NO_OPERATION, SEES_OPERATIONS
@@ -49,9 +49,9 @@ def observed(context: RewriteContext, edit: Edit) -> Edit:
     if not edit.keeps_operations:
         if (observer := _observer(context)) is not None:
             found.append(assumes(f"`{observer}` must not see which operations run"))
-        if edit.is_safe and (access := _access(context)) is not None:
+        if (access := _access(context)) is not None:
             found.append(assumes(f"`{access}` must not run code of its class"))
-        elif edit.is_safe and (part := _not_always_read(context, edit)) is not None:
+        elif (part := _not_always_read(context, edit)) is not None:
             found.append(assumes(f"`{part}` must not run code of the program, such as a property"))
     return replace(edit, differences=[*edit.differences, *found]) if found else edit
 
@@ -79,10 +79,8 @@ def _observer(context: RewriteContext) -> str | None:
             for item in one.items:
                 if not _is_blind(context, item.item):
                     return context.code(item.item)
-        elif isinstance(one, cst.FunctionDef | cst.ClassDef):
-            for decorator in one.decorators:
-                if not is_plain_decorator(context, decorator.decorator, one):
-                    return context.code(decorator.decorator)
+        elif isinstance(one, cst.FunctionDef | cst.ClassDef) and (found := unplain_decorator(context, one)) is not None:
+            return context.code(found)
     return _observer_in(context.tree.module)
 
 
@@ -102,7 +100,7 @@ def _observer_in(module: cst.Module) -> str | None:
     for one in findall(module, _ENTERS):
         return module.code_for_node(one)
     for name, node in _named(module):
-        if any(name == one or name.startswith(f"{one}.") for one in SEES_OPERATIONS):
+        if is_within(name, SEES_OPERATIONS):
             return module.code_for_node(node)
     return None
 

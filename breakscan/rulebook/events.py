@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from breakscan.findings import Confidence, Place
+from breakscan.findings import Condition, Confidence, Place
 
 
 class EventKind(str, Enum):
@@ -143,8 +143,8 @@ class Argument:
     index: int | None
     name: str | None
     operands: frozenset[str]
-    true_if: str | None = None
-    tensor_if: str | None = None
+    true_if: Condition | None = None
+    tensor_if: Condition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +172,6 @@ class Event:
     in_region: bool = True
     confidence: Confidence = Confidence.CERTAIN
     operand_confidence: Confidence = Confidence.CERTAIN
-    condition: str | None = None
-    test: str | None = None
+    conditions: tuple[Condition, ...] = ()
+    test: Condition | None = None
     text: str = ""

@@ -106,6 +106,166 @@ def f(x: torch.Tensor):
     optimizer.zero_grad()  # !
     return y.cos()
 """,
+    "an element of what a type of tensors makes": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    sizes = torch.IntTensor([2, 3])
+    return y[int(sizes[0])].cos()  # !
+""",
+    "what a type of tensors makes is no list": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    table = torch.FloatTensor([[1.0, 2.0], [3.0, 4.0]])
+    return (y * table[0].sum() + table[1][0]).cos()
+""",
+    "an element of sums of counts": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    _, _, counts = torch.unique(y, return_inverse=True, return_counts=True)  # !
+    groups = torch.cumsum(counts, dim=0) - 1
+    return y.flatten()[groups[0] % 4]  # !
+""",
+    "an element of selected hits": """
+def f(x: torch.Tensor):
+    y = x.sin().flatten()
+    rows = torch.where(y < 2)[0]  # !
+    rows = rows[torch.tensor([0, 1])]
+    return y[rows[0]]  # !
+""",
+    "a name for torch or NumPy": """
+def f(x):
+    y = x.sin()
+    lib = torch if isinstance(x, torch.Tensor) else np
+    if lib.any(y > 2):  # !
+        y = y + 1
+    return y.cos()
+""",
+    "what a function that is handed in returns": """
+def scaled(norm, y: torch.Tensor):
+    size = norm(y / 2).abs()
+    if size < 1e-5:  # !
+        return y
+    return y / size
+
+
+def f(x: torch.Tensor):
+    return hold(scaled).held(torch.linalg.norm, x.sin()).cos()
+""",
+    "a module that a function imports": """
+from importlib import import_module
+
+
+def optional_import(module, version="", name=""):
+    try:
+        found = import_module(module)
+        if name:
+            found = getattr(found, name)
+    except ImportError:
+        return None, False
+    return found, True
+
+
+def import_or_none(name):
+    return import_module(name)
+
+
+pickle, _ = optional_import("pickle")
+dumps, _ = optional_import("json", name="dumps")
+zlib = import_or_none("zlib")
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    text = pickle.dumps(3)  # !
+    text = dumps(3)  # !
+    text = zlib.compress(b"3")  # !
+    return y.cos()
+""",
+    "a decorator that another one makes": """
+import functools
+import pickle
+
+
+def counted(method=None, name=None):
+    return method
+
+
+def cached(method=None, name=None, count=False):
+    if count:
+        return counted(method=method, name=name)
+    else:
+        return _cached(method=method, name=name)
+
+
+def _cached(method=None, name=None):
+    if method is None:
+        return functools.partial(_cached, name=name)
+
+    @functools.wraps(method)
+    def wrapper(self, *args, **kwargs):
+        key = pickle.dumps(kwargs)  # !
+        return method(self, *args, **kwargs)
+
+    return wrapper
+
+
+class Net(nn.Module):
+    @cached(name="scaled")
+    def scaled(self, x):
+        return x * 2
+
+    def forward(self, x):
+        return self.scaled(x)
+
+
+net = Net()
+
+
+def f(x: torch.Tensor):
+    return net(x.sin()).cos()
+""",
+    "a decorator that a flag chooses": """
+import functools
+import pickle
+
+
+def plain(method=None):
+    if method is None:
+        return plain
+    return method
+
+
+def cached(method=None, off=False):
+    if off:
+        return plain(method)
+    else:
+        return _cached(method)
+
+
+def _cached(method):
+    @functools.wraps(method)
+    def wrapper(self, x):
+        key = pickle.dumps(3)
+        return method(self, x)
+
+    return wrapper
+
+
+class Net(nn.Module):
+    @cached(off=True)
+    def doubled(self, x):
+        return x * 2
+
+    def forward(self, x):
+        return self.doubled(x)
+
+
+net = Net()
+
+
+def f(x: torch.Tensor):
+    return net(x.sin()).cos()
+""",
     "the wrapper that a decorator puts around an entry": """
 import functools
 
@@ -247,14 +407,6 @@ def f(x: torch.Tensor):
         entered = scope()
         stack.enter_context(entered)
         return x.sin()
-""",
-    "one of two array libraries": """
-def f(x):
-    y = x.sin()
-    library = torch if torch.is_tensor(y) else np
-    if library.any(library.isnan(y)):  # !
-        y = y + 1
-    return y.cos()
 """,
     "a product of a generator": """
 import math

@@ -75,7 +75,7 @@ class TestCheck:
         (root,) = first["relatedLocations"]
         assert place(root) == ("train.py", 41)
         assert root["message"]["text"] == "the compiler starts here: torch.compile(model)"
-        assert "only when mask is given" in second["message"]["text"]
+        assert "only when `mask` is given" in second["message"]["text"]
         assert run["invocations"][0]["executionSuccessful"]
 
     def test_a_rule_is_told_once_with_its_document(self) -> None:

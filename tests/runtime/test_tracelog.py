@@ -26,7 +26,7 @@ from breakscan.reports.explain.terminal import write_explanation
 from breakscan.rulebook.library import load_library
 from breakscan.runtime.explain.from_trace_logs import explain_logs
 from breakscan.runtime.explain.relocation import Relocation
-from breakscan.runtime.parsers.readable_graph import devices_of, nodes_of
+from breakscan.runtime.parsers.graph_code import devices_of, nodes_of
 from breakscan.runtime.records.compiles import BreakSeen, CompileStarted, CompileTimed, FrameEnded
 from breakscan.runtime.records.graphs import GraphCompiled
 from breakscan.runtime.records.guards import RecompileSeen

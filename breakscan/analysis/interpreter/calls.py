@@ -8,7 +8,6 @@ from dataclasses import replace
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.builtin_calls import builtin, emit_sort
 from breakscan.analysis.interpreter.call_event import emit_call
-from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.contexts import ENTER_ON_STACK, enter_on_stack
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.guessed_methods import emit_guessed, of_optimizer
@@ -16,6 +15,7 @@ from breakscan.analysis.interpreter.joins import any_of, item_of, iterated, join
 from breakscan.analysis.interpreter.losses import reduces_losses
 from breakscan.analysis.interpreter.named_tuples import named_tuple, named_tuple_class
 from breakscan.analysis.interpreter.numpy_calls import array_number_method, numpy_call
+from breakscan.analysis.interpreter.optional_imports import optional_import
 from breakscan.analysis.interpreter.skipped_calls import emit_skippable
 from breakscan.analysis.interpreter.torch_calls import tensor_method, torch_function
 from breakscan.analysis.interpreter.values import (
@@ -47,6 +47,7 @@ from breakscan.analysis.interpreter.values import (
 )
 from breakscan.analysis.project.entry_points import disabling_decorator
 from breakscan.analysis.project.index import BUILTINS, ClassInfo, FunctionInfo
+from breakscan.findings import Condition, ConditionKind
 from breakscan.rulebook.events import EventKind
 from breakscan.torch_facts.not_measured import DISTINCTIVE_METHODS, RETURN_THE_MODULE, SUGGESTIVE_METHODS
 
@@ -76,7 +77,16 @@ def apply(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> 
             return tensor_method(frame, node, callee.bound, callee.name.rsplit(".", 1)[-1], arguments)
         return _method(frame, node, callee.bound, callee.name, arguments)
     frame.program.pass_callables(frame, node, arguments.values())
-    return UNKNOWN
+    return _of_parameter(frame, node, arguments) if isinstance(callee, Unknown) else UNKNOWN
+
+
+def _of_parameter(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """The result of calling a parameter: mostly a tensor, if it is given one."""
+    if not isinstance(node.func, ast.Name) or node.func.id not in frame.parameters:
+        return UNKNOWN
+    if not any(isinstance(value, Tensor) and value.sure is Sure.CERTAIN for value in arguments.values()):
+        return UNKNOWN
+    return replace(tensor(Sure.LIKELY), optional=Condition(ConditionKind.RETURNS_TENSOR, node.func.id))
 
 
 def _function(frame: Frame, node: ast.Call, callee: Function, info: FunctionInfo, arguments: Arguments) -> Value:
@@ -84,6 +94,7 @@ def _function(frame: Frame, node: ast.Call, callee: Function, info: FunctionInfo
         emit_call(frame, node, disabled, arguments, Sure.CERTAIN)
     given = arguments.with_receiver(callee.bound) if callee.bound is not None else arguments
     result = frame.program.call_function(frame, node, info, given, callee.closure)
+    result = optional_import(frame, node, info) or result
     if isinstance(result, Unknown) and info.name in _LOGGERS:
         result = Instance(name="logging.Logger")
     frame.program.call_wrappers(frame, info, given)

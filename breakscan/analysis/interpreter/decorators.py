@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
+from breakscan.findings import Condition, ConditionKind
 from breakscan.source.walking import own_nodes, walk
 
 
@@ -22,7 +22,7 @@ class Decorators:
     """The decorators that one program meets, each read once."""
 
     def __init__(self) -> None:
-        self._wrappers: dict[tuple[ModuleIndex, str], Wrapper | None] = {}
+        self._wrappers: dict[tuple[ModuleIndex, str], tuple[Wrapper | None, str | None]] = {}
         self._methods_set: dict[tuple[ModuleIndex, str], frozenset[str]] = {}
 
     def wrapper(self, name: str, info: FunctionInfo) -> Wrapper | None:
@@ -30,8 +30,9 @@ class Decorators:
         key = info.index, name
         if key not in self._wrappers:
             found = info.index.function_named(name)
-            self._wrappers[key] = _wrapper_in(found) if found is not None else None
-        return self._wrappers[key]
+            self._wrappers[key] = (_wrapper_in(found), _choice(found)) if found is not None else (None, None)
+        wrapper, flag = self._wrappers[key]
+        return wrapper if flag is None or flag not in _keywords_given(info) else None
 
     def replaced(self, info: FunctionInfo) -> list[Condition]:
         """The condition under which a method runs, where a decorator of its class replaces it."""
@@ -60,14 +61,36 @@ def _wrapper_in(decorator: FunctionInfo) -> Wrapper | None:
             called = {n.func.id for n in own_nodes(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
             wrapped = sorted(given & called)
             return Wrapper(made, wrapped[0]) if wrapped else _wrapper_in(made)
-    return None
+    handed = _handed_on(decorator, given)
+    return _wrapper_in(handed) if handed is not None and handed is not decorator else None
 
 
 def _handed_on(info: FunctionInfo, given: set[str]) -> FunctionInfo | None:
-    """The decorator to whom an inner function hands what it is given, if it does nothing but return what that makes."""
+    """The decorator to whom a function hands what it is given, if it does nothing but return what that makes.
+
+    Where a flag that is off by default asks for another one, the other is left out.
+    """
     last = info.node.body[-1] if isinstance(info.node.body, list) else None
+    if isinstance(last, ast.If) and _choice(info):
+        last = last.orelse[-1]
     call = last.value if isinstance(last, ast.Return) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         return None
-    handed = {argument.id for argument in call.args if isinstance(argument, ast.Name)}
+    values = (*call.args, *(keyword.value for keyword in call.keywords))
+    handed = {value.id for value in values if isinstance(value, ast.Name)}
     return info.index.function_named(call.func.id) if given & handed else None
+
+
+def _choice(info: FunctionInfo) -> str | None:
+    """The flag, off by default, that decides between two things that a function returns at its end."""
+    last = info.node.body[-1] if isinstance(info.node.body, list) else None
+    if not isinstance(last, ast.If) or not last.orelse or not isinstance(last.test, ast.Name):
+        return None
+    default = info.defaults.get(last.test.id)
+    return last.test.id if isinstance(default, ast.Constant) and default.value is False else None
+
+
+def _keywords_given(info: FunctionInfo) -> set[str | None]:
+    """The keywords that are given to the decorators of a function."""
+    decorators = getattr(info.node, "decorator_list", [])
+    return {keyword.arg for one in decorators if isinstance(one, ast.Call) for keyword in one.keywords}

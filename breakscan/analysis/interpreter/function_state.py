@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from breakscan.analysis.interpreter.conditions import Condition
 from breakscan.analysis.interpreter.values import UNKNOWN, Value
 from breakscan.analysis.project.index import FunctionInfo
-from breakscan.findings import Place, Region
+from breakscan.findings import Condition, Place, Region
 from breakscan.rulebook.events import Event, EventKind
 
 EventKey = tuple[EventKind, str, str | None, int, int, int, int]

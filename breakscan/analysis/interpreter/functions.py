@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 from breakscan.analysis.interpreter.arguments import Arguments
-from breakscan.analysis.interpreter.conditions import ConditionKind
 from breakscan.analysis.interpreter.decorators import Decorators
 from breakscan.analysis.interpreter.frame import Frame, Interpreter
 from breakscan.analysis.interpreter.function_state import State
@@ -17,7 +16,7 @@ from breakscan.analysis.interpreter.summaries import Summary, SummaryCache, is_u
 from breakscan.analysis.interpreter.values import Function, Namespace, Unknown, Value, container_of
 from breakscan.analysis.project.entry_points import is_untraced
 from breakscan.analysis.project.index import FunctionInfo
-from breakscan.findings import Place, Region
+from breakscan.findings import ConditionKind, Place, Region
 
 MOST_CHANGES = 5
 """The inputs of a function settle within a few joins; recursion through containers may not."""

@@ -104,9 +104,6 @@ def _join_same(a: Value, b: Value) -> Value:
     """The join of two values of one kind."""
     sure, maybe_none = min(a.sure, b.sure), a.maybe_none or b.maybe_none
     if isinstance(a, Defined | Namespace):
-        if isinstance(a, Namespace) and isinstance(b, Namespace) and {a.name, b.name} == _ARRAY_LIBRARIES:
-            # `lib = torch if torch.is_tensor(x) else numpy`
-            return Namespace(Sure.LIKELY, name="torch")
         if not _is_same(a, b):
             return _either(a, b, sure, maybe_none)
         if isinstance(a, Module) and isinstance(b, Module):
@@ -137,8 +134,6 @@ def _join_same(a: Value, b: Value) -> Value:
         return Container(sure, maybe_none, optional, a.facts, *_join_parts(a, b), a.mapping or b.mapping)
     return replace(a, sure=sure, maybe_none=maybe_none, optional=optional)
 
-
-_ARRAY_LIBRARIES = {"torch", "numpy"}
 
 _Parts = tuple[tuple[Value, ...] | None, Value | None, tuple[tuple[str, Value], ...]]
 
@@ -179,6 +174,8 @@ def _either(a: Value, b: Value, sure: Sure, maybe_none: bool) -> Value:
         choices = tuple(dict.fromkeys((*(a.choices or (a,)), *(b.choices or (b,)))))
         if all(map(_is_known, choices)):
             return type(a)(sure, maybe_none, choices=choices[:MOST_CHOICES])
+    if isinstance(a, Namespace) and isinstance(b, Namespace) and {a.name, b.name} == {"numpy", "torch"}:
+        return Namespace(at_most(a, Sure.LIKELY).sure, name="torch")  # Dynamo traces both as operations of torch
     return Module(sure) if isinstance(a, Module) else UNKNOWN
 
 

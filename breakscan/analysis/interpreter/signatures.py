@@ -9,7 +9,6 @@ from enum import IntEnum
 from breakscan.analysis.interpreter.annotations import annotated_value
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.class_attributes import ClassAttributes
-from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.function_state import State
 from breakscan.analysis.interpreter.joins import item_of, join
 from breakscan.analysis.interpreter.parameters import parameter_values, promises_number
@@ -35,6 +34,7 @@ from breakscan.analysis.interpreter.values import (
 )
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo
+from breakscan.findings import Condition, ConditionKind
 from breakscan.torch_facts.table import TorchApi
 
 

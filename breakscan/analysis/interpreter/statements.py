@@ -11,7 +11,7 @@ from typing import Any
 from breakscan.analysis.interpreter import narrowing
 from breakscan.analysis.interpreter.assignment import assign, assign_annotated, assign_augmented, bind, delete
 from breakscan.analysis.interpreter.boolean_tests import branch
-from breakscan.analysis.interpreter.conditions import Condition, ConditionKind, has_outcome
+from breakscan.analysis.interpreter.conditions import has_outcome
 from breakscan.analysis.interpreter.contexts import enter
 from breakscan.analysis.interpreter.expressions import evaluate, function_value
 from breakscan.analysis.interpreter.frame import Frame
@@ -31,7 +31,7 @@ from breakscan.analysis.interpreter.values import (
     Value,
     literal_of,
 )
-from breakscan.findings import Place
+from breakscan.findings import Condition, ConditionKind, Place
 from breakscan.rulebook.events import EventKind
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain import ranks
-from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.explain.explanation import EndingKind, Explanation, RankEnding
 from breakscan.runtime.explain.from_processes import explain_processes
 from breakscan.runtime.explain.notices import unread_sources
 from breakscan.runtime.launch import ProgramExit
@@ -65,7 +65,7 @@ def _of_program(part: RecordingPart, context: _Context) -> Explanation:
     if len(by_rank) < 2:
         return _explain(part, part.processes, context)
     explanations = {rank: _explain(part, processes, context) for rank, processes in by_rank.items()}
-    unknown = dict.fromkeys(by_rank, ranks.ending(None))
+    unknown = dict.fromkeys(by_rank, RankEnding(EndingKind.ENDED))
     return ranks.merge(explanations, world_size=world_size, endings=unknown)
 
 
@@ -116,23 +116,23 @@ def _ranks_of(processes: Sequence[Process]) -> tuple[dict[int, list[Process]], i
     return by_rank, world_size
 
 
-def _endings(parts: Mapping[int, RecordingPart], expected: Iterable[int]) -> dict[int, str]:
+def _endings(parts: Mapping[int, RecordingPart], expected: Iterable[int]) -> dict[int, RankEnding]:
     """How each rank ended, and which ended first: where a job dies, the others are ended because of it."""
     ended = sorted((part.manifest.ended, rank) for rank, part in parts.items() if part.manifest.ended is not None)
     failed = any(part.manifest.status != 0 for part in parts.values())
-    told = {}
+    told: dict[int, RankEnding] = {}
     for rank in sorted({*parts, *expected}):
         part = parts.get(rank)
         if part is None:
-            told[rank] = ranks.NO_RECORDING
+            told[rank] = RankEnding(EndingKind.NO_RECORDING)
         elif part.running:
-            told[rank] = "is still running"
+            told[rank] = RankEnding(EndingKind.RUNNING)
         elif part.manifest.ended is None:
-            told[rank] = f"was killed together with breakscan, after {part.seconds:.1f} s"
+            told[rank] = RankEnding(EndingKind.KILLED_WITH_US, seconds=part.seconds)
         else:
-            after = f" after {part.seconds:.1f} s" if failed else ""
-            first = ", the first to end" if failed and len(ended) > 1 and ended[0][1] == rank else ""
-            told[rank] = f"{ranks.ending(part.manifest.status)}{after}{first}"
+            is_first = failed and len(ended) > 1 and ended[0][1] == rank
+            seconds = part.seconds if failed else None
+            told[rank] = RankEnding(EndingKind.ENDED, part.manifest.status, seconds, is_first)
     return told
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain import ranks
-from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.explain.explanation import EndingKind, Explanation, RankEnding
 from breakscan.runtime.explain.from_processes import explain_processes
 from breakscan.runtime.explain.notices import unread_sources, version_notice
 from breakscan.runtime.explain.relocation import Relocation
@@ -121,7 +121,7 @@ def _merged(by_rank: Mapping[int, Explanation]) -> Explanation:
     if merged.ranks is None:
         return merged
     # A log does not tell how its process ended.
-    missing = {rank: "left no log" for rank in range(world_size) if rank not in by_rank}
+    missing = {rank: RankEnding(EndingKind.NO_LOG) for rank in range(world_size) if rank not in by_rank}
     return replace(merged, ranks=replace(merged.ranks, endings=missing))
 
 
