@@ -330,8 +330,8 @@ torch.compile(scaled)
 COUNT = (scaled(torch.ones(3)).tolist(), scaled.__defaults__)
 """
 COMPILED = (*[""] * 16, "torch.compile(model)\n", LOOP, OWN, DEFAULTS)
-"""What is compiled at the top of the file: nothing, a module whose wrapper is thrown away, a function in a loop, a module
-with a method of the name, a function whose defaults are read."""
+"""What is compiled at the top of the file: nothing, a module whose wrapper is thrown away, a function in a loop, a
+module with a method of that name, a function whose defaults are read."""
 
 
 @dataclass(frozen=True)
