@@ -76,7 +76,7 @@ class Interpreter(Protocol):
     def call_function(
         self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None = None
     ) -> Value: ...
-    def call_wrappers(self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments) -> None: ...
+    def call_wrappers(self, frame: Frame, info: FunctionInfo, given: Arguments) -> None: ...
     def pass_callables(self, frame: Frame, node: ast.AST, values: list[Value]) -> None: ...
     def has_borrowed(self, info: FunctionInfo) -> bool: ...
     def lambda_info(self, node: ast.Lambda, frame: Frame) -> FunctionInfo: ...
@@ -255,7 +255,11 @@ class Frame:
         """How sure it is that the current statement reports something, and the test on which that depends."""
         if any(condition.kind is ConditionKind.RAISED for condition in self.conditions):
             confidence = Confidence.POSSIBLE
-        return confidence, has_outcome(*self.tests[-1]) if self.tests else None
+        if not self.tests:
+            return confidence, None
+        test = has_outcome(*self.tests[-1])
+        flags = (c for c in self.conditions if c.kind is ConditionKind.FLAG and c.subject == test.subject)
+        return confidence, next(flags, test)
 
     def _make_arguments_as_rare(self, report: Event) -> None:
         """What happens in the arguments of a call that reports something depends on what the call depends on."""

@@ -65,7 +65,9 @@ def _part(owner: Tensor, indices: list[ast.expr], values: list[Value]) -> Value:
     sliced = single and isinstance(indices[0], ast.Slice)
     number = single and not sliced and _is_number(values[0])
     make = array if owner.array else tensor
-    part = make(owner.sure, owner.dtype, True if number else None, sliced)
+    index = values[0]
+    selected = single and isinstance(index, Tensor) and (index.one_dim or (index.dtype == "bool" and not number))
+    part = make(owner.sure, owner.dtype, True if number else None, sliced or selected)
     return replace(part, optional=doubt(owner)) if doubt(owner) else part
 
 
