@@ -122,6 +122,8 @@ class ConditionKind(Enum):
     """The subject is what is called."""
     RAISED = "raised"
     """The subject is a class of exceptions, or the empty text for any."""
+    CHOSEN = "chosen"
+    """The subject is what is called, one of several functions."""
     PASSED_ON = "passed-on"
     """The subject is a method that a decorator of its class replaces: the replacement calls it."""
 

@@ -36,7 +36,7 @@ OF_TORCH = ("Converting a tensor with requires_grad=True to a scalar", "Triggere
 
 @lru_cache(maxsize=4)
 def _compiled(text: str, filename: str) -> CodeType:
-    return compile(text, filename, "exec")
+    return compile(text, filename, "exec", dont_inherit=True)
 
 
 def load(text: str, name: str) -> ModuleType:

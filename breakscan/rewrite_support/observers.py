@@ -5,6 +5,7 @@ An unknown context manager or decorator may enter such a mode, so only those tha
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -19,6 +20,7 @@ from breakscan.rewrite_support.decorators import unplain_decorator
 from breakscan.rewrite_support.difference import Difference, assumes
 from breakscan.rewrite_support.edit import Edit
 from breakscan.rewrite_support.import_names import import_name, is_within
+from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.plain_attributes import may_run_code
 from breakscan.rewrite_support.walking import findall, walk
 from breakscan.torch_facts.not_measured import SEES_NO_OPERATION, SEES_OPERATIONS
@@ -34,6 +36,7 @@ _BLIND = frozenset(
     }
 )
 """Context managers of Python that see no operation."""
+_BUILTINS = frozenset(name for name in dir(builtins) if name not in ("True", "False", "None"))
 _METHODS = m.Name("__torch_function__") | m.Name("__torch_dispatch__")
 _ENTERS = m.Call(m.Attribute(attr=m.Name("__enter__") | m.Name("enter_context") | m.Name("enter_async_context")))
 _PATCHED = ("torch.", "random.", "math.", "numpy.", "builtins.")
@@ -46,6 +49,8 @@ def observed(context: RewriteContext, edit: Edit) -> Edit:
         found.append(assumes(f"`{reader}` must not read the code that is changed"))
     if (patched := _patched_in(context.tree.module)) is not None:
         found.append(assumes(f"`{patched}` must not be replaced by another function"))
+    if (starred := _starred(context, edit)) is not None:
+        found.append(assumes(f"`{starred}` must be Python's own, which a star import may replace"))
     if not edit.keeps_operations:
         if (observer := _observer(context)) is not None:
             found.append(assumes(f"`{observer}` must not see which operations run"))
@@ -71,6 +76,13 @@ def _not_always_read(context: RewriteContext, edit: Edit) -> str | None:
             if part is not None:
                 return part
     return None
+
+
+def _starred(context: RewriteContext, edit: Edit) -> str | None:
+    """The first builtin in the code that an edit replaces that may have another meaning: ``from math import *``."""
+    if not findall(context.tree.module, m.ImportFrom(names=m.ImportStar())):
+        return None
+    return next((name for name in read(edit.replace) if name in _BUILTINS), None)
 
 
 def _observer(context: RewriteContext) -> str | None:

@@ -395,6 +395,62 @@ def test_a_stack_of_context_managers_that_the_program_makes(found) -> None:
     )] == ["BRK502", "BRK502"]  # fmt: skip
 
 
+def test_a_number_that_is_zero_by_default(found) -> None:
+    assert found(
+        """
+        def f(x: torch.Tensor, start=0):
+            if start and x.max() > 1:
+                raise ValueError(start)
+            return x
+        """
+    ) == [("BRK108", CONDITIONAL, "`start`")]
+
+
+def test_a_lambda_that_is_one_of_several(found) -> None:
+    assert found(
+        """
+        def f(x: torch.Tensor):
+            y = x.sin()
+            for asked, then in ((lambda: x > 0, lambda m: x[m]), (lambda: x < 0, lambda m: -x)):
+                y = then(asked())
+            return y
+        """
+    ) == [("BRK303", CONDITIONAL, "`then` is this function")]
+
+
+def test_a_lambda_that_another_call_gives_alone(found) -> None:
+    assert found(
+        """
+        def f(x: torch.Tensor, flag):
+            y = x.sin()
+            picked = lambda m: y[m]
+            other = lambda m: -y
+            then = picked if flag else other
+            return then(y > 0) + picked(y < 0)
+        """
+    ) == [("BRK303", SURE, None)]
+
+
+def test_what_is_a_tensor_in_one_call_alone(found) -> None:
+    assert found(
+        """
+        def f(x: torch.Tensor):
+            picked = lambda m: x[m]
+            return picked(x > 0) + picked(...)
+        """
+    ) == [("BRK303", CONDITIONAL, "`m` is a tensor")]
+
+
+def test_what_an_assert_demands_is_no_condition(found) -> None:
+    assert found(
+        """
+        def f(x: torch.Tensor, y: torch.Tensor):
+            assert x.device == y.device
+            return x[x > 0]
+        """
+    ) == [("BRK303", SURE, None)]
+
+
 def test_a_scripted_function_is_traced(found) -> None:
     assert [rule for rule, _, _ in found(
         """

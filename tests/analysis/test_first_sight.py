@@ -298,6 +298,156 @@ net = Net()
 def f(x: torch.Tensor):
     return net(x.sin()).cos()
 """,
+    "the wrapper that a decorator puts around an entry": """
+import functools
+
+
+def reported(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        y = function(*args)
+        if y.sum() > 0:  # !
+            y = y + 1
+        return y.cos()
+
+    return wrapper
+
+
+@reported
+def f(x: torch.Tensor):
+    return x.sin()
+""",
+    "the __new__ of a class": """
+class Signed:
+    def __new__(cls, value: torch.Tensor):
+        if value.sum() > 0:  # !
+            return object.__new__(cls)
+        return object.__new__(cls)
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    Signed(y)
+    return y.cos()
+""",
+    "the forward of an autograd.Function": """
+class Shown(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, name, value):
+        print(value)  # !
+        return value * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None, grad
+
+
+def f(x: torch.Tensor):
+    return Shown.apply("x", x.sin()).cos()
+""",
+    "the forward of an autograd.Function with setup_context": """
+class Chosen(torch.autograd.Function):
+    @staticmethod
+    def forward(value, other):
+        if value.sum() > 0:  # !
+            return value * other
+        return other * 2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, grad
+
+
+def f(x: torch.Tensor):
+    return Chosen.apply(x.sin(), x).cos()
+""",
+    "tuples with tensors are sorted": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    scored = [(row.sum(), i) for i, row in enumerate(y)]
+    scored.sort()  # !
+    return y.cos() * scored[0][0]
+""",
+    "items of a dictionary with tensors are sorted": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    first = sorted({"a": y, "b": x}.items())[0]  # !
+    return y.cos() * first[1]
+""",
+    "items of a dictionary are sorted by their keys": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    first = sorted({"a": y, "b": x}.items(), key=lambda item: item[0])[0]
+    return y.cos() * first[1]
+""",
+    "a stack enters a context manager that an attribute holds": """
+import contextlib
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scope = Scope()
+
+    def forward(self, x):
+        y = x.sin()
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self.scope)  # !
+            return y.cos()
+
+
+class Scope:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return None
+
+
+model = Model()
+
+
+def f(x: torch.Tensor):
+    return model(x)
+""",
+    "a stack enters what nothing is known of": """
+import contextlib
+
+holder = hold(contextlib.suppress)
+
+
+def f(x: torch.Tensor):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(holder.held(ValueError))
+        return x.sin()
+""",
+    "a stack enters a local context manager": """
+import contextlib
+
+
+@contextlib.contextmanager
+def scope():
+    yield
+
+
+def f(x: torch.Tensor):
+    with contextlib.ExitStack() as stack:
+        entered = scope()
+        stack.enter_context(entered)
+        return x.sin()
+""",
+    "a product of a generator": """
+import math
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    return y.cos() / math.prod(y.shape[i] for i in (0, 1))  # !
+""",
     "a comparison that indexes nothing": """
 def f(x, count=3):
     y = x.sin()

@@ -6,8 +6,9 @@ import ast
 from dataclasses import replace
 
 from breakscan.analysis.interpreter.arguments import Arguments
-from breakscan.analysis.interpreter.builtin_calls import builtin
+from breakscan.analysis.interpreter.builtin_calls import builtin, emit_sort
 from breakscan.analysis.interpreter.call_event import emit_call
+from breakscan.analysis.interpreter.contexts import ENTER_ON_STACK, enter_on_stack
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.guessed_methods import emit_guessed, of_optimizer
 from breakscan.analysis.interpreter.joins import any_of, item_of, iterated, join_all
@@ -19,6 +20,7 @@ from breakscan.analysis.interpreter.skipped_calls import emit_skippable
 from breakscan.analysis.interpreter.torch_calls import tensor_method, torch_function
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
+    NONE,
     SIZE,
     UNKNOWN,
     ArrayNumber,
@@ -53,7 +55,8 @@ from breakscan.torch_facts.not_measured import DISTINCTIVE_METHODS, RETURN_THE_M
 def apply(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
     """Returns the result of a call. Emits the call if a rule may match it."""
     if isinstance(callee, Defined) and callee.choices:
-        results = [apply(frame, node, choice, arguments) for choice in callee.choices]
+        with frame.under(Condition(ConditionKind.CHOSEN, ast.unparse(node.func))):
+            results = [apply(frame, node, choice, arguments) for choice in callee.choices]
         result = join_all(results)
         if isinstance(result, Tensor) and any(isinstance(r, Constant | Size | NoneValue) for r in results):
             # Not two paths to the same thing, but two things that do as they like.
@@ -94,7 +97,7 @@ def _function(frame: Frame, node: ast.Call, callee: Function, info: FunctionInfo
     result = optional_import(frame, node, info) or result
     if isinstance(result, Unknown) and info.name in _LOGGERS:
         result = Instance(name="logging.Logger")
-    frame.program.call_wrappers(frame, node, info, given)
+    frame.program.call_wrappers(frame, info, given)
     return result
 
 
@@ -103,6 +106,9 @@ def _construct_own(frame: Frame, node: ast.Call, owner: ClassInfo, sure: Sure, a
     is_module = isinstance(made, Module)
     if is_module and frame.program.attributes.makes_parameters(owner):
         frame.emit(EventKind.CONSTRUCT, node, form="module", callee=owner.qualname, operand=made)
+    new = frame.program.project.method(owner, "__new__")
+    if new is not None and not frame.silent and not frame.program.has_borrowed(new):
+        frame.program.call_function(frame, node, new, arguments.with_receiver(Class(info=owner, name=owner.qualname)))
     init = frame.program.project.method(owner, "__init__")
     # Without a tensor, the __init__ of a module makes parameters at most, which the call shows.
     made_of_tensors = not frame.silent and any(isinstance(value, Tensor) for value in arguments.values())
@@ -150,6 +156,9 @@ def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: 
     name = dotted.rsplit(".", 1)[-1]
     if isinstance(owner, Instance) and owner.name:
         dotted = of_optimizer(frame, owner.name, name)
+        if dotted == ENTER_ON_STACK and arguments.positional:
+            enter_on_stack(frame, node, arguments.positional[0])
+            return arguments.positional[0]
         emit_skippable(frame, node, dotted, arguments.with_receiver(owner), owner.sure)
         if owner.name == "re.Pattern" and f"re.{name}" in _MAKES:
             return Instance(name="re.Match")
@@ -226,6 +235,9 @@ def _container_method(frame: Frame, node: ast.Call, owner: Container, name: str,
             grown = replace(owner, elements=None, element=any_of(parts))
             frame.names[func.value.id] = grown
         return CONSTANT
+    if name == "sort":
+        emit_sort(frame, node, owner, arguments)
+        return NONE
     if name in ("pop", "get", "popleft", "setdefault"):
         return item_of(owner)
     if name in ("values", "copy"):
@@ -251,6 +263,8 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
     sure = _sure_of_arguments(arguments)
     if dotted.startswith(("math.", "cmath.")):
         emit_call(frame, node, dotted, arguments, Sure.CERTAIN)
+        if node.args and _is_iterator(frame, node.args[0]):
+            frame.emit(EventKind.CALL, node, form="iterator", callee=dotted)
         return TensorNumber(sure) if any(isinstance(v, Tensor | TensorNumber) for v in arguments.values()) else CONSTANT
     emit_skippable(frame, node, dotted, arguments)
     if dotted in ("copy.deepcopy", "copy.copy", "typing.cast"):
@@ -268,6 +282,14 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
         return CONSTANT
     frame.program.pass_callables(frame, node, arguments.values())
     return UNKNOWN
+
+
+def _is_iterator(frame: Frame, node: ast.expr) -> bool:
+    """Whether an argument is an iterator by its syntax."""
+    if not isinstance(node, ast.Call):
+        return isinstance(node, ast.GeneratorExp)
+    of_dict = isinstance(node.func, ast.Attribute) and node.func.attr == "values" and not node.args
+    return of_dict or frame.index.dotted(node.func) in ("map", "filter", "reversed")
 
 
 _MAKES = {

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
 from breakscan.findings import Condition, ConditionKind
 from breakscan.source.walking import own_nodes, walk
 
 
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """A function that calls what a decorator was given.  ``wrapped`` is the name by which it calls it."""
+
+    info: FunctionInfo
+    wrapped: str
+
+
 class Decorators:
     """The decorators that one program meets, each read once."""
 
     def __init__(self) -> None:
-        self._wrappers: dict[tuple[ModuleIndex, str], tuple[FunctionInfo | None, str | None]] = {}
+        self._wrappers: dict[tuple[ModuleIndex, str], tuple[Wrapper | None, str | None]] = {}
         self._methods_set: dict[tuple[ModuleIndex, str], frozenset[str]] = {}
 
-    def wrapper(self, name: str, info: FunctionInfo) -> FunctionInfo | None:
-        """The function that a decorator of the project returns in place of the one that it is given."""
+    def wrapper(self, name: str, info: FunctionInfo) -> Wrapper | None:
+        """What a decorator of the project returns in place of the function that it is given."""
         key = info.index, name
         if key not in self._wrappers:
             found = info.index.function_named(name)
@@ -40,15 +49,16 @@ class Decorators:
         return []
 
 
-def _wrapper_in(decorator: FunctionInfo) -> FunctionInfo | None:
+def _wrapper_in(decorator: FunctionInfo) -> Wrapper | None:
     """The inner function that calls what the decorator, or the decorator that it makes, is given."""
     given = {a.arg for a in (*decorator.node.args.posonlyargs, *decorator.node.args.args)}
     for node in decorator.own_nodes:
         if isinstance(node, ast.FunctionDef):
             made = decorator.index.all_functions[node]
             called = {n.func.id for n in own_nodes(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
-            if given & called:
-                return made
+            wrapped = sorted(given & called)
+            if wrapped:
+                return Wrapper(made, wrapped[0])
             return _wrapper_in(_handed_on(made, {a.arg for a in node.args.args}) or made)
     handed = _handed_on(decorator, given)
     return _wrapper_in(handed) if handed is not None and handed is not decorator else None

@@ -194,7 +194,7 @@ def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[Condition]:
     if isinstance(test, ast.NamedExpr):
         test = test.target
     if isinstance(test, ast.Name):
-        return _narrow_name(frame, test.id, outcome)
+        return _narrow_name(frame, test, outcome)
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return _narrow_compare(frame, test, outcome)
     if isinstance(test, ast.Call):
@@ -218,8 +218,11 @@ def rare_equality(test: ast.expr, outcome: bool) -> list[Condition]:
     return [has_outcome(test, outcome)] if is_text or (of_elements and equal) else []
 
 
-def _narrow_name(frame: Frame, name: str, outcome: bool) -> list[Condition]:
+def _narrow_name(frame: Frame, test: ast.Name, outcome: bool) -> list[Condition]:
+    name = test.id
     value = frame.look_up(name)
+    if isinstance(value, Constant) and value.by_default and bool(value.literal) is not outcome:
+        return [has_outcome(test, outcome)]
     if value.optional and not isinstance(value, Tensor) and not isinstance(value, TensorNumber):
         unusual = value.optional.kind is not ConditionKind.FLAG or value.optional.outcome
         return [value.optional] if outcome is unusual else []

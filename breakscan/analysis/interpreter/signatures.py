@@ -166,6 +166,12 @@ def _join_parameter(state: State, name: str, value: Value) -> ParameterChange:
     # A call that gives a function tells what a parameter is of which nothing was known.
     told = isinstance(known, Unknown) and isinstance(value, Function)
     merged = at_most(value, Sure.LIKELY) if told else join(known, value)
+    if (
+        isinstance(merged, Tensor)
+        and merged.optional is None
+        and any(isinstance(v, PythonValue) for v in (known, value))
+    ):
+        merged = replace(merged, optional=Condition(ConditionKind.TENSOR, name))
     state.mixed = state.mixed or value != known
     if merged == known:
         return ParameterChange.NONE

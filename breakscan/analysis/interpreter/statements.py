@@ -219,9 +219,10 @@ def _while(frame: Frame, node: ast.While) -> None:
 def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> bool:
     resumable = True
     for item in node.items:
-        resumable = enter(frame, item, node.body) and resumable
+        entered, restored = enter(frame, item)
+        resumable = restored and resumable
         if item.optional_vars is not None:
-            bind(frame, item.optional_vars, UNKNOWN)
+            bind(frame, item.optional_vars, entered)
     with frame.within(Place.PLAIN if resumable else Place.WITH):
         return run_body(frame, node.body)
 
@@ -256,9 +257,7 @@ def _try(frame: Frame, node: ast.Try) -> bool:
 def _assert(frame: Frame, node: ast.Assert) -> None:
     constant = node.msg is None or (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))
     branch(frame, node.test, "assert" if constant else "assert-message", node, compound_only=constant)
-    for condition in narrowing.narrow(frame, node.test, True):
-        if condition not in frame.conditions:
-            frame.conditions.append(condition)
+    narrowing.narrow(frame, node.test, True)
 
 
 def _match(frame: Frame, node: ast.Match) -> bool:

@@ -39,5 +39,7 @@ def _in_words(condition: Condition) -> str:
             return f"{subject} is {' or '.join(names)}"
         case ConditionKind.RAISED:
             return f"{subject if condition.subject else 'something'} is raised"
+        case ConditionKind.CHOSEN:
+            return f"{subject} is this function"
         case ConditionKind.PASSED_ON:
             return f"`@{condition.classes[0]}` lets it through to this {subject}"
