@@ -148,9 +148,7 @@ CALLS["matching"] = score(lambda r: dist.OneOneMatching(r, bp_iters=3), torch.te
 CALLS["two matching"] = score(
     lambda r: dist.OneTwoMatching(r, bp_iters=3), torch.tensor([0, 0, 1, 1]), torch.rand(4, 2)
 )
-CALLS["spanning tree"] = score(
-    dist.SpanningTree, torch.tensor([[0, 1], [1, 2]]), torch.rand(3)
-)
+CALLS["spanning tree"] = score(dist.SpanningTree, torch.tensor([[0, 1], [1, 2]]), torch.rand(3))
 CALLS["grouped normal"] = score(
     lambda r, p: dist.GroupedNormalNormal(r, p, torch.ones(6), torch.tensor([0, 1, 2, 3, 0, 1])), torch.rand(6), R, P
 )
@@ -331,7 +329,13 @@ def elbo(guide, loss):
     return build
 
 
-for name in ("AutoNormal", "AutoDelta", "AutoDiagonalNormal", "AutoMultivariateNormal", "AutoLowRankMultivariateNormal"):
+for name in (
+    "AutoNormal",
+    "AutoDelta",
+    "AutoDiagonalNormal",
+    "AutoMultivariateNormal",
+    "AutoLowRankMultivariateNormal",
+):
     CALLS[f"svi {name}"] = infer(getattr(autoguide, name), Trace_ELBO)
     CALLS[f"elbo {name}"] = elbo(getattr(autoguide, name), Trace_ELBO)
 CALLS["elbo mean field"] = elbo(autoguide.AutoNormal, TraceMeanField_ELBO)
