@@ -52,6 +52,7 @@ from breakscan.runtime.explain.explanation import (
     Times,
     UncompiledFrame,
 )
+from breakscan.runtime.explain.notice import Notice, NoticeKind
 from breakscan.runtime.explain.reasons import OverLimit, Quoted
 from breakscan.runtime.parsers.ended_frames import Limit, Skip
 from breakscan.runtime.parsers.guard_text import Demand, DemandKind
@@ -219,7 +220,7 @@ def explanation(**changes: Any) -> Explanation:
         "targets": (CompileTarget("Model.forward", CALLER, True), CompileTarget("other", None, False)),
         "entries": 1,
         "compile_seconds": 38.12345,
-        "notices": ("this torch lacks something",),
+        "notices": (Notice(NoticeKind.HOOK_MISSING, "memory"),),
         "compiles": (COMPILE, replace(COMPILE, compile_id="1/0", failed="RuntimeError", guard_count=None)),
         "specialisations": (Specialisation("0/0", ("x.size()[0]",), "32", ConstantReason.NUMBER, SITE, "f"),),
         "cudagraph_skips": (

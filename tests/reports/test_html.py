@@ -540,7 +540,7 @@ def test_without_scripts_the_breaks_can_be_read(show: Any) -> None:
         "src/model.py:3:8 in Block.forward",
         "BRK201 tensor-item",
         "x.shape[0] was 32",
-        "this torch lacks something",
+        "this torch lacks what breakscan hooks into for memory: something is missing",
     ):
         assert words in text
 

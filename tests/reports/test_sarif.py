@@ -139,7 +139,10 @@ class TestExplain:
             ("cudagraph-skip", "warning"),
             ("specialisation", "note"),
         ]
-        assert run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"] == "this torch lacks something"
+        assert (
+            run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
+            == "this torch lacks what breakscan hooks into for memory: something is missing"
+        )
         assert run["invocations"][0]["executionSuccessful"]
 
     def test_a_break_shows_the_way_to_it(self) -> None:

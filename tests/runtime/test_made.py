@@ -19,6 +19,7 @@ from breakscan.runtime.explain.compiled import ConstantReason, Generated, Kernel
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.explain.from_processes import explain_processes
 from breakscan.runtime.explain.kernel_calls import kernel_calls
+from breakscan.runtime.explain.notice import Notice, NoticeKind
 from breakscan.runtime.launch import run_recorded
 from breakscan.runtime.parsers.generated_code import LONGEST, LONGEST_CALLS, phase_of, shortened
 from breakscan.runtime.parsers.guard_tree import guards_of_tree
@@ -358,7 +359,7 @@ def test_the_trace_alone_tells_guards_without_lines(
     )
     (compiled,) = explanation.compiles
     assert [guard.site for guard in compiled.guards if guard.kind == "TENSOR_MATCH"] == [None]
-    assert any("the lines that asked for guards are missing" in notice for notice in explanation.notices)
+    assert Notice(NoticeKind.HOOK_MISSING, "guards", explanation.torch) in explanation.notices
 
 
 def test_the_tree_of_guards() -> None:

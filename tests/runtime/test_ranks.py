@@ -32,6 +32,7 @@ from breakscan.runtime.explain.explanation import (
     RunsBefore,
 )
 from breakscan.runtime.explain.from_recording import explain_run
+from breakscan.runtime.explain.notice import Notice, NoticeKind
 from breakscan.runtime.explain.ranks import compare, merge
 from breakscan.runtime.job import JobError, is_running, own_rank, shared_folder
 from breakscan.runtime.parsers.guard_text import Demand, DemandKind
@@ -289,7 +290,9 @@ class TestSharedFolder:
         run = read_run(tmp_path / "kept")
         assert [part.folder for part in run.parts] == [session.folder]
         assert run.earlier == [tmp_path / "kept"]
-        assert "started again once" in explain_run(run, rules=(), show=str, files=SourceFiles.trusted()).notices[0]
+        first = explain_run(run, rules=(), show=str, files=SourceFiles.trusted()).notices[0]
+        assert isinstance(first, Notice)
+        assert (first.kind, len(first.names)) == (NoticeKind.RESTARTED, 1)
         with pytest.raises(SessionError, match="holds a recording already"):
             start_session(["train.py"], tmp_path / "kept")
 
@@ -365,7 +368,7 @@ PLAIN = Explanation(
     targets=(),
     entries=1,
     compile_seconds=0.1,
-    notices=("the same",),
+    notices=(Notice(NoticeKind.PROFILE_KEPT),),
 )
 
 
@@ -379,7 +382,7 @@ class TestComparison:
         assert merged.ranks
         assert not merged.ranks.differences
         assert merged.ranks.endings == dict.fromkeys([0, 1], RankEnding(EndingKind.ENDED, 0))
-        assert (merged.notices, merged.processes) == (("the same",), 2)
+        assert (merged.notices, merged.processes) == ((Notice(NoticeKind.PROFILE_KEPT),), 2)
 
     def test_a_recompile_in_another_step(self) -> None:
         runs = tuple(RunTotals(0, float(at), 0.1) for at in range(10))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from breakscan.findings import Origin, Severity, Site, Verdict
 from breakscan.reports.diagnostics.diagnostic import Diagnostic, DiagnosticReport, Location, Remark
 from breakscan.reports.explain.entries import ReportEntry, break_entries, cause_entries, frame_entries
+from breakscan.reports.explain.notice_words import notice_words
 from breakscan.reports.explain.rank_words import alike, difference_words
 from breakscan.reports.explain.reason_words import constant_words
 from breakscan.reports.explain.report import ExplainReport
@@ -37,7 +38,7 @@ def explain_diagnostics(report: ExplainReport) -> DiagnosticReport:
         head.append(headline(explanation))
     else:
         remarks.append(Remark(Severity.WARNING, headline(explanation), "Nothing was compiled"))
-    remarks += [Remark(Severity.INFO, notice) for notice in explanation.notices]
+    remarks += [Remark(Severity.INFO, notice_words(notice)) for notice in explanation.notices]
     return DiagnosticReport("explain", list(_diagnostics(explanation)), remarks, head, lines=report.files.lines)
 
 

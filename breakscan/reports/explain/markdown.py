@@ -8,6 +8,7 @@ from typing import TextIO
 
 from breakscan.findings import Origin, Site, Verdict
 from breakscan.reports.explain.entries import EntryKind, ReportEntry, break_entries, cause_entries, frame_entries
+from breakscan.reports.explain.notice_words import notice_words
 from breakscan.reports.explain.price_words import ceiling_sentence
 from breakscan.reports.explain.rank_words import alike, difference_words, rank_sentences
 from breakscan.reports.explain.reason_words import constant_words
@@ -89,7 +90,7 @@ def _sections(explanation: Explanation) -> Iterator[_Section]:
                 for one in explanation.ranks.differences
             ],
         )
-    yield _Section("", [f"- **Note:** {prose(notice)}.\n" for notice in explanation.notices])
+    yield _Section("", [f"- **Note:** {prose(notice_words(notice))}.\n" for notice in explanation.notices])
     yield _folded(
         counted(len(others), "break in library code", "breaks in library code"),
         titles,

@@ -12,6 +12,7 @@ from breakscan.findings import Finding, Origin, Severity, Site
 from breakscan.reports.explain.agreement_terminal import write_agreement
 from breakscan.reports.explain.compiled_summary import made_lines
 from breakscan.reports.explain.entries import EntryKind, ReportEntry, break_entries, cause_entries, frame_entries
+from breakscan.reports.explain.notice_words import notice_words
 from breakscan.reports.explain.price_words import ceiling_sentence, comparable_calls, price_in_words
 from breakscan.reports.explain.rank_words import difference_table, rank_sentences
 from breakscan.reports.explain.report import ExplainReport
@@ -74,7 +75,7 @@ class _Writer:
         if explanation.notices:
             self.console.print()
         for notice in explanation.notices:
-            self.paragraph(f"Note: {notice}.", indent="", style="dim")
+            self.paragraph(f"Note: {notice_words(notice)}.", indent="", style="dim")
 
     def section(self, heading: str, entries: Sequence[ReportEntry]) -> None:
         if not entries:

@@ -20,6 +20,7 @@ from breakscan.runtime.explain.compiled import (
     RunTotals,
     Specialisation,
 )
+from breakscan.runtime.explain.notice import AnyNotice
 from breakscan.runtime.explain.reasons import Reason
 from breakscan.runtime.parsers.guard_text import Demand, Within
 
@@ -294,7 +295,7 @@ class Explanation:
     targets: Sequence[CompileTarget]
     entries: int
     compile_seconds: float
-    notices: Sequence[str]
+    notices: Sequence[AnyNotice]
     compiles: Sequence[CompiledFrame] = ()
     specialisations: Sequence[Specialisation] = ()
     cudagraph_skips: Sequence[CudaGraphSkip] = ()

@@ -9,6 +9,7 @@ from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain import ranks
 from breakscan.runtime.explain.explanation import EndingKind, Explanation, RankEnding
 from breakscan.runtime.explain.from_processes import explain_processes
+from breakscan.runtime.explain.notice import Notice, NoticeKind
 from breakscan.runtime.explain.notices import unread_sources
 from breakscan.runtime.launch import ProgramExit
 from breakscan.runtime.recording import compiled
@@ -34,8 +35,8 @@ def explain_run(
     if run.argv[:1] == ("-c",):
         files.keep("<string>", "".join(run.argv[1:2]))
     explanation = _of_parts(run, context) if run.parts[0].manifest.rank else _of_program(run.parts[0], context)
-    notices = (*_notices(run), *explanation.notices, *unread_sources(explanation, files, show))
-    return replace(explanation, notices=tuple(dict.fromkeys(notices)))
+    unread = unread_sources(explanation, files, show)
+    return replace(explanation, notices=tuple(dict.fromkeys([*_notices(run), *explanation.notices, *unread])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,17 +137,12 @@ def _endings(parts: Mapping[int, RecordingPart], expected: Iterable[int]) -> dic
     return told
 
 
-def _notices(run: RecordedRun) -> Iterable[str]:
+def _notices(run: RecordedRun) -> Iterable[Notice]:
     if run.earlier:
-        shown = ", ".join(map(str, run.earlier))
-        times = "once" if len(run.earlier) == 1 else f"{len(run.earlier)} times"
-        yield f"the job was started again {times}; this is its last start. The earlier ones are in {shown}"
+        yield Notice(NoticeKind.RESTARTED, names=tuple(map(str, run.earlier)))
     for part in run.parts:
         if part.cut_by:
-            yield f"not all was recorded, so anything may be missing: {part.folder} took no more ({part.cut_by})"
+            yield Notice(NoticeKind.CUT_OFF, str(part.folder), part.cut_by)
     part = run.parts[0]
     if part.manifest.rank is None and part.manifest.ended is None:
-        if part.running:
-            yield "the program is still running: this is what was recorded until now"
-        else:
-            yield "breakscan itself was killed: how the program ended is not known, and this was recorded until then"
+        yield Notice(NoticeKind.RUNNING if part.running else NoticeKind.KILLED_WITH_US)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from breakscan.reports.explain.entries import ReportEntry, break_entries, cause_entries, frame_entries
+from breakscan.reports.explain.notice_words import notice_words
 from breakscan.reports.shared.html_page import escaped
 from breakscan.reports.shared.site_words import rule_words
 from breakscan.reports.shared.wording import sentences
@@ -16,7 +17,7 @@ MOST_ROWS = 300
 
 def static_report(explanation: Explanation) -> str:
     """The tables, as HTML in ASCII."""
-    notices = "".join(f"<li>{escaped(notice)}" for notice in explanation.notices)
+    notices = "".join(f"<li>{escaped(notice_words(notice))}" for notice in explanation.notices)
     return "\n".join(
         (
             _table("Graph breaks", break_entries(explanation)),
