@@ -74,7 +74,7 @@ def prove(case: CapturedCall, mode: str, cpu: bool) -> dict[str, Any]:
     from breakscan.verify.label import Label
     from breakscan.verify.proof import Metrics
     from breakscan.verify.verify import Question, verify
-    from breakscan.worker.progress import Step
+    from breakscan.worker.progress import MeasuringStep
     from breakscan.worker.worker import ProgramChange, UserProgram, Worker
 
     argv = case.arguments(mode, cpu)
@@ -85,9 +85,9 @@ def prove(case: CapturedCall, mode: str, cpu: bool) -> dict[str, Any]:
     program = UserProgram(tuple(argv))
     turn = Turn()
 
-    def say(step: Step, label: Label | None) -> None:
+    def say(step: MeasuringStep, label: Label | None) -> None:
         print(f"{time.monotonic():.1f} {progress_words(step, label)}", file=sys.stderr, flush=True)
-        if step is Step.TIME:
+        if step is MeasuringStep.TIME:
             turn.take()
 
     with contextlib.ExitStack() as stack:

@@ -26,7 +26,7 @@ from breakscan.bench.variants import (
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.worker.captured_program import environment_of, notes_of
 from breakscan.worker.interrupt import interrupted_once
-from breakscan.worker.progress import Step
+from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import CompileOption
 from breakscan.worker.worker import UserProgram
 
@@ -113,7 +113,7 @@ class _Variants:
     def _try(self, variant: Variant) -> Explanation | None:
         number = len(self.rows) + 1
 
-        def say(step: Step) -> None:
+        def say(step: MeasuringStep) -> None:
             self.say(BenchProgress(step, variant.label, number, len(self.variants)))
 
         tried = Trial(variant, self.baseline, number, say).run()

@@ -18,7 +18,7 @@ from breakscan.worker.call_result import CallResult
 from breakscan.worker.captured_program import other_calls, require_calls
 from breakscan.worker.difference import ResultDifference
 from breakscan.worker.observation import Observation, ObservationKind
-from breakscan.worker.progress import Step
+from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import (
     CompileOption,
     CountLaunches,
@@ -92,12 +92,12 @@ def measure_eager(
     program: UserProgram, folder: Path, plan: Plan, say: Callable[[BenchProgress], None]
 ) -> EagerBaseline:
     """Runs the program eager; ``folder`` is new. Raises NothingToMeasure and WorkerError, and what ``plan`` raises."""
-    say(BenchProgress(Step.RUN))
+    say(BenchProgress(MeasuringStep.RUN))
     with Worker(program, ProgramChange(), folder / "eager") as worker:
         about = worker.ready()
         require_calls(about)
         baseline = Baseline(worker, SavedValues(worker), ())
-        say(BenchProgress(Step.TIME))
+        say(BenchProgress(MeasuringStep.TIME))
         with Worker(program, ProgramChange(), folder / "second") as second:
             second.ready()
             available = second.ask(ListChoices())

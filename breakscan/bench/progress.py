@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from breakscan.worker.progress import Step
+from breakscan.worker.progress import MeasuringStep
 
 
 @dataclass(frozen=True, slots=True)
 class BenchProgress:
     """A step for a variant, None for the eager program. ``number`` counts the variants, or its processes."""
 
-    step: Step
+    step: MeasuringStep
     label: str | None = None
     number: int = 0
     of: int = 0

@@ -18,7 +18,7 @@ from breakscan.bench.result import BenchRow
 from breakscan.bench.step_time import Pace, pace_of
 from breakscan.worker import timing as measure
 from breakscan.worker.observation import Observation, ObservationKind
-from breakscan.worker.progress import Step
+from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import Compile
 from breakscan.worker.timing import PROCESSES, Unsteady
 from breakscan.worker.worker import ProgramChange, Worker, WorkerError
@@ -49,7 +49,7 @@ def run_again(row: BenchRow, baseline: EagerBaseline, first: Path, say: Callable
     assert row.step_seconds is not None
     paces = []
     for number in range(2, PROCESSES + 1):
-        say(BenchProgress(Step.REPEAT, row.label, number, PROCESSES))
+        say(BenchProgress(MeasuringStep.REPEAT, row.label, number, PROCESSES))
         try:
             paces.append(_pace(row, baseline, first, number))
         except (_NotComparable, WorkerError, Unsteady) as error:

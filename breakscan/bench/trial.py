@@ -18,7 +18,7 @@ from breakscan.runtime.records.record import Record
 from breakscan.worker.baseline import run_compiled
 from breakscan.worker.compiled_code import explained, kernels_of_step
 from breakscan.worker.observation import Observation, ObservationKind
-from breakscan.worker.progress import Step
+from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import Compile, CompiledResult, CountLaunches, Description, Stage, StepKind
 from breakscan.worker.timing import Unsteady
 from breakscan.worker.worker import ProgramChange, Worker, WorkerError
@@ -45,7 +45,9 @@ class _Stopped(Exception):
 class Trial:
     """Runs one variant in a separate process. ``say`` is called with the progress."""
 
-    def __init__(self, variant: Variant, baseline: EagerBaseline, number: int, say: Callable[[Step], None]) -> None:
+    def __init__(
+        self, variant: Variant, baseline: EagerBaseline, number: int, say: Callable[[MeasuringStep], None]
+    ) -> None:
         self.row = BenchRow(variant, MeasurementStatus.MEASURED)
         self.explanation: Explanation | None = None
         self._baseline = baseline
@@ -56,7 +58,7 @@ class Trial:
         """Runs the variant. The row records any failure."""
         variant = self.row.variant
         try:
-            self._say(Step.RUN)
+            self._say(MeasuringStep.RUN)
             with Worker(self._baseline.program, ProgramChange({}, variant.settings), self._folder) as worker:
                 self._measure(worker)
         except _Stopped:
@@ -73,7 +75,7 @@ class Trial:
         options = self.row.variant.options
         if options is not None:
             worker.ask(Compile(dict(options)))
-        self._say(Step.COMPILE)
+        self._say(MeasuringStep.COMPILE)
         result = None
         try:
             result = worker.ask(run_compiled(worker, patient=False))
@@ -86,7 +88,7 @@ class Trial:
         if unlike:
             observation = Observation(ObservationKind.DIFFERS, details=(unlike[0],))
             self._fail(MeasurementStatus.DIFFERS, Stage.RESULTS, observation)
-        self._say(Step.TIME)
+        self._say(MeasuringStep.TIME)
         self._time(worker, self.explanation)
 
     def _require_comparable(self, about: Description) -> None:

@@ -25,7 +25,7 @@ from breakscan.reports.verify.words import (
 )
 from breakscan.verify.label import Label, RewriteLabel, SetLabel
 from breakscan.verify.proof import NotApplied, ProofVerdict, Verification
-from breakscan.worker.progress import Step
+from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.timing import Ratio
 
 
@@ -50,11 +50,13 @@ def written(format_: str, told: Verification = WHOLE) -> str:
 )
 def test_labels_in_words(label: Label, words: str) -> None:
     assert label_words(label) == words
-    assert progress_words(Step.TIME, label) == f"{words}: timing"
+    assert progress_words(MeasuringStep.TIME, label) == f"{words}: timing"
 
 
 def test_what_is_done_in_words() -> None:
-    assert [progress_words(step, None) for step in (Step.RUN, Step.COMPILE, Step.RECORD_TESTS)] == [
+    assert [
+        progress_words(step, None) for step in (MeasuringStep.RUN, MeasuringStep.COMPILE, MeasuringStep.RECORD_TESTS)
+    ] == [
         "running the program",
         "compiling the program as it is",
         "recording the outcomes of tests",

@@ -11,7 +11,7 @@ from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.ratio_words import interval, number, ratio_words
 from breakscan.reports.shared.wording import counted, sentence
-from breakscan.worker.progress import Step
+from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import Stage
 from breakscan.worker.timing import LEAST, PROCESSES
 
@@ -228,14 +228,14 @@ def _median(row: BenchRow) -> float:
     return row.ratio.median
 
 
-_STEPS = {Step.RUN: "running the program", Step.COMPILE: "compiling", Step.TIME: "timing"}
+_STEPS = {MeasuringStep.RUN: "running the program", MeasuringStep.COMPILE: "compiling", MeasuringStep.TIME: "timing"}
 
 
 def progress_words(progress: BenchProgress) -> str:
     """``2 of 6: backend="aot_eager": compiling``."""
     label = visible(progress.label) if progress.label is not None else None
-    if progress.step is Step.REPEAT:
+    if progress.step is MeasuringStep.REPEAT:
         return f"{label}: process {progress.number} of {progress.of}"
     if label is None:
-        return "timing it eager" if progress.step is Step.TIME else _STEPS[progress.step]
+        return "timing it eager" if progress.step is MeasuringStep.TIME else _STEPS[progress.step]
     return f"{progress.number} of {progress.of}: {label}: {_STEPS[progress.step]}"

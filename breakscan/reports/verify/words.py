@@ -11,7 +11,7 @@ from breakscan.reports.shared.wording import counted, sentence
 from breakscan.reports.verify.unseen_words import grouped, outcome_words, stress_words
 from breakscan.verify.label import Label, RewriteLabel, SetLabel
 from breakscan.verify.proof import DeclinedFinding, Metrics, NotApplied, Proof, ProofVerdict, Verification
-from breakscan.worker.progress import Step
+from breakscan.worker.progress import MeasuringStep
 
 NOISY = 1.1
 """How many times as fast two equal processes may look before the report says so."""
@@ -161,17 +161,17 @@ def unproved(verification: Verification) -> list[tuple[str, list[str]]]:
 
 
 _STEPS = {
-    Step.RUN: "running the program",
-    Step.COMPILE: "compiling",
-    Step.TIME: "timing",
-    Step.RECORD_TESTS: "recording the outcomes of tests",
+    MeasuringStep.RUN: "running the program",
+    MeasuringStep.COMPILE: "compiling",
+    MeasuringStep.TIME: "timing",
+    MeasuringStep.RECORD_TESTS: "recording the outcomes of tests",
 }
 
 
-def progress_words(step: Step, label: Label | None) -> str:
+def progress_words(step: MeasuringStep, label: Label | None) -> str:
     """``net.py:12 where: compiling``."""
     if label is None:
-        return "compiling the program as it is" if step is Step.COMPILE else _STEPS[step]
+        return "compiling the program as it is" if step is MeasuringStep.COMPILE else _STEPS[step]
     return f"{label_words(label)}: {_STEPS[step]}"
 
 
