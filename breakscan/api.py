@@ -27,7 +27,7 @@ from typing import Any
 
 from breakscan.config import load_settings
 from breakscan.reports.explain.report import ExplainReport
-from breakscan.reports.explain.words import headline, why_nothing_compiled
+from breakscan.reports.explain.words import headline
 from breakscan.reports.formats import EXPLAIN
 from breakscan.rulebook.library import Library, load_library
 from breakscan.runtime.cells import ShownPaths
@@ -107,8 +107,7 @@ class Report:
         return _STYLE.sub("", self._written("terminal")).rstrip("\n")
 
     def __repr__(self) -> str:
-        say = headline if self.explanation.graphs else why_nothing_compiled
-        return f"<breakscan report: {say(self.explanation)}>"
+        return f"<breakscan report: {headline(self.explanation)}>"
 
 
 class Recording:

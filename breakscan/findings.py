@@ -104,6 +104,49 @@ class Region:
     entry: str | None = None
 
 
+class ConditionKind(Enum):
+    """The kind of question that a condition asks about its subject; those that say more of it come first."""
+
+    TEST = "test"
+    """The subject is a test of the program."""
+    TENSOR = "tensor"
+    MASK = "mask"
+    """The subject is a tensor of booleans."""
+    INSTANCE = "instance"
+    """The subject is an instance of one of ``classes``."""
+    GIVEN = "given"
+    """The subject is a parameter with the default None."""
+    FLAG = "flag"
+    """The subject is a parameter with a default of True or False; the outcome is that it is on."""
+    RETURNS_TENSOR = "returns-tensor"
+    """The subject is what is called."""
+    RAISED = "raised"
+    """The subject is a class of exceptions, or the empty text for any."""
+    CHOSEN = "chosen"
+    """The subject is what is called, one of several functions."""
+    PASSED_ON = "passed-on"
+    """The subject is a method that a decorator of its class replaces: the replacement calls it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What has to hold for a value to be of its kind, or for a finding to be one.
+
+    ``subject`` is source text, empty if the value has no name. ``classes`` holds the names for ``INSTANCE``, and the
+    decorator for ``PASSED_ON``.
+    """
+
+    kind: ConditionKind
+    subject: str
+    outcome: bool = True
+    classes: tuple[str, ...] = ()
+
+    @property
+    def asks_for_tensor(self) -> bool:
+        """Whether a value that it belongs to may be something other than a tensor."""
+        return self.kind in (ConditionKind.TENSOR, ConditionKind.RETURNS_TENSOR)
+
+
 @dataclass(frozen=True, slots=True)
 class RewriteOffer:
     """A rewrite that a rule offers at a site; ``safety`` is ``safe`` or ``unsafe``."""
@@ -116,7 +159,7 @@ class RewriteOffer:
 class Finding:
     """One rule at one site.  ``function`` is the qualified name of the enclosing function, or ``None``; ``via`` that
     of the caller whose frame runs eager, if the call is in ``place`` and not the site itself.
-    ``behind`` is the site of the finding that hides this one from the compiler."""
+    All of ``conditions`` must hold.  ``behind`` is the site of the finding that hides this one from the compiler."""
 
     rule: str
     name: str
@@ -132,7 +175,7 @@ class Finding:
     place: Place = Place.PLAIN
     via: str | None = None
     rewrite: RewriteOffer | None = None
-    condition: str | None = None
+    conditions: tuple[Condition, ...] = ()
     behind: Site | None = None
 
 

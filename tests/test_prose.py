@@ -20,7 +20,6 @@ LEFT = {
     "config.py": "the line of an error in tomllib's message",
     "rewrite_support/messages.py": "fields of printf-style formatting",
     "rulebook/document.py": "the line of an error in tomllib's message; Python code in examples",
-    "runtime/explain/compilations.py": "guards in C++, as torch writes them",
     "runtime/explain/context.py": "reprs of Python in the text of torch",
     "runtime/explain/cudagraph_skips.py": "reasons of torch, without their beginning and their stack",
     "runtime/explain/kernel_calls.py": "comments in code that Inductor generated",

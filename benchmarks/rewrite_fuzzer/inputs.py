@@ -65,6 +65,8 @@ def arguments() -> Iterator[tuple[str, tuple[Tensor, Tensor]]]:
     yield "empty, 2-d", (torch.ones(0, 3), torch.ones(2, 0))
     yield "expanded", (torch.ones(1).expand(3), torch.tensor(2.0).expand(3))
     yield "expanded integers", (torch.tensor([2]).expand(3), torch.tensor([1]).expand(3))
+    yield "expanded, 2-d", (torch.tensor([[1.0], [-2.0]]).expand(2, 3), torch.tensor([3, 1, 1]))
+    yield "overlapping windows", (torch.arange(4.0).unfold(0, 3, 1), torch.tensor([1.0, -2.0, 0.0]).expand(2, 3))
     yield "integer views", (torch.arange(6)[::2], torch.arange(9).reshape(3, 3)[:, 0])
     yield "integers, 2-d transposed", (torch.arange(6).reshape(2, 3).t(), torch.ones(3, 2, dtype=torch.int64))
     yield "bools, 2-d transposed", (torch.tensor([[True, False], [True, True]]).t(), torch.ones(2, 2).bool())

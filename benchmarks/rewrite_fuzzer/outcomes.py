@@ -36,7 +36,7 @@ OF_TORCH = ("Converting a tensor with requires_grad=True to a scalar", "Triggere
 
 @lru_cache(maxsize=4)
 def _compiled(text: str, filename: str) -> CodeType:
-    return compile(text, filename, "exec")
+    return compile(text, filename, "exec", dont_inherit=True)
 
 
 def load(text: str, name: str) -> ModuleType:
@@ -98,6 +98,7 @@ def _outcome(module: ModuleType, given: tuple[Tensor, Tensor], *, catches: bool)
     for name, one in zip("xy", given, strict=True):
         outcome[f"input {name}"] = _values(one)
         outcome[f"input {name} requires_grad"] = one.requires_grad
+        outcome[f"input {name} attributes"] = sorted(vars(one))
         grad = one.grad if one.is_leaf or one.retains_grad else None
         outcome[f"gradient of {name}"] = None if grad is None else _unsigned_zeros(grad)
     outcome["state COUNT"] = repr(getattr(module, "COUNT", None))

@@ -75,6 +75,16 @@ AROUND = (
     "for step in range(2):\n{body}\nelse:\n    b = (b, step)",
     "match len(a.shape):\n    case 1:\n        pass\n    case _:\n        a = a * 1\nif True:\n{body}",
     "def inner(a, b):\n{body}\n    return a, b\na, b = inner(a, b)",
+    "def inner():\n    nonlocal a, b\n{body}\ninner()",
+    "def parts(a, b):\n{body}\n    yield a\n    yield b\na, b = parts(a, b)",
+    "def parts(a, b):\n    yield a\n{body}\n    yield b\nmade = parts(a, b)\na = next(made)\n"
+    "with torch.no_grad():\n    a.mul_(2)\nb = next(made)",
+    "async def go(a, b):\n{body}\n    return a, b\na, b = asyncio.run(go(a, b))",
+    "match a:\n    case torch.Tensor() as a:\n        pass\nif True:\n{body}",
+    "with contextlib.suppress(RuntimeError):\n{body}",
+    "with contextlib.redirect_stdout(io.StringIO()) as shown:\n{body}\nb = (b, shown.getvalue())",
+    "with torch.random.fork_rng():\n{body}",
+    "kept = weakref.ref(a)\nif True:\n{body}\nb = (b, kept() is a)",
 )
 DECORATORS = (
     "",
@@ -96,15 +106,21 @@ ANNOTATIONS = (
     "x: torch.FloatTensor, y",
 )
 
-HEAD = """import collections
+HEAD = """import asyncio
+import collections
 import contextlib
 import copy
+import dataclasses
+import enum
+import io
 import logging
 import math
 import random
 import sys
 import time
+import types
 import warnings
+import weakref
 
 import numpy as np
 import torch
@@ -296,8 +312,26 @@ for _ in range(2):
     BASE = torch.compile(layer)(BASE)
 COUNT = BASE.tolist()
 """
-COMPILED = (*[""] * 16, "torch.compile(model)\n", LOOP)
-"""What is compiled at the top of the file: nothing, a module whose wrapper is thrown away, a function in a loop."""
+OWN = """
+class Other(Model):
+    def compile(self, optimizer):
+        COUNT.append(optimizer)
+
+
+model = Other()
+torch.compile(model)
+"""
+DEFAULTS = """
+def scaled(x, n=2):
+    return x * n
+
+
+torch.compile(scaled)
+COUNT = (scaled(torch.ones(3)).tolist(), scaled.__defaults__)
+"""
+COMPILED = (*[""] * 16, "torch.compile(model)\n", LOOP, OWN, DEFAULTS)
+"""What is compiled at the top of the file: nothing, a module whose wrapper is thrown away, a function in a loop, a
+module with a method of that name, a function whose defaults are read."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def _as_finding(site: Missed) -> Finding:
         kind=Kind.GRAPH_BREAK,
         severity=Severity.ERROR,
         confidence=Confidence.CERTAIN,
-        message=site.reason,
+        message=site.rule.message,
         site=site.site,
         function=site.function,
         region=None,

@@ -11,7 +11,7 @@ from breakscan.bench.best import pays_after
 from breakscan.bench.eager_baseline import LONGEST, EagerBaseline
 from breakscan.bench.result import BenchRow, MeasurementStatus, Problem, Variant
 from breakscan.bench.step_time import pace_of
-from breakscan.runtime.explain.explanation import Explanation, FrameStatus
+from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.records.compiles import CompileTimed
 from breakscan.runtime.records.record import Record
 from breakscan.worker.baseline import run_compiled
@@ -111,7 +111,7 @@ class Trial:
             breaks=explanation.break_events,
             recompiles=len(explanation.recompiles),
             graphs=len(explanation.graphs),
-            eager_frames=sum(frame.status is FrameStatus.EAGER for frame in explanation.frames),
+            eager_frames=explanation.eager_frames,
             compile_seconds=stages,
         )
         if result is not None and (run := result.run) is not None:

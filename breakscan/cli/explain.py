@@ -23,7 +23,6 @@ from breakscan.config import load_settings
 from breakscan.reports.formats import EXPLAIN, FOR_LOGS
 from breakscan.rulebook.library import Library, load_library
 from breakscan.runtime.explain.explanation import Explanation
-from breakscan.runtime.explain.ranks import ranks_in_words
 from breakscan.runtime.job import JobError
 from breakscan.runtime.launch import LaunchError, end_like, outliving_termination, run_recorded
 from breakscan.runtime.requests_file import Requests
@@ -143,6 +142,8 @@ def _start_session(argv: list[str], save: Path | None) -> Session:
 
 
 def _say_whom_it_waits_for(ranks: list[int]) -> None:
+    from breakscan.reports.explain.rank_words import ranks_in_words
+
     click.echo(f"breakscan: waiting for {ranks_in_words(ranks)} to end, at most {MOST_SECONDS:.0f} s", err=True)
 
 

@@ -11,10 +11,9 @@ import click
 from breakscan.cli.output import report_stream
 from breakscan.cli.progress import ProgressBar
 from breakscan.cli.report_options import format_option, output_option
-from breakscan.cli.selection_options import selection_options, settings_for, words
+from breakscan.cli.selection_options import require_rewrites, selection_options, settings_for, words
 from breakscan.findings import SourceError
 from breakscan.reports.formats import FIX
-from breakscan.rulebook.document import nearest
 from breakscan.rulebook.library import load_library
 from breakscan.source.files import discover
 
@@ -56,15 +55,11 @@ def fix(
     of the work could not be done.
     """
     from breakscan.repair.planner import WantedRewrites
-    from breakscan.repair.registry import rewrite_ids
     from breakscan.repair.repair import Progress, repair_paths
     from breakscan.reports.fix.report import FixReport
     from breakscan.reports.fix.terminal import write_notes
 
-    for one in ids or ():
-        if one not in rewrite_ids():
-            message = f"there is no rewrite {one!r}{nearest(one, rewrite_ids())}"
-            raise click.BadParameter(message, param_hint="--rewrite")
+    require_rewrites(ids or ())
     paths = paths or (".",)
     settings = settings_for(paths, config, options)
     discovery = discover(paths, settings, force_exclude=force_exclude)

@@ -59,14 +59,15 @@ def add_unmet(explanation: Explanation, requests: Requests, folder: Path, say: b
 
     With ``say``, the notices are also printed on standard error.
     """
+    from breakscan.reports.explain.notice_words import notice_words
     from breakscan.runtime.recording import read_recording
 
     if not requests.compile:
         return explanation, 0
     records = (record for process in read_recording(folder) for record in process)
     unmet = list(unmet_requests((request.text for request in requests.compile), records))
-    for sentence in unmet if say else ():
-        click.echo(f"breakscan: {sentence}", err=True)
+    for notice in unmet if say else ():
+        click.echo(f"breakscan: {notice_words(notice)}", err=True)
     # If the compiler was loaded, the recording holds these notices already.
     notices = tuple(dict.fromkeys([*explanation.notices, *unmet]))
     return replace(explanation, notices=notices), UNMET if unmet else 0

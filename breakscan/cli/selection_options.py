@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ import click
 
 from breakscan.config import REGIONS, Settings, find_config, load_settings
 from breakscan.findings import Confidence
+from breakscan.repair.registry import rewrite_ids
+from breakscan.rulebook.document import nearest
 
 
 def words(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -58,6 +60,15 @@ def selection_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(OPTIONS):
         command = option(command)
     return command
+
+
+def require_rewrites(ids: Iterable[str]) -> None:
+    """Raises BadParameter if there is no rewrite with one of these ids."""
+    for one in ids:
+        if one not in rewrite_ids():
+            raise click.BadParameter(
+                f"there is no rewrite {one!r}{nearest(one, rewrite_ids())}", param_hint="--rewrite"
+            )
 
 
 def settings_for(where: Sequence[str], config: Path | None, options: dict[str, Any]) -> Settings:

@@ -10,12 +10,10 @@ import click
 from breakscan.cli.failures import INTERRUPTED
 from breakscan.cli.measuring import NotMeasured, measuring_options, program_of, say
 from breakscan.cli.output import report_stream
-from breakscan.cli.selection_options import words
+from breakscan.cli.selection_options import require_rewrites, words
 from breakscan.config import load_settings
 from breakscan.repair.planner import WantedRewrites
-from breakscan.repair.registry import rewrite_ids
 from breakscan.reports.formats import VERIFY
-from breakscan.rulebook.document import nearest
 from breakscan.runtime.requests_file import BACKEND
 from breakscan.verify.candidates import Candidate, of_patch, of_settings
 from breakscan.verify.patch import PatchError, patched_files
@@ -127,10 +125,7 @@ def _told_apart(ids: tuple[str, ...] | None) -> tuple[list[str], tuple[str, ...]
     """The ids of rewrites, and of rules."""
     rules = tuple(one for one in ids or () if one.upper().startswith("BRK"))
     rewrites = [one for one in ids or () if one not in rules]
-    for one in rewrites:
-        if one not in rewrite_ids():
-            message = f"there is no rewrite {one!r}{nearest(one, rewrite_ids())}"
-            raise click.BadParameter(message, param_hint="--rewrite")
+    require_rewrites(rewrites)
     return rewrites, rules or None
 
 

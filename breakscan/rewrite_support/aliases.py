@@ -8,7 +8,7 @@ from enum import IntEnum
 import libcst as cst
 import libcst.matchers as m
 
-from breakscan.rewrite_support.assignments import origin, plain_value
+from breakscan.rewrite_support.assignments import is_read, origin, plain_value
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.names import read
@@ -131,18 +131,6 @@ def reads(context: RewriteContext, line: cst.SimpleStatementLine, target: cst.Na
         if anchor is line or not isinstance(anchor, cst.SimpleStatementLine):
             found.append(name)
     return found
-
-
-def is_read(context: RewriteContext, name: cst.Name) -> bool:
-    """Whether a name node reads a variable: it is not an attribute, a keyword or a target."""
-    above = context.parent(name)
-    if isinstance(above, cst.Attribute | cst.Arg):
-        return above.value is name
-    if isinstance(above, cst.Param):
-        return above.default is name
-    if isinstance(above, cst.For | cst.CompFor | cst.AnnAssign | cst.NamedExpr):
-        return above.target is not name
-    return not isinstance(above, cst.AssignTarget | cst.FunctionDef | cst.ClassDef | cst.NameItem)
 
 
 def change_behind(

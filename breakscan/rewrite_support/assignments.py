@@ -10,11 +10,12 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined
-from breakscan.rewrite_support.names import read, written
+from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.walking import findall, nodes_named, walk
 
 _INNER = (cst.Lambda, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
 _LOOPS = (cst.For, cst.While)
+_BINDING = cst.AssignTarget | cst.FunctionDef | cst.ClassDef | cst.NameItem | cst.AsName | cst.ImportAlias
 MOST_FUNCTIONS_KEPT = 256
 """How many functions keep what they declare: rewrites ask for every name that they read."""
 
@@ -89,13 +90,18 @@ def _bound_by(node: cst.CSTNode) -> list[str]:
 
 
 def is_read(context: RewriteContext, name: cst.Name) -> bool:
-    """Whether a name node reads the name: it is not a target, an attribute or a keyword."""
+    """Whether a name node reads a variable: it is not a target, an attribute or a keyword.
+
+    The names of a tuple that is assigned and the name of ``del`` count as read.
+    """
     above = context.parent(name)
-    if isinstance(above, cst.Attribute) and above.attr is name:
-        return False
-    if isinstance(above, cst.Arg) and above.keyword is name:
-        return False
-    return above is not None and name.value in read(above)
+    if isinstance(above, cst.Attribute | cst.Arg):
+        return above.value is name
+    if isinstance(above, cst.Param):
+        return above.default is name
+    if isinstance(above, cst.For | cst.CompFor | cst.AnnAssign | cst.NamedExpr):
+        return above.target is not name
+    return not isinstance(above, _BINDING)
 
 
 def reads_of(context: RewriteContext, target: cst.Name, line: cst.SimpleStatementLine) -> list[cst.Name]:

@@ -11,6 +11,7 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.import_names import import_name
 from breakscan.rewrite_support.walking import findall
 
+_Names = m.Name | m.OneOf[m.Name]
 _HOOKS = m.Name("__getattr__") | m.Name("__getattribute__") | m.Name("__setattr__")
 _PLAIN_BASES = ("abc.", "collections.abc.", "enum.", "torch.nn.", "typing.", "typing_extensions.")
 
@@ -23,7 +24,7 @@ def access_that_runs_code(context: RewriteContext, node: cst.CSTNode) -> str | N
         kind = context.fact(one.value).kind
         owner = _class_of_self(context, one.value)
         if owner is not None:
-            hooked = _may_run_code(context, owner, set())
+            hooked = may_define(context, owner, _HOOKS)
         else:
             hooked = kind in ("module", "instance") and bool(findall(context.tree.module, m.FunctionDef(_HOOKS)))
         if hooked:
@@ -45,10 +46,11 @@ def _class_of_self(context: RewriteContext, node: cst.BaseExpression) -> cst.Cla
     return None
 
 
-def _may_run_code(context: RewriteContext, owner: cst.ClassDef, seen: set[str]) -> bool:
-    if findall(owner, m.FunctionDef(_HOOKS) | m.AssignTarget(_HOOKS)) or owner.keywords:
+def may_define(context: RewriteContext, owner: cst.ClassDef, names: _Names, seen: frozenset[str] = frozenset()) -> bool:
+    """Whether a class of the file, or a base of it, may have a member with one of some names."""
+    if findall(owner, m.FunctionDef(names) | m.AssignTarget(names)) or owner.keywords:
         return True
-    seen.add(owner.name.value)
+    seen |= {owner.name.value}
     module = context.tree.module
     for base in owner.bases:
         made = base.value.value if isinstance(base.value, cst.Subscript) else base.value
@@ -59,7 +61,7 @@ def _may_run_code(context: RewriteContext, owner: cst.ClassDef, seen: set[str]) 
             return True
         defined = [one for one in findall(module, m.ClassDef(m.Name(made.value))) if isinstance(one, cst.ClassDef)]
         if len(defined) == 1:
-            if made.value not in seen and _may_run_code(context, defined[0], seen):
+            if made.value not in seen and may_define(context, defined[0], names, seen):
                 return True
         elif defined or name is not None or not hasattr(builtins, made.value):
             return True

@@ -6,10 +6,20 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.rewrite_support.asserted_ranks import asserted_rank
-from breakscan.rewrite_support.build import and_list, call, copied, inverted, method, operand
+from breakscan.rewrite_support.build import (
+    and_list,
+    call,
+    compared,
+    compared_with_zero,
+    copied,
+    inverted,
+    is_inverted,
+    method,
+    operand,
+    or_list,
+)
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import EXCEPTIONS, Difference, Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.dtypes import is_bool
@@ -49,7 +59,7 @@ def truth(context: RewriteContext, test: cst.BaseExpression) -> Truth:
         raise Declined(f"`{context.code(test)}` is not known to be a tensor")
     reader = _Reader(context)
     made = reader.joined(tensors, cst.BitAnd())
-    opposite = m.matches(made, m.UnaryOperation(operator=m.BitInvert()))
+    opposite = is_inverted(made)
     if opposite:
         made = copied(cst.ensure_type(made, cst.UnaryOperation).expression)
     return Truth(tuple(static), made, opposite, tuple(reader.doubts))
@@ -93,7 +103,7 @@ class _Reader:
             if isinstance(left, cst.BinaryOperation) and type(left.operator) is not type(operator):
                 left = operand(left)
             right = self.read(test)
-            made = cst.BinaryOperation(left, operator, right if _binds_closer(right) else operand(right))
+            made = cst.BinaryOperation(left, operator, right if is_inverted(right) else operand(right))
         return made
 
     def read(self, test: cst.BaseExpression) -> cst.BaseExpression:
@@ -104,17 +114,18 @@ class _Reader:
                 return finite
             if isinstance(test.operator, cst.And):
                 return self.joined(and_list(test), cst.BitAnd())
-            return self.joined(_or_list(test), cst.BitOr())
+            return self.joined(or_list(test), cst.BitOr())
         if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
             inner = test.expression
             if _is_plain(inner) and not is_bool(self.context, inner):
-                return self._compared(inner, cst.Equal())
+                self._check(inner)
+                return compared_with_zero(inner, negated=True)
             return inverted(self.read(inner))
         if isinstance(test, cst.Comparison) and len(test.comparisons) > 1:
             return self._chain(test)
-        if not isinstance(test, cst.Comparison) and not is_bool(self.context, test):
-            return self._compared(test, cst.NotEqual())
         self._check(test)
+        if not isinstance(test, cst.Comparison) and not is_bool(self.context, test):
+            return compared_with_zero(test)
         return copied(test)
 
     def _check(self, test: cst.BaseExpression) -> None:
@@ -131,11 +142,6 @@ class _Reader:
                 raise Declined(f"`{code}` has dimensions, as the code asserts")
             said = f"if `{code}` has dimensions, so has the result, and each element is tested separately"
             self.doubts[differs(said, *EXCEPTIONS, Effect.SHAPES)] = None
-
-    def _compared(self, test: cst.BaseExpression, operator: cst.BaseCompOp) -> cst.BaseExpression:
-        """``t != 0``, which is the truth value of a tensor that is not bool."""
-        self._check(test)
-        return cst.Comparison(operand_of_comparison(test), [cst.ComparisonTarget(operator, cst.Integer("0"))])
 
     def _chain(self, test: cst.Comparison) -> cst.BaseExpression:
         operands = _sides(test)
@@ -154,10 +160,7 @@ class _Reader:
             for one in (left, target.comparator):
                 if (reason := why_not_pure(self.context, one)) is not None:
                     raise Declined(f"an operand would be computed twice, and {reason}")
-            pair = cst.Comparison(
-                operand_of_comparison(left),
-                [cst.ComparisonTarget(target.operator.deep_clone(), operand_of_comparison(target.comparator))],
-            )
+            pair = compared(left, target.operator.deep_clone(), target.comparator)
             made = operand(pair) if made is None else cst.BinaryOperation(made, cst.BitAnd(), operand(pair))
             left = target.comparator
         assert made is not None
@@ -166,7 +169,7 @@ class _Reader:
     def _not_finite(self, test: cst.BooleanOperation) -> cst.BaseExpression | None:
         """``~torch.isfinite(x).all()`` for ``torch.isinf(x).any() or torch.isnan(x).any()``."""
         found: dict[str, cst.BaseExpression] = {}
-        operands = _or_list(test)
+        operands = or_list(test)
         for one in operands:
             inner = _argument_of_any(self.context, one)
             name = _function_name(self.context, inner) if inner is not None else None
@@ -186,28 +189,8 @@ class _Reader:
         return cst.UnaryOperation(cst.BitInvert(), finite)
 
 
-def operand_of_comparison(node: cst.BaseExpression) -> cst.BaseExpression:
-    """A copy that can be an operand of ``==`` or ``<``: in parentheses only if it has a lower precedence."""
-    if isinstance(node, cst.BinaryOperation | cst.UnaryOperation) and not m.matches(
-        node, m.UnaryOperation(operator=m.Not())
-    ):
-        return copied(node)
-    return operand(node)
-
-
-def _binds_closer(node: cst.BaseExpression) -> bool:
-    """Whether a node needs no parentheses to the right of ``&`` or ``|``."""
-    return isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.BitInvert)
-
-
 def _is_plain(test: cst.BaseExpression) -> bool:
     return not isinstance(test, cst.BooleanOperation | cst.UnaryOperation | cst.Comparison)
-
-
-def _or_list(test: cst.BaseExpression) -> list[cst.BaseExpression]:
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.Or):
-        return [*_or_list(test.left), *_or_list(test.right)]
-    return [test]
 
 
 def _argument_of_any(context: RewriteContext, node: cst.BaseExpression) -> cst.Call | None:

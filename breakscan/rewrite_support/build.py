@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import libcst as cst
-import libcst.matchers as m
 
 _NEGATED: dict[type[cst.BaseCompOp], cst.BaseCompOp] = {
     cst.Equal: cst.NotEqual(),
@@ -82,6 +81,29 @@ def _with_operator(test: cst.Comparison, operator: cst.BaseCompOp) -> cst.BaseEx
     return cst.Comparison(operand(test.left), [cst.ComparisonTarget(operator, operand(target.comparator))])
 
 
+def side_of_comparison(node: cst.BaseExpression) -> cst.BaseExpression:
+    """A copy that can be an operand of ``==`` or ``<``: in parentheses only if it has a lower precedence."""
+    is_not = isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not)
+    if isinstance(node, cst.BinaryOperation | cst.UnaryOperation) and not is_not:
+        return copied(node)
+    return operand(node)
+
+
+def compared(left: cst.BaseExpression, operator: cst.BaseCompOp, right: cst.BaseExpression) -> cst.Comparison:
+    """``left operator right``, each in parentheses if needed."""
+    return cst.Comparison(side_of_comparison(left), [cst.ComparisonTarget(operator, side_of_comparison(right))])
+
+
+def compared_with_zero(tensor: cst.BaseExpression, negated: bool = False) -> cst.Comparison:
+    """``t != 0``, which is the truth value of a tensor that is not bool; ``t == 0`` for its opposite."""
+    return compared(tensor, cst.Equal() if negated else cst.NotEqual(), cst.Integer("0"))
+
+
+def is_inverted(node: cst.BaseExpression) -> bool:
+    """Whether an expression is ``~t``, which needs no parentheses beside ``&`` or ``|``."""
+    return isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.BitInvert)
+
+
 def assignment(target: cst.BaseExpression, value: cst.BaseExpression) -> cst.SimpleStatementLine:
     """``target = value``."""
     made = cst.Assign([cst.AssignTarget(copied(target))], value)  # type: ignore[arg-type]
@@ -106,9 +128,17 @@ def with_leading_lines(statement: cst.BaseStatement, like: cst.BaseStatement) ->
 
 def and_list(test: cst.BaseExpression) -> list[cst.BaseExpression]:
     """The operands of ``a and b and c``, or the test alone."""
-    if m.matches(test, m.BooleanOperation(operator=m.And())):
-        both = cst.ensure_type(test, cst.BooleanOperation)
-        return [*and_list(both.left), *and_list(both.right)]
+    return _operands_of(test, cst.And)
+
+
+def or_list(test: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The operands of ``a or b or c``, or the test alone."""
+    return _operands_of(test, cst.Or)
+
+
+def _operands_of(test: cst.BaseExpression, operator: type[cst.BaseBooleanOp]) -> list[cst.BaseExpression]:
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, operator):
+        return [*_operands_of(test.left, operator), *_operands_of(test.right, operator)]
     return [test]
 
 

@@ -10,6 +10,7 @@ from breakscan.rewrite_support.context import RewriteContext, Statement
 from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.operators import reads_values
 from breakscan.rewrite_support.reporting_calls import why_missed
+from breakscan.rewrite_support.walking import walk
 
 
 def block_of(context: RewriteContext, last: Statement) -> list[Statement]:
@@ -38,20 +39,8 @@ def block_of(context: RewriteContext, last: Statement) -> list[Statement]:
 
 def breaking(context: RewriteContext, statements: Sequence[cst.CSTNode]) -> str | None:
     """The first call in statements that breaks the graph itself, even without the check."""
-    finder = _Breaks(context)
-    for one in statements:
-        one.visit(finder)
-    return finder.found
-
-
-class _Breaks(cst.CSTVisitor):
-    def __init__(self, context: RewriteContext) -> None:
-        self.context = context
-        self.found: str | None = None
-
-    def visit_Call(self, node: cst.Call) -> None:
-        if self.found is None and reads_values(self.context, node):
-            self.found = self.context.code(node.func)
+    calls = (one for statement in statements for one in walk(statement) if isinstance(one, cst.Call))
+    return next((context.code(call.func) for call in calls if reads_values(context, call)), None)
 
 
 def _only_binds(statement: cst.CSTNode) -> bool:

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from breakscan.rewrite_support.build import binary, call, copied, inverted, method, operand
+from breakscan.rewrite_support.build import (
+    binary,
+    call,
+    compared,
+    compared_with_zero,
+    copied,
+    inverted,
+    is_inverted,
+    method,
+    operand,
+)
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, ShowsOnly, differs
 from breakscan.rewrite_support.dtypes import is_bool
@@ -183,7 +193,7 @@ class _Reader:
     def _turned(self, made: cst.BaseExpression, negated: bool, not_bool: int) -> cst.BaseExpression:
         """A test or its opposite; ``not_bool`` counts the tests before it that are not known to be bool."""
         if negated and self.not_bool > not_bool:
-            return _compared(made, negated)
+            return compared_with_zero(made, negated)
         return inverted(made) if negated else made
 
     def _boolean(self, test: cst.BooleanOperation, negated: bool) -> cst.BaseExpression:
@@ -244,8 +254,7 @@ class _Reader:
                 self._note_raising(target.comparator, test.left, test.comparisons[0].comparator)
             if left is not test.left and len(self.context.code(left)) > _SHORT:
                 raise Declined(f"`{self.context.code(left)}` would be computed twice: assign it to a variable first")
-            compared = cst.ComparisonTarget(target.operator.deep_clone(), _side(target.comparator))
-            pair = cst.Comparison(_side(left), [compared])
+            pair = compared(left, target.operator.deep_clone(), target.comparator)
             made = pair if made is None else binary_of(made, cst.BitAnd(), pair)
             left = target.comparator
         assert made is not None
@@ -261,7 +270,7 @@ class _Reader:
             if name in ALLCLOSE:
                 return self._turned(method(self._isclose(test), "all"), negated, self.not_bool)
             if name in NONZERO:
-                return _compared(self._arguments(test, 1)[0], negated)
+                return compared_with_zero(self._arguments(test, 1)[0], negated)
             if name in REDUCING and self.context.fact(test.args[0].value if test.args else test).kind != "constant":
                 self._note_raising(test)
                 made, known_bool = _reduced(self.context, test)
@@ -275,7 +284,7 @@ class _Reader:
             raise Declined(f"`{self.context.code(test)}` is a tensor only in some calls")
         self.certain &= fact.certain
         if fact.dtype != "bool":
-            return _compared(test, negated)
+            return compared_with_zero(test, negated)
         return self._zero_or_one(copied(test), is_bool(self.context, test), negated)
 
     def _zero_or_one(self, made: cst.BaseExpression, known_bool: bool, negated: bool) -> cst.BaseExpression:
@@ -312,8 +321,8 @@ class _Reader:
             same = cst.Comparison(shapes[0], [cst.ComparisonTarget(cst.Equal(), shapes[1])])
             self.when.append(When(same, negated))
         operator = cst.NotEqual() if negated else cst.Equal()
-        compared = cst.Comparison(_side(one), [cst.ComparisonTarget(operator, _side(other))])
-        return compared if single else method(compared, "any" if negated else "all")
+        made = compared(one, operator, other)
+        return made if single else method(made, "any" if negated else "all")
 
     def _isclose(self, node: cst.Call) -> cst.BaseExpression:
         self._arguments(node, 2)
@@ -334,8 +343,7 @@ class _Reader:
         self.certain &= holder.certain
         absent = isinstance(target.operator, cst.NotIn) is not negated
         operator = cst.NotEqual() if absent else cst.Equal()
-        compared = cst.Comparison(_side(target.comparator), [cst.ComparisonTarget(operator, _side(test.left))])
-        return method(compared, "all" if absent else "any")
+        return method(compared(target.comparator, operator, test.left), "all" if absent else "any")
 
 
 def _like(context: RewriteContext, right: cst.BaseExpression, both: bool) -> cst.BaseBinaryOp:
@@ -353,30 +361,11 @@ def _like(context: RewriteContext, right: cst.BaseExpression, both: bool) -> cst
 def binary_of(left: cst.BaseExpression, operator: cst.BaseBinaryOp, right: cst.BaseExpression) -> cst.BaseExpression:
     """``left & right``, without parentheses around ``~t`` and around operands with the same operator."""
     made = binary(left, operator, right)
-    if _is_inverted(left) or (isinstance(left, cst.BinaryOperation) and type(left.operator) is type(operator)):
+    if is_inverted(left) or (isinstance(left, cst.BinaryOperation) and type(left.operator) is type(operator)):
         made = made.with_changes(left=copied(left))
-    if _is_inverted(right):
+    if is_inverted(right):
         made = made.with_changes(right=copied(right))
     return made
-
-
-def _is_inverted(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.BitInvert)
-
-
-def _compared(test: cst.BaseExpression, negated: bool) -> cst.BaseExpression:
-    """``t != 0``, which is the truth value of a tensor that is not bool."""
-    operator = cst.Equal() if negated else cst.NotEqual()
-    return cst.Comparison(_side(test), [cst.ComparisonTarget(operator, cst.Integer("0"))])
-
-
-def _side(node: cst.BaseExpression) -> cst.BaseExpression:
-    """A copy that can be an operand of ``==``: in parentheses only if it has a lower precedence."""
-    if isinstance(node, cst.BinaryOperation) or (
-        isinstance(node, cst.UnaryOperation) and not isinstance(node.operator, cst.Not)
-    ):
-        return copied(node)
-    return operand(node)
 
 
 def _is_negative(test: cst.BaseExpression) -> bool:

@@ -11,8 +11,8 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.decorators import is_plain_decorator
-from breakscan.rewrite_support.import_names import import_name, imported_names
+from breakscan.rewrite_support.decorators import unplain_decorator
+from breakscan.rewrite_support.import_names import import_name, imported_names, is_within
 from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.walking import findall, walk
 from breakscan.torch_facts.not_measured import READS_CODE
@@ -45,9 +45,8 @@ def reader_of_code(context: RewriteContext) -> str | None:
     """The code that may read the code around the site; None if there is none."""
     around = [one for one in context.around() if isinstance(one, cst.FunctionDef | cst.ClassDef)]
     for one in around:
-        for decorator in one.decorators:
-            if not is_plain_decorator(context, decorator.decorator, one):
-                return context.code(decorator.decorator)
+        if (decorator := unplain_decorator(context, one)) is not None:
+            return context.code(decorator)
     functions = [one for one in around if isinstance(one, cst.FunctionDef)]
     if functions and (found := findall(functions[-1], _OF_VARIABLES)):
         return context.code(found[0])
@@ -81,9 +80,7 @@ def _readers(module: cst.Module) -> tuple[_Reader, ...]:
 
 def _reads(module: cst.Module, node: cst.BaseExpression) -> bool:
     name = import_name(module, node)
-    return name is not None and any(
-        name == one or name.startswith(f"{one}.") for one in (*_OF_PYTHON, *READS_CODE)
-    )  # fmt: skip
+    return name is not None and is_within(name, (*_OF_PYTHON, *READS_CODE))
 
 
 def _meant(

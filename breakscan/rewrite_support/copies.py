@@ -8,7 +8,8 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.facts import TensorFacts
-from breakscan.rewrite_support.aliases import Fate, fate, is_read
+from breakscan.rewrite_support.aliases import Fate, fate
+from breakscan.rewrite_support.assignments import is_read
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.walking import findall, nodes_named

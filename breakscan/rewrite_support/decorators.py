@@ -6,7 +6,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.import_names import import_name
+from breakscan.rewrite_support.import_names import import_name, is_within
 from breakscan.rewrite_support.walking import findall, nodes_named
 from breakscan.torch_facts.not_measured import ONLY_CALLS_THE_FUNCTION
 
@@ -37,19 +37,14 @@ _PLAIN_OF_CLASSES = frozenset({"dataclasses.dataclass", "typing.final", "typing_
 _PLAIN_IMPORTED = frozenset(
     {
         *("abc.abstractmethod", "contextlib.contextmanager", "contextlib.asynccontextmanager", "functools.cache"),
-        *(
-            "functools.cached_property",
-            "functools.lru_cache",
-            "functools.wraps",
-            "typing.final",
-            "typing.no_type_check",
-        ),
+        *("functools.cached_property", "functools.lru_cache", "functools.wraps"),
+        *("typing.final", "typing.no_type_check"),
         *("typing.overload", "typing.override", "typing_extensions.overload", "typing_extensions.override"),
     }
 )
 
 
-def is_plain_decorator(
+def _is_plain(
     context: RewriteContext, decorator: cst.BaseExpression, decorated: cst.FunctionDef | cst.ClassDef
 ) -> bool:
     """Whether a decorator is known to neither read code nor to see which operations run."""
@@ -62,9 +57,13 @@ def is_plain_decorator(
         return setter
     if isinstance(decorated, cst.ClassDef):
         return name in _PLAIN_OF_CLASSES
-    return name in _PLAIN_IMPORTED or any(
-        name == one or name.startswith(f"{one}.") for one in ONLY_CALLS_THE_FUNCTION
-    )  # fmt: skip
+    return name in _PLAIN_IMPORTED or is_within(name, ONLY_CALLS_THE_FUNCTION)
+
+
+def unplain_decorator(context: RewriteContext, decorated: cst.FunctionDef | cst.ClassDef) -> cst.BaseExpression | None:
+    """The first decorator that may read code or see which operations run; None if there is none."""
+    found = (one.decorator for one in decorated.decorators)
+    return next((one for one in found if not _is_plain(context, one, decorated)), None)
 
 
 def _only_calls(context: RewriteContext, name: str) -> bool:

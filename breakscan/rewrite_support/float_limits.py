@@ -9,6 +9,7 @@ import libcst as cst
 from breakscan.facts import Exactly
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.dtypes import KnownDtype, is_always
+from breakscan.rewrite_support.walking import walk
 
 
 def dtype_tested(context: RewriteContext, test: cst.BaseExpression) -> KnownDtype | None:
@@ -26,23 +27,13 @@ def dtype_tested(context: RewriteContext, test: cst.BaseExpression) -> KnownDtyp
 
 def asked_limits(context: RewriteContext, node: cst.CSTNode, given: Sequence[KnownDtype]) -> list[str]:
     """The tensors whose dtype is passed to ``torch.finfo``, unless they are known to be float tensors."""
-    found = _Limits(context, given)
-    node.visit(found)
-    return found.tensors
-
-
-class _Limits(cst.CSTVisitor):
-    def __init__(self, context: RewriteContext, given: Sequence[KnownDtype]) -> None:
-        self.context = context
-        self.given = given
-        self.tensors: list[str] = []
-
-    def visit_Call(self, node: cst.Call) -> None:
-        if self.context.dotted(node.func) not in ("torch.finfo", "torch.iinfo") or not node.args:
-            return
-        asked = node.args[0].value
-        if not isinstance(asked, cst.Attribute):
-            return
-        facts = self.context.fact(asked.value).tensor
-        if facts is None or not is_always(self.context.torch_version, facts.dtype, "float", self.given):
-            self.tensors.append(self.context.code(asked.value))
+    found = []
+    for call in walk(node):
+        if not isinstance(call, cst.Call) or context.dotted(call.func) not in ("torch.finfo", "torch.iinfo"):
+            continue
+        asked = call.args[0].value if call.args else None
+        if isinstance(asked, cst.Attribute):
+            facts = context.fact(asked.value).tensor
+            if facts is None or not is_always(context.torch_version, facts.dtype, "float", given):
+                found.append(context.code(asked.value))
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 import libcst as cst
@@ -24,6 +24,11 @@ def import_name(module: cst.Module, node: cst.BaseExpression) -> str | None:
         return None
     imported = imported_names(module).get(node.value)
     return ".".join([imported, *parts]) if imported is not None else None
+
+
+def is_within(name: str, packages: Iterable[str]) -> bool:
+    """Whether a dotted name is one of others, or below one."""
+    return any(name == one or name.startswith(f"{one}.") for one in packages)
 
 
 @lru_cache(maxsize=MOST_KEPT)

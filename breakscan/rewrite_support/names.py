@@ -54,8 +54,14 @@ def _target(names: _Names, node: cst.AssignTarget | cst.Del) -> None:
     names.bind(node.target)
 
 
-def _assignment(names: _Names, node: cst.AnnAssign | cst.NamedExpr) -> None:
+def _assignment(names: _Names, node: cst.NamedExpr) -> None:
     names.bind(node.target)
+    names.add(node.value)
+
+
+def _annotated(names: _Names, node: cst.AnnAssign) -> None:
+    names.bind(node.target)
+    names.add(node.annotation)
     names.add(node.value)
 
 
@@ -77,6 +83,19 @@ def _comprehension(names: _Names, node: cst.CompFor) -> None:
         names.add(part)
 
 
+def _capture(names: _Names, node: cst.MatchAs | cst.MatchStar) -> None:
+    if node.name is not None:
+        names.bind(node.name)
+    names.add(node.pattern if isinstance(node, cst.MatchAs) else None)
+
+
+def _mapping(names: _Names, node: cst.MatchMapping) -> None:
+    if node.rest is not None:
+        names.bind(node.rest)
+    for element in node.elements:
+        names.add(element)
+
+
 def _as_name(names: _Names, node: cst.AsName) -> None:
     names.bind(node.name)
 
@@ -90,13 +109,14 @@ def _import(names: _Names, node: cst.ImportAlias) -> None:
 
 def _parameter(names: _Names, node: cst.Param) -> None:
     names.bound[node.name.value] = None
+    names.add(node.annotation)
     names.add(node.default)
 
 
 def _function(names: _Names, node: cst.FunctionDef) -> None:
     names.bound[node.name.value] = None
-    names.add(node.params)
-    names.add(node.body)
+    for part in (*node.decorators, node.params, node.returns, node.body):
+        names.add(part)
 
 
 def _class(names: _Names, node: cst.ClassDef) -> None:
@@ -106,7 +126,7 @@ def _class(names: _Names, node: cst.ClassDef) -> None:
 
 
 _SPECIAL: dict[type[cst.CSTNode], Callable[[_Names, Any], None]] = {
-    cst.AnnAssign: _assignment,
+    cst.AnnAssign: _annotated,
     cst.Arg: _value,
     cst.AsName: _as_name,
     cst.AssignTarget: _target,
@@ -118,6 +138,9 @@ _SPECIAL: dict[type[cst.CSTNode], Callable[[_Names, Any], None]] = {
     cst.For: _for,
     cst.FunctionDef: _function,
     cst.ImportAlias: _import,
+    cst.MatchAs: _capture,
+    cst.MatchMapping: _mapping,
+    cst.MatchStar: _capture,
     cst.Name: _name,
     cst.NamedExpr: _assignment,
     cst.Param: _parameter,
@@ -147,7 +170,7 @@ def read(nodes: cst.CSTNode | Iterable[cst.CSTNode]) -> list[str]:
 
 
 def written(nodes: cst.CSTNode | Iterable[cst.CSTNode]) -> list[str]:
-    """The names that code binds: by assignment, ``for``, ``with``, ``import``, ``def``, ``:=`` or ``del``, in order.
+    """The names that code binds: by assignment, ``for``, ``with``, ``case``, ``import``, ``def``, ``:=`` or ``del``.
 
     Names of inner functions and comprehensions are included, so the result may contain too many names, never too few.
     """

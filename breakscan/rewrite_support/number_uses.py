@@ -21,10 +21,21 @@ from breakscan.rewrite_support.numbers import is_number, written_number
 from breakscan.rewrite_support.operators import operator_of, takes_alike
 from breakscan.rewrite_support.shapes import on_one_device
 from breakscan.rewrite_support.walking import findall
+from breakscan.torch_facts.not_measured import DIVISIONS
 
 DOUBLE = differs(
     "the result is computed in the tensor's precision, not in double, and division by zero does not raise",
     *(Effect.VALUES, Effect.DTYPES, Effect.NO_LONGER_RAISES),
+)
+DIVIDED = differs(
+    "a number divided by a tensor is multiplied by its inverse, which rounds differently and may overflow",
+    Effect.VALUES,
+)
+REMAINDER = differs("the backward pass through the remainder of a number by a tensor does not raise", Effect.GRADIENTS)
+GPU_DIVISION = differs(
+    "on a GPU, division by a number is multiplication by its inverse, so the last digit may differ",
+    Effect.VALUES,
+    only=ShowsOnly.DEVICES,
 )
 CALLER = differs("the caller gets a 0-d tensor instead of a Python number", Effect.TYPES)
 ASSERT = differs("in compiled code, a failing assertion is a RuntimeError", *EXCEPTIONS, only=ShowsOnly.COMPILED)
@@ -127,6 +138,12 @@ class Uses:
                 raise Declined(f"`{self.context.code(above)}` may give a different result with two tensors")
             if isinstance(above.operator, cst.Power):
                 self.note(differs("the last digit of the power may differ", Effect.VALUES))
+            if above.left is node and isinstance(above.operator, cst.Divide):
+                self.note(DIVIDED)
+            elif above.left is node and isinstance(above.operator, cst.Modulo):
+                self.note(REMAINDER)
+            elif isinstance(above.operator, cst.Divide | cst.FloorDivide):
+                self.note(GPU_DIVISION)
             self._beside(other)
             return
         if not isinstance(above.operator, _ARITHMETIC):
@@ -233,6 +250,8 @@ class Uses:
             raise Declined(f"`{keyword}` of `{text}` must be a Python number")
         if not self.context.fact(owner).is_tensor:
             raise Declined(f"`{self.context.code(owner)}` is not known to be a tensor")
+        if name.removesuffix("_") in DIVISIONS:
+            self.note(GPU_DIVISION)
         self._beside(owner, in_place=name.endswith("_"))
 
     # -- uses that keep the value -------------------------------------------------------------------------------
@@ -301,6 +320,8 @@ class Uses:
         if not isinstance(above.operator, cst.AddAssign | cst.SubtractAssign | cst.MultiplyAssign | cst.DivideAssign):
             raise Declined(f"`{self.context.code(above)}` may give a different result with two tensors")
         self._must_not_overlap(self.context.code(above.target))
+        if isinstance(above.operator, cst.DivideAssign):
+            self.note(GPU_DIVISION)
         self._beside(above.target, in_place=True)
 
     def _must_not_overlap(self, text: str) -> None:

@@ -5,6 +5,7 @@ An unknown context manager or decorator may enter such a mode, so only those tha
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -15,10 +16,11 @@ import libcst.matchers as m
 from breakscan.rewrite_support.attribute_access import access_that_runs_code
 from breakscan.rewrite_support.code_readers import reader_of_code
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.decorators import is_plain_decorator
+from breakscan.rewrite_support.decorators import unplain_decorator
 from breakscan.rewrite_support.difference import Difference, assumes
 from breakscan.rewrite_support.edit import Edit
-from breakscan.rewrite_support.import_names import import_name
+from breakscan.rewrite_support.import_names import import_name, is_within
+from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.plain_attributes import may_run_code
 from breakscan.rewrite_support.walking import findall, walk
 from breakscan.torch_facts.not_measured import SEES_NO_OPERATION, SEES_OPERATIONS
@@ -34,6 +36,7 @@ _BLIND = frozenset(
     }
 )
 """Context managers of Python that see no operation."""
+_BUILTINS = frozenset(name for name in dir(builtins) if name not in ("True", "False", "None"))
 _METHODS = m.Name("__torch_function__") | m.Name("__torch_dispatch__")
 _ENTERS = m.Call(m.Attribute(attr=m.Name("__enter__") | m.Name("enter_context") | m.Name("enter_async_context")))
 _PATCHED = ("torch.", "random.", "math.", "numpy.", "builtins.")
@@ -46,12 +49,14 @@ def observed(context: RewriteContext, edit: Edit) -> Edit:
         found.append(assumes(f"`{reader}` must not read the code that is changed"))
     if (patched := _patched_in(context.tree.module)) is not None:
         found.append(assumes(f"`{patched}` must not be replaced by another function"))
+    if (starred := _starred(context, edit)) is not None:
+        found.append(assumes(f"`{starred}` must be Python's own, which a star import may replace"))
     if not edit.keeps_operations:
         if (observer := _observer(context)) is not None:
             found.append(assumes(f"`{observer}` must not see which operations run"))
-        if edit.is_safe and (access := _access(context)) is not None:
+        if (access := _access(context)) is not None:
             found.append(assumes(f"`{access}` must not run code of its class"))
-        elif edit.is_safe and (part := _not_always_read(context, edit)) is not None:
+        elif (part := _not_always_read(context, edit)) is not None:
             found.append(assumes(f"`{part}` must not run code of the program, such as a property"))
     return replace(edit, differences=[*edit.differences, *found]) if found else edit
 
@@ -73,16 +78,21 @@ def _not_always_read(context: RewriteContext, edit: Edit) -> str | None:
     return None
 
 
+def _starred(context: RewriteContext, edit: Edit) -> str | None:
+    """The first builtin in the code that an edit replaces that may have another meaning: ``from math import *``."""
+    if not findall(context.tree.module, m.ImportFrom(names=m.ImportStar())):
+        return None
+    return next((name for name in read(edit.replace) if name in _BUILTINS), None)
+
+
 def _observer(context: RewriteContext) -> str | None:
     for one in context.around():
         if isinstance(one, cst.With):
             for item in one.items:
                 if not _is_blind(context, item.item):
                     return context.code(item.item)
-        elif isinstance(one, cst.FunctionDef | cst.ClassDef):
-            for decorator in one.decorators:
-                if not is_plain_decorator(context, decorator.decorator, one):
-                    return context.code(decorator.decorator)
+        elif isinstance(one, cst.FunctionDef | cst.ClassDef) and (found := unplain_decorator(context, one)) is not None:
+            return context.code(found)
     return _observer_in(context.tree.module)
 
 
@@ -102,25 +112,44 @@ def _observer_in(module: cst.Module) -> str | None:
     for one in findall(module, _ENTERS):
         return module.code_for_node(one)
     for name, node in _named(module):
-        if any(name == one or name.startswith(f"{one}.") for one in SEES_OPERATIONS):
+        if is_within(name, SEES_OPERATIONS):
             return module.code_for_node(node)
     return None
 
 
 @lru_cache(maxsize=MOST_KEPT)
 def _patched_in(module: cst.Module) -> str | None:
-    """The first function of another module that a file replaces."""
-    target: cst.BaseExpression
-    for one in findall(module, m.AssignTarget(m.Attribute()) | m.Call(m.Name("setattr"))):
-        if isinstance(one, cst.AssignTarget):
-            target = one.target
-        elif cst.ensure_type(one, cst.Call).args:
-            target = cst.ensure_type(one, cst.Call).args[0].value
-        else:
-            continue
-        if f"{import_name(module, target)}.".startswith(_PATCHED):
+    """The first function of another module that a file replaces, or the code that may replace one."""
+    aliases = {
+        cst.ensure_type(target.target, cst.Name).value
+        for one in findall(module, m.Assign([m.AssignTarget(m.Name())]))
+        for target in cst.ensure_type(one, cst.Assign).targets
+        if _is_patched(module, cst.ensure_type(one, cst.Assign).value)
+    }
+    for target in _written_into(module):
+        root = target
+        while isinstance(root, cst.Attribute):
+            root = root.value
+        if _is_patched(module, target) or (isinstance(root, cst.Name) and root.value in aliases):
             return module.code_for_node(target)
+    for name, node in _named(module):
+        if is_within(name, ("unittest.mock", "mock")):
+            return module.code_for_node(node)
     return None
+
+
+def _is_patched(module: cst.Module, node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name | cst.Attribute) and f"{import_name(module, node)}.".startswith(_PATCHED)
+
+
+def _written_into(module: cst.Module) -> Iterator[cst.BaseExpression]:
+    """The attributes that a file assigns, and the objects of which it sets attributes in another way."""
+    for one in findall(module, m.AssignTarget(m.Attribute())):
+        yield cst.ensure_type(one, cst.AssignTarget).target
+    for one in findall(module, m.Call(m.Name("setattr") | m.Name("vars"), [m.AtLeastN(n=1)])):
+        yield cst.ensure_type(one, cst.Call).args[0].value
+    for one in findall(module, m.Attribute(attr=m.Name("__dict__"))):
+        yield cst.ensure_type(one, cst.Attribute).value
 
 
 def _named(module: cst.Module) -> Iterator[tuple[str, cst.BaseExpression]]:

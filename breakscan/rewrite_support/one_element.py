@@ -16,6 +16,9 @@ from breakscan.rewrite_support.copies import names_of
 from breakscan.rewrite_support.difference import EXCEPTIONS, Difference, Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.numbers import is_number
+from breakscan.rewrite_support.shapes import rank_of
+from breakscan.rewrite_support.shared_memory import elements_may_share
+from breakscan.rewrite_support.walking import findall
 
 OUT_OF_RANGE = differs(
     "on a GPU, an index out of range is a device-side assert instead of an IndexError",
@@ -48,6 +51,9 @@ def element_edit(
     replacement: cst.BaseExpression = element
     if isinstance(above, cst.AssignTarget) or (isinstance(above, cst.AugAssign) and above.target is node):
         found += _of_store(context, above, dimension)
+        found += _of_layout(context, node)
+        if isinstance(above, cst.AugAssign) and findall(context.tree.module, m.Attribute(attr=m.Name("_version"))):
+            found.append(differs("the version of the tensor counts one change instead of two", Effect.VALUES))
     else:
         found += _of_load(context, node)
         replacement = squeezed(element, dimension)
@@ -143,6 +149,15 @@ def _of_store(context: RewriteContext, above: cst.AssignTarget | cst.AugAssign, 
         raise Declined(f"`{text}` would need the dimension that is added to the index")
     stored = isinstance(above, cst.AssignTarget)
     return [assumes(f"`{text}` must have the same dtype as the tensor that it is assigned to")] if stored else []
+
+
+def _of_layout(context: RewriteContext, node: cst.Subscript) -> list[Difference]:
+    """PyTorch refuses to write to a row whose elements share memory, unless an index with a dimension selects it."""
+    most = rank_of(context, node.value).most
+    if (most is not None and most <= len(node.slice)) or not elements_may_share(context, node.value):
+        return []
+    said = f"if elements of `{context.code(node.value)}` share memory, as after `expand`, it does not raise"
+    return [differs(said, Effect.NO_LONGER_RAISES, Effect.STATE)]
 
 
 def _of_load(context: RewriteContext, node: cst.Subscript) -> list[Difference]:

@@ -20,24 +20,9 @@ _MODULES = ("math.", "time.", "datetime.", "os.getpid", "os.path.", "numpy.", "t
 _METHODS = frozenset(
     {
         *("format", "get", "isEnabledFor", "items", "join", "keys", "split", "strip", "upper", "lower", "values"),
-        *(
-            "size",
-            "dim",
-            "numel",
-            "item",
-            "tolist",
-            "cpu",
-            "detach",
-            "numpy",
-            "mean",
-            "min",
-            "max",
-            "sum",
-            "any",
-            "all",
-        ),
-        *("abs", "isnan", "isinf", "isfinite", "float", "norm", "is_floating_point", "is_complex", "is_contiguous"),
-        *("stride", "type", "memory_format", "count", "index", "title", "replace"),
+        *("size", "dim", "numel", "item", "tolist", "cpu", "detach", "numpy", "mean", "min", "max", "sum", "any"),
+        *("all", "abs", "isnan", "isinf", "isfinite", "float", "norm", "is_floating_point", "is_complex"),
+        *("is_contiguous", "stride", "type", "memory_format", "count", "index", "title", "replace"),
     }
 )
 _RANDOM_MODULES = ("random.", "numpy.random.")

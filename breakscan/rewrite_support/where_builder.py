@@ -38,7 +38,10 @@ _ANY = opaque(Symbol("", (0,)), DtypeOf(Symbol("", (0,)), number=None))
 
 
 _LAYOUT = differs("the sides may have different memory layouts, so the strides may change", Effect.STRIDES)
-_REQUIRED = differs("the result requires a gradient if either side does, and gradients are recorded", Effect.GRADIENTS)
+_REQUIRED = differs(
+    "the result requires a gradient if either side does, and a side that is not chosen gets zero instead of none",
+    Effect.GRADIENTS,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support.build import assignment
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.definitions import is_function
+from breakscan.rewrite_support.definitions import attributes_of_wrapper, is_function
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import read, written
@@ -37,6 +37,8 @@ def rewrite(context: RewriteContext) -> Edit:
     differences = [] if is_function(context, target) else [_KEYS]
     if isinstance(target, cst.Name) and _is_held(context, target):
         differences.append(_HELD)
+    if isinstance(target, cst.Name):
+        differences += attributes_of_wrapper(context, target.value)
     return Edit({statement: made}, differences, keeps_operations=True)
 
 

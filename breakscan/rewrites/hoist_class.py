@@ -11,6 +11,7 @@ import builtins
 import libcst as cst
 import libcst.matchers as m
 
+from breakscan.rewrite_support.assignments import is_read
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
@@ -21,8 +22,8 @@ ONCE = differs("the class and its attributes are created once, not at each call"
 RUNS = differs("the class exists even if its statement does not run", Effect.NO_LONGER_RAISES)
 _BASES = frozenset(
     {
-        *("object", "Exception", "ValueError", "RuntimeError", "TypeError", "NamedTuple", "typing.NamedTuple", "Enum"),
-        *("enum.Enum", "IntEnum", "enum.IntEnum", "torch.nn.Module", "Protocol", "typing.Protocol"),
+        *("object", "Exception", "ValueError", "RuntimeError", "TypeError", "NamedTuple", "typing.NamedTuple"),
+        *("torch.nn.Module", "Protocol", "typing.Protocol"),
     }
 )
 _DECORATORS = frozenset({"dataclass", "dataclasses.dataclass"})
@@ -63,6 +64,9 @@ def rewrite(context: RewriteContext) -> Edit:
         functions[0], node
     ):
         raise Declined(f"the name `{name}` is also bound elsewhere")
+    outside = [one for one in nodes_named(context.tree.module, name) if is_read(context, one)]
+    if any(functions[-1] not in [*context.around(one)] for one in outside):
+        raise Declined(f"code outside of the function reads `{name}`")
     _defined_above(context, node)
     body, _ = context.siblings(node)
     leading = [cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)]

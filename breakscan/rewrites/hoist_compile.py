@@ -6,11 +6,16 @@ The wrapper is created once; it runs the same code.
 from __future__ import annotations
 
 import libcst as cst
+import libcst.matchers as m
 
 from breakscan.rewrite_support.build import assignment
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.definitions import declared_global, heading
+from breakscan.rewrite_support.difference import assumes
 from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.import_names import import_name, imported_names
 from breakscan.rewrite_support.names import read, written
+from breakscan.rewrite_support.walking import findall
 
 NAME = "compiled"
 
@@ -41,6 +46,14 @@ def rewrite(context: RewriteContext) -> Edit:
         not isinstance(arg.value, cst.Name | cst.Attribute | cst.BaseNumber | cst.SimpleString) for arg in node.args
     ):
         raise Declined("an argument of torch.compile is created in each iteration")
+    if unbound := [name for name in read(node) if not _is_bound(context, name, loop)]:
+        raise Declined(f"`{unbound[0]}` may not be bound before the loop, or changes in it")
+    parts = [arg.value for arg in node.args if isinstance(arg.value, cst.Attribute)]
+    changing = [
+        assumes(f"`{context.code(one)}` must be the same in each iteration, and must not run code when it is read")
+        for one in parts
+        if import_name(context.tree.module, one) is None
+    ]
     lines = [one.deep_clone() for one in loop.leading_lines]
     rest = loop.with_changes(leading_lines=())
     statement = context.line().body[0]
@@ -55,6 +68,7 @@ def rewrite(context: RewriteContext) -> Edit:
         inner = cst.ensure_type(rest.deep_remove(context.line()), type(loop))
         return Edit(
             {loop: [assignment(target, node.deep_clone()).with_changes(leading_lines=lines), inner]},
+            changing,
             keeps_operations=True,
         )
     if NAME in written(context.tree.module):
@@ -62,5 +76,32 @@ def rewrite(context: RewriteContext) -> Edit:
     inner = cst.ensure_type(rest.deep_replace(node, cst.Name(NAME)), type(loop))
     return Edit(
         {loop: [assignment(cst.Name(NAME), node.deep_clone()).with_changes(leading_lines=lines), inner]},
+        changing,
         keeps_operations=True,
+    )
+
+
+def _is_bound(context: RewriteContext, name: str, loop: cst.For | cst.While) -> bool:
+    """Whether a name certainly has a value before a loop, which no code that the loop calls can replace."""
+    module = context.tree.module
+    if name in declared_global(module):
+        return False
+    functions = [one for one in context.around(loop) if isinstance(one, cst.FunctionDef)]
+    for function in functions:
+        if name in written(function.params):
+            return True
+        if name in written(function.body):
+            body, position = context.siblings(loop)
+            plain = cst.SimpleStatementLine | cst.FunctionDef
+            return function is functions[0] and any(
+                isinstance(one, plain) and name in written(heading(one)) and not findall(one, m.Del())
+                for one in body[:position]
+            )
+    if name in imported_names(module):
+        return True
+    body = module.body if functions else context.siblings(loop)[0]
+    before = body if functions else body[: context.siblings(loop)[1]]
+    plain_top = cst.SimpleStatementLine | cst.FunctionDef | cst.ClassDef
+    return any(isinstance(one, plain_top) and name in written(heading(one)) for one in before) and not any(
+        name in written(one) for one in findall(module, m.Del())
     )

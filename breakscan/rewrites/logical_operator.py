@@ -7,10 +7,12 @@ differ.  In an assert, a failure is a RuntimeError in compiled code.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import libcst as cst
 
 from breakscan.rewrite_support.assertions import edit_of_assert
-from breakscan.rewrite_support.checks import AS_TENSOR, asks_tensor, check_of, operands
+from breakscan.rewrite_support.checks import AS_TENSOR, asks_tensor, check_of, is_chain, operands
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.dtypes import is_bool
@@ -46,11 +48,20 @@ def rewrite(context: RewriteContext) -> Edit:
     if not check.certain:
         differences.append(assumes("the operands must be tensors", only=ShowsOnly.NO_TENSOR))
     differences += check.differences()
-    if _has_not(whole):
+    if _has_not(whole) or any(_compares_numbers(context, one) for one in _leaves(whole)):
         differences.append(AS_TENSOR)
     elif not all(isinstance(one, _OWN_TENSOR) for one in _leaves(whole)):
         differences.append(differs("the result is a new tensor, not one of the operands", Effect.STORAGE))
     return Edit({whole: made}, differences)
+
+
+def _compares_numbers(context: RewriteContext, node: cst.BaseExpression) -> bool:
+    """Whether a chain compares two values that are no tensors, so that the result may be a Python bool."""
+    if not is_chain(context, node):
+        return False
+    chain = cst.ensure_type(node, cst.Comparison)
+    values = [chain.left, *(one.comparator for one in chain.comparisons)]
+    return any(not any(context.fact(one).is_tensor for one in pair) for pair in pairwise(values))
 
 
 def _whole(context: RewriteContext) -> cst.BaseExpression:

@@ -1,7 +1,8 @@
 """``compiled(x)`` with a changing size → ``torch._dynamo.maybe_mark_dynamic(x, 0)`` before it.
 
 The first compilation then makes that size dynamic, and there is no second one.  Unlike ``mark_dynamic``, it requires
-nothing: if the code needs the exact size, nothing changes.
+nothing: if the code needs the exact size, nothing changes.  The mark is an attribute of the tensor, which stays there:
+copies and pickles contain it, and other compiled functions see it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import libcst.matchers as m
 
 from breakscan.rewrite_support.build import assignment, copied, statements
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.purity import why_not_pure
@@ -38,15 +40,17 @@ def rewrite(context: RewriteContext) -> Edit:
         _check_order(context, value)
     marker = context.code(context.imported("torch._dynamo.maybe_mark_dynamic"))
     lines = [one.deep_clone() for one in line.leading_lines]
+    stays = [differs(f"the mark stays on `{context.code(value)}`, in copies and pickles of it", Effect.STATE)]
     if isinstance(value, cst.Name):
         (mark,) = statements(f"{marker}({value.value}, {size})")
-        return Edit({line: [mark.with_changes(leading_lines=lines), line.deep_clone().with_changes(leading_lines=())]})
+        call = line.deep_clone().with_changes(leading_lines=())
+        return Edit({line: [mark.with_changes(leading_lines=lines), call]}, stays)
     if PART in written(context.tree.module):
         raise Declined(f"the name `{PART}` is already used")
     (mark,) = statements(f"{marker}({PART}, {size})")
     first = assignment(cst.Name(PART), copied(value)).with_changes(leading_lines=lines)
     call = cst.ensure_type(line.deep_replace(value, cst.Name(PART)), cst.SimpleStatementLine)
-    return Edit({line: [first, mark, call.with_changes(leading_lines=())]})
+    return Edit({line: [first, mark, call.with_changes(leading_lines=())]}, stays)
 
 
 def _check_order(context: RewriteContext, value: cst.BaseExpression) -> None:

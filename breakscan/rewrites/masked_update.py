@@ -12,7 +12,7 @@ from dataclasses import replace
 import libcst as cst
 
 from breakscan.rewrite_support import build
-from breakscan.rewrite_support.assignments import defined, origin
+from breakscan.rewrite_support.assignments import origin
 from breakscan.rewrite_support.breaks import refuse_breaks_in
 from breakscan.rewrite_support.build import AUGMENTED
 from breakscan.rewrite_support.context import RewriteContext
@@ -35,6 +35,7 @@ from breakscan.rewrite_support.masked import (
     may_require_gradient,
     whole,
 )
+from breakscan.rewrite_support.shared_memory import elements_may_share, shares_with_index
 from breakscan.rewrite_support.unaliased import is_unshared, may_be_saved
 from breakscan.rewrite_support.wording import plain
 
@@ -132,33 +133,22 @@ def _edit(
             difference.append(differs(said, Effect.GRADIENTS))
     else:
         new = cst.Expr(build.method(target.owner, "copy_", made))
-        if not _is_made_here(context, target.owner):
-            said = f"if `{plain(context, target.owner)}` is expanded, so that elements share memory, it raises"
-            difference.append(differs(said, Effect.RAISES))
+        if elements_may_share(context, target.owner):
+            said = (
+                f"if elements of `{plain(context, target.owner)}` share memory, as after `expand`, "
+                "it raises or writes other values"
+            )
+            difference.append(differs(said, Effect.RAISES, Effect.STATE))
         if found.saves and may_require_gradient(context, target.owner):
             # Indexing makes a copy, which autograd may keep; here it keeps the tensor that is then changed in place.
             said = f"autograd raises if it needs the old value of `{plain(context, target.owner)}`"
             difference.append(differs(said, Effect.GRADIENTS))
-    if _overlaps(context, target):
+    if shares_with_index(context, target.owner, target.mask):
         said = (
             f"if `{plain(context, target.mask)}` shares memory with `{plain(context, target.owner)}`, it does not raise"
         )
         difference.append(differs(said, Effect.NO_LONGER_RAISES))
     return Edit({small: new}, [*difference, *needs])
-
-
-def _overlaps(context: RewriteContext, target: Leaf) -> bool:
-    """Whether a mask may share memory with the tensor that is written to, which an index refuses."""
-    owner, mask = context.fact(target.owner), context.fact(target.mask).tensor
-    if owner.dtype in ("float", "int") or owner.tensor is None or mask is None:
-        return False
-    return not owner.tensor.storage.isdisjoint(mask.storage)
-
-
-def _is_made_here(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether a tensor is known to be new, so that each element has memory of its own."""
-    facts = context.fact(defined(context, node)).tensor
-    return facts is not None and facts.is_new
 
 
 def _keeps_gradient(context: RewriteContext, name: cst.Name) -> bool:

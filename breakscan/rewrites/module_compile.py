@@ -8,11 +8,14 @@ from __future__ import annotations
 import libcst as cst
 import libcst.matchers as m
 
+from breakscan.rewrite_support.assignments import defined
+from breakscan.rewrite_support.attribute_access import may_define
 from breakscan.rewrite_support.build import operand
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.definitions import is_function
+from breakscan.rewrite_support.definitions import is_function, value_at_top
 from breakscan.rewrite_support.difference import assumes
 from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.walking import findall
 
 UNKNOWN = assumes("it must be a module, and not of a torch.nn class, which would not be compiled in place")
 
@@ -32,8 +35,26 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined("a function is compiled, but only modules can be compiled in place")
     if known.name is not None and known.name.startswith("torch.nn."):
         raise Declined("a module of a torch.nn class cannot be compiled in place")
+    owner = _class_of(context, model.value)
+    if own and (owner is None or may_define(context, owner, m.Name("compile"))):
+        differences = [assumes(f"the class of `{context.code(model.value)}` must not define `compile`")]
+    else:
+        differences = [] if own else [UNKNOWN]
     made = cst.Call(cst.Attribute(operand(model.value), cst.Name("compile")), [arg.deep_clone() for arg in options])
-    return Edit({statement: cst.Expr(made)}, () if own else [UNKNOWN], keeps_operations=True)
+    return Edit({statement: cst.Expr(made)}, differences, keeps_operations=True)
+
+
+def _class_of(context: RewriteContext, model: cst.BaseExpression) -> cst.ClassDef | None:
+    """The class of the file that a module is made from."""
+    if m.matches(model, m.Name("self")):
+        return next((one for one in context.around() if isinstance(one, cst.ClassDef)), None)
+    made = defined(context, model)
+    if isinstance(made, cst.Name):
+        made = value_at_top(context, made.value) or made
+    if not isinstance(made, cst.Call) or not isinstance(made.func, cst.Name):
+        return None
+    found = findall(context.tree.module, m.ClassDef(m.Name(made.func.value)))
+    return cst.ensure_type(found[0], cst.ClassDef) if len(found) == 1 else None
 
 
 def _compiled(context: RewriteContext, statement: cst.BaseSmallStatement) -> tuple[cst.Call, str | None]:

@@ -14,6 +14,7 @@ from breakscan.rewrite_support.assignments import defined, is_bound_once, origin
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.copies import fate_of_name, names_of
+from breakscan.rewrite_support.difference import Difference, Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 
 
@@ -32,7 +33,34 @@ def rewrite(context: RewriteContext) -> Edit:
     if repeats is None:
         raise Declined("the call does not pass `repeats`")
     size = build.argument(_sum(context, repeats), "output_size")
-    return Edit({node: node.deep_clone().with_changes(args=[*_open_ended(node), size])})
+    repeated = named.get("input") or (positional[0] if positional else None)
+    if method is not None and isinstance(node.func, cst.Attribute):
+        repeated = node.func.value
+    differences = [] if _has_several(context, repeats, repeated) else [_one_count(context, repeats)]
+    return Edit({node: node.deep_clone().with_changes(args=[*_open_ended(node), size])}, differences)
+
+
+def _one_count(context: RewriteContext, repeats: cst.BaseExpression) -> Difference:
+    said = f"if `{context.code(repeats)}` has one element, which then counts for all, it raises"
+    return differs(said, Effect.RAISES)
+
+
+def _has_several(context: RewriteContext, repeats: cst.BaseExpression, repeated: cst.BaseExpression | None) -> bool:
+    """Whether there is one count for each element that is repeated: a single count is broadcast to all."""
+    if repeated is repeats or (repeated is not None and context.code(repeated) == context.code(repeats)):
+        return True
+    value = defined(context, repeats)
+    if _counted(context, value) is not None:
+        least = [arg.value for arg in cst.ensure_type(value, cst.Call).args if arg.keyword is not None]
+        return any(isinstance(one, cst.Integer) and one.evaluated_value > 1 for one in least)
+    if (elements := _written(context, value)) is not None:
+        return len(elements) > 1
+    # `values, counts = torch.unique(tensor, return_counts=True)`
+    anchor = origin(context, repeats).anchor if isinstance(repeats, cst.Name) else None
+    if not isinstance(repeated, cst.Name) or not isinstance(anchor, cst.SimpleStatementLine):
+        return False
+    first = m.Assign([m.AssignTarget(m.Tuple([m.Element(m.Name(repeated.value)), m.ZeroOrMore()]))])
+    return origin(context, repeated).anchor is anchor and m.matches(anchor.body[0], first)
 
 
 def _open_ended(node: cst.Call) -> list[cst.Arg]:
@@ -55,17 +83,30 @@ def _sum(context: RewriteContext, repeats: cst.BaseExpression) -> cst.BaseExpres
             raise Declined(f"`{context.code(counted)}` may be a different tensor here than where it is counted")
         _must_be_unchanged(context, repeats, counted)
         return build.method(counted, "numel")
-    if m.matches(value, m.Call(args=[m.Arg(m.List() | m.Tuple())])) and context.dotted(value.func) == "torch.tensor":  # type: ignore[attr-defined]
-        elements = [element.value for element in value.args[0].value.elements]  # type: ignore[attr-defined]
-        if all(isinstance(one, cst.Integer) for one in elements):
-            return build.expression(str(sum(one.evaluated_value for one in elements)))
+    elements = _written(context, value)
+    if elements is not None:
+        if len(elements) == 1:
+            raise Declined("a single count is the count of every element")
+        _must_be_unchanged(context, repeats)
+        return build.expression(str(sum(elements)))
     raise Declined(f"the sum of `{context.code(repeats)}` is not known from shapes: pass `output_size`")
 
 
-def _must_be_unchanged(context: RewriteContext, repeats: cst.BaseExpression, counted: cst.Name) -> None:
+def _written(context: RewriteContext, value: cst.BaseExpression) -> list[int] | None:
+    """The counts of ``torch.tensor([1, 2])``; None if they are not written out."""
+    listed = m.Call(args=[m.Arg(m.List() | m.Tuple())])
+    if not isinstance(value, cst.Call) or not m.matches(value, listed) or context.dotted(value.func) != "torch.tensor":
+        return None
+    found = [one.value for one in value.args[0].value.elements]  # type: ignore[attr-defined]
+    return [one.evaluated_value for one in found] if all(isinstance(one, cst.Integer) for one in found) else None
+
+
+def _must_be_unchanged(context: RewriteContext, repeats: cst.BaseExpression, counted: cst.Name | None = None) -> None:
     """Declines if the counts or the counted tensor may be changed in place after counting."""
     anchor = origin(context, repeats).anchor if isinstance(repeats, cst.Name) else None
-    names = {counted.value, *(names_of(context, repeats) if isinstance(repeats, cst.Name) else [])}
+    names = names_of(context, repeats) if isinstance(repeats, cst.Name) else set()
+    if counted is not None:
+        names = {*names, counted.value}
     if anchor is not None and (change := change_behind(context, names, anchor)) is not None:
         raise Declined(f"`{change}` may change the counts or the counted tensor")
     if (

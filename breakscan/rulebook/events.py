@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from breakscan.findings import Confidence, Place
+from breakscan.findings import Condition, Confidence, Place
 
 
 class EventKind(str, Enum):
@@ -18,13 +18,14 @@ class EventKind(str, Enum):
     """A value becomes a Python number or list.  Forms: item, tolist, float, int, bool, complex."""
     CALL = "call"
     """A call to ``callee``; a method's receiver is argument 0.  Forms: skipped, no-counterpart (not
-    traced, as measured, and no rule names the callee)."""
+    traced, as measured, and no rule names the callee), iterator (argument 0 is one, by its syntax)."""
     INDEX = "index"
     """A subscript.  Forms: load, store, augment, slice.  The operand is the index."""
     ITERATE = "iterate"
     """``for`` over the operand."""
     ENTER = "enter"
-    """``with`` on an object of ``callee``.  Forms: made (in the ``with`` line), held (created before)."""
+    """``with`` on an object of ``callee``.  Forms: made (in the ``with`` line), held (created before), stack (by an
+    ``ExitStack``, the callee)."""
     STORE = "store"
     """An attribute is set.  Forms: assign, augment.  The operand is the object that has the attribute.
 
@@ -70,10 +71,10 @@ FORMS: dict[EventKind, frozenset[str]] = {
         }
     ),
     EventKind.CONVERT: frozenset({"item", "tolist", "float", "int", "bool", "complex"}),
-    EventKind.CALL: frozenset({"skipped", "no-counterpart"}),
+    EventKind.CALL: frozenset({"skipped", "no-counterpart", "iterator"}),
     EventKind.INDEX: frozenset({"load", "store", "augment", "slice"}),
     EventKind.ITERATE: frozenset(),
-    EventKind.ENTER: frozenset({"made", "held"}),
+    EventKind.ENTER: frozenset({"made", "held", "stack"}),
     EventKind.STORE: frozenset({"assign", "augment", "changing-attribute", "growing-attribute", "global-counter"}),
     EventKind.READ: frozenset(),
     EventKind.DEFINE: frozenset({"class"}),
@@ -142,8 +143,8 @@ class Argument:
     index: int | None
     name: str | None
     operands: frozenset[str]
-    true_if: str | None = None
-    tensor_if: str | None = None
+    true_if: Condition | None = None
+    tensor_if: Condition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,6 @@ class Event:
     in_region: bool = True
     confidence: Confidence = Confidence.CERTAIN
     operand_confidence: Confidence = Confidence.CERTAIN
-    condition: str | None = None
-    test: str | None = None
+    conditions: tuple[Condition, ...] = ()
+    test: Condition | None = None
     text: str = ""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
+from breakscan.findings import Condition
 from breakscan.rulebook.document import ArgumentPattern, EventPattern, RecordedPattern, Rule
 from breakscan.rulebook.events import OPERANDS, Argument, Event, EventKind
 
@@ -112,7 +113,7 @@ def _given(arguments: tuple[Argument, ...], wanted: ArgumentPattern) -> Argument
     )
 
 
-def argument_conditions(event: Event, pattern: EventPattern) -> list[str]:
+def argument_conditions(event: Event, pattern: EventPattern) -> list[Condition]:
     """The conditions under which the arguments of an event are as a pattern that it matches wants them."""
     found = []
     for wanted in pattern.arguments:
@@ -120,7 +121,7 @@ def argument_conditions(event: Event, pattern: EventPattern) -> list[str]:
         if given is not None:
             found.append(given.true_if if "true" in wanted.states else None)
             found.append(given.tensor_if if _TENSORS & set(wanted.states) else None)
-    return [condition for condition in found if condition is not None and condition != event.condition]
+    return [condition for condition in found if condition is not None]
 
 
 _TENSORS = {state for state in OPERANDS if state.startswith("tensor")} | {"container:tensor"}

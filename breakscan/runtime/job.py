@@ -41,11 +41,11 @@ class Rank:
 
 def own_rank(environment: Mapping[str, str]) -> Rank | None:
     """The rank that a process has in such an environment; None outside a job of several ranks."""
-    rank, world_size = (_number(environment, name) for name in ("RANK", "WORLD_SIZE"))
+    rank, world_size = (number_in(environment, name) for name in ("RANK", "WORLD_SIZE"))
     if rank is None or world_size is None or world_size < 2:
         return None
-    local_rank, local_size = (_number(environment, name) for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE"))
-    restart = _number(environment, "TORCHELASTIC_RESTART_COUNT") or 0
+    local_rank, local_size = (number_in(environment, name) for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE"))
+    restart = number_in(environment, "TORCHELASTIC_RESTART_COUNT") or 0
     if local_rank is None or local_size is None:
         return Rank(rank, world_size, restart=restart)
     return Rank(rank, world_size, local_rank, local_size, restart)
@@ -114,6 +114,7 @@ def _stat(pid: int) -> list[str]:
         return []
 
 
-def _number(environment: Mapping[str, str], variable: str) -> int | None:
+def number_in(environment: Mapping[str, str], variable: str) -> int | None:
+    """The number that a variable holds, if it holds one."""
     text = environment.get(variable, "")
     return int(text) if text.isdecimal() else None

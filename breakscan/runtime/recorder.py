@@ -31,6 +31,7 @@ from breakscan.runtime.hooks.recompiles import recompilations, recompile_record
 from breakscan.runtime.hooks.runs import RunMeter, timed_calls
 from breakscan.runtime.hooks.structured_trace import records_of_trace, structured_trace
 from breakscan.runtime.hooks.targets import compile_calls, compile_record, silent_skips, skip_record
+from breakscan.runtime.job import number_in
 from breakscan.runtime.recording import RecordingWriter
 from breakscan.runtime.records.compiles import CompileAsked, CompileStarted, CompileTimed
 from breakscan.runtime.records.processes import HookFailed, HookInstalled, ProcessStarted
@@ -218,11 +219,6 @@ def start(folder: str) -> None:
     recorder.note(CompileAsked(request.text) for request in requests.compile)
 
 
-def _number(variable: str) -> int | None:
-    text = os.environ.get(variable, "")
-    return int(text) if text.isdecimal() else None
-
-
 def _process_started() -> ProcessStarted:
     import torch
 
@@ -230,8 +226,8 @@ def _process_started() -> ProcessStarted:
         pid=os.getpid(),
         parent_pid=os.getppid(),
         argv=tuple(sys.argv),
-        rank=_number("RANK"),
-        world_size=_number("WORLD_SIZE"),
+        rank=number_in(os.environ, "RANK"),
+        world_size=number_in(os.environ, "WORLD_SIZE"),
         time=time.time(),
         clock=time.perf_counter(),
         torch=str(torch.__version__),

@@ -12,7 +12,7 @@ from typing import Any
 from breakscan.runtime.parsers.break_text import frame_skipped, traceback_frames
 from breakscan.runtime.parsers.dynamo_names import is_dynamos_file, user_name
 from breakscan.runtime.parsers.ended_frames import exceeds_limit, user_frames
-from breakscan.runtime.parsers.readable_graph import devices_of, nodes_of
+from breakscan.runtime.parsers.graph_code import devices_of, nodes_of
 from breakscan.runtime.parsers.recompile_reasons import failed_guard
 from breakscan.runtime.records.compiles import BreakSeen, CompileStarted, CompileTimed, FrameEnded
 from breakscan.runtime.records.graphs import GraphCompiled

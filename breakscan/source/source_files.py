@@ -26,11 +26,11 @@ class NotRead(Enum):
     """Why a file of a run is not shown."""
 
     OUTSIDE = "outside"
+    GONE = "gone"
+    CHANGED = "changed"
     NOT_PYTHON = "not Python"
     NOT_REGULAR = "not regular"
     TOO_LARGE = "too large"
-    CHANGED = "changed"
-    GONE = "gone"
 
 
 class SourceFiles:

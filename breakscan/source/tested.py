@@ -33,6 +33,12 @@ def tested_expressions(tree: ast.AST) -> Iterator[Tested]:
             yield from (Tested(value, True) for value in node.values[:-1] if _is_open(value))
 
 
+def asks_for_compiling(test: ast.expr) -> bool:
+    """Whether a test asks if the code is being compiled: the compiler decides its outcome."""
+    names = (node for node in walk(test) if isinstance(node, ast.Attribute | ast.Name))
+    return any(ast.unparse(name).endswith("_compiling") for name in names)
+
+
 def _tests(node: ast.AST) -> list[ast.expr]:
     """The expressions that a node itself tests."""
     if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert):

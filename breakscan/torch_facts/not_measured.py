@@ -50,6 +50,11 @@ COMPUTED_WITH_NUMBERS = frozenset(
     "add sub mul div floor_divide true_divide remainder fmod pow sqrt square abs neg floor ceil".split()
 )
 """Functions that Dynamo computes at compile time where they are given Python numbers alone."""
+FIND_INDICES = frozenset({"numpy.where"})
+"""Functions that return indices if a condition is all that they are given.  NumPy's functions are measured with all
+arguments."""
+COUNT_LAST = frozenset({"unique", "unique_consecutive"})
+"""Functions whose last result, with ``return_counts``, has one dimension.  Shapes are measured of single results."""
 RECURRENT_MODULES = frozenset({"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"})
 """Modules at which Dynamo gives a function up (``VariableBuilder`` of torch 2.13).  Modules are not measured."""
 CHANGES_MORE_THAN_IT_RETURNS = frozenset(
@@ -124,6 +129,8 @@ SWITCHES_THE_GRAD_MODE = frozenset(
 )
 """Last parts of the names of functions and classes that switch whether gradients are recorded: at once, or when what
 they return is entered."""
+DIVISIONS = frozenset({"div", "divide", "floor_divide", "true_divide"})
+"""Functions and methods that divide: on a GPU, by a number as multiplication with its inverse (measured on an H100)."""
 KEEPS_NO_RESULT = frozenset(
     "abs add clamp clone contiguous cos cosh detach div double erf expand float flatten gelu half leaky_relu lerp log "
     "log10 log1p log2 masked_fill matmul mean mm mul neg permute round roll sign silu sin sinh softplus square sub sum "

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from breakscan.repair.source_map import SourceMap
+from breakscan.source.tested import asks_for_compiling
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -73,10 +74,7 @@ def _spans(node: ast.AST, in_function: bool = False, compiler_only: bool = False
             first, last, proof = _lines(child)
             is_function = isinstance(child, FUNCTIONS)
             yield _Span(first, last, proof, in_function or is_function, compiler_only, ast.dump(child))
-        asks = isinstance(child, ast.If) and any(
-            isinstance(one, ast.Attribute | ast.Name) and ast.unparse(one).endswith("_compiling")
-            for one in ast.walk(child.test)
-        )
+        asks = isinstance(child, ast.If) and asks_for_compiling(child.test)
         yield from _spans(child, in_function or isinstance(child, FUNCTIONS), compiler_only or asks)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from breakscan.rulebook.library import Library
-from breakscan.runtime.explain.explanation import Explanation, FrameStatus
+from breakscan.runtime.explain.explanation import Explanation
 from breakscan.verify.proof import KernelCode, Metrics
 from breakscan.worker.baseline import SavedValues, run_compiled
 from breakscan.worker.captured_program import require_calls
@@ -132,7 +132,7 @@ def _metrics(explanation: Explanation, run: CompiledRun) -> Metrics:
         breaks=explanation.break_events,
         recompiles=len(explanation.recompiles),
         graphs=len(explanation.graphs),
-        eager_frames=sum(frame.status is FrameStatus.EAGER for frame in explanation.frames),
+        eager_frames=explanation.eager_frames,
         kernels=kernels_of_step(explanation, run.calls_each),
         compile_seconds=explanation.compile_seconds,
         first_call_seconds=run.first_call_seconds,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from breakscan.repair.source_map import SourceMap
 from breakscan.source.outline import Outline
-from breakscan.source.tested import tested_expressions
+from breakscan.source.tested import asks_for_compiling, tested_expressions
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def replaced_tests(before: str, after: str, lines: SourceMap) -> list[ast.expr]:
         return any((line.before < test.lineno) != (line.after < place) for line in around if line.before != test.lineno)
 
     nodes = [one.node for one in tested_expressions(tree)]
-    found = [node for node in nodes if not _asks_for_compiling(node) and is_replaced(node)]
+    found = [node for node in nodes if not asks_for_compiling(node) and is_replaced(node)]
     return sorted(found, key=lambda node: (node.lineno, node.col_offset))
 
 
@@ -75,9 +75,3 @@ def _function(outline: Outline, line: int) -> str:
     """The qualified name of the function around a line; empty at the top level."""
     function = outline.function_at(line)
     return function.qualname if function else ""
-
-
-def _asks_for_compiling(test: ast.expr) -> bool:
-    return any(
-        isinstance(one, ast.Attribute | ast.Name) and ast.unparse(one).endswith("_compiling") for one in ast.walk(test)
-    )

@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from types import ModuleType
 
 from breakscan.runtime.bootstrap.import_watch import ImportWatch
-
-CONFIGURATIONS = {"dynamo": "torch._dynamo.config", "inductor": "torch._inductor.config"}
-"""The modules of the configurations, by the first part of the key of a setting."""
+from breakscan.worker.config_settings import CONFIGURATIONS
 
 
 class CompilerSettings:

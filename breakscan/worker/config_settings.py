@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-ROOMS = ("dynamo", "inductor")
-"""The compiler's configurations, as keys of settings name them."""
+CONFIGURATIONS = {"dynamo": "torch._dynamo.config", "inductor": "torch._inductor.config"}
+"""The modules of the compiler's configurations, by the first part of the key of a setting."""
 
 
 class SettingError(ValueError):
@@ -22,8 +22,8 @@ def _setting(word: str) -> tuple[str, object]:
     key, equals, text = word.partition("=")
     key = key.strip().removeprefix("torch.").removeprefix("_")
     room, _, name = key.partition(".")
-    name = name.removeprefix("config.") if room in ROOMS else name
-    if room not in ROOMS:
+    name = name.removeprefix("config.") if room in CONFIGURATIONS else name
+    if room not in CONFIGURATIONS:
         room, name = "dynamo", key
     if not equals or not all(part.isidentifier() for part in name.split(".")):
         raise SettingError(

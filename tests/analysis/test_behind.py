@@ -14,10 +14,11 @@ import pytest
 from breakscan.analysis.pipeline.check import check_paths
 from breakscan.analysis.pipeline.shadowed import gives_up, mark_behind, reach_of
 from breakscan.config import Settings
-from breakscan.findings import CheckResult, Confidence, Finding, Kind, Verdict
+from breakscan.findings import CheckResult, Condition, ConditionKind, Confidence, Finding, Kind, Verdict
 from breakscan.source.module import parse_module
 
 PROGRAM = Path(__file__).with_name("behind_program.py")
+A, B = (Condition(ConditionKind.TEST, name) for name in "ab")
 
 LOOP = """
     def f(x: torch.Tensor):
@@ -84,15 +85,15 @@ def test_a_sure_break_that_gives_its_function_up_hides_a_break_of_any_sort(pair:
     assert pair({}, {})
     assert pair({"confidence": Confidence.LIKELY}, {"confidence": Confidence.CONDITIONAL})
     assert pair({}, {"verdict": Verdict.EAGER, "via": "g"})
-    conditional = {"confidence": Confidence.CONDITIONAL, "condition": "`a`"}
+    conditional = {"confidence": Confidence.CONDITIONAL, "conditions": (A,)}
     assert pair(conditional, conditional)
 
 
 @pytest.mark.parametrize(
     ("head", "other"),
     [
-        ({"confidence": Confidence.CONDITIONAL, "condition": "`a`"}, {}),
-        ({"confidence": Confidence.CONDITIONAL, "condition": "`a`"}, {"condition": "`b`"}),
+        ({"confidence": Confidence.CONDITIONAL, "conditions": (A,)}, {}),
+        ({"confidence": Confidence.CONDITIONAL, "conditions": (A,)}, {"conditions": (B,)}),
         ({"confidence": Confidence.POSSIBLE}, {}),
         ({"verdict": Verdict.SPLITS}, {}),
         ({"verdict": Verdict.RAISES}, {}),

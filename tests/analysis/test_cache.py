@@ -23,7 +23,19 @@ from breakscan.analysis.pipeline.cache_fingerprint import WITHOUT_EFFECT, cache_
 from breakscan.analysis.pipeline.results import FileResult
 from breakscan.analysis.project.digests import ABSENT, UNKNOWN, Digests
 from breakscan.config import Settings, Target
-from breakscan.findings import Confidence, Finding, Kind, Place, Region, Severity, Site, SourceError, Verdict
+from breakscan.findings import (
+    Condition,
+    ConditionKind,
+    Confidence,
+    Finding,
+    Kind,
+    Place,
+    Region,
+    Severity,
+    Site,
+    SourceError,
+    Verdict,
+)
 
 FINDING = Finding(
     rule="BRK101",
@@ -38,7 +50,10 @@ FINDING = Finding(
     gb=("GB0170", "GB0171"),
     verdict=Verdict.EAGER,
     place=Place.LOOP,
-    condition="where mask is given",
+    conditions=(
+        Condition(ConditionKind.GIVEN, "mask"),
+        Condition(ConditionKind.INSTANCE, "x", True, ("Number", "int")),
+    ),
 )
 
 

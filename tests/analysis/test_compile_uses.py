@@ -8,6 +8,7 @@ from pathlib import Path
 from breakscan.analysis.pipeline.check import check_paths
 from breakscan.config import Settings
 from breakscan.findings import CheckResult
+from breakscan.reports.shared.condition_words import conditions_in_words
 
 Marked = Callable[..., None]
 Check = Callable[..., CheckResult]
@@ -287,7 +288,7 @@ def test_keys_of_a_compiled_module(marked: Marked, check: Check) -> None:
             torch.save(model.state_dict(), path)
         """
     )
-    assert [(f.rule, f.condition) for f in flagged.findings] == [("BRK805", "`fast`")]
+    assert [(f.rule, conditions_in_words(f.conditions)) for f in flagged.findings] == [("BRK805", "`fast`")]
 
 
 def test_keys_that_are_read_back_or_stripped(marked: Marked) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from breakscan.findings import CheckResult, Confidence
+from breakscan.reports.shared.condition_words import conditions_in_words
 
 
 @pytest.fixture
@@ -14,7 +15,10 @@ def found(check: Callable[..., CheckResult]) -> Callable[..., list[tuple[str, st
     """The rule, confidence and condition of each finding in a snippet, in order."""
 
     def run(source: str) -> list[tuple[str, str, str | None]]:
-        return [(f.rule, f.confidence.value, f.condition) for f in check(source, regions="all").findings]
+        return [
+            (f.rule, f.confidence.value, conditions_in_words(f.conditions))
+            for f in check(source, regions="all").findings
+        ]
 
     return run
 
@@ -36,6 +40,8 @@ def test_helpers_around_the_tests_of_torch_are_settled(found) -> None:
 
         def tracing(t=None) -> bool:
             state = traces() or torch.jit.is_tracing()
+            if torch._C._is_tracing():
+                return t.sum().item()
             if t is not None:
                 state |= t.is_cuda
             return state
@@ -130,7 +136,7 @@ def test_a_condition_is_passed_on_with_an_argument(check) -> None:
                 return area(x, limit)
         """
     )
-    assert [(f.rule, f.condition) for f in result.findings] == [("BRK101", "`limit` is given")]
+    assert [(f.rule, conditions_in_words(f.conditions)) for f in result.findings] == [("BRK101", "`limit` is given")]
 
 
 def test_a_tensor_on_either_side_of_a_test_keeps_its_condition(found) -> None:
@@ -310,7 +316,7 @@ def test_an_argument_that_set_up_code_may_leave_out(check) -> None:
                 return area(x, self.limit)
         """
     )
-    assert [(f.rule, f.condition) for f in result.findings] == [("BRK101", "`limit` is given")]
+    assert [(f.rule, conditions_in_words(f.conditions)) for f in result.findings] == [("BRK101", "`limit` is given")]
 
 
 def test_a_guessed_tensor_for_an_argument_that_may_be_left_out(found) -> None:
@@ -387,6 +393,62 @@ def test_a_stack_of_context_managers_that_the_program_makes(found) -> None:
                 return x + 1
         """
     )] == ["BRK502", "BRK502"]  # fmt: skip
+
+
+def test_a_number_that_is_zero_by_default(found) -> None:
+    assert found(
+        """
+        def f(x: torch.Tensor, start=0):
+            if start and x.max() > 1:
+                raise ValueError(start)
+            return x
+        """
+    ) == [("BRK108", CONDITIONAL, "`start`")]
+
+
+def test_a_lambda_that_is_one_of_several(found) -> None:
+    assert found(
+        """
+        def f(x: torch.Tensor):
+            y = x.sin()
+            for asked, then in ((lambda: x > 0, lambda m: x[m]), (lambda: x < 0, lambda m: -x)):
+                y = then(asked())
+            return y
+        """
+    ) == [("BRK303", CONDITIONAL, "`then` is this function")]
+
+
+def test_a_lambda_that_another_call_gives_alone(found) -> None:
+    assert found(
+        """
+        def f(x: torch.Tensor, flag):
+            y = x.sin()
+            picked = lambda m: y[m]
+            other = lambda m: -y
+            then = picked if flag else other
+            return then(y > 0) + picked(y < 0)
+        """
+    ) == [("BRK303", SURE, None)]
+
+
+def test_what_is_a_tensor_in_one_call_alone(found) -> None:
+    assert found(
+        """
+        def f(x: torch.Tensor):
+            picked = lambda m: x[m]
+            return picked(x > 0) + picked(...)
+        """
+    ) == [("BRK303", CONDITIONAL, "`m` is a tensor")]
+
+
+def test_what_an_assert_demands_is_no_condition(found) -> None:
+    assert found(
+        """
+        def f(x: torch.Tensor, y: torch.Tensor):
+            assert x.device == y.device
+            return x[x > 0]
+        """
+    ) == [("BRK303", SURE, None)]
 
 
 def test_a_scripted_function_is_traced(found) -> None:
@@ -538,3 +600,78 @@ def test_a_container_of_unknown_things_does_not_override_an_annotation(found) ->
             return x, order(params)
         """
     ) == [("BRK205", SURE, None)]
+
+
+def test_a_test_that_the_tests_beside_it_settle_narrows_what_is_left(found) -> None:
+    assert not found(
+        """
+        def may_skip(mask, q: int, known: bool):
+            if known or (mask is not None and torch.compiler.is_compiling()):
+                return False
+            return mask is None or mask.all()
+
+        def f(x, q: int, known: bool, mask=None):
+            return x + 1 if may_skip(mask, q, known) else x
+        """
+    )
+    assert found(
+        """
+        def f(x, q: int, known: bool, mask=None):
+            if known or (mask is not None and q):
+                return x
+            if mask is None or mask.all():
+                return x + 1
+            return x
+        """
+    ) == [("BRK101", CONDITIONAL, "`mask` is given")]  # fmt: skip
+
+
+REPORTS = """
+    import logging
+    import warnings
+
+    logger = logging.getLogger(__name__)
+"""
+
+
+def test_reports_of_exceptions_are_asked_for(check) -> None:
+    source = (
+        REPORTS
+        + """
+    def f(x):
+        try:
+            x = x.reshape(2, -1)
+        except RuntimeError:
+            logger.info(f"cannot reshape {x.sum().item()}")
+            x = x.sum().item()
+        return x
+    """
+    )
+    shown = [(f.rule, f.site.line, f.confidence) for f in check(source, regions="all").findings]
+    assert [(rule, confidence) for rule, _, confidence in shown] == [("BRK201", Confidence.CONDITIONAL)]
+    asked = check(source, regions="all", confidence=Confidence.POSSIBLE).findings
+    assert [(f.rule, f.confidence) for f in asked if f.site.line < shown[0][1]] == [
+        ("BRK402", Confidence.POSSIBLE),
+        ("BRK201", Confidence.POSSIBLE),
+    ]
+
+
+def test_the_arguments_of_a_report_are_as_rare_as_the_report(found) -> None:
+    source = (
+        REPORTS
+        + """
+    def f(x: torch.Tensor, low: float):
+        y = x.sum().item()
+        if y < low:
+            warnings.warn(f"too low: {x.min().item()}")
+        if low > 3:
+            print("high")
+        return x
+    """
+    )
+    assert found(source) == [
+        ("BRK201", SURE, None),
+        ("BRK403", CONDITIONAL, "`y < low`"),
+        ("BRK201", CONDITIONAL, "`y < low`"),
+        ("BRK401", CONDITIONAL, "`low > 3`"),
+    ]

@@ -106,6 +106,358 @@ def f(x: torch.Tensor):
     optimizer.zero_grad()  # !
     return y.cos()
 """,
+    "an element of what a type of tensors makes": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    sizes = torch.IntTensor([2, 3])
+    return y[int(sizes[0])].cos()  # !
+""",
+    "what a type of tensors makes is no list": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    table = torch.FloatTensor([[1.0, 2.0], [3.0, 4.0]])
+    return (y * table[0].sum() + table[1][0]).cos()
+""",
+    "an element of sums of counts": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    _, _, counts = torch.unique(y, return_inverse=True, return_counts=True)  # !
+    groups = torch.cumsum(counts, dim=0) - 1
+    return y.flatten()[groups[0] % 4]  # !
+""",
+    "an element of selected hits": """
+def f(x: torch.Tensor):
+    y = x.sin().flatten()
+    rows = torch.where(y < 2)[0]  # !
+    rows = rows[torch.tensor([0, 1])]
+    return y[rows[0]]  # !
+""",
+    "a name for torch or NumPy": """
+def f(x):
+    y = x.sin()
+    lib = torch if isinstance(x, torch.Tensor) else np
+    if lib.any(y > 2):  # !
+        y = y + 1
+    return y.cos()
+""",
+    "what a function that is handed in returns": """
+def scaled(norm, y: torch.Tensor):
+    size = norm(y / 2).abs()
+    if size < 1e-5:  # !
+        return y
+    return y / size
+
+
+def f(x: torch.Tensor):
+    return hold(scaled).held(torch.linalg.norm, x.sin()).cos()
+""",
+    "a module that a function imports": """
+from importlib import import_module
+
+
+def optional_import(module, version="", name=""):
+    try:
+        found = import_module(module)
+        if name:
+            found = getattr(found, name)
+    except ImportError:
+        return None, False
+    return found, True
+
+
+def import_or_none(name):
+    return import_module(name)
+
+
+pickle, _ = optional_import("pickle")
+dumps, _ = optional_import("json", name="dumps")
+zlib = import_or_none("zlib")
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    text = pickle.dumps(3)  # !
+    text = dumps(3)  # !
+    text = zlib.compress(b"3")  # !
+    return y.cos()
+""",
+    "a decorator that another one makes": """
+import functools
+import pickle
+
+
+def counted(method=None, name=None):
+    return method
+
+
+def cached(method=None, name=None, count=False):
+    if count:
+        return counted(method=method, name=name)
+    else:
+        return _cached(method=method, name=name)
+
+
+def _cached(method=None, name=None):
+    if method is None:
+        return functools.partial(_cached, name=name)
+
+    @functools.wraps(method)
+    def wrapper(self, *args, **kwargs):
+        key = pickle.dumps(kwargs)  # !
+        result = method(self, *args, **kwargs)
+        return as_it_is(self, result)
+
+    return wrapper
+
+
+def as_it_is(owner, result):
+    return result
+
+
+class Net(nn.Module):
+    @cached(name="scaled")
+    def scaled(self, x):
+        return x * 2
+
+    def forward(self, x):
+        return self.scaled(x)
+
+
+net = Net()
+
+
+def f(x: torch.Tensor):
+    return net(x.sin()).cos()
+""",
+    "a decorator below a property": """
+import functools
+import pickle
+
+
+def cached(method):
+    @functools.wraps(method)
+    def wrapper(self):
+        key = pickle.dumps(3)  # !
+        return method(self)
+
+    return wrapper
+
+
+class Scale:
+    @property
+    @cached
+    def factor(self):
+        return 2
+
+
+scale = Scale()
+
+
+def f(x: torch.Tensor):
+    return (x.sin() * scale.factor).cos()
+""",
+    "a decorator that a flag chooses": """
+import functools
+import pickle
+
+
+def plain(method=None):
+    if method is None:
+        return plain
+    return method
+
+
+def cached(method=None, off=False):
+    if off:
+        return plain(method)
+    else:
+        return _cached(method)
+
+
+def _cached(method):
+    @functools.wraps(method)
+    def wrapper(self, x):
+        key = pickle.dumps(3)
+        return method(self, x)
+
+    return wrapper
+
+
+class Net(nn.Module):
+    @cached(off=True)
+    def doubled(self, x):
+        return x * 2
+
+    def forward(self, x):
+        return self.doubled(x)
+
+
+net = Net()
+
+
+def f(x: torch.Tensor):
+    return net(x.sin()).cos()
+""",
+    "the wrapper that a decorator puts around an entry": """
+import functools
+
+
+def reported(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        y = function(*args)
+        if y.sum() > 0:  # !
+            y = y + 1
+        return y.cos()
+
+    return wrapper
+
+
+@reported
+def f(x: torch.Tensor):
+    return x.sin()
+""",
+    "the __new__ of a class": """
+class Signed:
+    def __new__(cls, value: torch.Tensor):
+        if value.sum() > 0:  # !
+            return object.__new__(cls)
+        return object.__new__(cls)
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    Signed(y)
+    return y.cos()
+""",
+    "the forward of an autograd.Function": """
+class Shown(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, name, value):
+        print(value)  # !
+        return value * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None, grad
+
+
+def f(x: torch.Tensor):
+    return Shown.apply("x", x.sin()).cos()
+""",
+    "the forward of an autograd.Function with setup_context": """
+class Chosen(torch.autograd.Function):
+    @staticmethod
+    def forward(value, other):
+        if value.sum() > 0:  # !
+            return value * other
+        return other * 2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, grad
+
+
+def f(x: torch.Tensor):
+    return Chosen.apply(x.sin(), x).cos()
+""",
+    "tuples with tensors are sorted": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    scored = [(row.sum(), i) for i, row in enumerate(y)]
+    scored.sort()  # !
+    return y.cos() * scored[0][0]
+""",
+    "items of a dictionary with tensors are sorted": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    first = sorted({"a": y, "b": x}.items())[0]  # !
+    return y.cos() * first[1]
+""",
+    "items of a dictionary are sorted by their keys": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    first = sorted({"a": y, "b": x}.items(), key=lambda item: item[0])[0]
+    return y.cos() * first[1]
+""",
+    "a stack enters a context manager that an attribute holds": """
+import contextlib
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scope = Scope()
+
+    def forward(self, x):
+        y = x.sin()
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self.scope)  # !
+            return y.cos()
+
+
+class Scope:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return None
+
+
+model = Model()
+
+
+def f(x: torch.Tensor):
+    return model(x)
+""",
+    "a stack enters what nothing is known of": """
+import contextlib
+
+holder = hold(contextlib.suppress)
+
+
+def f(x: torch.Tensor):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(holder.held(ValueError))
+        return x.sin()
+""",
+    "a stack enters a local context manager": """
+import contextlib
+
+
+@contextlib.contextmanager
+def scope():
+    yield
+
+
+def f(x: torch.Tensor):
+    with contextlib.ExitStack() as stack:
+        entered = scope()
+        stack.enter_context(entered)
+        return x.sin()
+""",
+    "a product of a generator": """
+import math
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    return y.cos() / math.prod(y.shape[i] for i in (0, 1))  # !
+""",
+    "generators of random numbers": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    seeds = np.random.SeedSequence(3)  # !
+    first, second = seeds.generate_state(2)  # !
+    drawn = np.random.default_rng(3)  # !
+    y = y + drawn.standard_normal()  # !
+    generator = torch.Generator().manual_seed(3)  # !
+    return y.cos() + torch.randn(4, generator=generator)  # !
+""",
     "a comparison that indexes nothing": """
 def f(x, count=3):
     y = x.sin()

@@ -92,3 +92,8 @@ def table(size):
 
 def test_a_function_that_only_has_arrays_is_not_taken_for_one_that_is_compiled(tmp_path: Path) -> None:
     assert not found(ONLY_NUMPY + "\n\ndef f(x):\n    return x\n", tmp_path)
+
+
+@pytest.mark.parametrize("use", ["r = a[np.where(a > 0)[0][0]]", "a[np.where(a > 0)[0][0]] = 1.0"])
+def test_where_with_a_condition_alone_gives_indices(use: str, tmp_path: Path) -> None:
+    assert found(PROGRAM.format(use=use), tmp_path) == {(6, "BRK302"), (6, "BRK210")}

@@ -143,3 +143,74 @@ def test_compiling_the_same_thing_in_each_round_of_a_loop(marked) -> None:
             for block in blocks:
                 compiled(block)
     """)
+
+
+TRANSFORMS = """
+import torchvision.transforms.functional as TF
+from torchvision import transforms as T
+
+
+class Flip(T.RandomHorizontalFlip):
+    def forward(self, image):
+        if torch.rand(1) < self.p:
+            return TF.hflip(image)
+        return image
+
+
+class Resize(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+
+    def sizes(self, image):
+        return [self.size, int(torch.rand(1) * self.size)]
+
+    def forward(self, image):
+        return TF.resize(image, self.sizes(image))
+
+
+class Smaller(Resize):
+    def sizes(self, image):
+        return [int(torch.rand(1) * 9)] * 2
+
+
+class Net(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.layer = nn.Linear(size, size)
+
+    def forward(self, x):
+        return self.layer(TF.resize(x, [9, 9])) / x.sum().item()  # ! BRK201
+
+
+class Wrapper(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x):
+        return self.model(TF.resize(x, [9, 9])) / x.sum().item()  # ! BRK201
+"""
+
+
+def test_transforms_of_images_are_not_assumed_to_be_compiled(check, marked) -> None:
+    marked(TRANSFORMS)
+    assert {f.function for f in check(TRANSFORMS, regions="modules").findings} == {
+        *("Flip.forward", "Resize.sizes", "Smaller.sizes", "Net.forward", "Wrapper.forward")
+    }
+
+
+def test_transforms_that_a_model_uses_are_compiled_with_it(check) -> None:
+    model = """
+class Whole(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.flip = Flip()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.layer(self.flip(x))
+"""
+    found = {f.function for f in check(TRANSFORMS + model).findings}
+    assert "Flip.forward" in found
+    assert "Smaller.sizes" not in found

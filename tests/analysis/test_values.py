@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from breakscan.findings import Confidence
+from breakscan.reports.shared.condition_words import conditions_in_words
 
 
 def body(source: str, signature: str = "self, x") -> str:
@@ -129,7 +130,7 @@ def test_an_optional_input_makes_a_finding_conditional(check) -> None:
         )
     ).findings
     assert finding.confidence is Confidence.CONDITIONAL
-    assert finding.condition == "`mask` is given"
+    assert conditions_in_words(finding.conditions) == "`mask` is given"
 
 
 def test_a_dtype_test_makes_a_finding_conditional(check) -> None:
@@ -141,12 +142,12 @@ def test_a_dtype_test_makes_a_finding_conditional(check) -> None:
         """)
     ).findings
     assert finding.confidence is Confidence.CONDITIONAL
-    assert finding.condition == "`x.dtype == torch.float16`"
+    assert conditions_in_words(finding.conditions) == "`x.dtype == torch.float16`"
 
 
 def test_a_flag_that_is_off_by_default_makes_a_finding_conditional(check) -> None:
     [finding] = check(body("if verbose:\n    print(x)\nreturn x", "self, x, verbose=False")).findings
-    assert finding.condition == "`verbose` is on"
+    assert conditions_in_words(finding.conditions) == "`verbose` is on"
 
 
 def test_confidence_tells_proof_from_assumption(check) -> None:
@@ -210,7 +211,7 @@ def test_a_condition_is_said_without_two_negations(check) -> None:
             return x
         """)
     ).findings
-    assert finding.condition == "`x.dtype == torch.float16`"
+    assert conditions_in_words(finding.conditions) == "`x.dtype == torch.float16`"
 
 
 def test_the_targeted_version_decides(check) -> None:
@@ -242,7 +243,7 @@ def test_a_literal_decides_the_tests_of_what_it_is_passed_to(marked) -> None:
 def test_what_the_default_rules_out_is_conditional(check) -> None:
     source = body('if how == "check" and x.sum() > 0:\n    x = -x\nreturn x', 'self, x, how: str = "mean"')
     (finding,) = check(source).findings
-    assert (finding.confidence, finding.condition) == (Confidence.CONDITIONAL, "`how == 'check'`")
+    assert (finding.confidence, conditions_in_words(finding.conditions)) == (Confidence.CONDITIONAL, "`how == 'check'`")
 
 
 def test_a_class_test_narrows(marked, check) -> None:
@@ -262,7 +263,7 @@ def test_a_class_test_narrows(marked, check) -> None:
         return x
     """
     (finding,) = check(source, regions="all").findings
-    assert finding.condition == "`size` is a tensor"
+    assert conditions_in_words(finding.conditions) == "`size` is a tensor"
 
 
 def test_what_became_a_tensor_on_one_path_is_one_on_that_path(check) -> None:
@@ -275,7 +276,10 @@ def test_what_became_a_tensor_on_one_path_is_one_on_that_path(check) -> None:
         return x
     """
     (finding,) = check(source, regions="all").findings
-    assert (finding.confidence, finding.condition) == (Confidence.CONDITIONAL, "`sizes` is a tensor")
+    assert (finding.confidence, conditions_in_words(finding.conditions)) == (
+        Confidence.CONDITIONAL,
+        "`sizes` is a tensor",
+    )
 
 
 def test_one_of_several_functions(marked) -> None:
@@ -369,7 +373,7 @@ def test_a_report_of_something_seldom_is_conditional_on_its_test(check) -> None:
         return x
     """)
     found = check("import logging\nlogger = logging.getLogger(__name__)\n" + source).findings
-    assert [(f.confidence, f.condition) for f in found] == [
+    assert [(f.confidence, conditions_in_words(f.conditions)) for f in found] == [
         (Confidence.CONDITIONAL, "`len(self.blocks) > 3`"),
         (Confidence.CERTAIN, None),
     ]

@@ -6,13 +6,26 @@ from dataclasses import replace
 from typing import Any
 
 from breakscan.agreement.result import Agreement, AgreementOutcome, Judged
-from breakscan.findings import Confidence, Finding, Kind, Origin, Place, Severity, Site, SourceError, Verdict
+from breakscan.findings import (
+    Condition,
+    ConditionKind,
+    Confidence,
+    Finding,
+    Kind,
+    Origin,
+    Place,
+    Severity,
+    Site,
+    SourceError,
+    Verdict,
+)
 from breakscan.rulebook.library import load_library
 from breakscan.runtime.explain.compiled import (
     AutogradCapture,
     CacheUse,
     Calls,
     CompiledFrame,
+    ConstantReason,
     CudaGraphSkip,
     Generated,
     Graph,
@@ -27,14 +40,22 @@ from breakscan.runtime.explain.explanation import (
     BreakSite,
     Caller,
     CompileTarget,
+    EndingKind,
     Explanation,
     FrameStatus,
     FunctionPart,
     RankDifference,
+    RankEnding,
     RankReport,
+    RankTopic,
     Recompile,
+    Times,
     UncompiledFrame,
 )
+from breakscan.runtime.explain.notice import Notice, NoticeKind
+from breakscan.runtime.explain.reasons import OverLimit, Quoted
+from breakscan.runtime.parsers.ended_frames import Limit, Skip
+from breakscan.runtime.parsers.guard_text import Demand, DemandKind
 
 LIBRARY = load_library()
 ITEM = LIBRARY.get("BRK201")
@@ -42,6 +63,12 @@ SIZE = LIBRARY.get("BRK711")
 LIMIT = LIBRARY.get("BRK717")
 
 SITE = Site("src/model.py", 3, 8, 3, 15)
+
+
+def holds(code: str) -> Demand:
+    return Demand(DemandKind.HOLDS, code=code)
+
+
 CALLER = Caller("train.py", 41, "main", Origin.USER)
 MODEL = Caller("src/model.py", 3, "Block.forward", Origin.USER)
 PRICE = Price(passes=340, host_seconds=0.00123456789, device_seconds=0.0002, waits=True, compile_seconds=0.9)
@@ -92,7 +119,7 @@ RECOMPILE = Recompile(
     site=Site("src/model.py", 2, 19, 2, 20),
     origin=Origin.USER,
     trigger=CALLER,
-    guard="x.shape[0] == 32",
+    guard=holds("x.shape[0] == 32"),
     subject="x.shape[0]",
     old="32",
     new="31",
@@ -106,7 +133,7 @@ FRAME = UncompiledFrame(
     origin=Origin.USER,
     status=FrameStatus.EAGER,
     rest_only=False,
-    reason="generators are not compiled",
+    reason=Quoted("generators are not compiled"),
     rule=None,
     gb_type=None,
     gb_id=None,
@@ -121,10 +148,15 @@ BEHIND_BREAK = replace(
     FRAME, function="Block.forward", site=SITE, rest_only=True, break_site=SITE, rule=ITEM, gb_type="x", gb_id="GB0124"
 )
 OVER_LIMIT = replace(
-    FRAME, function="Block.forward", rule=LIMIT, reason="it was compiled 8 times", over_limit=True, advice="fewer sizes"
+    FRAME,
+    function="Block.forward",
+    rule=LIMIT,
+    reason=OverLimit(Limit("recompile_limit", 8)),
+    over_limit=True,
+    advice="fewer sizes",
 )
-PASSED_OVER = replace(FRAME, function="empty", status=FrameStatus.PASSED_OVER, reason="no tensor operation", price=None)
-FAILED = replace(FRAME, function="bad", status=FrameStatus.RAISED, reason="the backend raised", price=None)
+PASSED_OVER = replace(FRAME, function="empty", status=FrameStatus.PASSED_OVER, reason=Skip.NO_OPERATION, price=None)
+FAILED = replace(FRAME, function="bad", status=FrameStatus.RAISED, reason=Quoted("the backend raised"), price=None)
 
 KERNELS = tuple(
     Kernel(f"{kind.value}_0", kind, 1, ("aten.sin",), (Site("src/model.py", 4, 1, 4, 20),)) for kind in KernelKind
@@ -161,7 +193,7 @@ COMPILE = CompiledFrame(
     seconds=2.0,
     backward_seconds=0.5,
     phases={"entire_frame_compile": 2.0, "inductor_compile": 1.25},
-    guards=(GuardLine("TENSOR_MATCH", "check_tensor(x)", SITE), GuardLine("GRAD_MODE", "on", None)),
+    guards=(GuardLine("TENSOR_MATCH", holds("check_tensor(x)"), SITE), GuardLine("GRAD_MODE", holds("on"), None)),
     guard_count=2,
     guard_microseconds=3.5,
     caches=(CacheUse("fx_graph", "bypass", "a custom pass"), CacheUse("aotautograd", "miss", None)),
@@ -188,9 +220,9 @@ def explanation(**changes: Any) -> Explanation:
         "targets": (CompileTarget("Model.forward", CALLER, True), CompileTarget("other", None, False)),
         "entries": 1,
         "compile_seconds": 38.12345,
-        "notices": ("this torch lacks something",),
+        "notices": (Notice(NoticeKind.HOOK_MISSING, "memory"),),
         "compiles": (COMPILE, replace(COMPILE, compile_id="1/0", failed="RuntimeError", guard_count=None)),
-        "specialisations": (Specialisation("0/0", ("x.size()[0]",), "32", "int() was asked for", SITE, "f"),),
+        "specialisations": (Specialisation("0/0", ("x.size()[0]",), "32", ConstantReason.NUMBER, SITE, "f"),),
         "cudagraph_skips": (
             CudaGraphSkip("an input is mutated", SITE, ("0/0",), 2),
             CudaGraphSkip("a cpu device", None, (), 1),
@@ -201,8 +233,8 @@ def explanation(**changes: Any) -> Explanation:
         "ranks": RankReport(
             2,
             (0, 1),
-            {0: "finished with exit status 0", 1: "was ended by SIGKILL"},
-            (RankDifference("graph breaks", SITE, {0: "3", 1: "none"}),),
+            {0: RankEnding(EndingKind.ENDED, 0), 1: RankEnding(EndingKind.ENDED, -9)},
+            (RankDifference(RankTopic.BREAKS, SITE, {0: Times(3), 1: Times(0)}, "print"),),
         ),
         "processes": 2,
         "trace": None,
@@ -222,7 +254,7 @@ FINDING = Finding(
     function=BREAK.function,
     region=None,
     gb=("GB0170",),
-    condition="`mask` is given",
+    conditions=(Condition(ConditionKind.GIVEN, "mask"),),
 )
 AGREEMENT = Agreement(
     torch="2.13",

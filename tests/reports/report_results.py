@@ -8,6 +8,8 @@ from typing import Any
 
 from breakscan.findings import (
     CheckResult,
+    Condition,
+    ConditionKind,
     Confidence,
     Finding,
     Kind,
@@ -50,7 +52,7 @@ SPLIT = Finding(
     region=None,
     gb=("GB0170",),
     verdict=Verdict.SPLITS,
-    condition="mask is given",
+    conditions=(Condition(ConditionKind.GIVEN, "mask"),),
 )
 BEHIND = replace(EAGER, site=Site("src/model.py", 4, 9, 4, 13), behind=EAGER.site)
 SOURCE = """import torch

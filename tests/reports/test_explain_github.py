@@ -29,7 +29,7 @@ def test_the_headline_comes_first_as_plain_lines() -> None:
     lines = written(made.explanation())
     assert lines[0].startswith("train.py finished with exit status 0")
     assert lines[1].startswith("3 sites break the graph 5 times")
-    assert lines[-1] == "Note: this torch lacks something."
+    assert lines[-1] == "Note: this torch lacks what breakscan hooks into for memory: something is missing."
 
 
 def test_a_break_is_an_annotation_on_its_span() -> None:

@@ -55,10 +55,14 @@ def test_breaks_in_libraries_are_folded_and_name_the_users_line() -> None:
     assert row[1] == "`lib/attention.py:88` in `attend`<br>from `src/model.py:3`"
 
 
-def test_recompiles_say_what_changed() -> None:
+def test_recompiles_say_what_changed_and_what_came_of_it() -> None:
     (row,) = rows_of(written(made.explanation()), "recompiled")
     assert row[0] == "2× `Block.forward`"
-    assert row[1] == "x.shape&#91;0&#93; was 32, then 31, 30 (BRK711 changing-size)"
+    assert row[1] == (
+        "x.shape&#91;0&#93; was 32, then 31, 30 (BRK711 changing-size)<br>"
+        "Block.forward runs eager from then on: 8 versions of it are compiled, which is the limit "
+        "(torch.&#95;dynamo.config.recompile&#95;limit), so further variants run eager."
+    )
     assert row[2] == "`src/model.py:2`<br>from `train.py:41`"
 
 

@@ -17,6 +17,7 @@ from explain_results import (
     RAISES,
     RECOMPILE,
     explanation,
+    holds,
 )
 
 from breakscan.findings import Site
@@ -38,7 +39,8 @@ def written(*tables: str, **changes: Any) -> str:
 
 def guards(line: int, count: int) -> list[GuardLine]:
     return [
-        GuardLine("EQUALS_MATCH", f"n{line}_{number} == 1", Site("m.py", line, 1, line, 2)) for number in range(count)
+        GuardLine("EQUALS_MATCH", holds(f"n{line}_{number} == 1"), Site("m.py", line, 1, line, 2))
+        for number in range(count)
     ]
 
 
@@ -151,7 +153,7 @@ def test_the_lines_of_a_kernel_name_each_file_once() -> None:
 
 class TestGuards:
     def test_by_line(self) -> None:
-        without_line = GuardLine("GRAD_MODE", "the grad mode is as it was", None)
+        without_line = GuardLine("GRAD_MODE", holds("the grad mode is as it was"), None)
         report = listed(compiled("0/0", without_line, *guards(3, 1), *guards(9, 2)))
         assert report.splitlines() == [
             "",
@@ -172,12 +174,12 @@ class TestGuards:
         assert report.endswith("\n0/1  Block.forward  4 guards; 1 guard that 0/0 has not\n   m.py:5\n      n5_0 == 1\n")
 
     def test_what_no_line_asks_for_is_told_once(self) -> None:
-        mode = GuardLine("GRAD_MODE", "the grad mode is as it was", None)
+        mode = GuardLine("GRAD_MODE", holds("the grad mode is as it was"), None)
         other = replace(COMPILE.site, line=90)
         assert listed(compiled("0/0", mode), compiled("1/0", mode, *guards(1, 1), site=other)).count("grad mode") == 1
 
     def test_guards_without_a_text_are_left_out(self) -> None:
-        assert listed(compiled("0/0", *guards(3, 1), GuardLine("NO_TENSOR_ALIASING", "", None))).count("\n") == 4
+        assert listed(compiled("0/0", *guards(3, 1), GuardLine("NO_TENSOR_ALIASING", holds(""), None))).count("\n") == 4
 
     def test_long_lists_are_cut_and_say_so(self) -> None:
         many = [guard for line in range(MOST_LINES + 3) for guard in guards(line + 1, MOST_GUARDS + 2)]

@@ -53,7 +53,7 @@ def test_a_span_over_several_lines_and_a_condition(monkeypatch: pytest.MonkeyPat
              7 │     ):
                │     ━ a Python branch on a tensor's value
            Why: {RULE.why}.
-           Only when mask is given.
+           Only when `mask` is given.
            Instead: {RULE.instead}.
     """
     assert written(result(SPLIT)).startswith(textwrap.dedent(expected))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from explain_results import BREAK, CALLER, COMPILE, FRAME, GRAPH, RECOMPILE, explanation
+from explain_results import BREAK, CALLER, COMPILE, FRAME, GRAPH, RECOMPILE, explanation, holds
 from hostile import NASTY, poisoned
 
 from breakscan.findings import Origin, Site, Verdict
@@ -27,7 +27,15 @@ from breakscan.reports.explain.html.write import write_html
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.words import headline
 from breakscan.runtime.explain.compiled import Generated, GuardLine, Kernel, KernelKind, Price, RunTotals
-from breakscan.runtime.explain.explanation import Explanation, RankDifference, RankReport
+from breakscan.runtime.explain.explanation import (
+    EndingKind,
+    Explanation,
+    RankDifference,
+    RankEnding,
+    RankReport,
+    RankTopic,
+    Times,
+)
 from breakscan.source.source_files import SourceFiles
 
 MODEL = """\
@@ -350,7 +358,7 @@ def test_recompiles_are_a_tree_of_call_cause_and_function(show: Any) -> None:
     ]
     told = [
         *changes,
-        replace(RECOMPILE, trigger=other, guard="flag == 'a'", subject="flag", old="'a'", new="'b'", cause=1),
+        replace(RECOMPILE, trigger=other, guard=holds("flag == 'a'"), subject="flag", old="'a'", new="'b'", cause=1),
     ]
     page = show(explanation(recompiles=told), "#recompiles")
     triggers = page.locator(".trigger > summary").all_inner_texts()
@@ -452,7 +460,7 @@ def test_a_kernel_lights_up_its_lines_and_its_code(show: Any) -> None:
 
 def test_guards_are_shown_by_the_line_that_asks_for_them(show: Any) -> None:
     site = Site("src/model.py", 3, 1, 3, 5)
-    guards = tuple(GuardLine("TENSOR_MATCH", f"check_tensor(x{number})", site) for number in range(300))
+    guards = tuple(GuardLine("TENSOR_MATCH", holds(f"check_tensor(x{number})"), site) for number in range(300))
     page = show(explanation(compiles=(replace(COMPILE, guards=guards, guard_count=500),)), "#guards")
     assert "3.50 µs" in rows(page, "guards")[0]
     page.locator("#panel-guards .opener").click()
@@ -476,11 +484,11 @@ def test_compile_time_by_phase_and_function(show: Any) -> None:
 
 
 def test_ranks_stand_side_by_side(show: Any) -> None:
-    endings = {0: "exit status 0", 1: "exit status 0", 2: "exit status 0", 3: "left no recording"}
-    breaks = RankDifference("graph breaks at src/model.py:3", BREAK.site, {0: "never", 1: "never", 2: "twice"})
+    endings = {rank: RankEnding(EndingKind.ENDED, 0) for rank in range(3)} | {3: RankEnding(EndingKind.NO_RECORDING)}
+    breaks = RankDifference(RankTopic.BREAKS, BREAK.site, {0: Times(0), 1: Times(0), 2: Times(2)}, "print")
     page = show(explanation(ranks=RankReport(4, (0, 1, 2), endings, (breaks,))), "#ranks")
     assert page.locator(".ranks thead th").all_inner_texts() == ["What", "rank 0", "rank 1", "rank 2", "rank 3"]
-    assert page.locator(".ranks .differs").all_inner_texts()[:2] == ["left no recording", "twice"]
+    assert page.locator(".ranks .differs").all_inner_texts()[:2] == ["left no recording", "2 times"]
     assert "1 rank of 4 left no recording" in page.locator(".lead").inner_text()
 
 
@@ -532,7 +540,7 @@ def test_without_scripts_the_breaks_can_be_read(show: Any) -> None:
         "src/model.py:3:8 in Block.forward",
         "BRK201 tensor-item",
         "x.shape[0] was 32",
-        "this torch lacks something",
+        "this torch lacks what breakscan hooks into for memory: something is missing",
     ):
         assert words in text
 

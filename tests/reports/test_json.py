@@ -70,7 +70,7 @@ def test_the_whole_object() -> None:
                 "region": None,
                 "gb": ["GB0170"],
                 "rewrite": None,
-                "condition": "mask is given",
+                "condition": "`mask` is given",
                 "behind": None,
             },
         ],

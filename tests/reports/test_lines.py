@@ -35,19 +35,19 @@ def github(found: CheckResult) -> str:
 def test_concise() -> None:
     assert written("concise", result(EAGER, SPLIT, errors=(UNPARSED,))) == (
         "src/model.py:3:8: error BRK101 a Python branch on a tensor's value\n"
-        "src/model.py:5:4: warning BRK101 a Python branch on a tensor's value (only when mask is given)\n"
+        "src/model.py:5:4: warning BRK101 a Python branch on a tensor's value (only when `mask` is given)\n"
         "src/bad.py:2:7: not checked cannot be parsed: invalid syntax\n" + END
     )
 
 
 def test_findings_behind_another_are_listed_and_say_so() -> None:
-    found = result(EAGER, replace(BEHIND, condition="mask is given"))
-    said = "BRK101 a Python branch on a tensor's value (only when mask is given) (hidden by line 3)"
+    found = result(EAGER, replace(BEHIND, conditions=SPLIT.conditions))
+    said = "BRK101 a Python branch on a tensor's value (only when `mask` is given) (hidden by line 3)"
     assert written("concise", found).splitlines()[1:] == [
         f"src/model.py:4:9: error {said}",
         "1 error in 41 files (0.4 s) · torch 2.13, default mode · 1 hidden",
     ]
-    message = "A Python branch on a tensor's value (only when mask is given) (hidden by line 3)"
+    message = "A Python branch on a tensor's value (only when `mask` is given) (hidden by line 3)"
     assert f"::src/model.py:4:9: BRK101 branch-on-tensor: {message}. " in github(found).splitlines()[1]
 
 
@@ -65,7 +65,7 @@ def test_github() -> None:
         "torch 2.13 runs the whole function eager (0 graphs), not just this line. In Block.forward, compiled from "
         f"train.py:41 via Model.forward. Instead: {INSTEAD}.\n"
         "::warning title=BRK101 branch-on-tensor,file=src/model.py,line=5,endLine=7"
-        "::src/model.py:5:4: BRK101 branch-on-tensor: A Python branch on a tensor's value (only when mask is given). "
+        "::src/model.py:5:4: BRK101 branch-on-tensor: A Python branch on a tensor's value (only when `mask` is given). "
         f"Instead: {INSTEAD}.\n" + END
     )
 

@@ -75,7 +75,7 @@ class TestCheck:
         (root,) = first["relatedLocations"]
         assert place(root) == ("train.py", 41)
         assert root["message"]["text"] == "the compiler starts here: torch.compile(model)"
-        assert "only when mask is given" in second["message"]["text"]
+        assert "only when `mask` is given" in second["message"]["text"]
         assert run["invocations"][0]["executionSuccessful"]
 
     def test_a_rule_is_told_once_with_its_document(self) -> None:
@@ -139,7 +139,10 @@ class TestExplain:
             ("cudagraph-skip", "warning"),
             ("specialisation", "note"),
         ]
-        assert run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"] == "this torch lacks something"
+        assert (
+            run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
+            == "this torch lacks what breakscan hooks into for memory: something is missing"
+        )
         assert run["invocations"][0]["executionSuccessful"]
 
     def test_a_break_shows_the_way_to_it(self) -> None:

@@ -61,7 +61,7 @@ def load(text: str, name: str, folder: Path) -> Callable[..., Any]:
     sys.modules[module.__name__] = module
     module.__file__ = str(path)
     linecache.checkcache(str(path))
-    exec(compile(text, str(path), "exec"), module.__dict__)
+    exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
     function: Callable[..., Any] = module.__dict__["f"]
     return function
 

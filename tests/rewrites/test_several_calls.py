@@ -35,7 +35,8 @@ def test_several_calls(case: CapturedCall, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     before, old = graphs_and_result(case.before, "before", case, tmp_path)
     after, new = graphs_and_result(case.after or "", "after", case, tmp_path)
-    torch.testing.assert_close(new, old)
+    if "differs" not in case.words:
+        torch.testing.assert_close(new, old)
     if case.rewrite in RECOMPILES:
         assert before > after == 1
     elif case.rewrite in NEVER_COMPILED:

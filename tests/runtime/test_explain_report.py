@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 from programs import Zoo
 
+from breakscan.runtime.explain.notice import Notice, NoticeKind
 from breakscan.runtime.explain.notices import notices
 from breakscan.runtime.records.compiles import CompileStarted
 from breakscan.runtime.records.processes import HookFailed, HookInstalled
@@ -211,4 +212,4 @@ def test_a_hook_that_failed_is_told(zoo: Zoo) -> None:
 
 def test_a_hook_of_another_breakscan_is_named() -> None:
     (notice,) = notices([[HookInstalled("memory", False)]])
-    assert notice == "this torch lacks what breakscan hooks into for memory: something is missing"
+    assert notice == Notice(NoticeKind.HOOK_MISSING, "memory")

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 from programs import environment
 
+from breakscan.reports.explain.guard_words import demand_words
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.explain.compilations import guard_in_words
-from breakscan.runtime.explain.compiled import Generated, Kernel, KernelKind
+from breakscan.runtime.explain.compiled import ConstantReason, Generated, Kernel, KernelKind
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.explain.from_processes import explain_processes
 from breakscan.runtime.explain.kernel_calls import kernel_calls
+from breakscan.runtime.explain.notice import Notice, NoticeKind
 from breakscan.runtime.launch import run_recorded
 from breakscan.runtime.parsers.generated_code import LONGEST, LONGEST_CALLS, phase_of, shortened
 from breakscan.runtime.parsers.guard_tree import guards_of_tree
@@ -322,17 +323,17 @@ def test_cuda_graphs_that_did_not_come_about(explained: Explain) -> None:
 
 def test_guards_with_the_lines_that_asked_for_them(explained: Explain) -> None:
     (compiled,) = explained(GUARDED).compiles
-    told = {guard.text: guard.site.line if guard.site else None for guard in compiled.guards}
+    told = {demand_words(guard.demand): guard.site.line if guard.site else None for guard in compiled.guards}
     assert told["flag == True"] == line_of(GUARDED, "if flag:")
     assert told["self.mode == 'fast'"] == line_of(GUARDED, "if self.mode")
     assert told["SCALE == 3"] == line_of(GUARDED, "y * SCALE")
     tensors = [guard for guard in compiled.guards if guard.kind == "TENSOR_MATCH"]
-    assert {guard.text.partition(" is a ")[0] for guard in tensors} == {"x", "self.linear.weight", "self.linear.bias"}
-    (x,) = (guard.text for guard in tensors if guard.text.startswith("x is"))
+    assert {guard.demand.subject for guard in tensors} == {"x", "self.linear.weight", "self.linear.bias"}
+    (x,) = (demand_words(guard.demand) for guard in tensors if guard.demand.subject == "x")
     assert x == "x is a float32 Tensor on cpu of size [5, 4] and stride [4, 1], with requires_grad=False"
     # Inlined code of torch is reported at the line that leads there.
     assert {guard.site.line for guard in tensors if guard.site} == {line_of(GUARDED, "self.linear(x)")}
-    assert not any("_dynamo_" in guard.text or "0x" in guard.text for guard in compiled.guards)
+    assert not any("_dynamo_" in words or "0x" in words for words in told)
 
 
 def test_the_trace_alone_tells_guards_without_lines(
@@ -358,7 +359,7 @@ def test_the_trace_alone_tells_guards_without_lines(
     )
     (compiled,) = explanation.compiles
     assert [guard.site for guard in compiled.guards if guard.kind == "TENSOR_MATCH"] == [None]
-    assert any("the lines that asked for guards are missing" in notice for notice in explanation.notices)
+    assert Notice(NoticeKind.HOOK_MISSING, "guards", explanation.torch) in explanation.notices
 
 
 def test_the_tree_of_guards() -> None:
@@ -383,19 +384,6 @@ Guard latency = 1.00 us
     ]
 
 
-def test_guards_in_words() -> None:
-    tensor = (
-        "check_tensor(L['self']._modules['l']._parameters['weight'], Parameter, DispatchKeySet(CUDA, BackendSelect), "
-        "torch.bfloat16, device=0, requires_grad=True, size=[None, 4], stride=[4, 1])"
-    )
-    assert guard_in_words("TENSOR_MATCH", tensor) == (
-        "self.l.weight is a bfloat16 Parameter on cuda:0 of size [any, 4] and stride [4, 1], with requires_grad=True"
-    )
-    assert guard_in_words("ID_MATCH", "___check_obj_id(G['__import_torch_dot_nn'].F, 0), type=<class 'module'>") == (
-        "torch.nn.F is the same object"
-    )
-
-
 # -- specialised sizes -------------------------------------------------------------------------------------------
 
 
@@ -405,13 +393,11 @@ def test_sizes_that_became_constants(explained: Explain) -> None:
         for found in explained(SIZES).specialisations
         if found.site
     }
-    number, comparison = "the code needs it as a Python number", "the code compares it with a number"
+    number = ConstantReason.NUMBER
     assert told.pop(line_of(SIZES, "int(x.shape[0])")) == (("x.shape[0]",), "4", number)
     assert told.pop(line_of(SIZES, "range(x.shape[1])")) == (("x.shape[1]",), "3", number)
     assert told.pop(line_of(SIZES, "lambda x")) == (("x.shape[0]",), "4", number)
-    sources, value, reason = told.pop(line_of(SIZES, "y.shape[0] == 6"))
-    assert (sources, value) == (("y.shape[0]",), "6")
-    assert reason.startswith(comparison)
+    assert told.pop(line_of(SIZES, "y.shape[0] == 6")) == (("y.shape[0]",), "6", ConstantReason.COMPARED)
     # What a weight demands, a size of 1 and torch's own floats are no choice of the program.
     assert told == {}
 

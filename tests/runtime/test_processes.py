@@ -17,6 +17,7 @@ from programs import Folder, environment
 from breakscan.rulebook.library import load_library
 from breakscan.runtime.bootstrap.import_watch import ImportWatch
 from breakscan.runtime.explain.from_recording import explain_run
+from breakscan.runtime.explain.notice import Notice, NoticeKind
 from breakscan.runtime.session import SessionError, read_run
 from breakscan.source.source_files import SourceFiles
 
@@ -307,14 +308,14 @@ torch.compile(f, backend="eager")(torch.ones(3))
         assert process.stdout is not None
         assert process.stdout.readline() == b"breaks\n"
         assert process.stdout.readline() == b"ready\n"
-        assert "still running" in self.explained(folder).notices[0]
+        assert self.explained(folder).notices[0] == Notice(NoticeKind.RUNNING)
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=30)
         explanation = self.explained(folder)
         assert explanation.status is None
         assert explanation.seconds is not None
         assert 0 < explanation.seconds < 60
-        assert "breakscan itself was killed" in explanation.notices[0]
+        assert explanation.notices[0] == Notice(NoticeKind.KILLED_WITH_US)
         assert [site.count for site in explanation.breaks] == [1]
 
     def explained(self, folder: Folder) -> Any:

@@ -17,12 +17,25 @@ import pytest
 from programs import Done, Folder, environment
 
 from breakscan.findings import Origin, Site
+from breakscan.reports.explain.rank_words import difference_words, ending_words, share_words
 from breakscan.rulebook.library import load_library
 from breakscan.runtime.explain.compiled import CompiledFrame, Graph, RunTotals
-from breakscan.runtime.explain.explanation import Explanation, Recompile
+from breakscan.runtime.explain.explanation import (
+    EndingKind,
+    Explanation,
+    FunctionOrder,
+    GraphsMade,
+    RankDifference,
+    RankEnding,
+    RankTopic,
+    Recompile,
+    RunsBefore,
+)
 from breakscan.runtime.explain.from_recording import explain_run
-from breakscan.runtime.explain.ranks import alike, compare, merge, ranks_in_words
+from breakscan.runtime.explain.notice import Notice, NoticeKind
+from breakscan.runtime.explain.ranks import compare, merge
 from breakscan.runtime.job import JobError, is_running, own_rank, shared_folder
+from breakscan.runtime.parsers.guard_text import Demand, DemandKind
 from breakscan.runtime.session import SessionError, read_run, start_session
 from breakscan.runtime.waiting import unfinished_ranks
 from breakscan.source.source_files import SourceFiles
@@ -113,7 +126,7 @@ class TestTorchrun:
         assert [site.site.line for site in explanation.breaks] == [11]
         assert [site.compile_ids for site in explanation.breaks] == [("rank1:0/0",)]
         assert (explanation.ranks.world_size, explanation.ranks.ranks) == (2, [0, 1])
-        assert {d.what: d.by_rank for d in explanation.ranks.differences} == {
+        assert {difference_words(d): shares(d) for d in explanation.ranks.differences} == {
             "graph breaks at program.py:11 (BRK401 print)": {0: "never", 1: "once"},
             "recompiles of g at program.py:14, because of x.shape[0]": {0: "never", 1: "once: 3, then 4"},
             "what was compiled in all": {
@@ -121,7 +134,7 @@ class TestTorchrun:
                 1: "4 graphs of 1, 1, 1 and 1 operations",
             },
         }
-        assert explanation.ranks.endings == dict.fromkeys([0, 1], "finished with exit status 0")
+        assert explanation.ranks.endings == dict.fromkeys([0, 1], RankEnding(EndingKind.ENDED, 0))
 
     @pytest.mark.parametrize(
         ("option", "status"), [("--max-breaks=0", 1), pytest.param("--max-breaks=1", 0, marks=pytest.mark.slow)]
@@ -147,9 +160,10 @@ class TestTorchrun:
         assert done.status == 1
         assert done.err.decode().count("program.py was ended by SIGTERM") == 1
         assert f"exitcode  : {3 if how == 'exits' else -9}" in done.err.decode()
-        assert explanation.ranks.endings[0].startswith("was ended by SIGTERM after ")
-        assert explanation.ranks.endings[1].startswith(ending)
-        assert explanation.ranks.endings[1].endswith("the first to end") is (how != "is killed with breakscan")
+        endings = explanation.ranks.endings
+        assert ending_words(endings[0]).startswith("was ended by SIGTERM after ")
+        assert ending_words(endings[1]).startswith(ending)
+        assert endings[1].is_first is (how != "is killed with breakscan")
         assert not explanation.ranks.differences
 
     @pytest.mark.slow
@@ -276,7 +290,9 @@ class TestSharedFolder:
         run = read_run(tmp_path / "kept")
         assert [part.folder for part in run.parts] == [session.folder]
         assert run.earlier == [tmp_path / "kept"]
-        assert "started again once" in explain_run(run, rules=(), show=str, files=SourceFiles.trusted()).notices[0]
+        first = explain_run(run, rules=(), show=str, files=SourceFiles.trusted()).notices[0]
+        assert isinstance(first, Notice)
+        assert (first.kind, len(first.names)) == (NoticeKind.RESTARTED, 1)
         with pytest.raises(SessionError, match="holds a recording already"):
             start_session(["train.py"], tmp_path / "kept")
 
@@ -291,7 +307,7 @@ class TestSharedFolder:
         report = explain_run(read_run(tmp_path / "kept"), rules=(), show=str, files=SourceFiles.trusted()).ranks
         assert report
         assert (report.world_size, report.ranks) == (4, [3])
-        assert report.endings == {2: "left no recording", 3: "is still running"}
+        assert report.endings == {2: RankEnding(EndingKind.NO_RECORDING), 3: RankEnding(EndingKind.RUNNING)}
 
     @pytest.mark.process
     def test_nobody_waits_for_a_rank_that_was_killed(self, job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,7 +334,7 @@ def recompile(function: str, compile_id: str) -> Recompile:
         site=SITE,
         origin=Origin.USER,
         trigger=None,
-        guard="",
+        guard=Demand(DemandKind.HOLDS),
         subject="x.shape[0]",
         old="3",
         new="4",
@@ -352,8 +368,12 @@ PLAIN = Explanation(
     targets=(),
     entries=1,
     compile_seconds=0.1,
-    notices=("the same",),
+    notices=(Notice(NoticeKind.PROFILE_KEPT),),
 )
+
+
+def shares(difference: RankDifference) -> dict[int, str]:
+    return {rank: share_words(share) for rank, share in difference.by_rank.items()}
 
 
 class TestComparison:
@@ -361,8 +381,8 @@ class TestComparison:
         merged = merge({0: PLAIN, 1: PLAIN})
         assert merged.ranks
         assert not merged.ranks.differences
-        assert merged.ranks.endings == dict.fromkeys([0, 1], "finished with exit status 0")
-        assert (merged.notices, merged.processes) == (("the same",), 2)
+        assert merged.ranks.endings == dict.fromkeys([0, 1], RankEnding(EndingKind.ENDED, 0))
+        assert (merged.notices, merged.processes) == ((Notice(NoticeKind.PROFILE_KEPT),), 2)
 
     def test_a_recompile_in_another_step(self) -> None:
         runs = tuple(RunTotals(0, float(at), 0.1) for at in range(10))
@@ -371,23 +391,32 @@ class TestComparison:
             for at in (3.5, 7.5)
         )
         (difference,) = compare({0: one, 1: two}).differences
-        assert difference.what == "when f at train.py:4 is recompiled"
-        assert difference.by_rank == {0: "after 4 runs of graphs", 1: "after 8 runs of graphs"}
+        assert difference == RankDifference(RankTopic.STEPS, SITE, {0: RunsBefore((4,)), 1: RunsBefore((8,))}, "f")
         assert not compare({0: one, 1: one}).differences
 
     def test_recompiles_in_another_order(self) -> None:
         one = replace(PLAIN, recompiles=(recompile("f", "0/1"), recompile("g", "1/1")))
         two = replace(PLAIN, recompiles=(recompile("g", "0/1"), recompile("f", "1/1")))
         (difference,) = compare({0: one, 1: two}).differences
-        assert difference.what == "the order of recompiles"
-        assert difference.by_rank == {0: "f and g", 1: "g and f"}
+        orders = {0: FunctionOrder(("f", "g")), 1: FunctionOrder(("g", "f"))}
+        assert difference == RankDifference(RankTopic.ORDER, None, orders)
 
     def test_graphs_that_differ_for_no_other_reason(self) -> None:
         other = replace(PLAIN, graphs=(graph(0, "f", 3), graph(1, "g", 2)))
         total, of_function = compare({0: PLAIN, 1: other}).differences
-        assert total.by_rank == {0: "1 graph of 3 operations", 1: "2 graphs of 3 and 2 operations"}
-        assert of_function.what == "graphs of g at train.py:4"
-        assert of_function.by_rank == {0: "no graph", 1: "1 graph of 2 operations"}
+        made = {0: GraphsMade(1, (3,)), 1: GraphsMade(2, (3, 2))}
+        assert total == RankDifference(RankTopic.ALL_GRAPHS, None, made)
+        made = {0: GraphsMade(0, ()), 1: GraphsMade(1, (2,))}
+        assert of_function == RankDifference(RankTopic.GRAPHS, SITE, made, "g")
+
+    def test_many_graphs_are_compared_by_all_their_operations(self) -> None:
+        one, two = (
+            replace(PLAIN, graphs=[graph(n, "f", n + 1) for n in order]) for order in ((range(5)), (4, 3, 2, 1, 0))
+        )
+        assert not compare({0: one, 1: two}).differences
+        three = replace(PLAIN, graphs=[*one.graphs[:4], graph(4, "f", 6)])
+        total, _ = compare({0: one, 1: three}).differences
+        assert total.by_rank == {0: GraphsMade(5, (15,)), 1: GraphsMade(5, (16,))}
 
     def test_causes_of_ranks_stay_apart(self) -> None:
         one = replace(PLAIN, recompiles=(recompile("f", "0/1"),))
@@ -397,8 +426,3 @@ class TestComparison:
             ("f", "0/1", 0),
             ("g", "rank1:1/1", 1),
         ]
-
-    def test_ranks_are_named_in_few_words(self) -> None:
-        assert ranks_in_words([3]) == "rank 3"
-        assert ranks_in_words([5, 0, 1, 2]) == "ranks 0-2 and 5"
-        assert alike({0: "once", 1: "never", 2: "never"}) == [("ranks 1-2", "never"), ("rank 0", "once")]

@@ -26,12 +26,12 @@ from breakscan.reports.explain.terminal import write_explanation
 from breakscan.rulebook.library import load_library
 from breakscan.runtime.explain.from_trace_logs import explain_logs
 from breakscan.runtime.explain.relocation import Relocation
-from breakscan.runtime.parsers.readable_graph import devices_of, nodes_of
+from breakscan.runtime.parsers.graph_code import devices_of, nodes_of
 from breakscan.runtime.records.compiles import BreakSeen, CompileStarted, CompileTimed, FrameEnded
 from breakscan.runtime.records.graphs import GraphCompiled
 from breakscan.runtime.records.guards import RecompileSeen
-from breakscan.runtime.tracelog.lines import LogRecord, read_log
-from breakscan.runtime.tracelog.read import Trace, logs_in, read_trace
+from breakscan.runtime.tracelog.lines import Fault, LogRecord, read_log
+from breakscan.runtime.tracelog.read import LogProblem, Trace, logs_in, read_trace
 from breakscan.source.paths import shown_path
 from breakscan.source.source_files import SourceFiles
 from breakscan.torch_versions import SUPPORTED
@@ -275,7 +275,7 @@ class TestProcesses:
     def test_a_number_that_nothing_explains(self, tmp_path: Path) -> None:
         trace = read(tmp_path, compiled(file=5))
         assert kinds(trace, CompileStarted)[0].code.path == "<file 5 of the trace>"
-        assert [problem for problem in trace.problems if "log0" in problem]
+        assert trace.problems == [LogProblem("log0", Fault.NAMELESS, files=1)]
 
     def test_logs_of_several_runs_in_one_folder_are_told(self, tmp_path: Path) -> None:
         for number in range(3):
@@ -299,15 +299,15 @@ class TestDamage:
             if trace.processes and not at_record:
                 line = text[:end].count(b"\n") + 1
                 (problem,) = trace.problems
-                first = int(re.search(r"at line (\d+)", problem)[1])  # type: ignore[index]
-                assert first <= line
+                assert problem.fault is Fault.CUT_OFF
+                assert problem.lines[0] <= line
 
     def test_a_damaged_line_costs_itself(self, tmp_path: Path) -> None:
         damaged = 'V0401 12:34:56.000000 7 torch/x.py:1] {"dynamo_start": {"sta\n'
         trace = read(tmp_path, name() + compiled() + damaged + compiled(1))
         assert len(kinds(trace, GraphCompiled)) == 2
         number = (name() + compiled()).count("\n") + 1
-        assert trace.problems == [f"log0: 1 record is damaged (line {number}), left out"]
+        assert trace.problems == [LogProblem("log0", Fault.DAMAGED, (number,))]
 
     @pytest.mark.parametrize(
         "metadata",
@@ -324,7 +324,7 @@ class TestDamage:
     def test_a_record_that_torch_does_not_write(self, tmp_path: Path, metadata: Any) -> None:
         trace = read(tmp_path, name() + record(metadata) + compiled())
         assert len(kinds(trace, GraphCompiled)) == 1
-        assert trace.problems == ["log0: 1 record is damaged (line 2), left out"]
+        assert trace.problems == [LogProblem("log0", Fault.DAMAGED, (2,))]
 
     def test_values_of_other_types_anywhere(self, tmp_path: Path) -> None:
         """Nothing that a log can hold is a fault of the report."""
@@ -348,18 +348,18 @@ class TestDamage:
         text = LOG.read_text(encoding="utf-8").replace("Failed to trace builtin operator", "Failed to trace", 1)
         trace = read(tmp_path, text)
         (problem,) = trace.problems
-        assert problem.startswith("log0: 1 payload differs from its checksum (line ")
+        assert (problem.log, problem.fault, len(problem.lines)) == ("log0", Fault.CHECKSUM, 1)
         assert len(kinds(trace, BreakSeen)) == len(kinds(read_trace([LOG]), BreakSeen))
 
     def test_lines_of_something_else(self, tmp_path: Path) -> None:
         foreign = "W0401 12:34:56 something else\nTraceback (most recent call last):\n\n"
         trace = read(tmp_path, name() + foreign + compiled())
         assert len(kinds(trace, GraphCompiled)) == 1
-        assert trace.problems == ["log0: 2 lines are no records (lines 2, 3), left out"]
+        assert trace.problems == [LogProblem("log0", Fault.FOREIGN, (2, 3))]
 
     def test_a_file_in_which_there_is_no_record(self, tmp_path: Path) -> None:
-        assert read(tmp_path, "hello\n").problems == ["log0 holds no record of the trace"]
-        assert read(tmp_path, "").problems == ["log0 is empty"]
+        assert read(tmp_path, "hello\n").problems == [LogProblem("log0", Fault.NO_RECORD)]
+        assert read(tmp_path, "").problems == [LogProblem("log0", Fault.EMPTY)]
 
     def test_bytes_that_are_no_text(self, tmp_path: Path) -> None:
         text = name() + record(

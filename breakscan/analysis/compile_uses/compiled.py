@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from breakscan.analysis.project.index import ClassInfo
+from breakscan.findings import Condition
 from breakscan.source.walking import FunctionNode
 
 CUDA_GRAPH_MODES = frozenset({"reduce-overhead", "max-autotune"})
@@ -54,4 +55,4 @@ class Hit:
     """Something compiled under a name.  ``condition`` is the test under which it is compiled, if there is one."""
 
     compiled: Compiled
-    condition: str | None = None
+    condition: Condition | None = None

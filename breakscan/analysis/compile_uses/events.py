@@ -73,6 +73,6 @@ def _event(program: Program, found: Found) -> Event:
         operands=found.operands,
         arguments=found.arguments,
         in_region=False,
-        condition=found.condition,
+        conditions=(found.condition,) if found.condition else (),
         text=text_of(program.module, found.node),
     )

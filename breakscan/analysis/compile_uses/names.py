@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 
 from breakscan.analysis.compile_uses.compiled import BoundName, Compiled, Hit
-from breakscan.analysis.interpreter.conditions import has_outcome, in_words
+from breakscan.analysis.interpreter.conditions import has_outcome
 from breakscan.analysis.project.entry_points import COMPILE, is_compiler
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.analysis.project.scopes import Binding, Scope, Scopes, Step, is_self
+from breakscan.findings import Condition
 from breakscan.source.walking import Loop, is_name, walk
 from breakscan.torch_facts.not_measured import RETURN_THE_MODULE
 
@@ -240,11 +241,11 @@ class CompiledNames:
         return None
 
 
-def _condition(binding: Binding, line: int) -> str | None:
+def _condition(binding: Binding, line: int) -> Condition | None:
     """The test under which a name is bound so; None if the line that reads it is under the same test."""
     if not binding.arms:
         return None
     test, holds = binding.arms[-1]
     if test.lineno <= line <= (test.end_lineno or line) or any(is_name(node, "__name__") for node in walk(test.test)):
         return None
-    return in_words(has_outcome(test.test, holds))
+    return has_outcome(test.test, holds)

@@ -9,6 +9,7 @@ from breakscan.analysis.compile_uses.compiled import Compiled
 from breakscan.analysis.compile_uses.names import CompiledNames
 from breakscan.analysis.project.index import ModuleIndex
 from breakscan.analysis.project.scopes import Step, own_parts
+from breakscan.findings import Condition
 from breakscan.rulebook.events import Argument, EventKind
 
 
@@ -51,7 +52,7 @@ class Found:
     step: Step
     form: str = ""
     name: str | None = None
-    condition: str | None = None
+    condition: Condition | None = None
     callee: str | None = None
     operands: frozenset[str] = frozenset()
     arguments: tuple[Argument, ...] = ()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.joins import join_all
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
@@ -21,6 +20,7 @@ from breakscan.analysis.interpreter.values import (
     container_of,
 )
 from breakscan.analysis.project.index import ModuleIndex
+from breakscan.findings import Condition, ConditionKind
 from breakscan.torch_facts.table import TENSOR_TYPES
 
 _CONSTANT_TYPES = {"int", "float", "bool", "str", "bytes", "complex", "torch.dtype", "torch.device", "torch.layout"}

@@ -62,14 +62,26 @@ def _instance_attribute(frame: Frame, node: ast.AST, owner: ClassOrObject, info:
         return found
     if found is not None:
         if found.is_property:
-            return frame.program.call_function(frame, node, found, Arguments([owner], {}))
+            receiver = Arguments([owner], {})
+            result = frame.program.call_function(frame, node, found, receiver)
+            frame.program.call_wrappers(frame, found, receiver)
+            return result
         bound: Value | None = None if found.is_static or isinstance(owner, Class) else owner
         if "classmethod" in found.decorators:
             bound = Class(info=info, name=info.qualname)
         return Function(info=found, bound=bound)
     if isinstance(owner, Module):
         return _module_attribute(owner, name)
+    if name == "apply" and isinstance(owner, Class) and _FUNCTION in frame.program.project.outside_bases(info):
+        forward = frame.program.project.method(info, "forward")
+        if forward is not None:
+            takes_context = frame.program.project.method(info, "setup_context") is None
+            return Function(info=forward, bound=_CONTEXT if takes_context else None)
     return Namespace(Sure.POSSIBLE, name=f"?.{name}", bound=replace(owner, name=None))
+
+
+_FUNCTION = "torch.autograd.Function"
+_CONTEXT = Instance(name="torch.autograd.function.FunctionCtx")
 
 
 def _module_attribute(owner: Value, name: str) -> Value:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from breakscan.analysis.interpreter import narrowing
 from breakscan.analysis.interpreter.arithmetic import has_number, of_numbers
-from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import join, join_all
 from breakscan.analysis.interpreter.values import (
@@ -28,6 +27,7 @@ from breakscan.analysis.interpreter.values import (
     doubt,
     tensor,
 )
+from breakscan.findings import Condition, ConditionKind
 from breakscan.rulebook.events import EventKind
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from breakscan.analysis.interpreter.arguments import Arguments
@@ -13,10 +13,12 @@ from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import item_of, iterated, join_all
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
+    NONE,
     SIZE,
     UNKNOWN,
     Constant,
     Container,
+    NoneValue,
     Size,
     Sure,
     Tensor,
@@ -40,9 +42,30 @@ def builtin(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Va
         if isinstance(first, Tensor | TensorNumber):
             return TensorNumber(first.sure)
         return SIZE if isinstance(first, Size) else CONSTANT
-    emit_call(frame, node, name, arguments, Sure.CERTAIN)
+    if name == "sorted":
+        emit_sort(frame, node, first, arguments)
+    else:
+        emit_call(frame, node, name, arguments, Sure.CERTAIN)
     handler = _BUILTIN_RESULTS.get(name)
     return handler(frame, first, arguments, node) if handler else UNKNOWN
+
+
+def emit_sort(frame: Frame, node: ast.Call, values: Value, arguments: Arguments) -> None:
+    """Emits a sort by what it compares: the elements, or what the key gives for them."""
+    item = iterated(values)
+    key = arguments.named.get("key", NONE)
+    compared = item if isinstance(key, NoneValue) else frame.apply(node, key, Arguments([item], {}))
+    tensors = list(_tensors_in(compared))
+    if tensors:
+        emit_call(frame, node, "sorted", Arguments([container_of(tensors[0])], {}), Sure.CERTAIN)
+
+
+def _tensors_in(value: Value) -> Iterator[Tensor]:
+    """A value that is a tensor, or the tensors in a container that is compared element by element."""
+    if isinstance(value, Tensor):
+        yield value
+    for part in elements_of(value) or ():
+        yield from _tensors_in(part)
 
 
 def _result_len(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:

@@ -6,7 +6,6 @@ import ast
 from dataclasses import replace
 
 from breakscan.analysis.interpreter.arguments import Arguments
-from breakscan.analysis.interpreter.conditions import Condition, ConditionKind, in_words
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.values import (
     UNKNOWN,
@@ -19,6 +18,7 @@ from breakscan.analysis.interpreter.values import (
     doubt,
     elements_of,
 )
+from breakscan.findings import Condition, ConditionKind
 from breakscan.rulebook.events import Argument, EventKind
 
 
@@ -62,16 +62,16 @@ def _patterns(frame: Frame, node: ast.Call, callee: str, arguments: Arguments) -
     )
 
 
-def _tensor_if(value: Value) -> str | None:
+def _tensor_if(value: Value) -> Condition | None:
     """The condition under which an argument is a tensor, or holds one, where it may be something else."""
     parts = (value,) if isinstance(value, Tensor) else elements_of(value) or ()
     doubts = [doubt(part) for part in parts if isinstance(part, Tensor)]
-    return in_words(doubts[0]) if doubts and doubts[0] is not None and None not in doubts else None
+    return doubts[0] if doubts and None not in doubts else None
 
 
-def _true_if(value: Value, node: ast.expr | None) -> str | None:
+def _true_if(value: Value, node: ast.expr | None) -> Condition | None:
     """The condition under which an argument is True, where that is not known."""
     if isinstance(value, Constant) and value.optional and value.optional.kind is ConditionKind.FLAG:
-        return in_words(replace(value.optional, outcome=True))
+        return replace(value.optional, outcome=True)
     unknown = isinstance(value, Unknown | Namespace) or (isinstance(value, Constant) and value.literal is None)
-    return in_words(Condition(ConditionKind.TEST, ast.unparse(node))) if unknown and node is not None else None
+    return Condition(ConditionKind.TEST, ast.unparse(node)) if unknown and node is not None else None

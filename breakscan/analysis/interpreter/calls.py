@@ -6,19 +6,21 @@ import ast
 from dataclasses import replace
 
 from breakscan.analysis.interpreter.arguments import Arguments
-from breakscan.analysis.interpreter.builtin_calls import builtin
+from breakscan.analysis.interpreter.builtin_calls import builtin, emit_sort
 from breakscan.analysis.interpreter.call_event import emit_call
-from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
+from breakscan.analysis.interpreter.contexts import ENTER_ON_STACK, enter_on_stack
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.guessed_methods import emit_guessed, of_optimizer
 from breakscan.analysis.interpreter.joins import any_of, item_of, iterated, join_all
 from breakscan.analysis.interpreter.losses import reduces_losses
 from breakscan.analysis.interpreter.named_tuples import named_tuple, named_tuple_class
 from breakscan.analysis.interpreter.numpy_calls import array_number_method, numpy_call
+from breakscan.analysis.interpreter.optional_imports import optional_import
 from breakscan.analysis.interpreter.skipped_calls import emit_skippable
 from breakscan.analysis.interpreter.torch_calls import tensor_method, torch_function
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
+    NONE,
     SIZE,
     UNKNOWN,
     ArrayNumber,
@@ -45,6 +47,7 @@ from breakscan.analysis.interpreter.values import (
 )
 from breakscan.analysis.project.entry_points import disabling_decorator
 from breakscan.analysis.project.index import BUILTINS, ClassInfo, FunctionInfo
+from breakscan.findings import Condition, ConditionKind
 from breakscan.rulebook.events import EventKind
 from breakscan.torch_facts.not_measured import DISTINCTIVE_METHODS, RETURN_THE_MODULE, SUGGESTIVE_METHODS
 
@@ -52,7 +55,8 @@ from breakscan.torch_facts.not_measured import DISTINCTIVE_METHODS, RETURN_THE_M
 def apply(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
     """Returns the result of a call. Emits the call if a rule may match it."""
     if isinstance(callee, Defined) and callee.choices:
-        results = [apply(frame, node, choice, arguments) for choice in callee.choices]
+        with frame.under(Condition(ConditionKind.CHOSEN, ast.unparse(node.func))):
+            results = [apply(frame, node, choice, arguments) for choice in callee.choices]
         result = join_all(results)
         if isinstance(result, Tensor) and any(isinstance(r, Constant | Size | NoneValue) for r in results):
             # Not two paths to the same thing, but two things that do as they like.
@@ -73,7 +77,16 @@ def apply(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> 
             return tensor_method(frame, node, callee.bound, callee.name.rsplit(".", 1)[-1], arguments)
         return _method(frame, node, callee.bound, callee.name, arguments)
     frame.program.pass_callables(frame, node, arguments.values())
-    return UNKNOWN
+    return _of_parameter(frame, node, arguments) if isinstance(callee, Unknown) else UNKNOWN
+
+
+def _of_parameter(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """The result of calling a parameter: mostly a tensor, if it is given one."""
+    if not isinstance(node.func, ast.Name) or node.func.id not in frame.parameters:
+        return UNKNOWN
+    if not any(isinstance(value, Tensor) and value.sure is Sure.CERTAIN for value in arguments.values()):
+        return UNKNOWN
+    return replace(tensor(Sure.LIKELY), optional=Condition(ConditionKind.RETURNS_TENSOR, node.func.id))
 
 
 def _function(frame: Frame, node: ast.Call, callee: Function, info: FunctionInfo, arguments: Arguments) -> Value:
@@ -81,9 +94,10 @@ def _function(frame: Frame, node: ast.Call, callee: Function, info: FunctionInfo
         emit_call(frame, node, disabled, arguments, Sure.CERTAIN)
     given = arguments.with_receiver(callee.bound) if callee.bound is not None else arguments
     result = frame.program.call_function(frame, node, info, given, callee.closure)
+    result = optional_import(frame, node, info) or result
     if isinstance(result, Unknown) and info.name in _LOGGERS:
         result = Instance(name="logging.Logger")
-    frame.program.call_wrappers(frame, node, info, given)
+    frame.program.call_wrappers(frame, info, given)
     return result
 
 
@@ -92,6 +106,9 @@ def _construct_own(frame: Frame, node: ast.Call, owner: ClassInfo, sure: Sure, a
     is_module = isinstance(made, Module)
     if is_module and frame.program.attributes.makes_parameters(owner):
         frame.emit(EventKind.CONSTRUCT, node, form="module", callee=owner.qualname, operand=made)
+    new = frame.program.project.method(owner, "__new__")
+    if new is not None and not frame.silent and not frame.program.has_borrowed(new):
+        frame.program.call_function(frame, node, new, arguments.with_receiver(Class(info=owner, name=owner.qualname)))
     init = frame.program.project.method(owner, "__init__")
     # Without a tensor, the __init__ of a module makes parameters at most, which the call shows.
     made_of_tensors = not frame.silent and any(isinstance(value, Tensor) for value in arguments.values())
@@ -139,9 +156,14 @@ def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: 
     name = dotted.rsplit(".", 1)[-1]
     if isinstance(owner, Instance) and owner.name:
         dotted = of_optimizer(frame, owner.name, name)
+        if dotted == ENTER_ON_STACK and arguments.positional:
+            enter_on_stack(frame, node, arguments.positional[0])
+            return arguments.positional[0]
         emit_skippable(frame, node, dotted, arguments.with_receiver(owner), owner.sure)
         if owner.name == "re.Pattern" and f"re.{name}" in _MAKES:
             return Instance(name="re.Match")
+        if dotted == "torch.Generator.manual_seed":
+            return owner
         return UNKNOWN
     if isinstance(owner, Container):
         return _container_method(frame, node, owner, name, arguments)
@@ -215,6 +237,9 @@ def _container_method(frame: Frame, node: ast.Call, owner: Container, name: str,
             grown = replace(owner, elements=None, element=any_of(parts))
             frame.names[func.value.id] = grown
         return CONSTANT
+    if name == "sort":
+        emit_sort(frame, node, owner, arguments)
+        return NONE
     if name in ("pop", "get", "popleft", "setdefault"):
         return item_of(owner)
     if name in ("values", "copy"):
@@ -240,6 +265,8 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
     sure = _sure_of_arguments(arguments)
     if dotted.startswith(("math.", "cmath.")):
         emit_call(frame, node, dotted, arguments, Sure.CERTAIN)
+        if node.args and _is_iterator(frame, node.args[0]):
+            frame.emit(EventKind.CALL, node, form="iterator", callee=dotted)
         return TensorNumber(sure) if any(isinstance(v, Tensor | TensorNumber) for v in arguments.values()) else CONSTANT
     emit_skippable(frame, node, dotted, arguments)
     if dotted in ("copy.deepcopy", "copy.copy", "typing.cast"):
@@ -257,6 +284,14 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
         return CONSTANT
     frame.program.pass_callables(frame, node, arguments.values())
     return UNKNOWN
+
+
+def _is_iterator(frame: Frame, node: ast.expr) -> bool:
+    """Whether an argument is an iterator by its syntax."""
+    if not isinstance(node, ast.Call):
+        return isinstance(node, ast.GeneratorExp)
+    of_dict = isinstance(node.func, ast.Attribute) and node.func.attr == "values" and not node.args
+    return of_dict or frame.index.dotted(node.func) in ("map", "filter", "reversed")
 
 
 _MAKES = {

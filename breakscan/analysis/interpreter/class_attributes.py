@@ -6,7 +6,6 @@ import ast
 from collections.abc import Callable
 from dataclasses import replace
 
-from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.joins import join, join_all
 from breakscan.analysis.interpreter.values import (
     UNKNOWN,
@@ -24,6 +23,7 @@ from breakscan.analysis.interpreter.values import (
 )
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo
+from breakscan.findings import Condition, ConditionKind
 from breakscan.torch_facts.table import TorchApi
 
 Store = tuple[ClassInfo, str, Value]

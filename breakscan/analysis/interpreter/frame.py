@@ -10,7 +10,7 @@ from typing import Protocol
 
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.class_attributes import ClassAttributes
-from breakscan.analysis.interpreter.conditions import Condition, ConditionKind, has_outcome, in_words
+from breakscan.analysis.interpreter.conditions import has_outcome
 from breakscan.analysis.interpreter.dynamo_config import DynamoConfig
 from breakscan.analysis.interpreter.function_state import EventKey
 from breakscan.analysis.interpreter.module_names import ModuleNames
@@ -20,7 +20,7 @@ from breakscan.analysis.interpreter.value_log import Notes
 from breakscan.analysis.interpreter.values import UNKNOWN, NoneValue, Sure, Value
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
-from breakscan.findings import Confidence, Place
+from breakscan.findings import Condition, ConditionKind, Confidence, Place
 from breakscan.rulebook.events import Argument, Event, EventKind
 from breakscan.rulebook.matching import RuleIndex
 from breakscan.source.spans import span, text_of
@@ -29,7 +29,6 @@ from breakscan.torch_facts.table import TorchApi
 
 _CONFIDENCE = {Sure.CERTAIN: Confidence.CERTAIN, Sure.LIKELY: Confidence.LIKELY, Sure.POSSIBLE: Confidence.POSSIBLE}
 
-LONGEST_TEST = 100
 _NOTHING = nullcontext()
 
 
@@ -77,7 +76,7 @@ class Interpreter(Protocol):
     def call_function(
         self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None = None
     ) -> Value: ...
-    def call_wrappers(self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments) -> None: ...
+    def call_wrappers(self, frame: Frame, info: FunctionInfo, given: Arguments) -> None: ...
     def pass_callables(self, frame: Frame, node: ast.AST, values: list[Value]) -> None: ...
     def has_borrowed(self, info: FunctionInfo) -> bool: ...
     def lambda_info(self, node: ast.Lambda, frame: Frame) -> FunctionInfo: ...
@@ -190,10 +189,6 @@ class Frame:
             return self.names[name]
         return self.program.names.look_up(name, self.index)
 
-    def _test(self) -> str:
-        words = in_words(has_outcome(*self.tests[-1]))
-        return words if len(words) <= LONGEST_TEST else words[: LONGEST_TEST - 2] + "…`"
-
     def _is_ruled_out(self, condition: Condition | None) -> bool:
         """Whether the tests that lead to the current statement contradict the condition of a value."""
         if condition is None:
@@ -229,10 +224,12 @@ class Frame:
             return
         where = span(self.index.module, node)
         place, via = self.place_of(node)
-        conditions = [*self.conditions, *([operand.optional] if operand.optional else [])]
         if self._is_ruled_out(operand.optional):
             return
-        condition = " and ".join(dict.fromkeys(map(in_words, conditions))) or None
+        conditions = [*self.conditions, *([operand.optional] if operand.optional else [])]
+        confidence, test = _CONFIDENCE[sure], None
+        if reports := self.program.rules.reports(kind, callee):
+            confidence, test = self._rarity(confidence)
         event = Event(
             kind,
             *where,
@@ -243,11 +240,33 @@ class Frame:
             arguments=arguments,
             place=place,
             via=via,
-            confidence=_CONFIDENCE[sure],
+            confidence=confidence,
             operand_confidence=_CONFIDENCE[operand.sure],
-            condition=condition,
-            test=self._test() if self.tests and self.program.rules.reports(kind, callee) else None,
+            conditions=tuple(dict.fromkeys(conditions)),
+            test=test,
             text=text_of(self.index.module, node),
         )
+        if reports:
+            self._make_arguments_as_rare(event)
         key = kind, form, callee, *where
         self.events[key] = event
+
+    def _rarity(self, confidence: Confidence) -> tuple[Confidence, Condition | None]:
+        """How sure it is that the current statement reports something, and the test on which that depends."""
+        if any(condition.kind is ConditionKind.RAISED for condition in self.conditions):
+            confidence = Confidence.POSSIBLE
+        if not self.tests:
+            return confidence, None
+        test = has_outcome(*self.tests[-1])
+        flags = (c for c in self.conditions if c.kind is ConditionKind.FLAG and c.subject == test.subject)
+        return confidence, next(flags, test)
+
+    def _make_arguments_as_rare(self, report: Event) -> None:
+        """What happens in the arguments of a call that reports something depends on what the call depends on."""
+        if report.test is None and report.confidence is not Confidence.POSSIBLE:
+            return
+        start, end = (report.line, report.column), (report.end_line, report.end_column)
+        for key, event in self.events.items():
+            if start <= (event.line, event.column) and (event.end_line, event.end_column) <= end:
+                confidence = event.confidence if report.confidence is not Confidence.POSSIBLE else Confidence.POSSIBLE
+                self.events[key] = replace(event, test=report.test, confidence=confidence)

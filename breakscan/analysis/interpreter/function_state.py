@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from breakscan.analysis.interpreter.values import UNKNOWN, Value
 from breakscan.analysis.project.index import FunctionInfo
-from breakscan.findings import Place, Region
+from breakscan.findings import Condition, Place, Region
 from breakscan.rulebook.events import Event, EventKind
 
 EventKey = tuple[EventKind, str, str | None, int, int, int, int]
@@ -27,6 +27,8 @@ class State:
     handles_tensors: bool = False
     mixed: bool = False
     """Whether its calls give it different things."""
+    chosen: Condition | None = None
+    """The condition under which an inner function runs that is called only as one of several."""
     closure: dict[str, Value] | None = None
     """The names of the enclosing function, for an inner one."""
     ran: bool = False

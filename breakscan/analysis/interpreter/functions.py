@@ -13,10 +13,10 @@ from breakscan.analysis.interpreter.signatures import ParameterChange
 from breakscan.analysis.interpreter.single_calls import SingleCalls, is_small
 from breakscan.analysis.interpreter.statements import returned_value, run_body, run_statement
 from breakscan.analysis.interpreter.summaries import Summary, SummaryCache, is_untied
-from breakscan.analysis.interpreter.values import Namespace, Unknown, Value, container_of
+from breakscan.analysis.interpreter.values import Function, Namespace, Unknown, Value, container_of
 from breakscan.analysis.project.entry_points import is_untraced
 from breakscan.analysis.project.index import FunctionInfo
-from breakscan.findings import Place, Region
+from breakscan.findings import ConditionKind, Place, Region
 
 MOST_CHANGES = 5
 """The inputs of a function settle within a few joins; recursion through containers may not."""
@@ -34,6 +34,8 @@ class Functions:
         self._program = program
         self._summaries = summaries
         self._decorators = Decorators()
+        self._wrappers: set[FunctionInfo] = set()
+        """The wrappers of decorators that have been interpreted with what they wrap."""
         self.states: dict[FunctionInfo, State] = {}
         self._lent: list[tuple[Summary, Region | None]] = []
         self._single_calls = SingleCalls(program)
@@ -68,8 +70,11 @@ class Functions:
             summary = self._borrow(info, given, caller)
             if summary is not None:
                 return summary.returns
+        is_new = info not in self.states
         state = self._reached(info, caller)
         change = self._join_arguments(info, state, given)
+        if info.nested and (is_new or state.chosen is not None):
+            change = max(change, _choose(frame, state, is_new))
         if state.place is Place.PLAIN and place is not Place.PLAIN:
             state.place = place
             state.via = via or (frame.function.qualname if frame.function else None)
@@ -187,6 +192,8 @@ class Functions:
             names = {**(state.closure or {}), **state.parameters}
             frame = Frame(self._program, info, names, state.place, state.via)
             frame.conditions += self._decorators.replaced(info)
+            if state.chosen is not None:
+                frame.conditions.append(state.chosen)
             body = info.node.body
             if isinstance(body, list):
                 reaches_end = run_body(frame, body)
@@ -210,11 +217,38 @@ class Functions:
         for caller in state.callers:
             self._wake(caller, self.states[caller])
 
-    def call_wrappers(self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments) -> None:
+    def call_wrappers(self, frame: Frame, info: FunctionInfo, given: Arguments) -> None:
         """Calls what the decorators of a function put around it: that is traced, too."""
-        if frame.silent or not info.decorators:
-            return
+        if not frame.silent and info.decorators:
+            caller = self.states.get(frame.function) if frame.function is not None else None
+            self._run_wrappers(info, given, caller)
+
+    def run_wrappers(self, info: FunctionInfo) -> None:
+        """Interprets what the decorators of a function put around it that the compiler is handed."""
+        state, arguments = self.states[info], info.node.args
+        given = [state.parameters[a.arg] for a in (*arguments.posonlyargs, *arguments.args)]
+        self._run_wrappers(info, Arguments(given, {}), state)
+
+    def _run_wrappers(self, info: FunctionInfo, given: Arguments, caller: State | None) -> None:
+        """Interprets the wrappers around a function, each for the first function that it wraps."""
         for name in info.decorators:
             wrapper = self._decorators.wrapper(name, info)
-            if wrapper is not None and wrapper not in self.states and not is_untraced(wrapper):
-                self.call(frame, node, wrapper, given)
+            if wrapper is None or wrapper.info in self._wrappers or is_untraced(wrapper.info):
+                continue
+            self._wrappers.add(wrapper.info)
+            state = self._reached(wrapper.info, caller)
+            self._join_arguments(wrapper.info, state, given)
+            state.closure = {**(state.closure or {}), wrapper.wrapped: Function(info=info)}
+            if state.ran:
+                self._wake(wrapper.info, state)
+            else:
+                self._interpret(wrapper.info, state)
+
+
+def _choose(frame: Frame, state: State, is_new: bool) -> ParameterChange:
+    """Notes whether a call runs an inner function only as one of several."""
+    chosen = next((c for c in frame.conditions if c.kind is ConditionKind.CHOSEN), None)
+    changed = not is_new and chosen is None
+    if is_new or changed:
+        state.chosen = chosen
+    return ParameterChange.IN_PART if changed else ParameterChange.NONE

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from breakscan.analysis.interpreter.conditions import Condition, ConditionKind, has_outcome
+from breakscan.analysis.interpreter.conditions import has_outcome
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.tracing_tests import truth_of_helper, truth_while_tracing
 from breakscan.analysis.interpreter.values import (
@@ -28,6 +28,7 @@ from breakscan.analysis.interpreter.values import (
     class_of,
 )
 from breakscan.analysis.project.index import BUILTINS
+from breakscan.findings import Condition, ConditionKind
 
 _TENSOR_CLASSES = ("torch.Tensor", "torch.nn.Parameter")
 
@@ -195,13 +196,16 @@ def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[Condition]:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return narrow(frame, test.operand, not outcome)
     if isinstance(test, ast.BoolOp):
-        if isinstance(test.op, ast.And) is outcome:
-            return [condition for value in test.values for condition in narrow(frame, value, outcome)]
-        return []
+        operands = test.values
+        if isinstance(test.op, ast.And) is not outcome:
+            operands = [value for value in operands if known_truth(frame, value) is not (not outcome)]
+            if len(operands) != 1:
+                return []  # any of them may be the one that decides
+        return [condition for value in operands for condition in narrow(frame, value, outcome)]
     if isinstance(test, ast.NamedExpr):
         test = test.target
     if isinstance(test, ast.Name):
-        return _narrow_name(frame, test.id, outcome)
+        return _narrow_name(frame, test, outcome)
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return _narrow_compare(frame, test, outcome)
     if isinstance(test, ast.Call):
@@ -225,8 +229,11 @@ def rare_equality(test: ast.expr, outcome: bool) -> list[Condition]:
     return [has_outcome(test, outcome)] if is_text or (of_elements and equal) else []
 
 
-def _narrow_name(frame: Frame, name: str, outcome: bool) -> list[Condition]:
+def _narrow_name(frame: Frame, test: ast.Name, outcome: bool) -> list[Condition]:
+    name = test.id
     value = frame.look_up(name)
+    if isinstance(value, Constant) and value.by_default and bool(value.literal) is not outcome:
+        return [has_outcome(test, outcome)]
     if value.optional and not isinstance(value, Tensor) and not isinstance(value, TensorNumber):
         unusual = value.optional.kind is not ConditionKind.FLAG or value.optional.outcome
         return [value.optional] if outcome is unusual else []

@@ -28,6 +28,7 @@ from breakscan.analysis.interpreter.values import (
     container_of,
 )
 from breakscan.rulebook.events import EventKind
+from breakscan.torch_facts.not_measured import FIND_INDICES
 from breakscan.torch_facts.numpy_functions import NumpyFunction, OfNumbers, Returned, numpy_function
 from breakscan.torch_facts.table import DTYPE_CLASS
 
@@ -35,6 +36,7 @@ NO_COUNTERPART = "no-counterpart"
 _OBJECTS = {
     "numpy.random.default_rng": "numpy.random.Generator",
     "numpy.random.RandomState": "numpy.random.RandomState",
+    "numpy.random.SeedSequence": "numpy.random.SeedSequence",
 }
 
 
@@ -51,6 +53,8 @@ def numpy_call(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) 
     if known is None or untraced or dotted.startswith("numpy.random."):  # a number that is drawn is read at once
         frame.program.pass_callables(frame, node, arguments.values())
         return UNKNOWN
+    if dotted in FIND_INDICES and len(arguments.values()) == 1:
+        return container_of(array(arguments.values()[0].sure, "int", one_dim=True))
     return _result(frame, node, known, arguments, list(node.args))
 
 

@@ -9,7 +9,6 @@ from functools import partial
 
 from breakscan.analysis.interpreter.annotations import annotated_value
 from breakscan.analysis.interpreter.compared_masks import ComparedMasks
-from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     NONE,
@@ -26,6 +25,7 @@ from breakscan.analysis.interpreter.values import (
     container_of,
 )
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
+from breakscan.findings import Condition, ConditionKind
 from breakscan.source.walking import walk
 from breakscan.torch_facts.not_measured import COMMON_METHODS, TAKES_TENSOR_FIRST, TELLING_ATTRIBUTES
 from breakscan.torch_facts.table import TorchApi

@@ -81,6 +81,7 @@ class Program:
         # Callers mostly stand below what they call: they say what it is called with.
         for entry in reversed(entries):
             self.functions.run_once(entry.function)
+            self.functions.run_wrappers(entry.function)
             if is_assumed_function(entry.region):
                 self._run_returned(self.states[entry.function])
         self.functions.settle()
@@ -130,8 +131,8 @@ class Program:
     ) -> Value:
         return self.functions.call(frame, node, info, given, closure)
 
-    def call_wrappers(self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments) -> None:
-        self.functions.call_wrappers(frame, node, info, given)
+    def call_wrappers(self, frame: Frame, info: FunctionInfo, given: Arguments) -> None:
+        self.functions.call_wrappers(frame, info, given)
 
     def pass_callables(self, frame: Frame, node: ast.AST, values: list[Value]) -> None:
         """Calls the functions among values that go to something unknown: it may well call them."""

@@ -9,7 +9,6 @@ from enum import IntEnum
 from breakscan.analysis.interpreter.annotations import annotated_value
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.class_attributes import ClassAttributes
-from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.function_state import State
 from breakscan.analysis.interpreter.joins import item_of, join
 from breakscan.analysis.interpreter.parameters import parameter_values, promises_number
@@ -35,6 +34,7 @@ from breakscan.analysis.interpreter.values import (
 )
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo
+from breakscan.findings import Condition, ConditionKind
 from breakscan.torch_facts.table import TorchApi
 
 
@@ -166,6 +166,12 @@ def _join_parameter(state: State, name: str, value: Value) -> ParameterChange:
     # A call that gives a function tells what a parameter is of which nothing was known.
     told = isinstance(known, Unknown) and isinstance(value, Function)
     merged = at_most(value, Sure.LIKELY) if told else join(known, value)
+    if (
+        isinstance(merged, Tensor)
+        and merged.optional is None
+        and any(isinstance(v, PythonValue) for v in (known, value))
+    ):
+        merged = replace(merged, optional=Condition(ConditionKind.TENSOR, name))
     state.mixed = state.mixed or value != known
     if merged == known:
         return ParameterChange.NONE

@@ -11,7 +11,7 @@ from typing import Any
 from breakscan.analysis.interpreter import narrowing
 from breakscan.analysis.interpreter.assignment import assign, assign_annotated, assign_augmented, bind, delete
 from breakscan.analysis.interpreter.boolean_tests import branch
-from breakscan.analysis.interpreter.conditions import Condition, ConditionKind, has_outcome
+from breakscan.analysis.interpreter.conditions import has_outcome
 from breakscan.analysis.interpreter.contexts import enter
 from breakscan.analysis.interpreter.expressions import evaluate, function_value
 from breakscan.analysis.interpreter.frame import Frame
@@ -31,7 +31,7 @@ from breakscan.analysis.interpreter.values import (
     Value,
     literal_of,
 )
-from breakscan.findings import Place
+from breakscan.findings import Condition, ConditionKind, Place
 from breakscan.rulebook.events import EventKind
 
 
@@ -221,9 +221,10 @@ def _while(frame: Frame, node: ast.While) -> None:
 def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> bool:
     resumable = True
     for item in node.items:
-        resumable = enter(frame, item, node.body) and resumable
+        entered, restored = enter(frame, item)
+        resumable = restored and resumable
         if item.optional_vars is not None:
-            bind(frame, item.optional_vars, UNKNOWN)
+            bind(frame, item.optional_vars, entered)
     with frame.within(Place.PLAIN if resumable else Place.WITH):
         return run_body(frame, node.body)
 
@@ -258,9 +259,7 @@ def _try(frame: Frame, node: ast.Try) -> bool:
 def _assert(frame: Frame, node: ast.Assert) -> None:
     constant = node.msg is None or (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))
     branch(frame, node.test, "assert" if constant else "assert-message", node, compound_only=constant)
-    for condition in narrowing.narrow(frame, node.test, True):
-        if condition not in frame.conditions:
-            frame.conditions.append(condition)
+    narrowing.narrow(frame, node.test, True)
 
 
 def _match(frame: Frame, node: ast.Match) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from breakscan.analysis.interpreter.conditions import Condition, ConditionKind
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import item_of
 from breakscan.analysis.interpreter.values import (
@@ -25,6 +24,7 @@ from breakscan.analysis.interpreter.values import (
     doubt,
     tensor,
 )
+from breakscan.findings import Condition, ConditionKind
 from breakscan.rulebook.events import EventKind
 
 
@@ -65,7 +65,9 @@ def _part(owner: Tensor, indices: list[ast.expr], values: list[Value]) -> Value:
     sliced = single and isinstance(indices[0], ast.Slice)
     number = single and not sliced and _is_number(values[0])
     make = array if owner.array else tensor
-    part = make(owner.sure, owner.dtype, True if number else None, sliced)
+    index = values[0]
+    selected = single and isinstance(index, Tensor) and (index.one_dim or (index.dtype == "bool" and not number))
+    part = make(owner.sure, owner.dtype, True if number else None, sliced or selected)
     return replace(part, optional=doubt(owner)) if doubt(owner) else part
 
 

@@ -38,6 +38,7 @@ from breakscan.torch_facts import table as api
 from breakscan.torch_facts.not_measured import (
     COMPUTED_WITH_NUMBERS,
     COPIED_BETWEEN_DEVICES,
+    COUNT_LAST,
     DIMENSIONS_OF_NEW,
     FILLED_WITH_NUMBERS,
     OF_THE_DEFAULT_DTYPE,
@@ -106,6 +107,8 @@ def _several(frame: Frame, name: str, given: str | None, arguments: Arguments, f
         found = name.rpartition(".")[2] in ("nonzero", "where")  # the hits along one dimension
         return container_of(tensor(sure, frame.api.element_dtype(name, given), None, found))
     results = [tensor(sure, dtype) for dtype in dtypes]
+    if name in COUNT_LAST and "return_counts" in arguments.named:
+        results[-1] = replace(results[-1], one_dim=True)
     named = zip(frame.api.fields.get(name, ()), results, strict=False)
     return replace(container(results), sure=sure, keys=tuple(named))
 
@@ -130,7 +133,11 @@ def _keeps_shape(frame: Frame, name: str, given: list[Value]) -> bool:
 
 def _is_line(frame: Frame, name: str, node: ast.Call) -> bool:
     """Whether what is made has one dimension: ``arange(n)``, ``tensor([1, 2])``, ``flatten()``."""
-    if name in ("tensor", "as_tensor") and node.args and isinstance(node.args[0], ast.List | ast.Tuple):
+    if (
+        (name in ("tensor", "as_tensor") or name in api.TENSOR_TYPES)
+        and node.args
+        and isinstance(node.args[0], ast.List | ast.Tuple)
+    ):
         return not any(isinstance(element, ast.List | ast.Tuple | ast.Starred) for element in node.args[0].elts)
     if len(node.args) + len(node.keywords) == (0 if isinstance(node.func, ast.Attribute) else 1):
         known = operator(frame.api.version, name)
@@ -214,6 +221,9 @@ def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, argumen
 def _result_by_kind(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value | None:
     """What the table of torch's functions says that a call returns; None where it says nothing."""
     kind = frame.api.functions.get(dotted)
+    if dotted.rpartition(".")[0] == "torch" and dotted[len("torch.") :] in api.TENSOR_TYPES:
+        last = dotted[len("torch.") :]
+        return tensor(Sure.CERTAIN, api.TENSOR_TYPES[last] or "float", None, _is_line(frame, last, node))
     name, last = dotted.removeprefix("torch."), dotted.rpartition(".")[2]
     if kind == "varies":
         kind = _varying(frame, name, arguments, 1)
@@ -240,7 +250,9 @@ def _one_tensor(frame: Frame, node: ast.Call, name: str, last: str, arguments: A
         inherit = chosen[0] if chosen else None
     dtype = _dtype_of_result(frame, node, name, [], inherit)
     zero_dim = _zero_dim(frame, name, arguments.positional, arguments)
-    return tensor(Sure.CERTAIN, dtype, zero_dim, _is_line(frame, last, node))
+    first = arguments.get(0, "input")
+    line = isinstance(first, Tensor) and first.one_dim and _keeps_shape(frame, name, arguments.positional)
+    return tensor(Sure.CERTAIN, dtype, zero_dim, line or _is_line(frame, last, node))
 
 
 def _made_by_name(dotted: str, last: str) -> Value:

@@ -8,6 +8,7 @@ from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
 from breakscan.torch_facts.not_measured import FALSE_WHILE_TRACING, TRUE_WHILE_TRACING
 
 _MOST_CALLS_DEEP = 3
+_FALSE = frozenset({"torch.jit.is_tracing", "torch._C._get_tracing_state", "torch._C._is_tracing"})
 
 
 def truth_while_tracing(dotted: str) -> bool | None:
@@ -15,7 +16,7 @@ def truth_while_tracing(dotted: str) -> bool | None:
     last = dotted.rsplit(".", 1)[-1]
     if last in TRUE_WHILE_TRACING:
         return True
-    if last in FALSE_WHILE_TRACING or dotted in ("torch.jit.is_tracing", "torch._C._get_tracing_state"):
+    if last in FALSE_WHILE_TRACING or dotted in _FALSE:
         return False
     return None
 

@@ -10,9 +10,9 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
-from breakscan.analysis.interpreter.conditions import Condition
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo
 from breakscan.facts import TensorFacts
+from breakscan.findings import Condition
 from breakscan.source.walking import walk
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from breakscan.analysis.pipeline.merge import CONFIDENCE_ORDER
 from breakscan.findings import Confidence, Finding, Kind, Mode, Place, Region, Severity, Site, Verdict
 from breakscan.rulebook.document import EventPattern, Rule
 from breakscan.rulebook.events import Event
 from breakscan.rulebook.ledger import Ledger
 from breakscan.rulebook.matching import RuleIndex, argument_conditions
-
-_ORDER = [Confidence.POSSIBLE, Confidence.CONDITIONAL, Confidence.LIKELY, Confidence.CERTAIN]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +36,9 @@ class Judge:
             verdict = ruling.verdict if ruling else None
             if rule.kind in (Kind.GRAPH_BREAK, Kind.RECOMPILE) and verdict is Verdict.COMPILES:
                 continue
-            condition = event.test if rule.reporting and event.test else event.condition
-            condition = (
-                " and ".join([*([condition] if condition else []), *argument_conditions(event, pattern)]) or None
-            )
-            confidence = _confidence(event, pattern, condition)
+            under = (event.test,) if event.test else event.conditions
+            conditions = tuple(dict.fromkeys([*under, *argument_conditions(event, pattern)]))
+            confidence = _confidence(event, pattern, bool(conditions))
             found.append(
                 Finding(
                     rule=rule.id,
@@ -57,7 +54,7 @@ class Judge:
                     verdict=verdict,
                     place=event.place if rule.kind is Kind.GRAPH_BREAK else Place.PLAIN,
                     via=event.via if rule.kind is Kind.GRAPH_BREAK else None,
-                    condition=condition if confidence is Confidence.CONDITIONAL else None,
+                    conditions=conditions if confidence is Confidence.CONDITIONAL else (),
                 )
             )
         return found
@@ -69,10 +66,10 @@ def _severity(rule: Rule, verdict: Verdict | None) -> Severity:
     return rule.severity
 
 
-def _confidence(event: Event, pattern: EventPattern, condition: str | None) -> Confidence:
+def _confidence(event: Event, pattern: EventPattern, is_conditional: bool) -> Confidence:
     confidence = event.confidence
     if pattern.operand or any(state.startswith("tensor") for wanted in pattern.arguments for state in wanted.states):
-        confidence = min(confidence, event.operand_confidence, key=_ORDER.index)
-    if condition and confidence is not Confidence.POSSIBLE:
+        confidence = max(confidence, event.operand_confidence, key=CONFIDENCE_ORDER.index)
+    if is_conditional and confidence is not Confidence.POSSIBLE:
         return Confidence.CONDITIONAL
     return confidence

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from breakscan.analysis.project.entry_points import is_assumed
 from breakscan.analysis.project.index import ModuleIndex
-from breakscan.findings import Confidence, Finding, Region, Severity, Site
+from breakscan.findings import Condition, ConditionKind, Confidence, Finding, Region, Severity, Site
 
 CONFIDENCE_ORDER = (Confidence.CERTAIN, Confidence.LIKELY, Confidence.CONDITIONAL, Confidence.POSSIBLE)
 
@@ -69,12 +69,21 @@ class Roots:
 
 
 _SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.INFO)
+_CONDITIONS = tuple(ConditionKind)
 
 
-def _precedence(finding: Finding) -> tuple[int, int, str, str, str]:
+def _precedence(finding: Finding) -> tuple[int, int, list[_ConditionOrder], str, str]:
     """The surest comes first, then the worst; the rest only makes the choice the same in any order."""
     confidence, severity = CONFIDENCE_ORDER.index(finding.confidence), _SEVERITIES.index(finding.severity)
-    return confidence, severity, finding.condition or "", finding.via or "", finding.message
+    return confidence, severity, list(map(_condition_order, finding.conditions)), finding.via or "", finding.message
+
+
+_ConditionOrder = tuple[bool, bool, str, int, tuple[str, ...]]
+
+
+def _condition_order(condition: Condition) -> _ConditionOrder:
+    kind = _CONDITIONS.index(condition.kind)
+    return not condition.subject, not condition.outcome, condition.subject, kind, condition.classes
 
 
 def _weight(region: Region | None, path: str) -> tuple[bool, bool, bool, int, str, int]:

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from breakscan.findings import Confidence, Finding, Kind, Site, Verdict
+from breakscan.findings import Condition, Confidence, Finding, Kind, Site, Verdict
 from breakscan.source.enclosing import begins_in, extent, nodes_around
 from breakscan.source.module import SourceModule
 from breakscan.source.walking import Loop, blocks
@@ -58,16 +58,16 @@ def mark_behind(findings: Sequence[Finding], reaches: Iterable[Reach]) -> list[F
             functions.setdefault((finding.site.path, finding.function), []).append(number)
     marked = list(findings)
     for numbers in functions.values():
-        heads: list[tuple[Reach, str | None]] = []
+        heads: list[tuple[Reach, tuple[Condition, ...]]] = []
         for number in sorted(numbers, key=lambda n: turn(findings[n].site)):
             finding = findings[number]
             # Findings under the same condition do not appear without it either.
-            under = (reach for reach, condition in heads if condition in (None, finding.condition))
+            under = (reach for reach, conditions in heads if conditions in ((), finding.conditions))
             head = next((reach.head for reach in under if reach.holds(finding.site)), None)
             if head is not None:
                 marked[number] = replace(finding, behind=head)
             elif gives_up(finding) and finding.site in known:
-                heads.append((known[finding.site], finding.condition))
+                heads.append((known[finding.site], finding.conditions))
     return marked
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from breakscan.analysis.project.image_transforms import prepares_images
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.findings import Region
@@ -67,15 +68,18 @@ def disabling_decorator(info: FunctionInfo) -> str | None:
 def find_entries(project: Project, index: ModuleIndex, mode: str) -> list[Entry]:
     """The entries of a file.
 
-    ``auto`` takes what the file itself compiles, else every ``nn.Module.forward``; ``roots`` and ``modules``
-    take one of the two; ``all`` takes every function that could be compiled.
+    ``auto`` takes what the file itself compiles, else every ``nn.Module.forward`` but those of transforms of images.
+    ``roots`` takes the first of the two, ``modules`` every ``forward``, ``all`` every function that could be compiled.
     """
     roots = _unique(_Roots(project, index).find()) if mode != "modules" and _may_compile(index) else []
     if mode == "roots" or (mode == "auto" and roots):
         return roots
     if mode == "all":
         return _unique([*roots, *_everything(index), *_inherited(project, index)])
-    return _unique(_forwards(project, index))
+    found = _unique(_forwards(project, index))
+    if mode == "modules":
+        return found
+    return [entry for entry in found if entry.receiver is None or not prepares_images(project, entry.receiver)]
 
 
 def named_entries(index: ModuleIndex, compiled: Mapping[str, bool]) -> list[Entry]:

@@ -13,6 +13,7 @@ from breakscan.findings import Finding, Severity, Site, SourceError
 from breakscan.reports.check.report import CheckReport
 from breakscan.reports.check.words import summary_line
 from breakscan.reports.shared.code_frame import code_text, paragraph
+from breakscan.reports.shared.condition_words import conditions_in_words
 from breakscan.reports.shared.console import STYLES, report_console
 from breakscan.reports.shared.finding_words import FIX_HINT, behind_sentence, region_words, verdict_sentence
 from breakscan.reports.shared.printable import printable
@@ -90,8 +91,8 @@ def _finding(
     said = []
     if rule:
         said.append(("Why: ", f"{rule.why}."))
-    if finding.condition:
-        said.append(("Only when ", f"{finding.condition}."))
+    if condition := conditions_in_words(finding.conditions):
+        said.append(("Only when ", f"{condition}."))
     if sentence := verdict_sentence(finding, torch):
         said.append(("", sentence))
     if rule:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from breakscan.findings import Severity
 from breakscan.reports.diff.comparison import CauseCounts, ChangedBreak, EagerFunction, RecompileCause, RunComparison
 from breakscan.reports.shared.console import STYLES
-from breakscan.reports.shared.site_words import VERDICT_STYLES, VERDICT_WORDS, short_path
+from breakscan.reports.shared.site_words import VERDICT_SEVERITIES, VERDICT_WORDS, place, short_path
 from breakscan.runtime.gates.site_match import KnownBreak
 
 Entries = list[tuple[str, list[str]]]
@@ -19,7 +19,7 @@ def sections(comparison: RunComparison) -> Iterator[tuple[str, str, Entries]]:
     other = [change for change in comparison.changed if not change.is_worse]
     more = [counts for counts in comparison.causes if counts.after > counts.before]
     fewer = [counts for counts in comparison.causes if counts.after < counts.before]
-    bad, good = VERDICT_STYLES[comparison.new[0].verdict] if comparison.new else "", ""
+    bad, good = STYLES[VERDICT_SEVERITIES[comparison.new[0].verdict]] if comparison.new else "", ""
     error = STYLES[Severity.ERROR]
     found: list[tuple[str, str, Entries]] = [
         ("New graph breaks", bad, [_entry(one) for one in comparison.new]),
@@ -35,7 +35,7 @@ def sections(comparison: RunComparison) -> Iterator[tuple[str, str, Entries]]:
 
 
 def _entry(one: KnownBreak) -> tuple[str, list[str]]:
-    return f"{_place(one)}  {VERDICT_WORDS[one.verdict]}{_times(one.count)}  {_kind(one)}{_inside(one)}", _text(one)
+    return f"{place(one)}  {VERDICT_WORDS[one.verdict]}{_times(one.count)}  {_kind(one)}{_inside(one)}", _text(one)
 
 
 def _changed(change: ChangedBreak) -> tuple[str, list[str]]:
@@ -48,7 +48,7 @@ def _changed(change: ChangedBreak) -> tuple[str, list[str]]:
     if before.kind != after.kind:
         said.append(f"{before.kind} → {after.kind}")
     kind = "" if before.kind != after.kind else f"  {_kind(after)}"
-    return f"{_place(after)}  {', '.join(said)}{kind}{_inside(after)}", _text(after)
+    return f"{place(after)}  {', '.join(said)}{kind}{_inside(after)}", _text(after)
 
 
 def _counted(causes: Sequence[CauseCounts]) -> Entries:
@@ -63,10 +63,6 @@ def _cause(cause: RecompileCause) -> str:
 def _eager(function: EagerFunction) -> str:
     part = "the rest of " if function.rest_only else ""
     return f"{short_path(function.path)}  {part}{function.function}"
-
-
-def _place(one: KnownBreak) -> str:
-    return f"{short_path(one.path)}:{one.line}"
 
 
 def _kind(one: KnownBreak) -> str:

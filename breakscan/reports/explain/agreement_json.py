@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from breakscan.agreement.result import Agreement, Judged
+from breakscan.reports.shared.condition_words import conditions_in_words
 
 
 def agreement_object(agreement: Agreement) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def _judged(one: Judged) -> dict[str, Any]:
         "name": finding.name,
         "kind": finding.kind.value,
         "confidence": finding.confidence.value,
-        "condition": finding.condition,
+        "condition": conditions_in_words(finding.conditions),
         "message": finding.message,
         "site": asdict(finding.site),
         "function": finding.function,

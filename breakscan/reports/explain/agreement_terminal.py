@@ -9,11 +9,11 @@ from rich.text import Text
 
 from breakscan.agreement.result import Agreement, AgreementOutcome, Judged, Missed
 from breakscan.findings import Confidence, Finding
-from breakscan.reports.explain.tables import place
 from breakscan.reports.shared.code_frame import INDENT, paragraph
+from breakscan.reports.shared.condition_words import conditions_in_words
 from breakscan.reports.shared.console import report_console
 from breakscan.reports.shared.printable import printable
-from breakscan.reports.shared.site_words import rule_words
+from breakscan.reports.shared.site_words import place, rule_words
 from breakscan.reports.shared.wording import counted
 from breakscan.source.outline import without_locals
 
@@ -69,8 +69,8 @@ def _sections(agreement: Agreement) -> Iterable[tuple[str, Sequence[str]]]:
 
 def _named(one: Judged) -> str:
     finding = one.finding
-    if finding.condition:
-        why = f", only when {finding.condition}"
+    if condition := conditions_in_words(finding.conditions):
+        why = f", only when {condition}"
     elif finding.confidence is Confidence.POSSIBLE:
         why = ", a guess"
     else:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from breakscan.findings import Origin, Verdict
-from breakscan.reports.explain.advice_words import recompile_advice
-from breakscan.reports.explain.grouping import by_cause
-from breakscan.reports.explain.words import recompile_sentence
+from breakscan.reports.explain.entries import EntryKind, ReportEntry, break_entry, by_cause, cause_entry, frame_entry
+from breakscan.reports.explain.reason_words import reason_words
 from breakscan.reports.shared.printable import visible
-from breakscan.reports.shared.site_words import VERDICT_WORDS, rule_words, short_path
-from breakscan.reports.shared.wording import counted, sentence
-from breakscan.runtime.explain.explanation import BreakSite, Explanation, FrameStatus, Recompile, UncompiledFrame
-from breakscan.source.source_files import SourceFiles
+from breakscan.reports.shared.site_words import place, position, rule_words
+from breakscan.reports.shared.wording import counted, sentence, sentences
+from breakscan.runtime.explain.explanation import Explanation, FrameStatus, UncompiledFrame
 
 INDENT = "   "
 
@@ -24,31 +20,31 @@ def objections(explanation: Explanation, breaks: int, recompiles: int | None) ->
     Empty where it is as it should be.
     """
     found: list[str] = []
-    sites = [site for site in explanation.breaks if site.origin is not Origin.FRAMEWORK]
-    raised = [site for site in sites if site.verdict is Verdict.RAISES]
-    if len(sites) > breaks or raised:
+    sites = _breaks(explanation)
+    if len(sites) > breaks or any(site.verdict is Verdict.RAISES for site in sites):
         allowed = f", {breaks} allowed" if breaks else ""
         found.append(f"{counted(len(sites), 'site breaks', 'sites break')} the graph{allowed}:")
-        found += map(_break, sites)
-    found += [_frame(frame) for frame in explanation.frames if _is_given_up(frame)]
+        found += map(_block_of, sites)
+    found += [_block_of(frame_entry(frame)) for frame in explanation.frames if _is_given_up(frame)]
     again = [one for one in explanation.recompiles if one.origin is not Origin.FRAMEWORK]
     if recompiles is not None and len(again) > recompiles:
         allowed = f", {recompiles} allowed" if recompiles else ""
         found.append(f"{counted(len(again), 'recompile')}{allowed}:")
-        found += map(_recompiles, by_cause(again))
+        found += [_block_of(cause_entry(group)) for group in by_cause(again)]
     if not found and not explanation.graphs:
-        reasons = [f"{frame.function}: {frame.reason}" for frame in explanation.frames]
+        reasons = [f"{frame.function}: {reason_words(frame.reason)}" for frame in explanation.frames]
         found.append(_block("Nothing was compiled.", *map(sentence, reasons)))
     return found
 
 
 def told_sites(explanation: Explanation) -> list[dict[str, str]]:
     """The sites as plain values, for a summary of many tests: what stands in its line, and what to do."""
-    return [
-        {"line": visible(_head(site)), "instead": visible(site.advice or "")}
-        for site in explanation.breaks
-        if site.origin is not Origin.FRAMEWORK
-    ]
+    return [{"line": visible(_head(entry)), "instead": visible(entry.advice or "")} for entry in _breaks(explanation)]
+
+
+def _breaks(explanation: Explanation) -> list[ReportEntry]:
+    """The breaks in code that is not torch's."""
+    return [break_entry(site) for site in explanation.breaks if site.origin is not Origin.FRAMEWORK]
 
 
 def _is_given_up(frame: UncompiledFrame) -> bool:
@@ -57,50 +53,26 @@ def _is_given_up(frame: UncompiledFrame) -> bool:
     return is_lost and frame.break_site is None and frame.origin is not Origin.FRAMEWORK
 
 
-def _break(site: BreakSite) -> str:
+def _block_of(entry: ReportEntry) -> str:
+    callers = [f"Called from {place(caller)}" for caller in entry.called_from] if entry.kind is EntryKind.CAUSE else []
     return _block(
-        _head(site),
-        _line(site.site.path, site.site.line),
-        f"Why: {sentence(site.rule.why if site.rule else site.reason)}",
-        f"Instead: {sentence(site.advice)}" if site.advice else "",
+        _head(entry),
+        (entry.code or "") if entry.kind is EntryKind.BREAK else "",
+        sentences(entry.why if entry.kind is EntryKind.CAUSE else f"Why: {entry.why}", *callers),
+        f"Instead: {sentence(entry.advice)}" if entry.advice else "",
     )
 
 
-def _head(site: BreakSite) -> str:
-    return _joined(
-        f"{short_path(site.site.path)}:{site.site.line}:{site.site.column}",
-        VERDICT_WORDS[site.verdict],
-        rule_words(site.rule) or site.gb_type,
-        f"in {site.function}" if site.function else "",
-    )
-
-
-def _frame(frame: UncompiledFrame) -> str:
-    status = "fails to compile" if frame.status is FrameStatus.RAISED else "runs eager"
-    return _block(
-        _joined(f"{short_path(frame.site.path)}:{frame.site.line}", f"{frame.function} {status}"),
-        f"Why: {sentence(frame.reason)}",
-        f"Instead: {sentence(frame.advice)}" if frame.advice else "",
-    )
-
-
-def _recompiles(group: Sequence[Recompile]) -> str:
-    first = group[0]
-    trigger = f"Called from {short_path(first.trigger.path)}:{first.trigger.line}." if first.trigger else ""
-    return _block(
-        _joined(f"{short_path(first.site.path)}:{first.site.line}:{first.site.column}", rule_words(first.rule)),
-        f"{sentence(recompile_sentence(group))} {trigger}",
-        f"Instead: {sentence(advice)}" if (advice := recompile_advice(first)) else "",
-    )
-
-
-def _joined(*parts: str) -> str:
-    return "  ".join(part for part in parts if part)
-
-
-def _line(path: str, line: int) -> str:
-    lines = SourceFiles.trusted().lines(path)  # of a test that ran in this process
-    return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+def _head(entry: ReportEntry) -> str:
+    """``model.py:41:9  splits the graph  BRK201 tensor-item  in Block.forward``."""
+    parts = [position(entry.site)]
+    if entry.kind is EntryKind.FRAME:
+        parts = [place(entry.site), f"{entry.function} {entry.label}"]
+    elif entry.kind is EntryKind.CAUSE:
+        parts.append(rule_words(entry.rule))
+    else:
+        parts += [entry.label, rule_words(entry.rule) or entry.name, f"in {entry.function}" if entry.function else ""]
+    return "  ".join(filter(None, parts))
 
 
 def _block(head: str, *rest: str) -> str:

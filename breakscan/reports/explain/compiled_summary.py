@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from breakscan.reports.explain.tables import kernels_of, place
+from breakscan.reports.explain.tables import kernels_of
 from breakscan.reports.explain.words import part_words
 from breakscan.reports.shared.durations import duration, seconds_in_words
+from breakscan.reports.shared.site_words import place
 from breakscan.reports.shared.wording import counted, listed
 from breakscan.runtime.explain.compiled import Kernel, KernelKind
 from breakscan.runtime.explain.explanation import Explanation

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from breakscan.findings import Site
 from breakscan.reports.shared.printable import visible
-from breakscan.reports.shared.site_words import VERDICT_WORDS, short_path
+from breakscan.reports.shared.site_words import VERDICT_WORDS, place, position
 from breakscan.reports.shared.wording import counted
 from breakscan.runtime.gates.gates import Unmet
 from breakscan.runtime.gates.lock_file import Judgement
@@ -23,7 +23,7 @@ def unmet_sentence(gate: Unmet) -> str:
 
 def places(sites: Sequence[Site]) -> str:
     """The first few, and how many more there are."""
-    shown = [f"{short_path(site.path)}:{site.line}:{site.column}" for site in sites[:MOST_PLACES]]
+    shown = [position(site) for site in sites[:MOST_PLACES]]
     rest = len(sites) - len(shown)
     return ", ".join(shown) + (f" and {rest} more" if rest else "")
 
@@ -39,7 +39,7 @@ def lock_sentences(judgement: Judgement, lock: str) -> Iterator[str]:
 def _named(one: KnownBreak) -> str:
     inside = f" in {one.function}" if one.function else ""
     code = f": {one.code}" if one.code else ""
-    return f"{short_path(one.path)}:{one.line} {VERDICT_WORDS[one.verdict]}, {one.kind}{inside}{code}"
+    return f"{place(one)} {VERDICT_WORDS[one.verdict]}, {one.kind}{inside}{code}"
 
 
 def _difference(allowed: KnownBreak, now: KnownBreak) -> str:

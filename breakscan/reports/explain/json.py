@@ -13,16 +13,20 @@ from typing import Any, TextIO
 from breakscan import __version__
 from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.agreement_json import agreement_object
+from breakscan.reports.explain.rank_words import difference_words
+from breakscan.reports.explain.reason_words import frame_advice
 from breakscan.reports.explain.report import ExplainReport
+from breakscan.reports.explain.worded import WORDS
 from breakscan.reports.explain.words import part_words
 from breakscan.rulebook.document import Rule
-from breakscan.runtime.explain.compiled import Calls, Generated
-from breakscan.runtime.explain.explanation import Explanation, FunctionPart, Recompile
+from breakscan.runtime.explain.compiled import Calls, Generated, GuardLine
+from breakscan.runtime.explain.explanation import Explanation, FunctionPart, RankDifference, Recompile, UncompiledFrame
 
 SCHEMA = 2
 
 _DIGITS = 7
 """Behind the point, of times in seconds: a tenth of a microsecond is less than any clock here tells."""
+_KEYS = {(GuardLine, "demand"): "text"}
 _TOLD_ABOVE = {
     "argv", "status", "seconds", "processes", "trace", "torch", "python", "devices", "torch_imported", "disabled_by",
     "entries", "compile_seconds",
@@ -93,6 +97,8 @@ def _plain(value: Any) -> Any:
         return round(value, _DIGITS) if math.isfinite(value) else None
     if kind is tuple or kind is list:
         return [_plain(item) for item in value]
+    if kind in WORDS:
+        return WORDS[kind](value)
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Rule):
@@ -101,11 +107,15 @@ def _plain(value: Any) -> Any:
         return part_words(value)
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
-    made = {name: _plain(getattr(value, name)) for name in _names(kind)}
+    if kind is RankDifference:
+        return {"what": difference_words(value), "site": _plain(value.site), "by_rank": _plain(value.by_rank)}
+    made = {_KEYS.get((kind, name), name): _plain(getattr(value, name)) for name in _names(kind)}
     if kind is Calls:
         made["outside_seconds"] = _plain(value.outside_seconds)
     elif kind is Recompile:
         made["advice"] = recompile_advice(value)
+    elif kind is UncompiledFrame:
+        made["advice"] = frame_advice(value)
     return made
 
 

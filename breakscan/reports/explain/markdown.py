@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
 from breakscan.findings import Origin, Site, Verdict
-from breakscan.reports.explain.advice_words import recompile_advice
-from breakscan.reports.explain.grouping import by_cause, frames_on_their_own, users_line
-from breakscan.reports.explain.price_words import ceiling_sentence, dearest_first
-from breakscan.reports.explain.rank_words import rank_sentences
+from breakscan.reports.explain.entries import EntryKind, ReportEntry, break_entries, cause_entries, frame_entries
+from breakscan.reports.explain.notice_words import notice_words
+from breakscan.reports.explain.price_words import ceiling_sentence
+from breakscan.reports.explain.rank_words import alike, difference_words, rank_sentences
+from breakscan.reports.explain.reason_words import constant_words
 from breakscan.reports.explain.report import ExplainReport
-from breakscan.reports.explain.words import (
-    frame_status,
-    headline,
-    outcome_line,
-    part_words,
-    recompile_sentence,
-    useful_hints,
-    verdict_sentence,
-    why_nothing_compiled,
-)
+from breakscan.reports.explain.words import headline, outcome_line, part_words
 from breakscan.reports.shared.durations import duration, seconds_in_words
 from breakscan.reports.shared.markdown_text import code, paragraph, prose, row, table_head
 from breakscan.reports.shared.printable import printable
-from breakscan.reports.shared.site_words import VERDICT_WORDS, short_path
+from breakscan.reports.shared.site_words import place
 from breakscan.reports.shared.wording import counted
-from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain.compiled import Price
-from breakscan.runtime.explain.explanation import BreakSite, Explanation, Recompile, UncompiledFrame
-from breakscan.runtime.explain.ranks import alike
+from breakscan.runtime.explain.explanation import Caller, Explanation
 
 MARK = "<!-- breakscan explain -->"
 """The first line: by it, a job finds the comment that it wrote before."""
@@ -43,6 +33,7 @@ _CUT = (
 )
 _MOST_COMPILES = 20
 _MOST_GRAPHS = 50
+_MOST_NAMED = 3
 _AS_ABOVE = "as above"
 
 
@@ -59,8 +50,7 @@ def write_explain_markdown(report: ExplainReport, stream: TextIO) -> None:
     """Writes GitHub-flavoured Markdown of at most :data:`LIMIT` characters: what matters most comes first, and a last
     line says where it is cut."""
     explanation = printable(report.explanation)
-    head = headline(explanation) if explanation.graphs else why_nothing_compiled(explanation)
-    parts = [f"{MARK}\n### breakscan: {prose(head)}\n", paragraph(outcome_line(explanation)) + "\n"]
+    parts = [f"{MARK}\n### breakscan: {prose(headline(explanation))}\n", paragraph(outcome_line(explanation)) + "\n"]
     if ceiling := ceiling_sentence(explanation):
         parts.append(paragraph(ceiling) + "\n")
     room = LIMIT - len(_CUT) - sum(len(part) + 1 for part in parts)
@@ -83,39 +73,42 @@ def write_explain_markdown(report: ExplainReport, stream: TextIO) -> None:
 def _sections(explanation: Explanation) -> Iterator[_Section]:
     said = _Said()
     titles = ("graph break", "where", "why", "instead", "each pass")
-    breaks = sorted(explanation.breaks, key=dearest_first)
-    mine = [site for site in breaks if site.origin is Origin.USER]
-    others = [site for site in breaks if site.origin is not Origin.USER]
-    yield _Section(table_head(*titles), [_break(site, said) for site in mine])
-    recompiled = [_recompiles(group, said) for group in by_cause(explanation.recompiles)]
-    yield _Section(table_head("recompiled", "what changed", "where", "instead"), recompiled)
-    frames = [_frame(frame, said) for frame in frames_on_their_own(explanation)]
+    breaks = break_entries(explanation)
+    mine = [entry for entry in breaks if entry.origin is Origin.USER]
+    others = [entry for entry in breaks if entry.origin is not Origin.USER]
+    yield _Section(table_head(*titles), [_break(entry, said) for entry in mine])
+    causes = [_cause(entry, said) for entry in cause_entries(explanation)]
+    yield _Section(table_head("recompiled", "what changed", "where", "instead"), causes)
+    frames = [_frame(entry, said) for entry in frame_entries(explanation)]
     yield _Section(table_head("not compiled", "where", "why", "instead"), frames)
     if explanation.ranks:
         yield _Section("", [f"- {paragraph(sentence)}\n" for sentence in rank_sentences(explanation.ranks)])
         yield _Section(
             table_head("the ranks differ in", "what each did"),
             [
-                row(prose(d.what), "<br>".join(f"{ranks}: {prose(what)}" for ranks, what in alike(d.by_rank)))
-                for d in explanation.ranks.differences
+                row(prose(difference_words(one)), "<br>".join(f"{ranks}: {prose(what)}" for ranks, what in alike(one)))
+                for one in explanation.ranks.differences
             ],
         )
-    yield _Section("", [f"- **Note:** {prose(notice)}.\n" for notice in explanation.notices])
+    yield _Section("", [f"- **Note:** {prose(notice_words(notice))}.\n" for notice in explanation.notices])
     yield _folded(
         counted(len(others), "break in library code", "breaks in library code"),
         titles,
-        [_break(site, said) for site in others],
+        [_break(entry, said) for entry in others],
     )
     yield _folded(
         counted(len(explanation.cudagraph_skips), "reason against CUDA graphs", "reasons against CUDA graphs"),
         ("", "why", "where"),
-        [row(_times(skip.count), prose(skip.reason), _place(skip.site)) for skip in explanation.cudagraph_skips],
+        [
+            row(f"{skip.count}×" if skip.count > 1 else "", prose(skip.reason), _place(skip.site))
+            for skip in explanation.cudagraph_skips
+        ],
     )
     yield _folded(
         counted(len(explanation.specialisations), "dynamic size became a constant", "dynamic sizes became constants"),
         ("size", "became", "where", "why"),
         [
-            row(code(", ".join(size.sources)), code(size.value), _place(size.site), prose(size.reason))
+            row(code(", ".join(size.sources)), code(size.value), _place(size.site), prose(constant_words(size.reason)))
             for size in explanation.specialisations
         ],
     )
@@ -166,59 +159,50 @@ class _Said:
         self._explained: set[str] = set()
         self._advised: dict[str, str] = {}
 
-    def why(self, rule: Rule | None, reason: str) -> str:
-        if rule is None:
-            return prose(reason)
-        name = f"{rule.id} {prose(rule.name)}"
-        if rule.id in self._explained:
+    def why(self, entry: ReportEntry) -> str:
+        if entry.rule is None:
+            return prose(entry.why)
+        name = f"{entry.id} {prose(entry.name)}"
+        if entry.id in self._explained:
             return name
-        self._explained.add(rule.id)
-        return f"{name}: {prose(rule.why)}"
+        self._explained.add(entry.id)
+        return f"{name}: {prose(entry.why)}"
 
-    def instead(self, rule: Rule | None, advice: str | None) -> str:
-        if not advice:
+    def instead(self, entry: ReportEntry) -> str:
+        if not entry.advice:
             return ""
-        if rule and self._advised.get(rule.id) == advice:
+        if entry.rule and self._advised.get(entry.id) == entry.advice:
             return _AS_ABOVE
-        if rule:
-            self._advised[rule.id] = advice
-        return prose(advice)
+        self._advised[entry.id] = entry.advice
+        return prose(entry.advice)
 
 
-def _break(site: BreakSite, said: _Said) -> str:
-    word = VERDICT_WORDS[site.verdict]
-    why = said.why(site.rule, site.reason)
+def _break(entry: ReportEntry, said: _Said) -> str:
+    why = said.why(entry)
     # The word says so already, except for the reason why a whole function runs eager.
-    if site.verdict is Verdict.EAGER and (sentence := verdict_sentence(site)):
-        why += f"<br>{prose(sentence)}"
-    where = _place(site.site, site.function)
-    users = users_line(site.stack) if site.origin is not Origin.USER else None
-    if users:
-        where += f"<br>from {code(f'{short_path(users.path)}:{users.line}')}"
-    todo = said.instead(site.rule, site.advice)
-    if not todo and site.rule is None and site.origin is not Origin.FRAMEWORK:
-        todo = "<br>".join(map(prose, useful_hints(site.hints)[:1]))
-    return row(f"{word} {_times(site.count)}".strip(), where, why, todo, _price(site.price))
+    if entry.verdict is Verdict.EAGER:
+        why = "<br>".join([why, *map(prose, entry.consequences)])
+    todo = said.instead(entry) or "<br>".join(map(prose, entry.hints[:1]))
+    return row(f"{entry.label} {entry.times}".strip(), _where(entry, entry.users_line), why, todo, _price(entry.price))
 
 
-def _recompiles(group: Sequence[Recompile], said: _Said) -> str:
-    first = group[0]
-    functions = dict.fromkeys(r.function or "a function" for r in group)
-    where = _place(first.site)
-    if first.trigger:
-        where += f"<br>from {code(f'{short_path(first.trigger.path)}:{first.trigger.line}')}"
-    why = prose(recompile_sentence(group))
-    if first.rule:
-        why += f" ({first.rule.id} {prose(first.rule.name)})"
-    return row(f"{len(group)}× {_listed(functions)}", why, where, said.instead(first.rule, recompile_advice(first)))
+def _cause(entry: ReportEntry, said: _Said) -> str:
+    where = _where(entry, *entry.called_from)
+    return row(f"{entry.times} {_listed(entry.functions)}", _why(entry), where, said.instead(entry))
 
 
-def _frame(frame: UncompiledFrame, said: _Said) -> str:
-    what = f"{code(frame.function)} {frame_status(frame)}"
-    why = prose(frame.reason)
-    if frame.rule:
-        why += f" ({frame.rule.id} {prose(frame.rule.name)})"
-    return row(what, _place(frame.site), why, said.instead(frame.rule, frame.advice))
+def _frame(entry: ReportEntry, said: _Said) -> str:
+    return row(f"{_listed(entry.functions)} {entry.label}", _where(entry), _why(entry), said.instead(entry))
+
+
+def _why(entry: ReportEntry) -> str:
+    named = f" ({entry.rule.id} {prose(entry.rule.name)})" if entry.rule else ""
+    return "<br>".join([f"{prose(entry.why)}{named}", *map(prose, entry.consequences)])
+
+
+def _where(entry: ReportEntry, caller: Caller | None = None) -> str:
+    inside = f" in {code(entry.function)}" if entry.kind is EntryKind.BREAK and entry.function else ""
+    return f"{_place(entry.site)}{inside}{f'<br>from {code(place(caller))}' if caller else ''}"
 
 
 def _folded(title: str, titles: Sequence[str], rows: Sequence[str]) -> _Section:
@@ -227,21 +211,13 @@ def _folded(title: str, titles: Sequence[str], rows: Sequence[str]) -> _Section:
     return _Section(start, rows, "\n</details>\n")
 
 
-def _place(site: Site | None, function: str | None = None) -> str:
-    if site is None:
-        return ""
-    where = code(f"{short_path(site.path)}:{site.line}")
-    return f"{where} in {code(function)}" if function else where
+def _place(site: Site | None) -> str:
+    return code(place(site)) if site else ""
 
 
-def _listed(functions: Iterable[str], most: int = 3) -> str:
-    names = list(functions)
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(code, names[:most])) + more
-
-
-def _times(count: int) -> str:
-    return f"{count}×" if count > 1 else ""
+def _listed(functions: Sequence[str]) -> str:
+    more = f" and {len(functions) - _MOST_NAMED} more" if len(functions) > _MOST_NAMED else ""
+    return ", ".join(map(code, functions[:_MOST_NAMED])) + more
 
 
 def _price(price: Price | None) -> str:

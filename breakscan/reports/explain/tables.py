@@ -12,11 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from breakscan.findings import Site
+from breakscan.reports.explain.guard_words import demand_words
 from breakscan.reports.explain.words import part_words
 from breakscan.reports.shared.code_frame import INDENT
 from breakscan.reports.shared.durations import duration, seconds_in_words
 from breakscan.reports.shared.markdown_text import clipped
-from breakscan.reports.shared.site_words import short_path
+from breakscan.reports.shared.site_words import place, short_path
 from breakscan.reports.shared.wording import counted
 from breakscan.runtime.explain.compiled import CompiledFrame, Generated, Graph, GuardLine, Kernel
 from breakscan.runtime.explain.explanation import Explanation
@@ -99,7 +100,7 @@ def guard_list(explanation: Explanation) -> RenderableType | None:
     before: dict[tuple[Site, bool], tuple[str, set[str]]] = {}
     is_cut = False
     for compile_ in explanation.compiles:
-        guards = {guard.text: guard for guard in compile_.guards if guard.text}
+        guards = {words: guard for guard in compile_.guards if (words := demand_words(guard.demand))}
         if not guards:
             continue
         which = (compile_.site, compile_.rest_only)
@@ -128,7 +129,7 @@ def _guards_of(compile_: CompiledFrame, groups: Sequence[Sequence[GuardLine]], b
     for group in groups[:MOST_LINES]:
         site = group[0].site
         lines.append(_indented(place(site) if site else "asked for by no line", 1))
-        lines += [_indented(guard.text, 2, "dim") for guard in group[:MOST_GUARDS]]
+        lines += [_indented(demand_words(guard.demand), 2, "dim") for guard in group[:MOST_GUARDS]]
         if rest := len(group) - MOST_GUARDS:
             lines += [_indented(f"and {rest} more", 2, "dim")] if rest > 0 else []
     if rest := sum(map(len, groups[MOST_LINES:])):
@@ -200,11 +201,6 @@ def kernels_of(graphs: Iterable[Graph]) -> Iterator[tuple[Graph, Generated, Kern
         for generated in graph.generated:
             for kernel in generated.kernels:
                 yield graph, generated, kernel
-
-
-def place(site: Site) -> str:
-    """``model.py:41``."""
-    return f"{short_path(site.path)}:{site.line}"
 
 
 def _places(sites: Iterable[Site]) -> str:

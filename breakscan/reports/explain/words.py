@@ -1,4 +1,4 @@
-"""What the terminal report of ``explain`` says in words."""
+"""What the reports of ``explain`` say in words."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from breakscan.findings import Finding, Verdict
+from breakscan.reports.explain.guard_words import demand_words, value_words
 from breakscan.reports.shared.durations import seconds_in_words
 from breakscan.reports.shared.wording import INSIDE, counted, listed
 from breakscan.runtime.exit_status import signal_name
@@ -18,10 +19,15 @@ from breakscan.runtime.explain.explanation import (
     Recompile,
     UncompiledFrame,
 )
-from breakscan.runtime.parsers.guard_text import BEFORE_BREAK
+from breakscan.runtime.parsers.guard_text import BEFORE_BREAK, DemandKind, Within
 
 _MOST_VALUES = 5
 
+STATUS_WORDS = {
+    FrameStatus.EAGER: "runs eager",
+    FrameStatus.RAISED: "fails to compile",
+    FrameStatus.PASSED_OVER: "has nothing to compile",
+}
 _BOILERPLATE = (
     "This graph break is fundamental",
     "This graph break may have been caused by an earlier",
@@ -58,7 +64,7 @@ def _run(explanation: Explanation) -> str:
     if not argv:
         return "In this process"
     program = f"-m {argv[1]}" if argv[0] == "-m" else argv[0]
-    return f"{program} {ending(explanation.status)}"
+    return f"{program} {exit_words(explanation.status)}"
 
 
 def _time_spent(explanation: Explanation) -> str:
@@ -68,9 +74,10 @@ def _time_spent(explanation: Explanation) -> str:
     return seconds_in_words(explanation.seconds) + (f", {compiling} of it compiling" if compiling else "")
 
 
-def ending(status: int | None) -> str:
+def exit_words(status: int | None) -> str:
+    """How a program ended, as a report says it of one."""
     if status is None:
-        return "ended in a way that is not known"
+        return "ended in a way that was not recorded"
     if status >= 0:
         return f"finished with exit status {status}"
     name = signal_name(-status)
@@ -78,7 +85,9 @@ def ending(status: int | None) -> str:
 
 
 def headline(explanation: Explanation) -> str:
-    """The result in one line."""
+    """The result in one line; of a run without graphs, why it has none."""
+    if not explanation.graphs:
+        return _why_nothing_compiled(explanation)
     graphs, ops = len(explanation.graphs), explanation.ops
     made = f"{counted(graphs, 'graph')} of {counted(ops, 'operation')}"
     said = []
@@ -101,7 +110,7 @@ def headline(explanation: Explanation) -> str:
     return ".  ".join(said) + "."
 
 
-def why_nothing_compiled(explanation: Explanation) -> str:
+def _why_nothing_compiled(explanation: Explanation) -> str:
     """Why a run has no graph at all, and what to do about it."""
     if not explanation.argv and explanation.trace is None and not (explanation.frames or explanation.breaks):
         return (
@@ -152,36 +161,27 @@ def verdict_sentence(site: BreakSite) -> str | None:
     return f"{functions} {verb} as plain Python, without a graph{f': {reason}' if reason else ''}."
 
 
-def frame_status(frame: UncompiledFrame) -> str:
-    """What became of the function, as a label."""
-    if frame.status is FrameStatus.RAISED:
-        return "fails to compile"
-    if frame.status is FrameStatus.PASSED_OVER:
-        return "nothing to compile"
-    return "runs eager"
-
-
 def recompile_sentence(group: Sequence[Recompile]) -> str:
     """What changed: ``x.shape[0] was 32, then 31``."""
     first = group[0]
     values = [first.old, *(r.new for r in group if (r.subject, r.function) == (first.subject, first.function))]
     known = [value for value in dict.fromkeys(values) if value is not None]
     if not first.subject:
-        return first.guard
+        return demand_words(first.guard)
     subject = _PART_OF_VALUE.sub(_part_first, first.subject)
-    if first.guard == f"{first.subject} is unchanged":
+    if first.guard.kind is DemandKind.UNCHANGED:
         return f"{subject} changed"
-    if first.guard == f"{first.subject} is still in memory":
+    if first.guard.kind is DemandKind.IN_MEMORY:
         return f"{subject} was freed, and with it the version that was compiled for it"
-    if first.guard == f"{first.subject} is the same object":
+    if first.guard.kind is DemandKind.SAME_OBJECT:
         return f"{subject} is another object than before{f' ({first.new})' if first.new else ''}"
     if first.old is None or len(known) < 2:
         now = f", and is {known[0]} now" if known and first.old is None else ""
-        return f"a compiled version asks that {first.guard}{now}"
-    shown = known[1:_MOST_VALUES]
+        return f"a compiled version asks that {demand_words(first.guard)}{now}"
+    shown = map(value_words, known[1:_MOST_VALUES])
     rest = " and so on" if len(known) > _MOST_VALUES else ""
-    if first.old.startswith("within "):
-        return f"{first.old.removeprefix('within ')} held, then {subject} was {', '.join(shown)}{rest}"
+    if isinstance(first.old, Within):
+        return f"{first.old.code} held, then {subject} was {', '.join(shown)}{rest}"
     return f"{subject} was {known[0]}, then {', '.join(shown)}{rest}"
 
 

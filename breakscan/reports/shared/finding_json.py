@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from breakscan.findings import Finding
+from breakscan.reports.shared.condition_words import conditions_in_words
 
 
 def finding_object(finding: Finding) -> dict[str, Any]:
@@ -22,6 +23,6 @@ def finding_object(finding: Finding) -> dict[str, Any]:
         "region": asdict(finding.region) if finding.region else None,
         "gb": list(finding.gb),
         "rewrite": asdict(finding.rewrite) if finding.rewrite else None,
-        "condition": finding.condition,
+        "condition": conditions_in_words(finding.conditions),
         "behind": asdict(finding.behind) if finding.behind else None,
     }

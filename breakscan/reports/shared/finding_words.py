@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from breakscan.analysis.project.entry_points import is_assumed
 from breakscan.findings import Finding, Place, Verdict
+from breakscan.reports.shared.condition_words import conditions_in_words
 from breakscan.reports.shared.wording import INSIDE, counted
 
 FIX_HINT = "'breakscan fix' shows a diff of those that it can rewrite."
@@ -64,8 +65,8 @@ def behind_sentence(behind: Sequence[Finding]) -> str:
 def one_line(finding: Finding) -> str:
     """The message, with the condition under which alone it holds and the line of the finding that hides it."""
     words = finding.message
-    if finding.condition:
-        words += f" (only when {finding.condition})"
+    if condition := conditions_in_words(finding.conditions):
+        words += f" (only when {condition})"
     if finding.behind:
         words += f" (hidden by line {finding.behind.line})"
     return words

@@ -14,8 +14,7 @@ from typing import TextIO
 
 from breakscan.reports.shared.html_page import digest, escaped, page_style
 from breakscan.reports.shared.observation_words import observation_words
-from breakscan.reports.shared.printable import CHARACTERS, visible
-from breakscan.reports.shared.wording import sentence
+from breakscan.reports.shared.printable import CHARACTERS, printable, visible
 from breakscan.reports.verify.words import (
     TITLES,
     basis_words,
@@ -23,8 +22,9 @@ from breakscan.reports.verify.words import (
     ending_words,
     facts,
     headline,
+    notes,
     remarks,
-    verdict_words,
+    unproved,
 )
 from breakscan.verify.proof import KernelCode, Proof, ProofVerdict, Verification
 
@@ -77,45 +77,42 @@ def write_verify_html(verification: Verification, stream: TextIO) -> None:
 
 
 def _parts(verification: Verification) -> Iterator[str]:
-    if verification.proofs:
-        yield _table(verification.proofs)
-    for proof in verification.proofs:
-        yield _details(proof)
-    said = [
-        *(sentence(observation_words(note)) for note in verification.notes),
-        *(basis_words(verification) if verification.proofs else ()),
-    ]
-    for words in [*said, ending_words(verification)]:
+    told = printable(verification)
+    if told.proofs:
+        yield _table(told.proofs)
+    for proof, original in zip(told.proofs, verification.proofs, strict=True):
+        yield _details(proof, original)
+    for words in (*notes(told), *basis_words(told), ending_words(told)):
         yield f"<p>{escaped(words)}</p>"
-    for title, names in (
-        ("Proved together alone, as they need others first", verification.dependent),
-        ("Not proved, as the captured calls do not run there", verification.unreached),
-        ("No rewrite for", verification.declined),
-    ):
-        if names:
-            yield f"<h2>{title}</h2><ul>{''.join(f'<li>{escaped(name)}</li>' for name in names)}</ul>"
+    for title, names in unproved(told):
+        yield f"<h2>{title}</h2>{_list(names)}"
 
 
 def _table(proofs: Sequence[Proof]) -> str:
     rows = []
     for proof in proofs:
-        verdict = f'<span class="verdict {_CLASSES[proof.verdict]}">{escaped(verdict_words(proof))}</span>'
-        told = "".join(f"<td>{escaped(cell)}</td>" for cell in (proof.label, *cells(proof)))
-        rows.append(f"<tr>{told}<td>{verdict}</td></tr>")
+        *measured, verdict = map(escaped, cells(proof))
+        marked = f'<span class="verdict {_CLASSES[proof.verdict]}">{verdict}</span>'
+        rows.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in (*measured, marked))}</tr>")
     head = "".join(f"<th>{name}</th>" for name in TITLES)
     return f'<table class="list"><tr>{head}</tr>{"".join(rows)}</table>'
 
 
-def _details(proof: Proof) -> str:
+def _details(proof: Proof, original: Proof) -> str:
+    """What is known of a change; its diff and its code, which have lines, are those of the original."""
     listed = [*map(observation_words, proof.reasons), *remarks(proof)]
     listed += [f"{name}: {text}" for name, text in facts(proof)]
-    items = "".join(f"<li>{escaped(item)}</li>" for item in listed)
-    parts = [f"<details><summary>{escaped(proof.label)}</summary><ul>{items}</ul>"]
-    if proof.diff:
-        parts.append(f"<pre>{''.join(map(_diff_line, proof.diff.rstrip().split(chr(10))))}</pre>")
-    if proof.after is not None and (proof.before.code or proof.after.code):
-        parts.append(_sides(proof.before.code, proof.after.code))
+    parts = [f"<details><summary>{escaped(proof.label)}</summary>{_list(listed)}"]
+    if original.diff:
+        parts.append(f"<pre>{''.join(map(_diff_line, original.diff.rstrip().split(chr(10))))}</pre>")
+    before, after = original.before, original.after
+    if after is not None and (before.code or after.code):
+        parts.append(_sides(before.code, after.code))
     return "".join([*parts, "</details>"])
+
+
+def _list(items: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escaped(item)}</li>' for item in items)}</ul>"
 
 
 def _diff_line(line: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 from breakscan import __version__
 from breakscan.reports.shared.observation_words import observation_words
+from breakscan.reports.shared.printable import printable
 from breakscan.reports.verify.unseen_words import stress_words, stressed_outcome_words, unseen_words
 from breakscan.reports.verify.words import verdict_words
 from breakscan.verify.proof import Metrics, Proof, StressDifference, StressedOutcome, UnseenOutcome, Verification
@@ -52,7 +53,7 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "site": asdict(proof.site) if proof.site else None,
         "members": list(proof.members),
         "verdict": proof.verdict.value,
-        "says": verdict_words(proof),
+        "says": verdict_words(printable(proof)),
         "reason": next(iter(reasons), None),
         "reasons": reasons,
         "difference": proof.difference,

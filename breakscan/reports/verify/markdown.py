@@ -6,18 +6,8 @@ from typing import TextIO
 
 from breakscan.reports.shared.markdown_text import code, paragraph, prose, row, table_head
 from breakscan.reports.shared.observation_words import observation_words
-from breakscan.reports.shared.printable import visible
-from breakscan.reports.shared.wording import sentence
-from breakscan.reports.verify.words import (
-    TITLES,
-    basis_words,
-    cells,
-    ending_words,
-    facts,
-    headline,
-    remarks,
-    verdict_words,
-)
+from breakscan.reports.shared.printable import printable
+from breakscan.reports.verify.words import TITLES, basis_words, cells, ending_words, facts, headline, notes, remarks
 from breakscan.verify.proof import Proof, ProofVerdict, Verification
 
 MARK = "<!-- breakscan verify -->"
@@ -30,18 +20,14 @@ _FENCE = "````"
 def write_verify_markdown(verification: Verification, stream: TextIO) -> None:
     """Writes GitHub-flavoured Markdown of at most :data:`LIMIT` characters: the verdicts first, then what each change
     is and what was measured, as far as there is room."""
-    parts = [f"{MARK}\n### breakscan verify: {prose(headline(verification))}\n"]
-    if verification.proofs:
-        parts.append(_table(verification))
-    words = [
-        *(sentence(observation_words(note)) for note in verification.notes),
-        *(basis_words(verification) if verification.proofs else ()),
-    ]
-    parts += [paragraph(visible(line)) + "\n" for line in words]
-    parts.append(paragraph(ending_words(verification)) + "\n")
+    told = printable(verification)
+    parts = [f"{MARK}\n### breakscan verify: {prose(headline(told))}\n"]
+    if told.proofs:
+        parts.append("".join([table_head(*TITLES), *map(_row, told.proofs)]))
+    parts += [paragraph(line) + "\n" for line in (*notes(told), *basis_words(told), ending_words(told))]
     room = LIMIT - sum(len(part) + 1 for part in parts)
-    for proof in verification.proofs:
-        details = _details(proof)
+    for proof, original in zip(told.proofs, verification.proofs, strict=True):
+        details = _details(proof, original.diff)
         room -= len(details) + 1
         if room < 0:
             parts.append("The rest does not fit into a comment: `breakscan verify --format html` shows everything.\n")
@@ -50,20 +36,16 @@ def write_verify_markdown(verification: Verification, stream: TextIO) -> None:
     stream.write("\n".join(parts))
 
 
-def _table(verification: Verification) -> str:
-    lines = [table_head(*TITLES)]
-    for proof in verification.proofs:
-        verdict = prose(verdict_words(proof))
-        bold = f"**{verdict}**" if proof.verdict is ProofVerdict.ACCEPTED else verdict
-        lines.append(row(code(visible(proof.label)), *cells(proof), bold))
-    return "".join(lines)
+def _row(proof: Proof) -> str:
+    label, *measured, verdict = cells(proof)
+    bold = "**" if proof.verdict is ProofVerdict.ACCEPTED else ""
+    return row(code(label), *measured, f"{bold}{prose(verdict)}{bold}")
 
 
-def _details(proof: Proof) -> str:
-    said = [f"<details><summary>{prose(visible(proof.label))}</summary>\n"]
-    said += [f"- {prose(visible(observation_words(reason)))}" for reason in proof.reasons]
-    said += [f"- {prose(visible(observation))}" for observation in remarks(proof)]
+def _details(proof: Proof, diff: str) -> str:
+    said = [f"<details><summary>{prose(proof.label)}</summary>\n"]
+    said += [f"- {prose(line)}" for line in (*map(observation_words, proof.reasons), *remarks(proof))]
     said += [f"- {prose(name)}: {prose(text)}" for name, text in facts(proof)]
-    if proof.diff and _FENCE not in proof.diff:
-        said.append(f"\n{_FENCE}diff\n{proof.diff.rstrip()}\n{_FENCE}")
+    if diff and _FENCE not in diff:
+        said.append(f"\n{_FENCE}diff\n{diff.rstrip()}\n{_FENCE}")
     return "\n".join([*said, "\n</details>\n"])

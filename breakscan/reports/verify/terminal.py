@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from rich.console import Console
@@ -10,7 +11,7 @@ from rich.text import Text
 from breakscan.reports.shared.code_frame import paragraph
 from breakscan.reports.shared.console import report_console
 from breakscan.reports.shared.observation_words import observation_words
-from breakscan.reports.shared.printable import visible
+from breakscan.reports.shared.printable import printable
 from breakscan.reports.shared.wording import counted, sentence
 from breakscan.reports.verify.words import (
     TITLES,
@@ -18,8 +19,9 @@ from breakscan.reports.verify.words import (
     cells,
     ending_words,
     headline,
+    notes,
     remarks,
-    verdict_words,
+    unproved,
 )
 from breakscan.verify.proof import Proof, ProofVerdict, Verification
 
@@ -30,34 +32,32 @@ MOST_NAMED = 5
 
 def write_verify_terminal(verification: Verification, stream: TextIO) -> None:
     """Writes the report."""
+    verification = printable(verification)
     console = report_console(stream)
     console.print(Text(sentence(headline(verification)), "bold"))
     if verification.proofs:
-        _table(verification, console)
+        _table(verification.proofs, console)
     said: dict[str, list[str]] = {}
     for proof in verification.proofs:
         for line in _more(proof):
-            said.setdefault(line, []).append(visible(proof.label))
+            said.setdefault(line, []).append(proof.label)
     for line, labels in said.items():
         console.print(paragraph(f"{', '.join(labels)}: ", line, console.width))
-    for note in verification.notes:
-        console.print(paragraph("Note: ", sentence(visible(observation_words(note))), console.width))
-    for words in _left(verification):
+    for note in notes(verification):
+        console.print(paragraph("Note: ", note, console.width))
+    for words in (*_unproved(verification), *basis_words(verification)):
         console.print(paragraph("", words, console.width))
-    if verification.proofs:
-        for words in basis_words(verification):
-            console.print(paragraph("", words, console.width))
     console.print(ending_words(verification))
 
 
-def _table(verification: Verification, console: Console) -> None:
-    rows = [TITLES, *(_cells(proof) for proof in verification.proofs)]
+def _table(proofs: Sequence[Proof], console: Console) -> None:
+    rows = [TITLES, *map(cells, proofs)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(TITLES) - 1)]
     for number, row in enumerate(rows):
         line = Text(" ", "dim" if number == 0 else "")
         for cell, width in zip(row, widths, strict=False):
             line.append(cell.ljust(width + 2))
-        style = STYLES[verification.proofs[number - 1].verdict] if number else ""
+        style = STYLES[proofs[number - 1].verdict] if number else ""
         if line.cell_len + len(row[-1]) <= console.width or not number:
             console.print(line.append(row[-1], style))
         else:
@@ -65,29 +65,20 @@ def _table(verification: Verification, console: Console) -> None:
             console.print(paragraph("    ", row[-1], console.width))
 
 
-def _cells(proof: Proof) -> tuple[str, ...]:
-    return visible(proof.label), *cells(proof), verdict_words(proof)
-
-
 def _more(proof: Proof) -> list[str]:
     """What the table has no room for."""
-    said = [sentence(f"Also {visible(observation_words(reason))}") for reason in proof.reasons[1:MOST_REASONS]]
+    said = [sentence(f"Also {observation_words(reason)}") for reason in proof.reasons[1:MOST_REASONS]]
     if len(proof.reasons) > MOST_REASONS:
         said.append(f"{len(proof.reasons) - MOST_REASONS} more reasons are in --format json.")
-    return [*said, *map(visible, remarks(proof))]
+    return [*said, *remarks(proof)]
 
 
-def _left(verification: Verification) -> list[str]:
-    said = []
-    for names, words in (
-        (verification.dependent, "Proved together alone, as they need others first"),
-        (verification.unreached, "Not proved, as the captured calls do not run there"),
-    ):
-        if names:
-            rest = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-            said.append(f"{words}: {', '.join(map(visible, names[:MOST_NAMED]))}{rest}.")
-    said += [f"No rewrite for {sentence(visible(words))}" for words in verification.declined[:MOST_NAMED]]
-    if len(verification.declined) > MOST_NAMED:
-        more = len(verification.declined) - MOST_NAMED
-        said.append(f"Nor for {counted(more, 'finding')} more: breakscan fix names them.")
-    return said
+def _unproved(verification: Verification) -> Iterator[str]:
+    for words, names in unproved(verification):
+        rest = len(names) - MOST_NAMED
+        if names is not verification.declined:
+            yield f"{words}: {', '.join(names[:MOST_NAMED])}{f' and {rest} more' if rest > 0 else ''}."
+            continue
+        yield from (f"{words} {sentence(name)}" for name in names[:MOST_NAMED])
+        if rest > 0:
+            yield f"Nor for {counted(rest, 'finding')} more: breakscan fix names them."

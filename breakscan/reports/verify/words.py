@@ -1,12 +1,11 @@
-"""What the reports of ``verify`` say in words."""
+"""What the reports of ``verify`` say in words, of printable proofs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from breakscan.reports.shared.durations import UNITS
 from breakscan.reports.shared.observation_words import observation_words
-from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.ratio_words import interval, number, ratio_words
 from breakscan.reports.shared.wording import counted, sentence
 from breakscan.reports.verify.unseen_words import grouped, outcome_words, stress_words
@@ -23,7 +22,7 @@ def verdict_words(proof: Proof) -> str:
     The first outcome that no captured call had follows, unless the change is rejected.
     """
     if proof.verdict is ProofVerdict.REJECTED:
-        return f"rejected: {visible(observation_words(proof.reasons[0]))}" if proof.reasons else "rejected"
+        return f"rejected: {observation_words(proof.reasons[0])}" if proof.reasons else "rejected"
     ratio = proof.ratio
     assert ratio is not None
     if proof.verdict is ProofVerdict.ACCEPTED:
@@ -32,7 +31,7 @@ def verdict_words(proof: Proof) -> str:
         words = f"equal, {'slower' if proof.slower else 'no faster'} ({ratio_words(ratio)})"
     first, *others = outcome_words(proof) or [""]
     if first:
-        words += f"; {visible(first)}{f' (and {len(others)} more)' if others else ''}"
+        words += f"; {first}{f' (and {len(others)} more)' if others else ''}"
     return words
 
 
@@ -42,19 +41,20 @@ def from_to(before: object, after: object) -> str:
 
 
 TITLES = ("change", "breaks", "graphs", "kernels", "step", "verdict")
-"""Of the table; the cells between the first and the last are those of :func:`cells`."""
 
 
 def cells(proof: Proof) -> tuple[str, ...]:
-    """Breaks, graphs, kernels and step of a change; empty where it was not compiled."""
+    """The row of a change, below :data:`TITLES`; what is measured is empty where it was not compiled."""
     before, after = proof.before, proof.after
     if after is None:
-        return "", "", "", ""
+        return proof.label, "", "", "", "", verdict_words(proof)
     return (
+        proof.label,
         from_to(before.breaks, after.breaks),
         from_to(before.graphs, after.graphs),
         from_to(before.all_kernels, after.all_kernels),
         steps(before.step_seconds, after.step_seconds),
+        verdict_words(proof),
     )
 
 
@@ -144,9 +144,26 @@ def nothing_words(verification: Verification) -> str:
     return "Nothing to prove: no rewrite is offered for the code that the captured calls run"
 
 
+def notes(verification: Verification) -> list[str]:
+    """What else was observed, in sentences."""
+    return [sentence(observation_words(note)) for note in verification.notes]
+
+
+def unproved(verification: Verification) -> list[tuple[str, Sequence[str]]]:
+    """The changes of which nothing is proved alone, below what they have in common."""
+    groups = (
+        ("Proved together alone, as they need others first", verification.dependent),
+        ("Not proved, as the captured calls do not run there", verification.unreached),
+        ("No rewrite for", verification.declined),
+    )
+    return [(words, names) for words, names in groups if names]
+
+
 def basis_words(verification: Verification) -> list[str]:
     """On what the verdicts rest."""
-    calls = ", ".join(f"{counted(count, 'call')} of {visible(name)}" for name, count in verification.callables.items())
+    if not verification.proofs:
+        return []
+    calls = ", ".join(f"{counted(count, 'call')} of {name}" for name, count in verification.callables.items())
     said = [f"Compared: {calls}; every run has the same weights, inputs and random numbers."]
     if verification.same is not None:
         same = verification.same
@@ -163,7 +180,7 @@ def ending_words(verification: Verification) -> str:
     """What became of the files."""
     said = []
     if verification.applied:
-        said.append(f"Written: {', '.join(map(visible, verification.applied))}.")
+        said.append(f"Written: {', '.join(verification.applied)}.")
         if verification.not_applied:
             said.append(f"Not written: {verification.not_applied}.")
     elif verification.not_applied:
@@ -171,7 +188,7 @@ def ending_words(verification: Verification) -> str:
     else:
         said.append("Your files are unchanged.")
     if verification.held_back:
-        labels = ", ".join(map(visible, verification.held_back))
+        labels = ", ".join(verification.held_back)
         said.append(f"Held back: {labels}. --apply-unseen writes what is held back, too.")
     elif not (verification.applied or verification.not_applied):
         said += _options(verification)

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
 from breakscan.runtime.explain.compiled import CacheUse, CompiledFrame, GuardLine
 from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.forks import clock_shifts
 from breakscan.runtime.parsers.dynamo_names import is_resumed
-from breakscan.runtime.parsers.guard_text import read_guard, readable
+from breakscan.runtime.parsers.guard_text import read_demand
 from breakscan.runtime.records.compiles import CompileStarted, CompileTimed
 from breakscan.runtime.records.generated import CacheLooked
 from breakscan.runtime.records.guards import Guard, GuardsBuilt
 from breakscan.runtime.records.record import Record
-
-_TENSOR = re.compile(
-    r"check_tensor\((?P<source>.+?), (?P<type>\w+), DispatchKeySet\((?P<device>\w+).*?\), torch\.(?P<dtype>\w+), "
-    r"device=(?P<index>\w+), requires_grad=(?P<grad>\w+), size=(?P<size>\[.*?\]), stride=(?P<stride>\[.*?\])"
-)
-_SAVED_TENSOR_HOOKS = "top_saved_tensors_hooks"
-_TEXT_OF_GLOBAL = {
-    "GLOBAL_STATE": "grad mode, autocast, default dtype and other global settings are as they were",
-    "TORCH_FUNCTION_MODE_STACK": "the same torch function modes are active",
-    "DEFAULT_DEVICE": "the default device is as it was",
-}
 
 
 def compiled_frames(processes: Sequence[Sequence[Record]], lens: ExplainContext) -> list[CompiledFrame]:
@@ -95,25 +82,4 @@ def _guard_lines(guards: Iterable[Guard], lens: ExplainContext) -> tuple[GuardLi
 def _guard_line(guard: Guard, lens: ExplainContext) -> GuardLine:
     line = guard.line
     site = lens.sources.site(line.path, line.line, line.column, line.end_column) if line else None
-    return GuardLine(guard.kind, guard_in_words(guard.kind, guard.text), site)
-
-
-@lru_cache(maxsize=1 << 16)
-def guard_in_words(kind: str, text: str) -> str:
-    """What has to hold, in the words of the program."""
-    if kind in _TEXT_OF_GLOBAL:
-        return _TEXT_OF_GLOBAL[kind]
-    if _SAVED_TENSOR_HOOKS in text:
-        return "the hooks on saved tensors are as they were"
-    if found := _TENSOR.match(text):
-        size = found["size"].replace("None", "any")
-        return (
-            f"{readable(found['source'])} is a {_tensor_type(found)} of size {size} and stride "
-            f"{found['stride'].replace('None', 'any')}, with requires_grad={found['grad']}"
-        )
-    return read_guard(text).demand
-
-
-def _tensor_type(found: re.Match[str]) -> str:
-    device = found["device"].lower() + ("" if found["index"] == "None" else f":{found['index']}")
-    return f"{found['dtype']} {found['type']} on {device}"
+    return GuardLine(guard.kind, read_demand(guard.kind, guard.text), site)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from breakscan.findings import Origin, Site
+from breakscan.runtime.parsers.guard_text import Demand, TensorDemand
 
 
 class KernelKind(str, Enum):
@@ -91,7 +92,7 @@ class GuardLine:
     """A guard of a compiled function, and the line that asked for it."""
 
     kind: str
-    text: str
+    demand: Demand | TensorDemand
     site: Site | None
 
 
@@ -121,6 +122,16 @@ class CompiledFrame:
     failed: str | None
 
 
+class ConstantReason(Enum):
+    """Why a dynamic size became a constant."""
+
+    NUMBER = "number"
+    """The code needs it as a Python number."""
+    COMPARED = "compared"
+    """The code compares it with a number."""
+    OTHER = "other"
+
+
 @dataclass(frozen=True, slots=True)
 class Specialisation:
     """A dynamic size that the code turned into a constant: what it was the size of, its value, and where."""
@@ -128,7 +139,7 @@ class Specialisation:
     compile_id: str
     sources: tuple[str, ...]
     value: str
-    reason: str
+    reason: ConstantReason
     site: Site | None
     function: str | None
 

@@ -20,6 +20,9 @@ from breakscan.runtime.explain.compiled import (
     RunTotals,
     Specialisation,
 )
+from breakscan.runtime.explain.notice import AnyNotice
+from breakscan.runtime.explain.reasons import Reason
+from breakscan.runtime.parsers.guard_text import Demand, Within
 
 _NAMED_DEVICE = re.compile(r"\((.+)\)$")
 
@@ -113,9 +116,9 @@ class Recompile:
     site: Site
     origin: Origin
     trigger: Caller | None
-    guard: str
+    guard: Demand
     subject: str
-    old: str | None
+    old: str | Within | None
     new: str | None
     advice: RecompileAdvice | None
     compile_id: str
@@ -144,7 +147,7 @@ class UncompiledFrame:
     origin: Origin
     status: FrameStatus
     rest_only: bool
-    reason: str
+    reason: Reason
     rule: Rule | None
     gb_type: str | None
     gb_id: str | None
@@ -165,24 +168,107 @@ class CompileTarget:
     attempted: bool
 
 
+class RankTopic(Enum):
+    """What ranks can do differently, with what is kept of each rank."""
+
+    BREAKS = "breaks"
+    """:class:`Times`."""
+    FALLBACK = "fallback"
+    """:class:`Fallback`."""
+    RECOMPILES = "recompiles"
+    """:class:`Times`."""
+    STEPS = "steps"
+    """How many graphs ran before each recompile: :class:`RunsBefore`."""
+    ORDER = "order"
+    """The order of recompiles: :class:`FunctionOrder`."""
+    ALL_GRAPHS = "all-graphs"
+    """:class:`GraphsMade`."""
+    GRAPHS = "graphs"
+    """Of one function: :class:`GraphsMade`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """How often it happened, with the values that a guard met."""
+
+    number: int
+    values: tuple[str | Within, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """What became of a function, and why; both None where it did not fall back to eager."""
+
+    status: FrameStatus | None = None
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunsBefore:
+    """The number of runs of graphs before each of some recompiles."""
+
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionOrder:
+    """The functions that were recompiled, in order; None for one without a name."""
+
+    functions: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphsMade:
+    """A number of graphs with the operations of each, or those of all if they are many."""
+
+    number: int
+    ops: tuple[int, ...]
+
+
+RankShare = Times | Fallback | RunsBefore | FunctionOrder | GraphsMade
+
+
 @dataclass(frozen=True, slots=True)
 class RankDifference:
-    """Something that the ranks did not do alike: what it is in words (``graph breaks at train.py:41``), where, and
-    what each rank did, in words, by rank."""
+    """Something that the ranks did not do alike, and what each did.  ``name`` is that of a function, or the rule or the
+    type of a break; ``subject`` is what recompiles are about."""
 
-    what: str
+    topic: RankTopic
     site: Site | None
-    by_rank: Mapping[int, str]
+    by_rank: Mapping[int, RankShare]
+    name: str | None = None
+    subject: str = ""
+
+
+class EndingKind(Enum):
+    """What is known of the end of a rank."""
+
+    ENDED = "ended"
+    """The exit status is known, or None: not recorded."""
+    RUNNING = "running"
+    KILLED_WITH_US = "killed-with-us"
+    NO_RECORDING = "no-recording"
+    NO_LOG = "no-log"
+
+
+@dataclass(frozen=True, slots=True)
+class RankEnding:
+    """How a rank ended.  Where a job fails: after how many seconds, and whether it was the first to end."""
+
+    kind: EndingKind
+    status: int | None = None
+    seconds: float | None = None
+    is_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RankReport:
-    """The ranks that were recorded, of ``world_size``; how each ended, in words, and where they differ.  A rank that
-    should have left a recording and has not is named in ``endings`` alone."""
+    """The ranks that were recorded, of ``world_size``; how each ended, and where they differ.  A rank that should have
+    left a recording and has not is named in ``endings`` alone."""
 
     world_size: int
     ranks: Sequence[int]
-    endings: Mapping[int, str]
+    endings: Mapping[int, RankEnding]
     differences: Sequence[RankDifference]
 
 
@@ -209,7 +295,7 @@ class Explanation:
     targets: Sequence[CompileTarget]
     entries: int
     compile_seconds: float
-    notices: Sequence[str]
+    notices: Sequence[AnyNotice]
     compiles: Sequence[CompiledFrame] = ()
     specialisations: Sequence[Specialisation] = ()
     cudagraph_skips: Sequence[CudaGraphSkip] = ()

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain import ranks
-from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.explain.explanation import EndingKind, Explanation, RankEnding
 from breakscan.runtime.explain.from_processes import explain_processes
+from breakscan.runtime.explain.notice import Notice, NoticeKind
 from breakscan.runtime.explain.notices import unread_sources
 from breakscan.runtime.launch import ProgramExit
 from breakscan.runtime.recording import compiled
@@ -34,8 +35,8 @@ def explain_run(
     if run.argv[:1] == ("-c",):
         files.keep("<string>", "".join(run.argv[1:2]))
     explanation = _of_parts(run, context) if run.parts[0].manifest.rank else _of_program(run.parts[0], context)
-    notices = (*_notices(run), *explanation.notices, *unread_sources(explanation, files, show))
-    return replace(explanation, notices=tuple(dict.fromkeys(notices)))
+    unread = unread_sources(explanation, files, show)
+    return replace(explanation, notices=tuple(dict.fromkeys([*_notices(run), *explanation.notices, *unread])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def _of_program(part: RecordingPart, context: _Context) -> Explanation:
     if len(by_rank) < 2:
         return _explain(part, part.processes, context)
     explanations = {rank: _explain(part, processes, context) for rank, processes in by_rank.items()}
-    unknown = dict.fromkeys(by_rank, ranks.ending(None))
+    unknown = dict.fromkeys(by_rank, RankEnding(EndingKind.ENDED))
     return ranks.merge(explanations, world_size=world_size, endings=unknown)
 
 
@@ -116,37 +117,32 @@ def _ranks_of(processes: Sequence[Process]) -> tuple[dict[int, list[Process]], i
     return by_rank, world_size
 
 
-def _endings(parts: Mapping[int, RecordingPart], expected: Iterable[int]) -> dict[int, str]:
+def _endings(parts: Mapping[int, RecordingPart], expected: Iterable[int]) -> dict[int, RankEnding]:
     """How each rank ended, and which ended first: where a job dies, the others are ended because of it."""
     ended = sorted((part.manifest.ended, rank) for rank, part in parts.items() if part.manifest.ended is not None)
     failed = any(part.manifest.status != 0 for part in parts.values())
-    told = {}
+    told: dict[int, RankEnding] = {}
     for rank in sorted({*parts, *expected}):
         part = parts.get(rank)
         if part is None:
-            told[rank] = ranks.NO_RECORDING
+            told[rank] = RankEnding(EndingKind.NO_RECORDING)
         elif part.running:
-            told[rank] = "is still running"
+            told[rank] = RankEnding(EndingKind.RUNNING)
         elif part.manifest.ended is None:
-            told[rank] = f"was killed together with breakscan, after {part.seconds:.1f} s"
+            told[rank] = RankEnding(EndingKind.KILLED_WITH_US, seconds=part.seconds)
         else:
-            after = f" after {part.seconds:.1f} s" if failed else ""
-            first = ", the first to end" if failed and len(ended) > 1 and ended[0][1] == rank else ""
-            told[rank] = f"{ranks.ending(part.manifest.status)}{after}{first}"
+            is_first = failed and len(ended) > 1 and ended[0][1] == rank
+            seconds = part.seconds if failed else None
+            told[rank] = RankEnding(EndingKind.ENDED, part.manifest.status, seconds, is_first)
     return told
 
 
-def _notices(run: RecordedRun) -> Iterable[str]:
+def _notices(run: RecordedRun) -> Iterable[Notice]:
     if run.earlier:
-        shown = ", ".join(map(str, run.earlier))
-        times = "once" if len(run.earlier) == 1 else f"{len(run.earlier)} times"
-        yield f"the job was started again {times}; this is its last start. The earlier ones are in {shown}"
+        yield Notice(NoticeKind.RESTARTED, names=tuple(map(str, run.earlier)))
     for part in run.parts:
         if part.cut_by:
-            yield f"not all was recorded, so anything may be missing: {part.folder} took no more ({part.cut_by})"
+            yield Notice(NoticeKind.CUT_OFF, str(part.folder), part.cut_by)
     part = run.parts[0]
     if part.manifest.rank is None and part.manifest.ended is None:
-        if part.running:
-            yield "the program is still running: this is what was recorded until now"
-        else:
-            yield "breakscan itself was killed: how the program ended is not known, and this was recorded until then"
+        yield Notice(NoticeKind.RUNNING if part.running else NoticeKind.KILLED_WITH_US)

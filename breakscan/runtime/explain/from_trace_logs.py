@@ -8,8 +8,9 @@ from pathlib import Path
 
 from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain import ranks
-from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.explain.explanation import EndingKind, Explanation, RankEnding
 from breakscan.runtime.explain.from_processes import explain_processes
+from breakscan.runtime.explain.notice import Notice, NoticeKind
 from breakscan.runtime.explain.notices import unread_sources, version_notice
 from breakscan.runtime.explain.relocation import Relocation
 from breakscan.runtime.tracelog.lines import is_log
@@ -17,12 +18,6 @@ from breakscan.runtime.tracelog.processes import TracedProcess
 from breakscan.runtime.tracelog.read import NAME, logs_in, read_trace
 from breakscan.source.paths import shown_path
 from breakscan.source.source_files import SourceFiles
-
-WITHOUT = (
-    "a torch trace says nothing of generators and of functions that the compiler passed over, of columns, of the last "
-    "value that a guard met, of how often graphs ran and of what breaks cost, and leaves out some calls: breakscan "
-    "explain tells all that"
-)
 
 
 class TraceError(Exception):
@@ -62,7 +57,7 @@ def explain_logs(
             *_several_processes(trace.processes),
             *trace.problems,
             *unread_sources(merged, files, show),
-            WITHOUT,
+            Notice(NoticeKind.TRACE_ONLY),
         ),
     )
 
@@ -121,7 +116,7 @@ def _merged(by_rank: Mapping[int, Explanation]) -> Explanation:
     if merged.ranks is None:
         return merged
     # A log does not tell how its process ended.
-    missing = {rank: "left no log" for rank in range(world_size) if rank not in by_rank}
+    missing = {rank: RankEnding(EndingKind.NO_LOG) for rank in range(world_size) if rank not in by_rank}
     return replace(merged, ranks=replace(merged.ranks, endings=missing))
 
 
@@ -130,16 +125,11 @@ def _name(paths: Sequence[Path], cwd: Path) -> str:
     return first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
 
 
-def _several_processes(processes: Sequence[TracedProcess]) -> Iterator[str]:
+def _several_processes(processes: Sequence[TracedProcess]) -> Iterator[Notice]:
     """Torch gives each process a new log: those of several runs can lie in one folder."""
-    forked = sum(process.parent is not None for process in processes)
-    if forked:
-        yield f"forked processes compiled too, and are counted in: {forked}"
     begun = [process for process in processes if process.parent is None]
-    known = {process.rank for process in begun}
-    if len(begun) > len(known):
-        told = f" for {len(known)} ranks" if len(known) > 1 else ""
-        yield (
-            f"{len(begun)} processes{told} left logs here, of one run or of several that wrote to the same folder: all "
-            "are counted in"
-        )
+    if forked := len(processes) - len(begun):
+        yield Notice(NoticeKind.FORKED_LOGS, numbers=(forked,))
+    ranks = {process.rank for process in begun}
+    if len(begun) > len(ranks):
+        yield Notice(NoticeKind.SEVERAL_LOGS, numbers=(len(begun), len(ranks)))

@@ -12,7 +12,7 @@ from breakscan.rulebook.matching import explaining_rule
 from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.explanation import AdviceKind, Caller, Recompile, RecompileAdvice, UncompiledFrame
 from breakscan.runtime.parsers.dynamo_names import is_compiler_entry, is_module_wrapper
-from breakscan.runtime.parsers.guard_text import NONE_FAILED, GuardInWords, GuardKind, read_guard
+from breakscan.runtime.parsers.guard_text import NONE_FAILED, GuardKind, ParsedGuard, Within, read_guard
 from breakscan.runtime.records.guards import FailedGuard, RecompileSeen
 from breakscan.runtime.records.source import Code, StackFrame
 
@@ -54,7 +54,7 @@ def recompiles(
     return sorted(found, key=lambda recompile: recompile.origin is not Origin.USER)
 
 
-_Values = tuple[str | None, str | None]
+_Values = tuple[str | Within | None, str | None]
 """Of a guard: the old value and the new one."""
 
 
@@ -66,7 +66,7 @@ class _Change:
     frames: set[Code] = field(default_factory=set)
     values: set[_Values] = field(default_factory=set)
 
-    def brings(self, frame: Code, guard: GuardInWords, values: _Values, *, is_last: bool) -> bool:
+    def brings(self, frame: Code, guard: ParsedGuard, values: _Values, *, is_last: bool) -> bool:
         """Whether another recompile at the same call is of this change; ``is_last`` says that none lies between."""
         same = all(values) and values in self.values
         if guard.kind in _SPREADING:
@@ -86,7 +86,7 @@ class _Causes:
     last: _Change | None = None
 
     def number(
-        self, frame: Code, guard: GuardInWords, values: _Values, trigger: Caller | None, *, begins_call: bool
+        self, frame: Code, guard: ParsedGuard, values: _Values, trigger: Caller | None, *, begins_call: bool
     ) -> int:
         kind = GuardKind.IDENTITY if guard.kind is GuardKind.FREED else guard.kind
         about = (trigger, guard.kind) if guard.kind in _SPREADING else (trigger, guard.kind, guard.subject)
@@ -99,14 +99,14 @@ class _Causes:
         return self.numbers.setdefault((trigger, change.name), len(self.numbers))
 
 
-def _guard(seen: RecompileSeen) -> GuardInWords:
+def _guard(seen: RecompileSeen) -> ParsedGuard:
     failed = closest_guard(seen)
     return read_guard(failed.text) if failed else NONE_FAILED
 
 
 def _recompile(
     seen: RecompileSeen,
-    guard: GuardInWords,
+    guard: ParsedGuard,
     times: int,
     causes: _Causes,
     eager: Mapping[str, UncompiledFrame],
@@ -178,7 +178,7 @@ def _given_up_caller(
     return None
 
 
-def _advice(guard: GuardInWords, frame: Code, lens: ExplainContext) -> RecompileAdvice | None:
+def _advice(guard: ParsedGuard, frame: Code, lens: ExplainContext) -> RecompileAdvice | None:
     """Advice in the names of the case at hand, where that is possible."""
     if guard.crosses_break:
         return RecompileAdvice(AdviceKind.VALUE_ACROSS_BREAK, path=lens.sources.show(frame.path), line=frame.line)
@@ -206,12 +206,12 @@ def _advice(guard: GuardInWords, frame: Code, lens: ExplainContext) -> Recompile
     return RecompileAdvice(kind, name, size["dimension"])
 
 
-def _name(guard: GuardInWords) -> str:
+def _name(guard: ParsedGuard) -> str:
     """The variable that the guard is about, as far as it is about one."""
     return guard.subject.split(".")[0].split("[")[0]
 
 
-def _site(seen: RecompileSeen, failed: FailedGuard | None, guard: GuardInWords, lens: ExplainContext) -> Site:
+def _site(seen: RecompileSeen, failed: FailedGuard | None, guard: ParsedGuard, lens: ExplainContext) -> Site:
     """Where the code relies on the guard, as torch says; else the parameter that it is about, else the function.  Of a
     module of torch's and of a generated function it is the call: there is no code of the user's."""
     frame = seen.frame

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from breakscan.findings import Site
 from breakscan.runtime.explain.break_sites import BreakSites
 from breakscan.runtime.explain.context import ExplainContext
+from breakscan.runtime.explain.notice import Notice, NoticeKind
 from breakscan.runtime.records.compiles import BreakSeen, CompileStarted, FrameEnded
 from breakscan.runtime.records.record import Record
 
 
 def set_aside_notice(
     records: Iterable[Record], keys: BreakSites, started: Mapping[str, CompileStarted], lens: ExplainContext
-) -> Iterator[str]:
-    """One sentence, where something would have raised."""
+) -> Iterator[Notice]:
+    """One notice, where something would have raised."""
     first = next((r for r in records if isinstance(r, BreakSeen | FrameEnded) and r.set_aside), None)
     if first is None:
         return
     site = keys.key(first)[0] if isinstance(first, BreakSeen) else lens.site_of(first.frame)
     begun = started.get(first.compile_id or "") if isinstance(first, BreakSeen) else None
     callers = lens.callers(begun.stack) if begun else ()
-    called = f", called from {callers[-1].path}:{callers[-1].line}" if callers else ""
-    yield (
-        "fullgraph=True was set aside (--keep-going): without that, torch.compile raises first at "
-        f"{site.path}:{site.line}:{site.column}{called}"
-    )
+    called = [Site(caller.path, caller.line, 1, caller.line, 1) for caller in callers[-1:]]
+    yield Notice(NoticeKind.SET_ASIDE, sites=(site, *called))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from breakscan.findings import Origin
-from breakscan.runtime.explain.compiled import Specialisation
+from breakscan.runtime.explain.compiled import ConstantReason, Specialisation
 from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.parsers.guard_text import readable
 from breakscan.runtime.records.compiles import CompileStarted
@@ -16,10 +16,7 @@ from breakscan.runtime.records.record import Record
 _CONSEQUENCE = "find"
 """Torch's word for a size that had to equal one which is a constant by now."""
 _NUMBER = re.compile(r"-?\d+$")
-_REASONS = {
-    "guard_int": "the code needs it as a Python number",
-    "guard_bool": "the code compares it with a number, and goes on as the comparison said",
-}
+_REASONS = {"guard_int": ConstantReason.NUMBER, "guard_bool": ConstantReason.COMPARED}
 
 
 def specialisations(
@@ -58,7 +55,7 @@ def _specialisation(
         compile_id=record.compile_id,
         sources=tuple(readable(source) for source in record.sources),
         value=record.value,
-        reason=_REASONS.get(record.asked_by or "", "the code depends on it"),
+        reason=_REASONS.get(record.asked_by or "", ConstantReason.OTHER),
         site=lens.sources.site(where.path, where.line, where.column, where.end_column),
         function=lens.function_of(begun.code) if begun else lens.function(where.path, where.line, where.name),
     )

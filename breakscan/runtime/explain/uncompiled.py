@@ -11,9 +11,10 @@ from breakscan.findings import Origin
 from breakscan.runtime.explain.break_sites import BreakSites, Key, is_skipped
 from breakscan.runtime.explain.context import ExplainContext, reason_of
 from breakscan.runtime.explain.explanation import BreakSite, FrameStatus, UncompiledFrame
+from breakscan.runtime.explain.reasons import OverLimit, Quoted, RaisedInTrace, Reason
 from breakscan.runtime.parsers.break_text import parse_causes
 from breakscan.runtime.parsers.dynamo_names import is_resumed
-from breakscan.runtime.parsers.ended_frames import Skip, is_generator, limit_of, skip_of, user_frames
+from breakscan.runtime.parsers.ended_frames import is_generator, limit_of, skip_of, user_frames
 from breakscan.runtime.records.compiles import BreakSeen, FrameEnded
 from breakscan.runtime.records.graphs import GraphCompiled
 from breakscan.runtime.records.record import Record
@@ -21,16 +22,8 @@ from breakscan.runtime.records.source import Code, StackFrame
 
 _WRAPPED = "InternalTorchDynamoError"
 """Dynamo's own exception, around that of whatever it ran while it traced."""
-_OUTSIDE = "run that code before the compiled call and keep its result, or keep it out with torch.compiler.disable"
 _ORDER = (FrameStatus.RAISED, FrameStatus.EAGER, FrameStatus.PASSED_OVER)
 _NEARNESS = (Origin.USER, Origin.LIBRARY, Origin.FRAMEWORK)
-_SKIPS = {
-    Skip.NO_TENSOR: "it was called without a tensor",
-    Skip.NO_OPERATION: "it holds no tensor operation to compile",
-    Skip.FILE: "its file is one that the compiler does not trace",
-    Skip.DISPATCH_MODE: "a torch dispatch mode is active, under which nothing is compiled",
-    Skip.SWITCHED_OFF: "torch.compile is switched off",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +55,7 @@ def frame_fates(
     lens: ExplainContext,
 ) -> list[UncompiledFrame]:
     """Each function once an end and a reason, in the order of a report."""
-    fates: dict[tuple[Code, FrameStatus, str], UncompiledFrame] = {}
+    fates: dict[tuple[Code, FrameStatus, Reason], UncompiledFrame] = {}
     settled = {graph.frame for graph in graphs} | {e.frame.frame for e in endings if e.frame.error}
     for ending in endings:
         frame = ending.frame
@@ -92,7 +85,7 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], lens
         origin=lens.origin(frame.frame.path),
         status=status,
         rest_only=is_resumed(frame.frame.name),
-        reason="",
+        reason=Quoted(""),
         rule=None,
         gb_type=None,
         gb_id=None,
@@ -106,7 +99,7 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], lens
         site = sites[keys.key(ending.cause)]
         return replace(
             fate,
-            reason=site.reason,
+            reason=Quoted(site.reason),
             rule=site.rule,
             gb_type=site.gb_type,
             gb_id=site.gb_id,
@@ -114,7 +107,7 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], lens
             break_site=site.site,
         )
     if frame.error is None:
-        return replace(fate, reason=_skip_in_words(frame.text))
+        return replace(fate, reason=_skipped(frame.text))
     cause = parse_causes(frame.text)[0]
     stack = frame.stack or user_frames(frame.text)
     innermost = stack[-1] if stack else StackFrame(frame.frame.path, frame.frame.line, frame.frame.name)
@@ -122,7 +115,7 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], lens
     if frame.error in ("Unsupported", "UserError"):
         return replace(
             fate,
-            reason=_limit_in_words(frame.text) if frame.limit else reason_of(cause),
+            reason=OverLimit(limit_of(frame.text)) if frame.limit else Quoted(reason_of(cause)),
             rule=rule,
             gb_type=cause.gb_type,
             gb_id=cause.gb_id,
@@ -132,30 +125,19 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], lens
     if rule is not None:
         fate = replace(fate, rule=rule, advice=rule.instead)
     if frame.limit:
-        return replace(fate, reason="it was recompiled more often than torch allows, which is an error here")
+        return replace(fate, reason=OverLimit(None, raises=True))
     if frame.error == _WRAPPED and rule is None and stack:
-        where = f"{lens.sources.show(innermost.path).rpartition('/')[2]}:{innermost.line}"
-        reason = f"while Dynamo traced {where}, this was raised: {_error_in_words(frame)}"
-        return replace(fate, reason=reason, advice=_OUTSIDE)
-    return replace(fate, reason=_error_in_words(frame))
+        where = lens.sources.show(innermost.path)
+        return replace(fate, reason=RaisedInTrace(where, innermost.line, _error_of(frame)))
+    return replace(fate, reason=Quoted(_error_of(frame)))
 
 
-def _limit_in_words(text: str) -> str:
-    limit = limit_of(text)
-    if limit is None:
-        return "it was recompiled more often than torch allows, so further variants run eager"
-    setting = f"torch._dynamo.config.{limit.setting}"
-    return f"{limit.value} versions of it are compiled, which is the limit ({setting}), so further variants run eager"
+def _skipped(text: str) -> Reason:
+    return skip_of(text) or Quoted(next(iter(text.splitlines()), ""))
 
 
-def _skip_in_words(reason: str) -> str:
-    skip = skip_of(reason)
-    if skip is not None:
-        return _SKIPS[skip]
-    return next(iter(reason.splitlines()), "the compiler passed it over, and does not say why")
-
-
-def _error_in_words(frame: FrameEnded) -> str:
+def _error_of(frame: FrameEnded) -> str:
+    """What was raised, in one line."""
     cause = parse_causes(frame.text)[0]
     if cause.explanation:
         return reason_of(cause)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
+from breakscan.runtime.explain.notice import Notice, NoticeKind
 from breakscan.runtime.records.compiles import CompileAsked, CompileMet
 from breakscan.runtime.records.record import Record
 from breakscan.runtime.requests_file import MAIN
 
 
-def unmet_requests(asked: Iterable[str], records: Iterable[Record]) -> Iterator[str]:
-    """Why each ``--compile`` that compiled nothing did not, in words."""
+def unmet_requests(asked: Iterable[str], records: Iterable[Record]) -> Iterator[Notice]:
+    """Why each ``--compile`` that compiled nothing did not."""
     met: dict[str, CompileMet] = {}
     for record in records:
         if isinstance(record, CompileMet) and (record.target not in met or record.problem is None):
@@ -20,12 +21,11 @@ def unmet_requests(asked: Iterable[str], records: Iterable[Record]) -> Iterator[
         answer = met.get(text)
         if answer is None:
             module = text.partition(":")[0]
-            never = f"the program never imported {module}" if module not in ("", MAIN) else "the script never bound it"
-            yield f"--compile {text} compiled nothing: {never}"
+            of_script = module in ("", MAIN)
+            yield Notice(NoticeKind.NEVER_BOUND if of_script else NoticeKind.NEVER_IMPORTED, text, module)
         elif answer.problem is not None:
-            name = text.partition(":")[2]
-            close = "".join(f"; nearest: {found}" for found in get_close_matches(name, answer.names, 1))
-            yield f"--compile {text} compiled nothing: {answer.problem.rstrip('.')}{close}"
+            nearest = get_close_matches(text.partition(":")[2], answer.names, 1)
+            yield Notice(NoticeKind.NOT_COMPILED, text, answer.problem, tuple(nearest))
 
 
 def asked_of(records: Iterable[Record]) -> list[str]:

@@ -1,10 +1,12 @@
-"""Reads the code of graphs as torch prints it for its structured trace."""
+"""Reads the code of graphs as torch prints it: those that Dynamo traced, and those that AOTAutograd made of them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from breakscan.runtime.records.generated import AutogradGraph, AutogradNode, Saved
+from breakscan.runtime.records.graphs import GraphNode
 from breakscan.runtime.records.source import CodeLine, StackFrame
 
 _ASSIGNMENT = re.compile(r'^ +(?P<name>\w+)(?:: "(?P<type>[^"]*)")? = (?P<value>[^;]+)')
@@ -15,12 +17,27 @@ _NO_PLACE = re.compile(r"^ +#.*No stacktrace found")
 _NO_OPERATION = re.compile(r"[\w.]+$|\w+\[\d+\]$")
 """A name, an attribute, an item of a tuple."""
 _OPERATOR = re.compile(r"torch\.ops\.(?P<name>[\w.]+)\(")
+_SIGNATURE = re.compile(r"^ *def forward\(.*?\):$", re.M | re.S)
+_DEVICE = re.compile(r"\"\w+\[[^\"]*\]([a-z]\w*(?::\d+)?)\"")
 _STRIDES = re.compile(r"^(\w+\[[^]]*\])")
 
 
 def operation_count(text: str) -> int:
     """How many operations a graph has, those of the graphs in it included."""
-    return sum(bool(_operation(line)) for line in text.splitlines())
+    return sum(_is_operation(found) for found, _ in _assignments(text))
+
+
+def nodes_of(text: str) -> Iterator[GraphNode]:
+    """The values that the graph computes from a line of the program, each with that line."""
+    for found, line in _assignments(text):
+        if line is not None:
+            yield GraphNode(found["name"], line.place)
+
+
+def devices_of(text: str) -> tuple[str, ...]:
+    """The devices of the graph's inputs, such as ``cuda:0``; none where the text does not tell, as before torch 2.6."""
+    signature = _SIGNATURE.search(text)
+    return tuple(dict.fromkeys(_DEVICE.findall(signature[0]))) if signature else ()
 
 
 def autograd_graph(compile_id: str, phase: str, text: str) -> AutogradGraph:
@@ -31,25 +48,19 @@ def autograd_graph(compile_id: str, phase: str, text: str) -> AutogradGraph:
     inputs: dict[str, int] = {}
     saved: list[str] = []
     ops = 0
-    place: int | None = None
-    for line in text.splitlines():
-        if found := _ASSIGNMENT.match(line):
-            types[found["name"]] = found["type"] or ""
-            if _operation(line):
-                ops += 1
-            operator = _OPERATOR.match(found["value"])
-            nodes.append(AutogradNode(found["name"], operator["name"] if operator else None, place))
-        elif found := _PLACE.match(line):
-            where = CodeLine(StackFrame(found["path"], int(found["line"]), found["name"]), found["code"].strip())
-            place = lines.setdefault(where, len(lines))
-        elif _NO_PLACE.match(line):
-            place = None
-        elif found := _SAVED.match(line):
-            saved.append(found["name"])
-        elif found := _PARAMETER.match(line):
-            types.setdefault(found["name"], found["type"] or "")
-            if found["input"]:
-                inputs[found["name"]] = int(found["input"])
+    for found, line in _assignments(text):
+        types[found["name"]] = found["type"] or ""
+        ops += _is_operation(found)
+        operator = _OPERATOR.match(found["value"])
+        number = None if line is None else lines.setdefault(line, len(lines))
+        nodes.append(AutogradNode(found["name"], operator["name"] if operator else None, number))
+    for row in text.splitlines():
+        if kept := _SAVED.match(row):
+            saved.append(kept["name"])
+        elif given := _PARAMETER.match(row):
+            types.setdefault(given["name"], given["type"] or "")
+            if given["input"]:
+                inputs[given["name"]] = int(given["input"])
     return AutogradGraph(
         compile_id=compile_id,
         phase=phase,
@@ -60,9 +71,20 @@ def autograd_graph(compile_id: str, phase: str, text: str) -> AutogradGraph:
     )
 
 
-def _operation(line: str) -> bool:
-    found = _ASSIGNMENT.match(line)
-    return found is not None and not _NO_OPERATION.match(found["value"].strip())
+def _assignments(text: str) -> Iterator[tuple[re.Match[str], CodeLine | None]]:
+    """The rows that compute a value, each with the line of the program that it comes from, where the text says."""
+    line: CodeLine | None = None
+    for row in text.splitlines():
+        if found := _ASSIGNMENT.match(row):
+            yield found, line
+        elif found := _PLACE.match(row):
+            line = CodeLine(StackFrame(found["path"], int(found["line"]), found["name"]), found["code"].strip())
+        elif _NO_PLACE.match(row):
+            line = None
+
+
+def _is_operation(assignment: re.Match[str]) -> bool:
+    return _NO_OPERATION.match(assignment["value"].strip()) is None
 
 
 def _type(annotation: str) -> str:

@@ -10,12 +10,17 @@ import ast
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from breakscan.runtime.parsers.expressions import parse_expression
 
 _TENSOR = re.compile(
     r"tensor '(?P<source>.+?)' (?P<what>size|stride|rank|dtype|device|requires_grad|dispatch key set) mismatch"
     r"(?: at index (?P<index>\d+))?\. expected (?P<old>.+?)(?:, actual (?P<new>.+?))?(?P<fixed>\. Guard failed on .+)?$"
+)
+_WHOLE_TENSOR = re.compile(
+    r"check_tensor\((?P<source>.+?), (?P<class>\w+), DispatchKeySet\((?P<device>\w+).*?\), torch\.(?P<dtype>\w+), "
+    r"device=(?P<index>\w+), requires_grad=(?P<grad>\w+), size=(?P<size>\[.*?\]), stride=(?P<stride>\[.*?\])"
 )
 _CHECKED = re.compile(r"___check_(?P<what>type_id|obj_id)\((?P<source>.+), \d+\)(?:, type=<class '(?P<type>.+?)'>)?")
 _NOT_TENSOR = re.compile(r"expected type of '(?P<source>.+?)' to be a tensor type, '? ?but found (?P<new>.+)$")
@@ -42,6 +47,7 @@ _DTYPES = {
 """The names of C++ for dtypes by those of Python."""
 _NONE_FAILS = "Unexpected recompilation:"
 _DUPLICATE = "Duplicate tensor found where not expected"
+_SAVED_TENSOR_HOOKS = "top_saved_tensors_hooks"
 _PIECES = {"size": "shape[{}]", "stride": "stride()[{}]", "rank": "dim()"}
 
 
@@ -66,15 +72,67 @@ class GuardKind(str, Enum):
     OTHER = "other"
 
 
+class DemandKind(Enum):
+    """What a guard demands, of its subject if it has one."""
+
+    HOLDS = "holds"
+    """That ``code`` is true."""
+    TENSOR = "tensor"
+    CLASS = "class"
+    """To be of the class ``code``, or of the same as before where that is empty."""
+    SAME_OBJECT = "same-object"
+    FALSE = "false"
+    """To be empty or false."""
+    IN_MEMORY = "in-memory"
+    UNCHANGED = "unchanged"
+    """The subjects are global settings."""
+    SAME_BACKEND = "same-backend"
+    DISTINCT = "distinct"
+    """No two inputs are the same tensor."""
+    NOTHING = "nothing"
+    """All guards hold when they are checked again."""
+    GLOBAL_STATE = "global-state"
+    FUNCTION_MODES = "function-modes"
+    DEFAULT_DEVICE = "default-device"
+    SAVED_TENSOR_HOOKS = "saved-tensor-hooks"
+
+
 @dataclass(frozen=True, slots=True)
-class GuardInWords:
-    """A guard in the user's words.  ``subject`` is the expression that is guarded, ``demand`` what had to hold,
+class Demand:
+    kind: DemandKind
+    subject: str = ""
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorDemand:
+    """What a compiled function demands of a tensor, each as torch writes it."""
+
+    subject: str
+    class_: str
+    dtype: str
+    device: str
+    size: str
+    stride: str
+    requires_grad: str
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A value of which only this is known."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedGuard:
+    """A guard as torch's text has it.  ``subject`` is the expression that is guarded, in the names of the program;
     ``old`` and ``new`` the value then and now, if the text says them."""
 
     kind: GuardKind
     subject: str
-    demand: str
-    old: str | None = None
+    demand: Demand
+    old: str | Within | None = None
     new: str | None = None
 
     @property
@@ -83,10 +141,13 @@ class GuardInWords:
         return BEFORE_BREAK in self.subject
 
 
+_STATES = {
+    "GLOBAL_STATE": DemandKind.GLOBAL_STATE,
+    "TORCH_FUNCTION_MODE_STACK": DemandKind.FUNCTION_MODES,
+    "DEFAULT_DEVICE": DemandKind.DEFAULT_DEVICE,
+}
 _KIND_OF = {"size": GuardKind.SIZE, "stride": GuardKind.STRIDE}
-NONE_FAILED = GuardInWords(
-    GuardKind.OTHER, "", "no guard fails when asked again: two threads may have compiled it at once"
-)
+NONE_FAILED = ParsedGuard(GuardKind.OTHER, "", Demand(DemandKind.NOTHING))
 """Used when all guards of a version hold by the time that torch looks for the one that failed."""
 
 
@@ -100,7 +161,7 @@ def subject_source(text: str) -> str | None:
     return None if side is None else ast.unparse(side)
 
 
-def read_guard(text: str) -> GuardInWords:
+def read_guard(text: str) -> ParsedGuard:
     """Returns the guard that the text describes."""
     text = _first_line(text)
     if found := _TENSOR.match(text):
@@ -108,31 +169,43 @@ def read_guard(text: str) -> GuardInWords:
     if found := _NOT_TENSOR.match(text):
         subject, new = readable(found["source"]), _class_name(found["new"])
         new = new if new == "None" else with_article(new)
-        return GuardInWords(GuardKind.TYPE, subject, f"{subject} is a tensor", "a tensor", new)
+        return ParsedGuard(GuardKind.TYPE, subject, Demand(DemandKind.TENSOR, subject), "a tensor", new)
     if found := _CHECKED.match(text):
         return _read_checked(found)
     if found := _MISSING_KEY.match(text):
-        subject = readable(found["source"])
-        return GuardInWords(
-            GuardKind.PRESENCE, f"{found['key']} in {subject}", f"{found['key']} in {subject}", "True", "False"
-        )
+        subject = f"{found['key']} in {readable(found['source'])}"
+        return ParsedGuard(GuardKind.PRESENCE, subject, _holds(subject), "True", "False")
     if found := _CONTAINS.match(_code(text)):
         subject = f"{found['key']} in {readable(found['source'])}"
         old, new = ("False", "True") if found["absent"] else ("True", "False")
-        return GuardInWords(GuardKind.PRESENCE, subject, f"{'not ' if found['absent'] else ''}{subject}", old, new)
+        return ParsedGuard(GuardKind.PRESENCE, subject, _holds(f"{found['absent'] or ''}{subject}"), old, new)
     if found := _GLOBAL.match(text):
         what = ", ".join(found["what"].split())
-        return GuardInWords(GuardKind.GLOBAL, what, f"{what} is unchanged")
+        return ParsedGuard(GuardKind.GLOBAL, what, Demand(DemandKind.UNCHANGED, what))
     if text.startswith("BACKEND_MATCH"):
-        return GuardInWords(GuardKind.BACKEND, "the backend", "the backend is the same as before")
+        return ParsedGuard(GuardKind.BACKEND, "the backend", Demand(DemandKind.SAME_BACKEND))
     if found := _FREED.match(text):
         subject = readable(found["source"])
-        return GuardInWords(GuardKind.FREED, subject, f"{subject} is still in memory")
+        return ParsedGuard(GuardKind.FREED, subject, Demand(DemandKind.IN_MEMORY, subject))
     if text.startswith(_NONE_FAILS):
         return NONE_FAILED
     if text.startswith(_DUPLICATE):
-        return GuardInWords(GuardKind.ALIAS, "two inputs", "no two inputs are the same tensor")
+        return ParsedGuard(GuardKind.ALIAS, "two inputs", Demand(DemandKind.DISTINCT))
     return _read_expression(text)
+
+
+@lru_cache(maxsize=1 << 16)
+def read_demand(kind: str, text: str) -> Demand | TensorDemand:
+    """What a guard of a compiled function demands.  ``kind`` is torch's, such as ``TENSOR_MATCH``."""
+    if kind in _STATES:
+        return Demand(_STATES[kind])
+    if _SAVED_TENSOR_HOOKS in text:
+        return Demand(DemandKind.SAVED_TENSOR_HOOKS)
+    if found := _WHOLE_TENSOR.match(text):
+        device = found["device"].lower() + ("" if found["index"] == "None" else f":{found['index']}")
+        size, stride, grad = found["size"], found["stride"], found["grad"]
+        return TensorDemand(readable(found["source"]), found["class"], found["dtype"], device, size, stride, grad)
+    return read_guard(text).demand
 
 
 def readable(source: str) -> str:
@@ -172,29 +245,29 @@ def _class_name(text: str) -> str:
     return {"NoneType": "None"}.get(found[1], found[1]) if found else text
 
 
-def _read_tensor(found: re.Match[str]) -> GuardInWords:
+def _read_tensor(found: re.Match[str]) -> ParsedGuard:
     what, tensor = found["what"], readable(found["source"])
     old, new = found["old"], found["new"]
     if what == "requires_grad":
         before = old.endswith("=1")
         subject = f"{tensor}.requires_grad"
         kind = GuardKind.PARAMETER if found["fixed"] else GuardKind.TENSOR
-        return GuardInWords(kind, subject, f"{subject} is {before}", str(before), str(not before))
+        return ParsedGuard(kind, subject, _holds(f"{subject} is {before}"), str(before), str(not before))
     subject = f"{tensor}.{_PIECES.get(what, what.replace(' ', '_')).format(found['index'])}"
     if what == "dtype":
         old, new = (_DTYPES.get(name, name) for name in (old, new))
     kind = GuardKind.PARAMETER if found["fixed"] else _KIND_OF.get(what, GuardKind.TENSOR)
-    return GuardInWords(kind, subject, f"{subject} == {old}", old, new)
+    return ParsedGuard(kind, subject, _holds(f"{subject} == {old}"), old, new)
 
 
-def _read_checked(found: re.Match[str]) -> GuardInWords:
+def _read_checked(found: re.Match[str]) -> ParsedGuard:
     subject = readable(found["source"])
     if found["what"] == "type_id":
         name = (found["type"] or "").rsplit(".", 1)[-1]
-        demand = f"{subject} is {with_article(name)}" if name else f"{subject} is of the same type"
-        return GuardInWords(GuardKind.TYPE, subject, demand, with_article(name) if name else None)
+        demand = Demand(DemandKind.CLASS, subject, name)
+        return ParsedGuard(GuardKind.TYPE, subject, demand, with_article(name) if name else None)
     subject = subject.removesuffix(".__code__")
-    return GuardInWords(GuardKind.IDENTITY, subject, f"{subject} is the same object", "another object")
+    return ParsedGuard(GuardKind.IDENTITY, subject, Demand(DemandKind.SAME_OBJECT, subject), "another object")
 
 
 def _guarded_side(text: str) -> ast.expr | None:
@@ -214,22 +287,26 @@ def _reads_scope(node: ast.expr) -> bool:
     return any(isinstance(n, ast.Name) and n.id in ("L", "G") for n in ast.walk(node))
 
 
-def _read_expression(text: str) -> GuardInWords:
+def _read_expression(text: str) -> ParsedGuard:
     code = _code(text)
-    demand = readable(code)
+    demand = _holds(readable(code))
     side = _guarded_side(text)
     if side is None:
-        return GuardInWords(GuardKind.OTHER, demand, demand)
+        return ParsedGuard(GuardKind.OTHER, demand.code, demand)
     subject = readable(ast.unparse(side))
     node = parse_expression(text)
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Is):
         other = node.comparators[0]
         if _reads_scope(other):
-            return GuardInWords(GuardKind.ALIAS, f"{subject} and {readable(ast.unparse(other))}", demand)
-        return GuardInWords(GuardKind.VALUE, subject, demand, ast.unparse(other))
+            return ParsedGuard(GuardKind.ALIAS, f"{subject} and {readable(ast.unparse(other))}", demand)
+        return ParsedGuard(GuardKind.VALUE, subject, demand, ast.unparse(other))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return GuardInWords(GuardKind.VALUE, subject, f"{subject} is empty or false", "empty or false")
+        return ParsedGuard(GuardKind.VALUE, subject, Demand(DemandKind.FALSE, subject), "empty or false")
     kind = GuardKind.SIZE if re.search(r"\.size\(\)|\.shape\[", code) else GuardKind.VALUE
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq):
-        return GuardInWords(kind, subject, demand, readable(ast.unparse(node.comparators[0])))
-    return GuardInWords(kind, subject, demand, f"within {demand}" if isinstance(node, ast.Compare) else None)
+        return ParsedGuard(kind, subject, demand, readable(ast.unparse(node.comparators[0])))
+    return ParsedGuard(kind, subject, demand, Within(demand.code) if isinstance(node, ast.Compare) else None)
+
+
+def _holds(code: str) -> Demand:
+    return Demand(DemandKind.HOLDS, code=code)

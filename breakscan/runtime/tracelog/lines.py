@@ -47,12 +47,15 @@ class LogRecord:
 
 
 class Fault(Enum):
-    """What can be wrong with a part of a log."""
+    """What can be wrong with a log, or with lines of it."""
 
     FOREIGN = "no record"
     DAMAGED = "a damaged record"
     CHECKSUM = "a payload that is not what was written"
     CUT_OFF = "the log ends in a record"
+    EMPTY = "an empty log"
+    NO_RECORD = "no record in all of the log"
+    NAMELESS = "files that only the log of the process that was forked names"
 
 
 @dataclass(frozen=True, slots=True)

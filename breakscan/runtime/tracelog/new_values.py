@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from breakscan.runtime.parsers.guard_text import read_guard
+from breakscan.runtime.parsers.guard_text import Within, read_guard
 from breakscan.runtime.records.guards import FailedGuard, RecompileSeen
 from breakscan.runtime.records.record import Record
 
@@ -41,4 +41,4 @@ def _with_new_value(guard: FailedGuard, later: Sequence[FailedGuard]) -> FailedG
     asked = read_guard(guard.text)
     next_version = (read_guard(other.text) for other in later)
     new = next((other.old for other in next_version if other.subject == asked.subject), None)
-    return replace(guard, new=asked.new or new)
+    return replace(guard, new=asked.new or (new.code if isinstance(new, Within) else new))

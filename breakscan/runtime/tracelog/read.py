@@ -11,15 +11,24 @@ from breakscan.runtime.tracelog.processes import ProcessReader, TracedProcess
 
 NAME = "dedicated_log_torch_trace_"
 """How torch begins the name of a log."""
-_MOST_LINES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LogProblem:
+    """What is wrong with a log: at which lines, or with how many files."""
+
+    log: str
+    fault: Fault
+    lines: tuple[int, ...] = ()
+    files: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What logs tell: of each process, and what is wrong with the logs, in words."""
+    """What logs tell: of each process, and what is wrong with the logs."""
 
     processes: Sequence[TracedProcess]
-    problems: Sequence[str]
+    problems: Sequence[LogProblem]
 
 
 def logs_in(folder: Path) -> list[Path]:
@@ -34,7 +43,7 @@ def logs_in(folder: Path) -> list[Path]:
 def read_trace(logs: Sequence[Path]) -> Trace:
     """The processes in the order in which they began.  Raises OSError where a log cannot be read."""
     readers: list[ProcessReader] = []
-    problems: list[str] = []
+    problems: list[LogProblem] = []
     # A process that was forked off another goes on with its numbers of files: what began first is read first.
     for log in sorted(logs, key=_beginning):
         found, damages = _read(log, readers)
@@ -43,10 +52,7 @@ def read_trace(logs: Sequence[Path]) -> Trace:
     processes = [reader.process for reader in readers]
     for process in processes:
         if process.nameless:
-            problems.append(
-                f"{process.log.name} names {len(process.nameless)} files by numbers that another log explains, of the "
-                "process that this one was forked off"
-            )
+            problems.append(LogProblem(process.log.name, Fault.NAMELESS, files=len(process.nameless)))
     return Trace(sorted(processes, key=lambda process: process.began), problems)
 
 
@@ -75,25 +81,10 @@ def _read(log: Path, before: Sequence[ProcessReader]) -> tuple[list[ProcessReade
     return found, damages
 
 
-def _problems(log: Path, found: Sequence[ProcessReader], damages: Sequence[Damage]) -> Iterator[str]:
+def _problems(log: Path, found: Sequence[ProcessReader], damages: Sequence[Damage]) -> Iterator[LogProblem]:
     if not found:
-        yield f"{log.name} holds no record of the trace" if damages else f"{log.name} is empty"
+        yield LogProblem(log.name, Fault.NO_RECORD if damages else Fault.EMPTY)
         return
-    lines = {fault: [damage.line for damage in damages if damage.fault is fault] for fault in Fault}
-    if foreign := lines[Fault.FOREIGN]:
-        yield f"{log.name}: {_counted(foreign, 'line is no record', 'lines are no records')}, left out"
-    if damaged := lines[Fault.DAMAGED]:
-        yield f"{log.name}: {_counted(damaged, 'record is damaged', 'records are damaged')}, left out"
-    if changed := lines[Fault.CHECKSUM]:
-        told = _counted(changed, "payload differs from its checksum", "payloads differ from their checksums")
-        yield f"{log.name}: {told}, read as far as possible"
-    if cut_off := lines[Fault.CUT_OFF]:
-        yield (
-            f"{log.name} ends within the record at line {cut_off[0]}: the process was ended as it wrote, or still runs"
-        )
-
-
-def _counted(lines: Sequence[int], one: str, many: str) -> str:
-    """``1 record is damaged (line 7)``."""
-    shown = ", ".join(map(str, lines[:_MOST_LINES])) + (", …" if len(lines) > _MOST_LINES else "")
-    return f"{len(lines)} {one if len(lines) == 1 else many} (line{'' if len(lines) == 1 else 's'} {shown})"
+    for fault in Fault:
+        if lines := tuple(damage.line for damage in damages if damage.fault is fault):
+            yield LogProblem(log.name, fault, lines)

@@ -17,22 +17,27 @@ from typing import Any
 from breakscan import __version__
 from breakscan.findings import Site
 from breakscan.reports.explain.advice_words import recompile_advice
-from breakscan.reports.explain.grouping import by_cause
+from breakscan.reports.explain.entries import break_entry, by_cause, cause_entries, frame_entry
+from breakscan.reports.explain.guard_words import demand_words
 from breakscan.reports.explain.html.sources import SourceStore
 from breakscan.reports.explain.price_words import ceiling_sentence
+from breakscan.reports.explain.rank_words import difference_words
+from breakscan.reports.explain.worded import WORDS
 from breakscan.reports.explain.words import (
-    frame_status,
     headline,
     outcome_line,
-    recompile_sentence,
-    useful_hints,
-    verdict_sentence,
-    why_nothing_compiled,
 )
 from breakscan.reports.shared.site_words import short_path
 from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain.compiled import CompiledFrame, Generated, Graph, GuardLine, RunTotals
-from breakscan.runtime.explain.explanation import BreakSite, Caller, Explanation, Recompile, UncompiledFrame
+from breakscan.runtime.explain.explanation import (
+    BreakSite,
+    Caller,
+    Explanation,
+    RankDifference,
+    Recompile,
+    UncompiledFrame,
+)
 from breakscan.source.source_files import SourceFiles
 
 MOST_CODE = 4_000_000
@@ -52,7 +57,7 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
         "breaks": [_break(plain, site) for site in explanation.breaks],
         "frames": [_frame(plain, frame) for frame in explanation.frames],
         "recompiles": [_recompile(plain, recompile) for recompile in explanation.recompiles],
-        "causes": _causes(explanation.recompiles),
+        "causes": _causes(explanation),
         "graphs": plain(_with_room_for_code(explanation.graphs)),
         "compiles": plain(_with_room_for_guards(explanation.compiles)),
     }
@@ -64,7 +69,7 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
         "breakscan": __version__,
         "title": f"{_program(explanation.argv)} · breakscan explain",
         "outcome": outcome_line(explanation),
-        "headline": headline(explanation) if explanation.graphs else why_nothing_compiled(explanation),
+        "headline": headline(explanation),
         "ceiling": ceiling_sentence(explanation),
         "explanation": told,
         "rules": {rule.id: _rule(rule) for rule in _rules(explanation)},
@@ -89,6 +94,11 @@ class _Plain:
             return [number, value.line, value.function, value.origin.value]
         if isinstance(value, Rule):
             return value.id
+        if isinstance(value, RankDifference):
+            ranks, words = self(value.by_rank), self(difference_words(value))
+            return {"what": words, "site": self(value.site), "by_rank": ranks}
+        if words := WORDS.get(type(value)):
+            return self(words(value))
         if isinstance(value, Enum):
             return value.value
         if isinstance(value, RunTotals | GuardLine):
@@ -112,23 +122,24 @@ class _Plain:
 
 
 def _break(plain: _Plain, site: BreakSite) -> dict[str, Any]:
-    told: dict[str, Any] = plain.marked(site)
-    return told | {"hints": useful_hints(site.hints), "so": verdict_sentence(site)}
+    entry = break_entry(site)
+    so = " ".join(entry.consequences) or None
+    return {**plain.marked(site), "hints": list(entry.hints), "so": so, "advice": plain(entry.advice)}
 
 
 def _frame(plain: _Plain, frame: UncompiledFrame) -> dict[str, Any]:
-    told: dict[str, Any] = plain.marked(frame)
-    return told | {"label": frame_status(frame)}
+    entry = frame_entry(frame)
+    return {**plain.marked(frame), "advice": plain(entry.advice), "label": entry.label}
 
 
 def _recompile(plain: _Plain, recompile: Recompile) -> dict[str, Any]:
-    told: dict[str, Any] = plain.marked(recompile)
-    return told | {"advice": plain(recompile_advice(recompile))}
+    return {**plain.marked(recompile), "advice": plain(recompile_advice(recompile))}
 
 
-def _causes(recompiles: Sequence[Recompile]) -> dict[int, str]:
-    """What changed, in words, by the number of the cause."""
-    return {group[0].cause: recompile_sentence(group) for group in by_cause(recompiles)}
+def _causes(explanation: Explanation) -> dict[int, str]:
+    """What changed and what came of it, in words, by the number of the cause."""
+    groups = zip(by_cause(explanation.recompiles), cause_entries(explanation), strict=True)
+    return {group[0].cause: ". ".join([entry.why, *entry.consequences]) for group, entry in groups}
 
 
 def _with_room_for_code(graphs: Iterable[Graph]) -> list[Graph]:
@@ -153,7 +164,7 @@ def _with_room_for_guards(compiles: Iterable[CompiledFrame]) -> list[CompiledFra
     for frame in compiles:
         guards = []
         for guard in frame.guards:
-            room -= len(guard.kind) + len(guard.text)
+            room -= len(guard.kind) + len(demand_words(guard.demand))
             if room < 0:
                 break
             guards.append(guard)

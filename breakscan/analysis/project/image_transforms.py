@@ -1,0 +1,54 @@
+"""Modules that only prepare images for a model, in the workers that load data: nobody compiles them."""
+
+from __future__ import annotations
+
+import ast
+
+from breakscan.analysis.project.imports import Project
+from breakscan.analysis.project.index import ClassInfo, FunctionInfo
+
+_TRANSFORMS = "torchvision.transforms."
+_LIBRARIES = (_TRANSFORMS, "PIL.", "cv2.", "albumentations.", "skimage.")
+
+
+def prepares_images(project: Project, owner: ClassInfo) -> bool:
+    """Whether a module is a transform of torchvision, or uses a library for images and nothing that has parameters."""
+    chain = project.bases_of(owner)
+    derived = any(base.startswith(_TRANSFORMS) for base in project.outside_bases(owner))
+    if not derived and not any(_imports_library(info) for info in chain):
+        return False
+    methods = [method for info in chain for method in info.methods.values()]
+    if any(_uses_layers(method) for method in methods):
+        return False
+    if derived:
+        return True
+    names = {name for info in chain for name in info.methods}
+    computing = [method for method in methods if method.name != "__init__"]
+    return any(_uses_library(method) for method in computing) and not any(_calls_part(m, names) for m in computing)
+
+
+def _imports_library(info: ClassInfo) -> bool:
+    return any(f"{name}.".startswith((*_LIBRARIES, "torchvision.")) for name in info.index.imports.values())
+
+
+def _uses_library(method: FunctionInfo) -> bool:
+    calls = (node for node in method.own_nodes if isinstance(node, ast.Call))
+    return any((method.index.dotted(call.func) or "").startswith(_LIBRARIES) for call in calls)
+
+
+def _uses_layers(method: FunctionInfo) -> bool:
+    """Whether a method creates a layer or a parameter."""
+    names = (method.index.dotted(node.func) or "" for node in method.own_nodes if isinstance(node, ast.Call))
+    return any(name.startswith("torch.nn.") and name.count(".") == 2 for name in names)
+
+
+def _calls_part(method: FunctionInfo, own: set[str]) -> bool:
+    """Whether a method calls something that the object holds, as a module calls its layers."""
+    called = (node.func for node in method.own_nodes if isinstance(node, ast.Call))
+    return any(
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == method.first_parameter
+        and node.attr not in own
+        for node in called
+    )

@@ -1,0 +1,188 @@
+"""What the reports of ``explain`` say of each break, of each function that is not compiled, and of the recompiles that
+one change caused.  A format lays these entries out; what is in them is the same in all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from breakscan.findings import Origin, Severity, Site, Verdict
+from breakscan.reports.explain.advice_words import recompile_advice
+from breakscan.reports.explain.price_words import dearest_first
+from breakscan.reports.explain.reason_words import frame_advice, reason_words
+from breakscan.reports.explain.words import STATUS_WORDS, recompile_sentence, useful_hints, verdict_sentence
+from breakscan.reports.shared.site_words import VERDICT_SEVERITIES, VERDICT_WORDS
+from breakscan.reports.shared.wording import listed
+from breakscan.rulebook.document import Rule
+from breakscan.runtime.explain.compiled import Price
+from breakscan.runtime.explain.explanation import (
+    BreakSite,
+    Caller,
+    Explanation,
+    FrameStatus,
+    Recompile,
+    UncompiledFrame,
+)
+
+_KEEP_OUTSIDE = "keep the call that leads here out of the compiled code, or leave it: torch wants it so"
+
+
+class EntryKind(Enum):
+    BREAK = "break"
+    FRAME = "frame"
+    """A function that is not compiled."""
+    CAUSE = "cause"
+    """The recompiles that one change caused."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportEntry:
+    """``id`` and ``name`` are those of the rule, else PyTorch's, else those of the kind of entry.  ``label`` is what
+    happened, in few words; ``why`` is a sentence without its full stop: of a cause, what changed.  ``consequences`` are
+    whole sentences; ``hints`` are Dynamo's, where there is no advice.
+
+    Of code that is not the user's, ``users_line`` is the user's line that leads there.  ``called_from`` are the lines
+    that explain how the program got to the site.  ``verdict`` and ``gb_type`` are those of a break.
+    """
+
+    kind: EntryKind
+    id: str
+    name: str
+    rule: Rule | None
+    severity: Severity
+    site: Site
+    origin: Origin
+    functions: tuple[str, ...]
+    label: str
+    count: int
+    why: str
+    advice: str | None
+    consequences: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+    called_from: tuple[Caller, ...] = ()
+    users_line: Caller | None = None
+    stack: tuple[Caller, ...] = ()
+    verdict: Verdict | None = None
+    gb_type: str | None = None
+    price: Price | None = None
+    code: str | None = None
+
+    @property
+    def times(self) -> str:
+        """``3×``; empty for what happened once."""
+        return f"{self.count}×" if self.count > 1 or self.kind is EntryKind.CAUSE else ""
+
+    @property
+    def function(self) -> str | None:
+        """The functions in words, if any is known."""
+        return listed(self.functions, "function") or None
+
+
+def break_entries(explanation: Explanation) -> list[ReportEntry]:
+    """The breaks: the most expensive first."""
+    return [break_entry(site) for site in sorted(explanation.breaks, key=dearest_first)]
+
+
+def frame_entries(explanation: Explanation) -> list[ReportEntry]:
+    """The functions that are not compiled, without those that a break or their recompiles already explain."""
+    over_limit = _over_limit(explanation)
+    return [frame_entry(one) for one in explanation.frames if one.break_site is None and one not in over_limit]
+
+
+def cause_entries(explanation: Explanation) -> list[ReportEntry]:
+    """The recompiles, an entry for each change that caused some: those that caused most come first.  Where a function
+    was recompiled too often, its main cause says so."""
+    groups = by_cause(explanation.recompiles)
+    consequences: dict[int, list[str]] = {}
+    for function, frame in {frame.function: frame for frame in _over_limit(explanation)}.items():
+        main = max(groups, key=lambda group: sum(recompile.function == function for recompile in group))
+        sentence = f"{function} runs eager from then on: {reason_words(frame.reason)}."
+        consequences.setdefault(main[0].cause, []).append(sentence)
+    return [cause_entry(group, consequences.get(group[0].cause, ())) for group in groups]
+
+
+def break_entry(site: BreakSite) -> ReportEntry:
+    is_users = site.origin is Origin.USER
+    advice = site.advice or (_KEEP_OUTSIDE if site.rule is None and site.origin is Origin.FRAMEWORK else None)
+    users = None if is_users else next((c for c in reversed(site.stack) if c.origin is Origin.USER), None)
+    nearest = None if is_users else next((c for c in reversed(site.stack) if c.function != site.function), None)
+    return ReportEntry(
+        EntryKind.BREAK,
+        *_named(site.rule, site.gb_id or "graph-break", site.gb_type),
+        severity=VERDICT_SEVERITIES[site.verdict],
+        site=site.site,
+        origin=site.origin,
+        functions=(site.function,) if site.function else (),
+        label=VERDICT_WORDS[site.verdict],
+        count=site.count,
+        why=site.rule.why if site.rule else site.reason,
+        advice=advice,
+        consequences=tuple(filter(None, [verdict_sentence(site)])),
+        hints=() if advice or site.rule else tuple(useful_hints(site.hints)),
+        called_from=tuple(dict.fromkeys(filter(None, [nearest, users]))),
+        users_line=users,
+        stack=site.stack,
+        verdict=site.verdict,
+        gb_type=site.gb_type,
+        price=site.price,
+        code=site.code,
+    )
+
+
+def frame_entry(frame: UncompiledFrame) -> ReportEntry:
+    return ReportEntry(
+        EntryKind.FRAME,
+        *_named(frame.rule, frame.gb_id or "not-compiled", frame.gb_type or "not compiled"),
+        severity=Severity.INFO if frame.status is FrameStatus.PASSED_OVER else Severity.ERROR,
+        site=frame.site,
+        origin=frame.origin,
+        functions=(frame.function,),
+        label=STATUS_WORDS[frame.status],
+        count=frame.count,
+        why=reason_words(frame.reason),
+        advice=frame_advice(frame),
+        price=frame.price,
+        code=frame.code,
+    )
+
+
+def cause_entry(group: Sequence[Recompile], consequences: Sequence[str] = ()) -> ReportEntry:
+    """The entry of recompiles that have one cause."""
+    first = group[0]
+    trigger = first.trigger
+    is_beside = trigger is None or (trigger.path, trigger.line) == (first.site.path, first.site.line)
+    leads_there = trigger is not None and trigger.origin is Origin.USER and first.origin is not Origin.USER
+    return ReportEntry(
+        EntryKind.CAUSE,
+        *_named(first.rule, "recompile", "recompiled"),
+        severity=Severity.ERROR if consequences else Severity.WARNING,
+        site=first.site,
+        origin=first.origin,
+        functions=tuple(dict.fromkeys(recompile.function or "a function" for recompile in group)),
+        label="recompiled",
+        count=len(group),
+        why=recompile_sentence(group),
+        advice=recompile_advice(first),
+        consequences=tuple(consequences),
+        called_from=() if trigger is None or is_beside else (trigger,),
+        users_line=trigger if leads_there else None,
+    )
+
+
+def by_cause(recompiles: Iterable[Recompile]) -> list[list[Recompile]]:
+    """The recompiles grouped by the change that caused them; the changes that caused most come first."""
+    groups: dict[int, list[Recompile]] = {}
+    for recompile in recompiles:
+        groups.setdefault(recompile.cause, []).append(recompile)
+    return sorted(groups.values(), key=len, reverse=True)
+
+
+def _over_limit(explanation: Explanation) -> list[UncompiledFrame]:
+    """The functions that run eager because they were recompiled too often, and whose recompiles were recorded."""
+    recompiled = {recompile.function for recompile in explanation.recompiles}
+    return [frame for frame in explanation.frames if frame.over_limit and frame.function in recompiled]
+
+
+def _named(rule: Rule | None, id_: str, name: str) -> tuple[str, str, Rule | None]:
+    return (rule.id, rule.name, rule) if rule else (id_, name, None)

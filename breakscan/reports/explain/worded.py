@@ -1,0 +1,28 @@
+"""The values of an explanation that JSON and HTML hold as words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, get_args
+
+from breakscan.reports.explain.guard_words import demand_words, value_words
+from breakscan.reports.explain.notice_words import notice_words
+from breakscan.reports.explain.rank_words import ending_words, share_words
+from breakscan.reports.explain.reason_words import constant_words, reason_words
+from breakscan.runtime.explain.compiled import ConstantReason
+from breakscan.runtime.explain.explanation import RankEnding, RankShare
+from breakscan.runtime.explain.notice import AnyNotice
+from breakscan.runtime.explain.reasons import Reason
+from breakscan.runtime.parsers.guard_text import Demand, TensorDemand, Within
+
+WORDS: Mapping[type, Callable[[Any], str]] = {
+    **dict.fromkeys(get_args(Reason), reason_words),
+    **dict.fromkeys(get_args(RankShare), share_words),
+    ConstantReason: constant_words,
+    RankEnding: ending_words,
+    **dict.fromkeys(get_args(AnyNotice), notice_words),
+    Demand: demand_words,
+    TensorDemand: demand_words,
+    Within: value_words,
+}
+"""By the class of the value."""
