@@ -15,6 +15,7 @@ Per package and in total:
   precision    graph-break findings on traced lines, certain or likely, that contain a break
   conditional  graph-break findings on traced lines that are conditional, and how many contain a break; they
                count for recall and not for precision
+  calibration  of the certain and of the likely findings on traced lines, those that contain no break
 Missed breaks are grouped by the compiler's reason, false positives by rule; --list prints every line.  Findings on
 lines that Dynamo never reached are ignored, because the verdict there is not known.
 """
@@ -29,7 +30,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,8 @@ class Agreement:
 
     recall: dict[str, Share] = field(default_factory=lambda: {kind: Share() for kind in VISIBLE})
     precision: Share = field(default_factory=Share)
+    wrong: dict[str, Share] = field(default_factory=lambda: {confidence: Share() for confidence in COUNTED})
+    """Of the findings of each confidence, those that contain no break."""
     conditional: Share = field(default_factory=Share)
     misses: list[Place] = field(default_factory=list)
     alarms: list[Place] = field(default_factory=list)
@@ -81,7 +84,8 @@ class Agreement:
     def add(self, part: Agreement) -> None:
         """Adds the counts of another comparison."""
         pairs = [(self.precision, part.precision), (self.conditional, part.conditional)]
-        for mine, other in pairs + [(self.recall[kind], part.recall[kind]) for kind in VISIBLE]:
+        pairs += [(self.recall[kind], part.recall[kind]) for kind in VISIBLE]
+        for mine, other in pairs + [(self.wrong[confidence], part.wrong[confidence]) for confidence in COUNTED]:
             mine.part += other.part
             mine.whole += other.whole
         self.misses += part.misses
@@ -117,6 +121,7 @@ def compare(oracle: dict[str, Any], findings: Iterable[dict[str, Any]], base: Pa
                 agreement.conditional.count(hit)
                 continue
             agreement.precision.count(hit)
+            agreement.wrong[finding["confidence"]].count(not hit)
             if not hit:
                 rule = f"{finding['rule']} {finding['name']}"
                 note = f"{rule}, {finding['confidence']}: {finding['message']}"
@@ -155,6 +160,14 @@ def check(paths: Sequence[Path], arguments: Sequence[str]) -> list[dict[str, Any
         print(f"  not checked: {error['path']}:{error['line']}: {error['message']}")
     findings: list[dict[str, Any]] = report["findings"]
     return findings
+
+
+def show_calibration(parts: Mapping[str, Agreement], total: Agreement) -> None:
+    """How many findings are wrong, by how sure they are said to be: a row of a table for each package."""
+    print("\n| package | certain, wrong | likely, wrong |\n| --- | --- | --- |")
+    for name, part in {**parts, "**all**": total}.items():
+        shares = (f"{share.part} of {share.whole}" for share in part.wrong.values())
+        print(f"| {name} | {' | '.join(shares)} |")
 
 
 def show_groups(title: str, places: Sequence[Place], listed: bool) -> None:
@@ -197,6 +210,7 @@ def main() -> int:
         parts[name] = part
         total.add(part)
     print(total.row("all"))
+    show_calibration(parts, total)
     show_groups(
         "break lines are missed, by where they can be seen and the compiler's reason:", total.misses, options.list
     )

@@ -204,9 +204,14 @@ def _cached(method=None, name=None):
     @functools.wraps(method)
     def wrapper(self, *args, **kwargs):
         key = pickle.dumps(kwargs)  # !
-        return method(self, *args, **kwargs)
+        result = method(self, *args, **kwargs)
+        return as_it_is(self, result)
 
     return wrapper
+
+
+def as_it_is(owner, result):
+    return result
 
 
 class Net(nn.Module):
@@ -223,6 +228,33 @@ net = Net()
 
 def f(x: torch.Tensor):
     return net(x.sin()).cos()
+""",
+    "a decorator below a property": """
+import functools
+import pickle
+
+
+def cached(method):
+    @functools.wraps(method)
+    def wrapper(self):
+        key = pickle.dumps(3)  # !
+        return method(self)
+
+    return wrapper
+
+
+class Scale:
+    @property
+    @cached
+    def factor(self):
+        return 2
+
+
+scale = Scale()
+
+
+def f(x: torch.Tensor):
+    return (x.sin() * scale.factor).cos()
 """,
     "a decorator that a flag chooses": """
 import functools
@@ -415,6 +447,16 @@ import math
 def f(x: torch.Tensor):
     y = x.sin()
     return y.cos() / math.prod(y.shape[i] for i in (0, 1))  # !
+""",
+    "generators of random numbers": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    seeds = np.random.SeedSequence(3)  # !
+    first, second = seeds.generate_state(2)  # !
+    drawn = np.random.default_rng(3)  # !
+    y = y + drawn.standard_normal()  # !
+    generator = torch.Generator().manual_seed(3)  # !
+    return y.cos() + torch.randn(4, generator=generator)  # !
 """,
     "a comparison that indexes nothing": """
 def f(x, count=3):

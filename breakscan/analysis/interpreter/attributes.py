@@ -62,7 +62,10 @@ def _instance_attribute(frame: Frame, node: ast.AST, owner: ClassOrObject, info:
         return found
     if found is not None:
         if found.is_property:
-            return frame.program.call_function(frame, node, found, Arguments([owner], {}))
+            receiver = Arguments([owner], {})
+            result = frame.program.call_function(frame, node, found, receiver)
+            frame.program.call_wrappers(frame, found, receiver)
+            return result
         bound: Value | None = None if found.is_static or isinstance(owner, Class) else owner
         if "classmethod" in found.decorators:
             bound = Class(info=info, name=info.qualname)

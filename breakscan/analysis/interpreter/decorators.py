@@ -55,12 +55,11 @@ def _wrapper_in(decorator: FunctionInfo) -> Wrapper | None:
     for node in decorator.own_nodes:
         if isinstance(node, ast.FunctionDef):
             made = decorator.index.all_functions[node]
-            handed = _handed_on(made, {a.arg for a in node.args.args})
-            if handed is not None:
-                return _wrapper_in(handed)
             called = {n.func.id for n in own_nodes(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
             wrapped = sorted(given & called)
-            return Wrapper(made, wrapped[0]) if wrapped else _wrapper_in(made)
+            if wrapped:
+                return Wrapper(made, wrapped[0])
+            return _wrapper_in(_handed_on(made, {a.arg for a in node.args.args}) or made)
     handed = _handed_on(decorator, given)
     return _wrapper_in(handed) if handed is not None and handed is not decorator else None
 
