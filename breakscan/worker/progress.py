@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 
-class Step(Enum):
+class MeasuringStep(Enum):
     RUN = "run"
     """Running the program."""
     COMPILE = "compile"
