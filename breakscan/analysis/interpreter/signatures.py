@@ -99,7 +99,7 @@ class Signatures:
 
         A loop over the tensor gives them, and each is a tensor, too.
         """
-        found = {}
+        found: dict[str, Value] = {}
         for name, value in given.items():
             if owner is None or not isinstance(value, Constant) or not self._promises_number(info, name):
                 continue
