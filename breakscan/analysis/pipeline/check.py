@@ -65,7 +65,9 @@ def check_paths(
             take(known)
         else:
             anew.append(path)
-    checked = check_files(anew, settings, jobs, checker) if functions is None else _in_functions(files, settings, functions)
+    checked = (
+        check_files(anew, settings, jobs, checker) if functions is None else _in_functions(files, settings, functions)
+    )
     for done, result in enumerate(checked, len(files) - len(anew) + 1):
         take(result)
         if on_progress:
