@@ -48,6 +48,18 @@ SINGLE_CALLS = {
 TRACED_AS_TORCH = frozenset({"numpy"})
 """On the list, but run as operations of torch: ``measure_numpy``."""
 CALLS = {
+    "PIL.Image.fromarray": "numpy.zeros((2, 2), 'uint8')",
+    "PIL.Image.new": "'L', (2, 2)",
+    "cv2.GaussianBlur": "numpy.zeros((4, 4)), (3, 3), 0",
+    "cv2.cvtColor": "numpy.zeros((4, 4, 3), 'uint8'), 6",
+    "cv2.getRotationMatrix2D": "(1, 1), 30, 1",
+    "cv2.resize": "numpy.zeros((4, 4)), (2, 2)",
+    "pywt.ContinuousWavelet": "'morl'",
+    "pywt.Wavelet": "'haar'",
+    "pywt.central_frequency": "'haar'",
+    "pywt.dwt_max_level": "8, 2",
+    "pywt.wavedec": "[1, 2, 3, 4], 'haar'",
+    "pywt.wavelist": "",
     "scipy.interpolate.interp1d": "[0, 1], [0, 1]",
     "scipy.linalg.block_diag": "a, a",
     "scipy.linalg.expm": "a",
@@ -97,7 +109,7 @@ def skipped_names() -> list[str]:
 def breaks(name: str, arguments: str) -> bool:
     """Whether a call splits the graph, or makes Dynamo give the function up."""
     space: dict[str, Any] = {}
-    exec(f"import torch, {_module_of(name)}\n" + PROGRAM.format(call=f"{name}({arguments})"), space)
+    exec(f"import numpy, torch, {_module_of(name)}\n" + PROGRAM.format(call=f"{name}({arguments})"), space)
     graphs = 0
 
     def backend(graph: Any, example_inputs: Any) -> Any:

@@ -448,6 +448,16 @@ def f(x: torch.Tensor):
     y = x.sin()
     return y.cos() / math.prod(y.shape[i] for i in (0, 1))  # !
 """,
+    "generators of random numbers": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    seeds = np.random.SeedSequence(3)  # !
+    first, second = seeds.generate_state(2)  # !
+    drawn = np.random.default_rng(3)  # !
+    y = y + drawn.standard_normal()  # !
+    generator = torch.Generator().manual_seed(3)  # !
+    return y.cos() + torch.randn(4, generator=generator)  # !
+""",
     "a comparison that indexes nothing": """
 def f(x, count=3):
     y = x.sin()

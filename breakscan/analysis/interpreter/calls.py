@@ -162,6 +162,8 @@ def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: 
         emit_skippable(frame, node, dotted, arguments.with_receiver(owner), owner.sure)
         if owner.name == "re.Pattern" and f"re.{name}" in _MAKES:
             return Instance(name="re.Match")
+        if dotted == "torch.Generator.manual_seed":
+            return owner
         return UNKNOWN
     if isinstance(owner, Container):
         return _container_method(frame, node, owner, name, arguments)

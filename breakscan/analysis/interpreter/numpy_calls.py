@@ -36,6 +36,7 @@ NO_COUNTERPART = "no-counterpart"
 _OBJECTS = {
     "numpy.random.default_rng": "numpy.random.Generator",
     "numpy.random.RandomState": "numpy.random.RandomState",
+    "numpy.random.SeedSequence": "numpy.random.SeedSequence",
 }
 
 
