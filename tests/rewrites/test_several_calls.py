@@ -41,5 +41,8 @@ def test_several_calls(case: CapturedCall, tmp_path: Path) -> None:
         assert before > after == 1
     elif case.rewrite in NEVER_COMPILED:
         assert before == 0 < after
+    elif "differs" in case.words:
+        # The file compiles another function in each iteration.
+        assert before > after == 1
     else:
         assert before == after == 1
