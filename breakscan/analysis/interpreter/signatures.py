@@ -64,7 +64,7 @@ class Signatures:
     def declared(self, info: FunctionInfo) -> dict[str, Value]:
         """What annotations, defaults and the body say of the parameters, whatever calls give."""
         return self._project.once(
-            ("parameters", info), lambda: parameter_values(self._api, info, entry=False, compiled=False)
+            ("parameters", info), info.index, lambda: parameter_values(self._api, info, entry=False, compiled=False)
         )
 
     def left_out(self, info: FunctionInfo) -> dict[str, Value]:
@@ -86,7 +86,7 @@ class Signatures:
         node = getattr(info.node, "returns", None)
         if node is None:
             return UNKNOWN
-        return self._project.once(("result", info), lambda: annotated_value(info.index, node))
+        return self._project.once(("result", info), info.index, lambda: annotated_value(info.index, node))
 
     def at_entry(self, info: FunctionInfo, *, compiled: bool, receiver: ClassInfo | None) -> dict[str, Value]:
         """The parameters of a function that the compiler is handed, with ``self`` or ``cls`` first."""
@@ -122,7 +122,7 @@ class Signatures:
 
     def _promises_number(self, info: FunctionInfo, name: str) -> bool:
         """Whether an annotation, or a default of True or False, says that a parameter is a number or a size."""
-        return self._project.once(("promise", info, name), lambda: promises_number(info, name))
+        return self._project.once(("promise", info, name), info.index, lambda: promises_number(info, name))
 
     def join_arguments(self, info: FunctionInfo, state: State, given: Arguments) -> ParameterChange:
         """Adds what a call gives.  Returns how far it differs from what the calls before gave."""
