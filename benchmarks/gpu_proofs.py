@@ -69,10 +69,12 @@ def prove(case: CapturedCall, mode: str, cpu: bool) -> dict[str, Any]:
     from breakscan.config import load_settings
     from breakscan.repair.planner import WantedRewrites
     from breakscan.repair.repair import repair_paths
-    from breakscan.reports.verify.words import verdict_words
+    from breakscan.reports.verify.words import progress_words, verdict_words
     from breakscan.verify.candidates import Candidate
+    from breakscan.verify.label import Label
     from breakscan.verify.proof import Metrics
     from breakscan.verify.verify import Question, verify
+    from breakscan.worker.progress import MeasuringStep
     from breakscan.worker.worker import ProgramChange, UserProgram, Worker
 
     argv = case.arguments(mode, cpu)
@@ -83,9 +85,9 @@ def prove(case: CapturedCall, mode: str, cpu: bool) -> dict[str, Any]:
     program = UserProgram(tuple(argv))
     turn = Turn()
 
-    def say(words: str) -> None:
-        print(f"{time.monotonic():.1f} {words}", file=sys.stderr, flush=True)
-        if words.endswith(": timing"):
+    def say(step: MeasuringStep, label: Label | None) -> None:
+        print(f"{time.monotonic():.1f} {progress_words(step, label)}", file=sys.stderr, flush=True)
+        if step is MeasuringStep.TIME:
             turn.take()
 
     with contextlib.ExitStack() as stack:

@@ -25,7 +25,6 @@ LEFT = {
     "runtime/explain/kernel_calls.py": "comments in code that Inductor generated",
     "runtime/explain/recompile_causes.py": "guards, as torch writes them",
     "verify/patch.py": "the headers of a patch",
-    "verify/verify.py": "the words of a label, which belong into reports/",
     "rewrite_support/generated.py": "the comment at the top of a file that a program writes",
 }
 """Further files that compare with text, each with the reason.  A file that no longer does must be removed here."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from breakscan.bench.best import best_of, write_for
 from breakscan.bench.eager_baseline import EagerBaseline, measure_eager
 from breakscan.bench.hinted_settings import flags_for
+from breakscan.bench.progress import BenchProgress
 from breakscan.bench.replicates import run_again
 from breakscan.bench.result import OWN, Bench, BenchRow, MeasurementStatus, Variant
 from breakscan.bench.trial import Say, Trial
@@ -25,6 +26,7 @@ from breakscan.bench.variants import (
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.worker.captured_program import environment_of, notes_of
 from breakscan.worker.interrupt import interrupted_once
+from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import CompileOption
 from breakscan.worker.worker import UserProgram
 
@@ -111,8 +113,8 @@ class _Variants:
     def _try(self, variant: Variant) -> Explanation | None:
         number = len(self.rows) + 1
 
-        def say(what: str) -> None:
-            self.say(f"{number} of {len(self.variants)}: {variant.label}: {what}")
+        def say(step: MeasuringStep) -> None:
+            self.say(BenchProgress(step, variant.label, number, len(self.variants)))
 
         tried = Trial(variant, self.baseline, number, say).run()
         self.rows.append(tried.row)
@@ -170,10 +172,7 @@ class _Variants:
                 self.rows[self.rows.index(row)] = self._again(row)
 
     def _again(self, row: BenchRow) -> BenchRow:
-        def say(what: str) -> None:
-            self.say(f"{row.label}: {what}")
-
-        return run_again(row, self.baseline, self._folders[row.label], say)
+        return run_again(row, self.baseline, self._folders[row.label], self.say)
 
     def _add(self, variant: Variant) -> None:
         self.variants.insert(len(self.rows), variant)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from breakscan.bench.progress import BenchProgress
 from breakscan.bench.result import Eager
 from breakscan.bench.variants import Choices
 from breakscan.worker import timing as measure
@@ -17,6 +18,7 @@ from breakscan.worker.call_result import CallResult
 from breakscan.worker.captured_program import other_calls, require_calls
 from breakscan.worker.difference import ResultDifference
 from breakscan.worker.observation import Observation, ObservationKind
+from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import (
     CompileOption,
     CountLaunches,
@@ -86,14 +88,16 @@ class EagerBaseline:
             self.notes.append(observation)
 
 
-def measure_eager(program: UserProgram, folder: Path, plan: Plan, say: Callable[[str], None]) -> EagerBaseline:
+def measure_eager(
+    program: UserProgram, folder: Path, plan: Plan, say: Callable[[BenchProgress], None]
+) -> EagerBaseline:
     """Runs the program eager; ``folder`` is new. Raises NothingToMeasure and WorkerError, and what ``plan`` raises."""
-    say("running the program")
+    say(BenchProgress(MeasuringStep.RUN))
     with Worker(program, ProgramChange(), folder / "eager") as worker:
         about = worker.ready()
         require_calls(about)
         baseline = Baseline(worker, SavedValues(worker), ())
-        say("timing it eager")
+        say(BenchProgress(MeasuringStep.TIME))
         with Worker(program, ProgramChange(), folder / "second") as second:
             second.ready()
             available = second.ask(ListChoices())

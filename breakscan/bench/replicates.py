@@ -13,10 +13,12 @@ from pathlib import Path
 
 from breakscan.bench.best import pays_after
 from breakscan.bench.eager_baseline import EagerBaseline
+from breakscan.bench.progress import BenchProgress
 from breakscan.bench.result import BenchRow
 from breakscan.bench.step_time import Pace, pace_of
 from breakscan.worker import timing as measure
 from breakscan.worker.observation import Observation, ObservationKind
+from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import Compile
 from breakscan.worker.timing import PROCESSES, Unsteady
 from breakscan.worker.worker import ProgramChange, Worker, WorkerError
@@ -38,7 +40,7 @@ class _NotComparable(Exception):
         self.observation = observation
 
 
-def run_again(row: BenchRow, baseline: EagerBaseline, first: Path, say: Callable[[str], None]) -> BenchRow:
+def run_again(row: BenchRow, baseline: EagerBaseline, first: Path, say: Callable[[BenchProgress], None]) -> BenchRow:
     """Returns the row with the measurements of all processes.
 
     ``first`` is the folder of the existing process. If another one fails, that is noted, and the row is not changed.
@@ -47,7 +49,7 @@ def run_again(row: BenchRow, baseline: EagerBaseline, first: Path, say: Callable
     assert row.step_seconds is not None
     paces = []
     for number in range(2, PROCESSES + 1):
-        say(f"process {number} of {PROCESSES}")
+        say(BenchProgress(MeasuringStep.REPEAT, row.label, number, PROCESSES))
         try:
             paces.append(_pace(row, baseline, first, number))
         except (_NotComparable, WorkerError, Unsteady) as error:

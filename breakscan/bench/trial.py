@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from breakscan.bench.best import pays_after
 from breakscan.bench.eager_baseline import LONGEST, EagerBaseline
+from breakscan.bench.progress import BenchProgress
 from breakscan.bench.result import BenchRow, MeasurementStatus, Problem, Variant
 from breakscan.bench.step_time import pace_of
 from breakscan.runtime.explain.explanation import Explanation
@@ -17,11 +18,12 @@ from breakscan.runtime.records.record import Record
 from breakscan.worker.baseline import run_compiled
 from breakscan.worker.compiled_code import explained, kernels_of_step
 from breakscan.worker.observation import Observation, ObservationKind
+from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import Compile, CompiledResult, CountLaunches, Description, Stage, StepKind
 from breakscan.worker.timing import Unsteady
 from breakscan.worker.worker import ProgramChange, Worker, WorkerError
 
-Say = Callable[[str], None]
+Say = Callable[[BenchProgress], None]
 
 STAGES = ("dynamo", "aot_autograd", "inductor")
 """The stages of compiling. Each runs within the one before it."""
@@ -43,7 +45,9 @@ class _Stopped(Exception):
 class Trial:
     """Runs one variant in a separate process. ``say`` is called with the progress."""
 
-    def __init__(self, variant: Variant, baseline: EagerBaseline, number: int, say: Say) -> None:
+    def __init__(
+        self, variant: Variant, baseline: EagerBaseline, number: int, say: Callable[[MeasuringStep], None]
+    ) -> None:
         self.row = BenchRow(variant, MeasurementStatus.MEASURED)
         self.explanation: Explanation | None = None
         self._baseline = baseline
@@ -54,7 +58,7 @@ class Trial:
         """Runs the variant. The row records any failure."""
         variant = self.row.variant
         try:
-            self._say("running the program")
+            self._say(MeasuringStep.RUN)
             with Worker(self._baseline.program, ProgramChange({}, variant.settings), self._folder) as worker:
                 self._measure(worker)
         except _Stopped:
@@ -71,7 +75,7 @@ class Trial:
         options = self.row.variant.options
         if options is not None:
             worker.ask(Compile(dict(options)))
-        self._say("compiling")
+        self._say(MeasuringStep.COMPILE)
         result = None
         try:
             result = worker.ask(run_compiled(worker, patient=False))
@@ -84,7 +88,7 @@ class Trial:
         if unlike:
             observation = Observation(ObservationKind.DIFFERS, details=(unlike[0],))
             self._fail(MeasurementStatus.DIFFERS, Stage.RESULTS, observation)
-        self._say("timing")
+        self._say(MeasuringStep.TIME)
         self._time(worker, self.explanation)
 
     def _require_comparable(self, about: Description) -> None:

@@ -13,6 +13,7 @@ from breakscan.cli.failures import INTERRUPTED
 from breakscan.cli.measuring import NotMeasured, measuring_options, program_of, say
 from breakscan.cli.output import report_stream
 from breakscan.cli.selection_options import words
+from breakscan.reports.bench.words import progress_words
 from breakscan.reports.formats import BENCH
 from breakscan.runtime.requests_file import BACKEND
 from breakscan.worker.captured_program import NothingToMeasure
@@ -69,8 +70,9 @@ def bench(
         wanted = WantedVariants(backends, modes, autotune, dynamic, tuple(settings_of([word]) for word in settings))
     except SettingError as error:
         raise click.BadParameter(str(error), param_hint="--config") from error
+    run = program_of("bench", as_module, program, arguments, calls, compile_, BACKEND)
     try:
-        found = measured(program_of("bench", as_module, program, arguments, calls, compile_, BACKEND), wanted, say)
+        found = measured(run, wanted, lambda progress: say(progress_words(progress)))
     except (WorkerError, NothingToMeasure, UnknownName) as error:
         raise NotMeasured(str(error)) from error
     say("")

@@ -14,6 +14,7 @@ from breakscan.cli.selection_options import require_rewrites, words
 from breakscan.config import load_settings
 from breakscan.repair.planner import WantedRewrites
 from breakscan.reports.formats import VERIFY
+from breakscan.reports.verify.words import progress_words
 from breakscan.runtime.requests_file import BACKEND
 from breakscan.verify.candidates import Candidate, of_patch, of_settings
 from breakscan.verify.patch import PatchError, patched_files
@@ -94,10 +95,9 @@ def verify(
         apply or apply_unseen,
         apply_unseen,
     )
+    measured = program_of("verify", as_module, program, arguments, calls, compile_, compile_backend)
     try:
-        verification = prove(
-            program_of("verify", as_module, program, arguments, calls, compile_, compile_backend), question, say
-        )
+        verification = prove(measured, question, lambda step, label: say(progress_words(step, label)))
     except (WorkerError, NothingToMeasure) as error:
         raise NotMeasured(str(error)) from error
     say("")

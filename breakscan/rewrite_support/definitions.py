@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+
 import libcst as cst
 import libcst.matchers as m
 
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Difference, Effect, differs
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.walking import findall
+
+_OF_AN_ATTRIBUTE = Effect.VALUES, Effect.TYPES, Effect.RAISES
 
 
 def is_function(context: RewriteContext, node: cst.BaseExpression) -> bool:
@@ -18,6 +23,15 @@ def is_function(context: RewriteContext, node: cst.BaseExpression) -> bool:
         return False
     binding = [one for one in context.tree.module.body if node.value in written(heading(one))]
     return len(binding) == 1 and m.matches(binding[0], m.FunctionDef(name=m.Name(node.value), decorators=[]))
+
+
+def attributes_of_wrapper(context: RewriteContext, name: str) -> list[Difference]:
+    """The difference if code reads an attribute of a function that a wrapper of it does not have, ``__defaults__``."""
+    for one in findall(context.tree.module, m.Attribute(m.Name(name) | m.Attribute(attr=m.Name(name)))):
+        attribute = cst.ensure_type(one, cst.Attribute).attr.value
+        if attribute.startswith("__") and attribute not in functools.WRAPPER_ASSIGNMENTS:
+            return [differs(f"`{context.code(one)}` is then that of the wrapper", *_OF_AN_ATTRIBUTE)]
+    return []
 
 
 def value_at_top(context: RewriteContext, name: str) -> cst.BaseExpression | None:

@@ -119,18 +119,37 @@ def _observer_in(module: cst.Module) -> str | None:
 
 @lru_cache(maxsize=MOST_KEPT)
 def _patched_in(module: cst.Module) -> str | None:
-    """The first function of another module that a file replaces."""
-    target: cst.BaseExpression
-    for one in findall(module, m.AssignTarget(m.Attribute()) | m.Call(m.Name("setattr"))):
-        if isinstance(one, cst.AssignTarget):
-            target = one.target
-        elif cst.ensure_type(one, cst.Call).args:
-            target = cst.ensure_type(one, cst.Call).args[0].value
-        else:
-            continue
-        if f"{import_name(module, target)}.".startswith(_PATCHED):
+    """The first function of another module that a file replaces, or the code that may replace one."""
+    aliases = {
+        cst.ensure_type(target.target, cst.Name).value
+        for one in findall(module, m.Assign([m.AssignTarget(m.Name())]))
+        for target in cst.ensure_type(one, cst.Assign).targets
+        if _is_patched(module, cst.ensure_type(one, cst.Assign).value)
+    }
+    for target in _written_into(module):
+        root = target
+        while isinstance(root, cst.Attribute):
+            root = root.value
+        if _is_patched(module, target) or (isinstance(root, cst.Name) and root.value in aliases):
             return module.code_for_node(target)
+    for name, node in _named(module):
+        if is_within(name, ("unittest.mock", "mock")):
+            return module.code_for_node(node)
     return None
+
+
+def _is_patched(module: cst.Module, node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name | cst.Attribute) and f"{import_name(module, node)}.".startswith(_PATCHED)
+
+
+def _written_into(module: cst.Module) -> Iterator[cst.BaseExpression]:
+    """The attributes that a file assigns, and the objects of which it sets attributes in another way."""
+    for one in findall(module, m.AssignTarget(m.Attribute())):
+        yield cst.ensure_type(one, cst.AssignTarget).target
+    for one in findall(module, m.Call(m.Name("setattr") | m.Name("vars"), [m.AtLeastN(n=1)])):
+        yield cst.ensure_type(one, cst.Call).args[0].value
+    for one in findall(module, m.Attribute(attr=m.Name("__dict__"))):
+        yield cst.ensure_type(one, cst.Attribute).value
 
 
 def _named(module: cst.Module) -> Iterator[tuple[str, cst.BaseExpression]]:

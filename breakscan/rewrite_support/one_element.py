@@ -18,6 +18,7 @@ from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.numbers import is_number
 from breakscan.rewrite_support.shapes import rank_of
 from breakscan.rewrite_support.shared_memory import elements_may_share
+from breakscan.rewrite_support.walking import findall
 
 OUT_OF_RANGE = differs(
     "on a GPU, an index out of range is a device-side assert instead of an IndexError",
@@ -51,6 +52,8 @@ def element_edit(
     if isinstance(above, cst.AssignTarget) or (isinstance(above, cst.AugAssign) and above.target is node):
         found += _of_store(context, above, dimension)
         found += _of_layout(context, node)
+        if isinstance(above, cst.AugAssign) and findall(context.tree.module, m.Attribute(attr=m.Name("_version"))):
+            found.append(differs("the version of the tensor counts one change instead of two", Effect.VALUES))
     else:
         found += _of_load(context, node)
         replacement = squeezed(element, dimension)

@@ -5,23 +5,18 @@ For a module, the name then holds a wrapper: the keys of its state dict start wi
 
 from __future__ import annotations
 
-import functools
-
 import libcst as cst
 import libcst.matchers as m
 
 from breakscan.rewrite_support.build import assignment
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.definitions import is_function
+from breakscan.rewrite_support.definitions import attributes_of_wrapper, is_function
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.walking import findall, nodes_named
 
 _KEYS = differs("the keys of a module's state dict start with `_orig_mod.`", Effect.STATE, Effect.TYPES)
-_ATTRIBUTE = differs(
-    "the attributes of the function are then those of the wrapper", Effect.VALUES, Effect.TYPES, Effect.RAISES
-)
 _HELD = differs("code that holds the object from before still has the one that is not compiled", *Effect)
 
 
@@ -42,8 +37,8 @@ def rewrite(context: RewriteContext) -> Edit:
     differences = [] if is_function(context, target) else [_KEYS]
     if isinstance(target, cst.Name) and _is_held(context, target):
         differences.append(_HELD)
-    if isinstance(target, cst.Name) and _is_looked_at(context, target):
-        differences.append(_ATTRIBUTE)
+    if isinstance(target, cst.Name):
+        differences += attributes_of_wrapper(context, target.value)
     return Edit({statement: made}, differences, keeps_operations=True)
 
 
@@ -53,16 +48,6 @@ def _is_held(context: RewriteContext, target: cst.Name) -> bool:
         above = context.parent(one)
         called = isinstance(above, cst.Call) and above.func is one
         if one is not target and not called and not isinstance(above, cst.FunctionDef | cst.Attribute | cst.NameItem):
-            return True
-    return False
-
-
-def _is_looked_at(context: RewriteContext, target: cst.Name) -> bool:
-    """Whether code reads an attribute of a function that its wrapper does not copy."""
-    for one in nodes_named(context.tree.module, target.value):
-        above = context.parent(one)
-        attribute = above.attr.value if isinstance(above, cst.Attribute) and above.value is one else ""
-        if attribute.startswith("__") and attribute not in functools.WRAPPER_ASSIGNMENTS:
             return True
     return False
 

@@ -16,6 +16,7 @@ from breakscan.findings import Confidence, Kind
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.costs import what_costs
+from breakscan.rewrite_support.definitions import attributes_of_wrapper
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.taken_out import taken_out
@@ -67,7 +68,12 @@ def rewrite(context: RewriteContext) -> Edit:
         )
     disable = cst.Decorator(context.imported("torch.compiler.disable"))
     made = function.with_changes(decorators=[*function.decorators, disable])
-    return Edit({function: made}, takes_out=taken_out(context, function.body), keeps_operations=True)
+    return Edit(
+        {function: made},
+        attributes_of_wrapper(context, name),
+        takes_out=taken_out(context, function.body),
+        keeps_operations=True,
+    )
 
 
 def _may_compute(context: RewriteContext, node: cst.CSTNode) -> str | None:

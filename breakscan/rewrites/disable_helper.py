@@ -23,6 +23,7 @@ from breakscan.rewrite_support.context import RewriteContext, Statement
 from breakscan.rewrite_support.decorators import unknown_decorator
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.flow import flow, loaded, stored
+from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.taken_out import taken_out
 from breakscan.rewrite_support.walking import children, findall
 
@@ -72,6 +73,9 @@ def rewrite(context: RewriteContext) -> Edit:
     moved = flow(parsed, path)
     if moved.unbound:
         raise Declined(f"`{moved.unbound[0]}` may have no value before or after the {what}")
+    caught = written([one for one in findall(part, m.AsName()) if isinstance(context.parent(one), cst.ExceptHandler)])
+    if gone := [one for one in caught if one in moved.gives]:
+        raise Declined(f"`{gone[0]}` has no value after its `except`")
     _closures(parsed, path[-1][0][path[-1][1]], moved.bound_behind, what)
     if not _computes_outside(context, function, part):
         raise Declined(f"there are no tensor operations to compile outside the {what}")

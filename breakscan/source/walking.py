@@ -16,17 +16,20 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
     while stack:
         current = stack.pop()
         yield current
-        _push_children(stack, current)
+        if current.__class__ not in _LEAVES:
+            _push_children(stack, current)
 
 
-def own_nodes(node: FunctionNode) -> Iterator[ast.AST]:
+def own_nodes(node: FunctionNode) -> list[ast.AST]:
     """All nodes of a function's body, without the bodies of functions and classes in it."""
     stack: list[ast.AST] = list(node.body) if isinstance(node.body, list) else [node.body]
+    found = []
     while stack:
         current = stack.pop()
-        yield current
-        if not isinstance(current, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+        found.append(current)
+        if current.__class__ not in _CLOSED:
             _push_children(stack, current)
+    return found
 
 
 def blocks(node: ast.stmt) -> list[list[ast.stmt]]:
@@ -59,7 +62,11 @@ def is_name(node: ast.AST | None, name: str) -> bool:
 _NO_NODES = frozenset(
     "arg asname attr conversion ctx id kind level lineno module n name op ops rest s simple type_comment".split()
 )
-_CHILDREN: dict[type[ast.AST], tuple[str, ...]] = {ast.Constant: (), ast.Name: ()}
+_LEAVES: frozenset[type[ast.AST]] = frozenset({ast.Constant, ast.Name, ast.Pass})
+_CLOSED = _LEAVES | {ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef}
+_HOLD_OTHERS = frozenset({ast.arguments, ast.Dict, ast.Global, ast.Nonlocal, ast.MatchMapping, ast.MatchClass})
+"""Their lists hold None or names as well."""
+_CHILDREN: dict[type[ast.AST], tuple[str, ...]] = dict.fromkeys(_LEAVES, ())
 
 
 def _push_children(stack: list[ast.AST], node: ast.AST) -> None:
@@ -70,6 +77,6 @@ def _push_children(stack: list[ast.AST], node: ast.AST) -> None:
     for name in fields:
         child = getattr(node, name, None)
         if child.__class__ is list:
-            stack.extend([item for item in child if isinstance(item, ast.AST)])
+            stack.extend([item for item in child if isinstance(item, ast.AST)] if kind in _HOLD_OTHERS else child)
         elif isinstance(child, ast.AST):
             stack.append(child)

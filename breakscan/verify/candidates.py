@@ -16,7 +16,9 @@ from breakscan.repair.repair import repair_found
 from breakscan.repair.result import Applied, Repair
 from breakscan.repair.source_map import SourceMap
 from breakscan.rewrite_support.difference import Difference, Effect
+from breakscan.verify.label import Label, RewriteLabel, SetLabel
 from breakscan.verify.patch import Patched
+from breakscan.verify.proof import DeclinedFinding
 from breakscan.worker.config_settings import settings_of
 from breakscan.worker.worker import ProgramChange
 
@@ -29,13 +31,13 @@ class Candidate:
     by path.
     """
 
-    label: str
+    label: Label
     texts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
     finding: Finding | None = None
     rewrite: str | None = None
     differences: tuple[Difference, ...] = ()
-    members: tuple[str, ...] = ()
+    members: tuple[Label, ...] = ()
     targets: tuple[Site, ...] = ()
     """Break sites that the change must remove."""
     softened: tuple[Site, ...] = ()
@@ -63,13 +65,13 @@ class Planned:
     """The planned rewrites.
 
     ``alone`` are the single rewrites, ``dependent`` those that need others first. ``unreached`` are rewrites of code
-    that does not run, and ``declined`` findings in code that runs and that no rewrite fixes, both in words.
+    that does not run, and ``declined`` findings in code that runs and that no rewrite fixes.
     """
 
     alone: tuple[Candidate, ...]
     dependent: tuple[Candidate, ...]
-    unreached: tuple[str, ...]
-    declined: tuple[str, ...]
+    unreached: tuple[Label, ...]
+    declined: tuple[DeclinedFinding, ...]
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,8 @@ class Rewrites:
         repair = self._repair(self.wanted)
         alone: list[Candidate] = []
         dependent: list[Candidate] = []
-        unreached: list[str] = []
-        declined: list[str] = []
+        unreached: list[Label] = []
+        declined: list[DeclinedFinding] = []
         sites = list(broken)
         for file in repair.files:
             lines = set(executed.get(str(file.path), ()))
@@ -112,11 +114,11 @@ class Rewrites:
             for refused in file.refused:
                 at = refused.finding.site
                 if not lines.isdisjoint(range(at.line, at.end_line + 1)):
-                    why = "; ".join(f"{one.rewrite}: {one.text}" for one in refused.reasons if one.near)
-                    declined.append(f"{at.path}:{at.line} {refused.finding.rule}{f': {why}' if why else ''}")
+                    reasons = tuple((one.rewrite, one.text) for one in refused.reasons if one.near)
+                    declined.append(DeclinedFinding(at, refused.finding.rule, reasons))
         return Planned(tuple(alone), tuple(dependent), tuple(unreached), tuple(declined))
 
-    def together(self, rewrites: Sequence[Candidate], label: str) -> Candidate | None:
+    def together(self, rewrites: Sequence[Candidate], label: SetLabel) -> Candidate | None:
         """Combines several of the planned rewrites. Returns None if they change nothing without the others."""
         texts, lines = self._texts(rewrites)
         if not texts:
@@ -153,11 +155,11 @@ def _merged(one: Candidate, other: Candidate) -> Candidate:
     """Merges two rewrites with the same resulting text, such as a decorator that fixes two findings: ``net.py:5+9
     where``.
     """
+    assert isinstance(one.label, RewriteLabel)
     assert other.finding is not None
-    place, _, rewrite = one.label.rpartition(" ")
     return replace(
         one,
-        label=f"{place}+{other.finding.site.line} {rewrite}",
+        label=replace(one.label, lines=(*one.label.lines, other.finding.site.line)),
         targets=tuple(dict.fromkeys([*one.targets, *other.targets])),
         softened=tuple(dict.fromkeys([*one.softened, *other.softened])),
     )
@@ -188,6 +190,6 @@ def diff_of(candidate: Candidate, shown: Mapping[str, str]) -> str:
     return "\n".join(parts) + "\n" if parts else ""
 
 
-def _label(one: Applied) -> str:
+def _label(one: Applied) -> RewriteLabel:
     site = one.finding.site
-    return f"{Path(site.path).name}:{site.line} {one.rewrite}"
+    return RewriteLabel(Path(site.path).name, (site.line,), one.rewrite)

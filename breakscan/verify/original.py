@@ -12,14 +12,17 @@ from pathlib import Path
 
 from breakscan.rulebook.library import Library
 from breakscan.runtime.explain.explanation import Explanation
+from breakscan.verify.label import Label
 from breakscan.verify.proof import KernelCode, Metrics
 from breakscan.worker.baseline import SavedValues, run_compiled
 from breakscan.worker.captured_program import require_calls
 from breakscan.worker.compiled_code import explained, kernels_of_step
+from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import CompiledRun, Description, DigestStart, StateDigests
 from breakscan.worker.worker import ProgramChange, UserProgram, Worker, WorkerError
 
-Say = Callable[[str], None]
+Say = Callable[[MeasuringStep, Label | None], None]
+"""Told what is done, with the change that it is done for; None stands for the unchanged program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ def running_original(program: UserProgram, folder: Path, library: Library, say: 
     """Starts the program in ``folder``, which is new. Raises NothingToMeasure and WorkerError."""
     workers = Workers(program, folder, library)
     unchanged = ProgramChange()
-    say("running the program")
+    say(MeasuringStep.RUN, None)
     with workers.start(unchanged) as first, workers.start(unchanged) as second:
         about = first.ready()
         require_calls(about)
@@ -103,7 +106,7 @@ def running_original(program: UserProgram, folder: Path, library: Library, say: 
         starts = first.ask(DigestStart())
         wavering = _other_start(starts, second.ask(DigestStart()))
         values = SavedValues(first)
-        say("compiling the program as it is")
+        say(MeasuringStep.COMPILE, None)
         compiled = workers.compile(first, unchanged)
         yield Original(workers, first, second, about, starts, wavering, values, compiled)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from breakscan.findings import Site
+from breakscan.verify.label import Label
 from breakscan.worker.difference import ResultDifference
 from breakscan.worker.observation import Observation
 from breakscan.worker.protocol import Stress
@@ -98,12 +99,12 @@ class StressedOutcome:
 class Proof:
     """One change and its verdict.
 
-    ``label`` names it for people. ``rule``, ``rewrite`` and ``site`` identify the rewrite and its finding, and
+    ``rule``, ``rewrite`` and ``site`` identify the rewrite and its finding, and
     ``difference`` says in which way the rewrite is not safe, None if it is safe. ``reasons`` are the reasons for
     rejection, the most important first; ``outputs_equal`` is None if the outputs could not be compared.
     """
 
-    label: str
+    label: Label
     verdict: ProofVerdict
     reasons: tuple[Observation, ...]
     outputs_equal: bool | None
@@ -115,7 +116,7 @@ class Proof:
     site: Site | None = None
     difference: str | None = None
     diff: str = ""
-    members: tuple[str, ...] = ()
+    members: tuple[Label, ...] = ()
     """The labels of the changes, in a proof of several changes together."""
     slower: bool = False
     """The change is slower, not merely no faster."""
@@ -139,14 +140,31 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclinedFinding:
+    """A finding in code that ran and that no rewrite fixes; ``reasons`` are those of the nearest rewrites, by name."""
+
+    site: Site
+    rule: str
+    reasons: tuple[tuple[str, str], ...]
+
+
+class NotApplied(Enum):
+    """Why nothing was written."""
+
+    INTERRUPTED = "interrupted"
+    NONE_ACCEPTED = "none-accepted"
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """All proofs of one command, the whole set last.
 
     ``same`` is the ratio of two processes that both run the unchanged program; ``tolerances`` are those of results, by
     dtype. ``dependent`` are rewrites that change something only after others, so that they are proved only with these;
     ``unreached`` are findings that could be rewritten but whose code the calls do not run; ``notes`` are further
-    remarks. ``applied`` are the files that were written. ``held_back`` are accepted changes that were to be written and
-    were not, because they may behave otherwise in calls that were not captured.
+    remarks. ``applied`` are the files that were written, and ``not_applied`` is why others were not: texts are errors.
+    ``held_back`` are accepted changes that were to be written and were not, because they may behave otherwise in calls
+    that were not captured.
     """
 
     argv: tuple[str, ...]
@@ -155,13 +173,13 @@ class Verification:
     proofs: tuple[Proof, ...]
     same: Ratio | None
     tolerances: Mapping[str, float]
-    dependent: tuple[str, ...] = ()
-    unreached: tuple[str, ...] = ()
-    declined: tuple[str, ...] = ()
+    dependent: tuple[Label, ...] = ()
+    unreached: tuple[Label, ...] = ()
+    declined: tuple[DeclinedFinding, ...] = ()
     notes: tuple[Observation, ...] = ()
     applied: tuple[str, ...] = ()
-    not_applied: str | None = None
-    held_back: tuple[str, ...] = ()
+    not_applied: NotApplied | tuple[str, ...] | None = None
+    held_back: tuple[Label, ...] = ()
     breaks: int = 0
     interrupted: bool = False
     """The user stopped the command; it holds what was proved until then."""

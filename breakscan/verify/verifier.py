@@ -21,6 +21,7 @@ from breakscan.worker.captured_program import other_calls
 from breakscan.worker.compare import Strictness, differences
 from breakscan.worker.difference import ResultDifference
 from breakscan.worker.observation import Observation, ObservationKind
+from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import CountLaunches, Description, MeasureMemory, StepKind
 from breakscan.worker.timing import Ratio, Unsteady
 from breakscan.worker.worker import Worker, WorkerError
@@ -78,7 +79,7 @@ class Verifier:
         trial = _Trial(candidate, self.original)
         if candidate.texts:
             trial.proof = replace(trial.proof, unseen=self._probe().unseen(candidate))
-        self._say(f"{candidate.label}: running the program")
+        self._say(MeasuringStep.RUN, candidate.label)
         try:
             with self.original.workers.start(candidate.change) as worker:
                 self._judge(trial, worker)
@@ -91,7 +92,7 @@ class Verifier:
     def _probe(self) -> Probe:
         """Returns the probe, which runs when it is first needed: it is not there for settings of the compiler."""
         if self._probed is None:
-            self._say("recording the outcomes of tests")
+            self._say(MeasuringStep.RECORD_TESTS, None)
             self._probed = Probe(self.original, self._files, self._baseline.random)
         return self._probed
 
@@ -102,7 +103,7 @@ class Verifier:
         if self._unrepeatable:
             trial.stop(Observation(ObservationKind.UNREPEATABLE, details=(self._unrepeatable.first,)))
         trial.require_same_start(worker, about)
-        self._say(f"{trial.candidate.label}: compiling")
+        self._say(MeasuringStep.COMPILE, trial.candidate.label)
         changes = BreakChanges(
             trial.candidate,
             self.original.compiled,
@@ -114,7 +115,7 @@ class Verifier:
         for observation in changes.objections():
             trial.add(observation)
         if not trial.proof.reasons:
-            self._say(f"{trial.candidate.label}: timing")
+            self._say(MeasuringStep.TIME, trial.candidate.label)
             self._time(trial, worker)
             if trial.candidate.texts:
                 trial.add_stressed(self._probe().stress(trial.candidate, worker))

@@ -16,15 +16,14 @@ from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
 from breakscan.source.writing import rewrite_file
 from breakscan.verify.candidates import Candidate, Planned, Rewrites
+from breakscan.verify.label import Label, SetLabel
 from breakscan.verify.original import Original, Say, running_original
-from breakscan.verify.proof import Proof, ProofVerdict, Verification
+from breakscan.verify.proof import NotApplied, Proof, ProofVerdict, Verification
 from breakscan.verify.verifier import Verifier
 from breakscan.worker.captured_program import environment_of, notes_of
 from breakscan.worker.compare import TOLERANCES
 from breakscan.worker.interrupt import interrupted_once
 from breakscan.worker.worker import UserProgram
-
-ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +65,9 @@ class _Work:
         self.verifier = Verifier(original, watched, say)
         self.planned = Planned((), (), (), ())
         self.proofs: list[Proof] = []
-        self.candidates: dict[str, Candidate] = {}
+        self.candidates: dict[Label, Candidate] = {}
         self.applied: tuple[str, ...] = ()
-        self.not_applied: str | None = None
+        self.not_applied: NotApplied | tuple[str, ...] | None = None
         self.interrupted = False
 
     def run(self) -> Verification:
@@ -83,7 +82,7 @@ class _Work:
         except KeyboardInterrupt:
             self.interrupted = True
             if self.question.apply and not self.applied:
-                self.not_applied = "it was interrupted before all was proved"
+                self.not_applied = NotApplied.INTERRUPTED
         about = self.original.about
         return Verification(
             argv=self.program.argv,
@@ -134,7 +133,7 @@ class _Work:
             self._prove(candidate)
         rewrites = (*self.planned.alone, *self.planned.dependent)
         self.candidates |= {one.label: one for one in rewrites}
-        together = self.rewrites.together(rewrites, ALL) if len(rewrites) > 1 else None
+        together = self.rewrites.together(rewrites, SetLabel()) if len(rewrites) > 1 else None
         if together is not None:
             self._prove(together)
 
@@ -153,7 +152,7 @@ class _Work:
         errors = _write(chosen)
         written = [path for path in chosen.texts if path not in errors]
         self.applied = tuple(display_path(path, Path.cwd()) for path in written)
-        self.not_applied = "; ".join(str(error.message) for error in errors.values()) or None
+        self.not_applied = tuple(error.message for error in errors.values()) or None
 
     def _proved(self) -> Candidate | None:
         """Returns the proved changes, combined if there are several; None if there are none.
@@ -168,10 +167,11 @@ class _Work:
             sets = [whole]
             slower = {proof.label for proof in self.proofs if proof.slower}
             held = {proof.label for proof in self.proofs if self._is_held_back(proof)}
-            kinds = {"slower": slower.intersection(whole.members), "held back": held.intersection(whole.members)}
-            if left_out := frozenset().union(*kinds.values()):
+            left_out = (slower | held).intersection(whole.members)
+            if left_out:
                 rest = [self.candidates[label] for label in whole.members if label not in left_out]
-                sets += self._together(rest, f"without what is {' or '.join(kind for kind in kinds if kinds[kind])}")
+                without = SetLabel(None, not slower.isdisjoint(left_out), not held.isdisjoint(left_out))
+                sets += self._together(rest, without)
             if best := max(filter(self._holds, sets), key=_gain, default=None):
                 return self.candidates[best.label]
         return self._greedy()
@@ -179,17 +179,17 @@ class _Work:
     def _greedy(self) -> Candidate | None:
         alone = sorted((one for one in self.proofs if self._holds(one) and not one.members), key=_gain, reverse=True)
         if not alone:
-            self.not_applied = None if self._held_back() else "no change was accepted"
+            self.not_applied = None if self._held_back() else NotApplied.NONE_ACCEPTED
             return None
         kept = [self.candidates[alone[0].label]]
         proved = kept[0]
         for one in alone[1:]:
             more = [*kept, self.candidates[one.label]]
-            for proof in filter(self._holds, self._together(more, f"the {len(more)} that gain most")):
+            for proof in filter(self._holds, self._together(more, SetLabel(len(more)))):
                 kept, proved = more, self.candidates[proof.label]
         return proved
 
-    def _together(self, candidates: Sequence[Candidate], label: str) -> list[Proof]:
+    def _together(self, candidates: Sequence[Candidate], label: SetLabel) -> list[Proof]:
         """Proves several changes as one. A single change keeps its existing proof."""
         if len(candidates) == 1:
             return [proof for proof in self.proofs if proof.label == candidates[0].label]
@@ -204,7 +204,7 @@ class _Work:
         members = (one for one in self.proofs if one.label in proof.members)
         return not self.question.apply_unseen and any(one.is_held_back for one in (proof, *members))
 
-    def _held_back(self) -> tuple[str, ...]:
+    def _held_back(self) -> tuple[Label, ...]:
         """Returns the accepted changes that are held back; sets only if there is no single one."""
         held = [one for one in self.proofs if one.verdict is ProofVerdict.ACCEPTED and self._is_held_back(one)]
         return tuple(one.label for one in [one for one in held if not one.members] or held)

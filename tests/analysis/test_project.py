@@ -10,6 +10,7 @@ import pytest
 
 from breakscan.analysis.pipeline.check import check_paths
 from breakscan.analysis.pipeline.check_file import FileChecker
+from breakscan.analysis.project import imports
 from breakscan.config import Settings
 from breakscan.findings import CheckResult
 
@@ -467,6 +468,72 @@ def test_a_cached_result_depends_on_files_that_an_earlier_file_imports_too(proje
     assert places(project(IMPORTED_TWICE, **cached), tmp_path) == {("b_root.py", 8)}
     constant = "def value(x):\n    return 1\n"
     assert places(project({**IMPORTED_TWICE, "values.py": constant}, **cached), tmp_path) == set()
+
+
+DECLARED_ELSEWHERE = {
+    "kinds.py": "import torch\n\nKind = torch.Tensor\n",
+    "ops.py": "from kinds import Kind\n\n\ndef pick(x: Kind):\n    if x:\n        return x\n    return 2\n",
+    **{
+        f"{name}_root.py": """
+            import torch
+            from ops import pick
+
+            @torch.compile
+            def step(x):
+                return pick(unknown(x))
+        """
+        for name in "ab"
+    },
+}
+
+
+def test_a_cached_result_depends_on_the_files_that_say_what_a_parameter_is(project, tmp_path: Path) -> None:
+    cached = {"no_cache": False, "cache_dir": tmp_path / "cache"}
+    assert ("ops.py", 5) in places(project(DECLARED_ELSEWHERE, **cached), tmp_path)
+    numbers = {**DECLARED_ELSEWHERE, "kinds.py": "Kind = int\n", "a_root.py": "import torch\n"}
+    assert places(project(numbers, **cached), tmp_path) == set()
+
+
+def test_what_is_known_of_a_file_is_dropped_with_a_file_that_it_comes_from(
+    project, tmp_path: Path, monkeypatch
+) -> None:
+    kinds = """
+        from torch import nn
+
+        class Kind(nn.Module):
+            def forward(self, x):
+                if x.sum() > 0:
+                    return x
+                return 2
+    """
+    root = "import torch\nfrom ops import pick\n\n\n@torch.compile\ndef step(x, net):\n    return pick(net, x)\n"
+    ops = "from kinds import Kind\n\n\ndef pick(net: Kind, x):\n    return net(x)\n\n\ndef other(x):\n    return x\n"
+    files = {"kinds.py": kinds, "ops.py": ops, "a.py": root, "c.py": root, "b.py": root.replace("pick", "other")}
+    project(files)
+    # When the third file is checked, the trees of the second and of `ops` are still there, but not that of `kinds`.
+    monkeypatch.setattr(imports, "MOST_LINES_KEPT", 19)
+    monkeypatch.setattr(imports, "FILES_BETWEEN_COUNTS", 0)
+    checker = FileChecker(Settings(root=tmp_path, target_torch="2.13", regions="roots"))
+    found = [checker.check_file(tmp_path / name).findings for name in ("a.py", "b.py", "c.py")]
+    assert [[(Path(f.site.path).name, f.site.line) for f in of_one] for of_one in found] == [
+        [("kinds.py", 6)],
+        [],
+        [("kinds.py", 6)],
+    ]
+
+
+def test_what_was_not_found_for_a_file_that_drew_in_too_many_is_looked_for_again(
+    project, tmp_path: Path, monkeypatch
+) -> None:
+    # The first draws in itself, `other` and `ops`: there is no room for `kinds`.
+    monkeypatch.setattr(imports, "MOST_FILES_A_FILE", 3)
+    files = {**DECLARED_ELSEWHERE, "other.py": "X = 1\n"}
+    files["a_root.py"] = "from other import X\n" + textwrap.dedent(files["a_root.py"]).replace("unknown(x)", "X")
+    project(files)
+    checker = FileChecker(Settings(root=tmp_path, target_torch="2.13", regions="roots"))
+    assert checker.check_file(tmp_path / "a_root.py").findings == []
+    found = checker.check_file(tmp_path / "b_root.py").findings
+    assert [(Path(f.site.path).name, f.site.line) for f in found] == [("ops.py", 5)]
 
 
 def test_modules_of_one_class_that_hold_different_modules(project, tmp_path: Path) -> None:

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 from bench_results import DEFAULT, FASTEST, FLAG, OWN_ROW, REDUCE, WHOLE, bench, row
 
+from breakscan.bench.progress import BenchProgress
 from breakscan.bench.result import OWN, Bench, MeasurementStatus, Problem
-from breakscan.reports.bench.words import headline, verdict, write_words
+from breakscan.reports.bench.words import headline, progress_words, verdict, write_words
 from breakscan.reports.formats import BENCH
 from breakscan.worker.observation import Observation, ObservationKind
+from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import Stage
 from breakscan.worker.timing import Ratio
 
@@ -146,3 +148,16 @@ def test_it_is_said_which_intervals_hold_how_processes_differ() -> None:
         "differ." in told
     )
     assert "4 processes" not in " ".join(written("terminal", bench(FASTEST)).split())
+
+
+@pytest.mark.parametrize(
+    ("progress", "words"),
+    [
+        (BenchProgress(MeasuringStep.RUN), "running the program"),
+        (BenchProgress(MeasuringStep.TIME), "timing it eager"),
+        (BenchProgress(MeasuringStep.COMPILE, 'backend="eager"', 2, 6), '2 of 6: backend="eager": compiling'),
+        (BenchProgress(MeasuringStep.REPEAT, 'backend="eager"', 2, 3), 'backend="eager": process 2 of 3'),
+    ],
+)
+def test_what_is_done_in_words(progress: BenchProgress, words: str) -> None:
+    assert progress_words(progress) == words

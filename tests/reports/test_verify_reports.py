@@ -14,8 +14,18 @@ import pytest
 from verify_results import ACCEPTED, ALL, HOSTILE, NO_FASTER, REJECTED, UNSEEN, WHOLE, verification
 
 from breakscan.reports.formats import VERIFY
-from breakscan.reports.verify.words import ending_words, headline, steps, verdict_words
-from breakscan.verify.proof import ProofVerdict, Verification
+from breakscan.reports.verify.words import (
+    ending_words,
+    headline,
+    label_words,
+    not_applied_words,
+    progress_words,
+    steps,
+    verdict_words,
+)
+from breakscan.verify.label import Label, RewriteLabel, SetLabel
+from breakscan.verify.proof import NotApplied, ProofVerdict, Verification
+from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.timing import Ratio
 
 
@@ -23,6 +33,36 @@ def written(format_: str, told: Verification = WHOLE) -> str:
     stream = io.StringIO()
     VERIFY.write(format_, told, stream)
     return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        ("it.patch", "it.patch"),
+        (RewriteLabel("net.py", (12,), "where"), "net.py:12 where"),
+        (RewriteLabel("net.py", (7, 9), "cond"), "net.py:7+9 cond"),
+        (SetLabel(), "all"),
+        (SetLabel(3), "the 3 that gain most"),
+        (SetLabel(without_slower=True), "without what is slower"),
+        (SetLabel(without_held_back=True), "without what is held back"),
+        (SetLabel(None, True, True), "without what is slower or held back"),
+    ],
+)
+def test_labels_in_words(label: Label, words: str) -> None:
+    assert label_words(label) == words
+    assert progress_words(MeasuringStep.TIME, label) == f"{words}: timing"
+
+
+def test_what_is_done_in_words() -> None:
+    assert [
+        progress_words(step, None) for step in (MeasuringStep.RUN, MeasuringStep.COMPILE, MeasuringStep.RECORD_TESTS)
+    ] == [
+        "running the program",
+        "compiling the program as it is",
+        "recording the outcomes of tests",
+    ]
+    assert not_applied_words(("net.py: is locked", "other.py: is locked")) == "net.py: is locked; other.py: is locked"
+    assert all(map(not_applied_words, NotApplied))
 
 
 def test_verdicts_in_words() -> None:
@@ -59,11 +99,11 @@ def test_what_becomes_of_the_files_is_said() -> None:
         "Your files are unchanged. The accepted change is held back: --apply-unseen writes it."
     )
     assert ending_words(verification(held, ACCEPTED)) == "Your files are unchanged. --apply writes what is accepted."
-    assert ending_words(replace(WHOLE, held_back=("net.py:12 where",))) == (
+    assert ending_words(replace(WHOLE, held_back=ALL.members[:1])) == (
         "Your files are unchanged. Held back: net.py:12 where. --apply-unseen writes what is held back, too."
     )
     assert ending_words(replace(WHOLE, applied=("net.py",))) == "Written: net.py."
-    assert ending_words(replace(WHOLE, not_applied="no change was accepted")) == (
+    assert ending_words(replace(WHOLE, not_applied=NotApplied.NONE_ACCEPTED)) == (
         "Your files are unchanged: no change was accepted."
     )
 
@@ -97,7 +137,7 @@ def test_the_json_is_what_its_schema_says_and_the_whole_set_comes_last(valid: Ca
     for result in (WHOLE, verification(), verification(UNSEEN)):
         valid(written("json", result), "verify")
     told = json.loads(written("json"))
-    assert told["proofs"][-1]["members"] == list(ALL.members)
+    assert told["proofs"][-1]["members"] == list(map(label_words, ALL.members))
     assert {proof["verdict"] for proof in told["proofs"]} == {verdict.value for verdict in ProofVerdict}
 
 

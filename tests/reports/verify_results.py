@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from breakscan.findings import Site
+from breakscan.verify.label import RewriteLabel, SetLabel
 from breakscan.verify.proof import (
+    DeclinedFinding,
     KernelCode,
     Metrics,
     Proof,
@@ -33,7 +35,7 @@ def metrics(breaks: int, step: float | None, code: str) -> Metrics:
 BEFORE = metrics(1, 11.8e-3, f"a = 1\nb = '{HOSTILE}'\n")
 AFTER = metrics(0, 7.9e-3, "a = 2\n")
 ACCEPTED = Proof(
-    "net.py:12 where",
+    RewriteLabel("net.py", (12,), "where"),
     ProofVerdict.ACCEPTED,
     (),
     True,
@@ -47,7 +49,16 @@ ACCEPTED = Proof(
     "--- a/net.py\n+++ b/net.py\n@@ -1 +1 @@\n-if x:\n+y = where(x)\n",
 )
 NO_FASTER = Proof(
-    "net.py:20 cond", ProofVerdict.NO_FASTER, (), True, BEFORE, AFTER, Ratio(1.0, 0.99, 1.02), "BRK101", "cond", SITE
+    RewriteLabel("net.py", (20,), "cond"),
+    ProofVerdict.NO_FASTER,
+    (),
+    True,
+    BEFORE,
+    AFTER,
+    Ratio(1.0, 0.99, 1.02),
+    "BRK101",
+    "cond",
+    SITE,
 )
 REJECTED = Proof(
     HOSTILE,
@@ -63,12 +74,12 @@ REJECTED = Proof(
     BEFORE,
 )
 ALL = Proof(
-    "all",
+    SetLabel(),
     ProofVerdict.REJECTED,
     (Observation(ObservationKind.ERROR, HOSTILE),),
     None,
     BEFORE,
-    members=("net.py:12 where", "net.py:20 cond"),
+    members=(RewriteLabel("net.py", (12,), "where"), RewriteLabel("net.py", (20,), "cond")),
 )
 DTYPE = ResultDifference(Part.OUTPUT, Change.DTYPE, "output 0", "int64", "int32")
 UNSEEN = replace(
@@ -91,8 +102,8 @@ def verification(*proofs: Proof) -> Verification:
         proofs,
         Ratio(1.0, 0.99, 1.01) if proofs else None,
         {"torch.float32": 1e-4},
-        unreached=("other.py:3 where",),
-        declined=("net.py:30 BRK201: keep-tensor: it is printed",),
+        unreached=(RewriteLabel("other.py", (3,), "where"),),
+        declined=(DeclinedFinding(Site("net.py", 30, 1, 30, 9), "BRK201", (("keep-tensor", "it is printed"),)),),
         notes=(Observation(ObservationKind.NOT_CALLED, names=("g",)),),
         breaks=1,
     )

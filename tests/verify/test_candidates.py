@@ -11,6 +11,7 @@ from breakscan.config import load_settings
 from breakscan.findings import Site
 from breakscan.repair.planner import WantedRewrites
 from breakscan.verify.candidates import Rewrites, diff_of, of_settings
+from breakscan.verify.label import RewriteLabel, SetLabel
 from breakscan.worker.config_settings import SettingError
 
 TEXT = """\
@@ -55,29 +56,32 @@ def rewrites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rewrites:
     return written(tmp_path, monkeypatch, TEXT)
 
 
+FIRST_LABEL, SECOND_LABEL = (RewriteLabel("net.py", (line,), "where") for line in (6, 11))
+
+
 def test_each_rewrite_by_itself_and_all_together(rewrites: Rewrites) -> None:
     path = str(rewrites.files[0])
     planned = rewrites.plan({path: [6, 7, 10, 11, 12, 15]}, [Site("net.py", 6, 8, 6, 19)])
     one, other = planned.alone
-    assert (one.label, other.label) == ("net.py:6 where", "net.py:11 where")
+    assert (one.label, other.label) == (FIRST_LABEL, SECOND_LABEL)
     assert FIRST in one.texts[path][1]
     assert SECOND not in one.texts[path][1]
     assert SECOND in other.texts[path][1]
     assert FIRST not in other.texts[path][1]
     assert [len(one.targets), len(other.targets)] == [1, 0]
-    whole = rewrites.together(planned.alone, "all")
+    whole = rewrites.together(planned.alone, SetLabel())
     assert whole is not None
     assert FIRST in whole.texts[path][1]
     assert SECOND in whole.texts[path][1]
-    assert whole.members == ("net.py:6 where", "net.py:11 where")
+    assert whole.members == (FIRST_LABEL, SECOND_LABEL)
     assert "def g" in whole.texts[path][1].partition(SECOND)[2]
 
 
 def test_what_does_not_run_is_named_and_left_out(rewrites: Rewrites) -> None:
     path = str(rewrites.files[0])
     planned = rewrites.plan({path: [6, 7, 10, 11, 12, 15]}, [])
-    assert planned.unreached == ("net.py:20 where",)
-    whole = rewrites.together(planned.alone, "all")
+    assert planned.unreached == (RewriteLabel("net.py", (20,), "where"),)
+    whole = rewrites.together(planned.alone, SetLabel())
     assert whole is not None
     assert whole.texts[path][1].endswith(TEXT[TEXT.index("def g") :])
 
@@ -99,10 +103,10 @@ def test_the_rewrite_that_is_named_is_the_one_that_is_proved(tmp_path: Path, mon
     path = str(rewrites.files[0])
     (one,) = rewrites.plan({path: range(1, 9)}, []).alone
     assert one.rewrite == "assert-async"
-    other = rewrites.together([replace(one, rewrite="is-compiling-guard")], "it")
+    other = rewrites.together([replace(one, rewrite="is-compiling-guard")], SetLabel())
     assert other is not None
     assert "    if not torch.compiler.is_compiling() and x.min() < 0:\n" in other.texts[path][1]
-    assert rewrites.together([replace(one, rewrite="where")], "it") is None
+    assert rewrites.together([replace(one, rewrite="where")], SetLabel()) is None
 
 
 TWICE = """\
@@ -131,8 +135,7 @@ def test_rewrites_that_come_to_the_same_text_are_proved_once(tmp_path: Path, mon
     planned = rewrites.plan({str(rewrites.files[0]): range(1, 20)}, [])
     texts = [str(one.texts) for one in planned.alone]
     assert len(texts) == len(set(texts))
-    merged = [one.label for one in planned.alone if "+" in one.label]
-    assert merged == ["net.py:7+9+10 disable-helper"]
+    assert RewriteLabel("net.py", (7, 9, 10), "disable-helper") in [one.label for one in planned.alone]
 
 
 DEPENDENT = """\
@@ -155,8 +158,8 @@ def f(x: torch.Tensor) -> torch.Tensor:
 def test_a_rewrite_that_needs_another_first_is_proved_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rewrites = written(tmp_path, monkeypatch, DEPENDENT)
     planned = rewrites.plan({str(rewrites.files[0]): range(1, 14)}, [])
-    assert [one.label for one in planned.alone] == ["net.py:7 where"]
-    assert [one.label for one in planned.dependent] == ["net.py:6 where"]
+    assert [one.label for one in planned.alone] == [RewriteLabel("net.py", (7,), "where")]
+    assert [one.label for one in planned.dependent] == [RewriteLabel("net.py", (6,), "where")]
 
 
 def test_a_change_has_a_diff(rewrites: Rewrites) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
+from breakscan.source.walking import walk
 from breakscan.torch_facts.table import REDUCES, SETS_THE_REDUCTION
 
 MOST_KEPT = 64
@@ -14,7 +15,7 @@ MOST_KEPT = 64
 @lru_cache(maxsize=MOST_KEPT)
 def reduces_losses(tree: ast.Module) -> bool:
     """Whether no code of a file shows that a loss may be kept for each element: by an argument, or an attribute."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Call) and _name(node.func).endswith("Loss"):
             if len(node.args) > 1 or any(isinstance(one, ast.Starred) for one in node.args):
                 return False

@@ -35,6 +35,8 @@ _TENSOR_CLASSES = ("torch.Tensor", "torch.nn.Parameter")
 
 def known_truth(frame: Frame, test: ast.expr) -> bool | None:
     """What the test is for certain while Dynamo traces, or None."""
+    if test.__class__ not in _TESTS:
+        return None
     if isinstance(test, ast.Constant):
         return bool(test.value)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -46,9 +48,8 @@ def known_truth(frame: Frame, test: ast.expr) -> bool | None:
         if decisive in known:
             return decisive
         return None if None in known else not decisive
-    if isinstance(test, ast.Name | ast.Attribute):
-        dotted = frame.index.dotted(test) or ""
-        if dotted in ("typing.TYPE_CHECKING", "TYPE_CHECKING"):
+    if isinstance(test, (ast.Name, ast.Attribute)):
+        if _is_type_checking(frame, test):
             return False
         value = _known(frame, test)
         if not isinstance(value, Constant):
@@ -62,7 +63,17 @@ def known_truth(frame: Frame, test: ast.expr) -> bool | None:
     return None
 
 
-_Literal = str | int | float
+_TESTS = frozenset({ast.Constant, ast.UnaryOp, ast.BoolOp, ast.Name, ast.Attribute, ast.Call, ast.Compare})
+"""The kinds of expressions whose truth may be known."""
+
+
+def _is_type_checking(frame: Frame, test: ast.Name | ast.Attribute) -> bool:
+    if isinstance(test, ast.Name):
+        return frame.index.imports.get(test.id, test.id) in ("typing.TYPE_CHECKING", "TYPE_CHECKING")
+    return test.attr == "TYPE_CHECKING" and frame.index.dotted(test) == "typing.TYPE_CHECKING"
+
+
+_Literal = (str, int, float)
 
 
 def _known_comparison(frame: Frame, test: ast.Compare, *, by_default: bool) -> bool | None:
@@ -127,7 +138,7 @@ def _known_helper(frame: Frame, dotted: str) -> bool | None:
         info = frame.index.function_named(dotted)
         return truth_of_helper(info) if info is not None else None
 
-    return frame.program.project.once(("helper", frame.index, dotted), find)
+    return frame.program.project.once(("helper", frame.index, dotted), frame.index, find)
 
 
 def _known_none_test(frame: Frame, test: ast.Compare) -> bool | None:
@@ -152,15 +163,15 @@ def _none_test_subject(test: ast.Compare) -> ast.expr | None:
 
 def attribute_key(node: ast.expr) -> str | None:
     """The key under which a frame keeps what it knows of ``name.attribute`` besides the class."""
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+    if node.__class__ is ast.Attribute and node.value.__class__ is ast.Name:
         return f"{node.value.id}.{node.attr}"
     return None
 
 
 def _key(node: ast.expr) -> str | None:
-    if isinstance(node, ast.NamedExpr):
-        node = node.target
-    return node.id if isinstance(node, ast.Name) else attribute_key(node)
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.target.id if isinstance(node, ast.NamedExpr) else attribute_key(node)
 
 
 def _known(frame: Frame, node: ast.expr) -> Value | None:

@@ -74,7 +74,8 @@ class Setups:
             self._reading = outer
             attributes.reader = reader
             self._program.closures = closures
-            index.remembered[key] = known
+            if not self._program.project.is_full:
+                index.remembered[key] = known
         else:
             for owner, name, value in known.stores:
                 attributes.store(owner, name, value)

@@ -64,7 +64,7 @@ class Signatures:
     def declared(self, info: FunctionInfo) -> dict[str, Value]:
         """What annotations, defaults and the body say of the parameters, whatever calls give."""
         return self._project.once(
-            ("parameters", info), lambda: parameter_values(self._api, info, entry=False, compiled=False)
+            ("parameters", info), info.index, lambda: parameter_values(self._api, info, entry=False, compiled=False)
         )
 
     def left_out(self, info: FunctionInfo) -> dict[str, Value]:
@@ -86,12 +86,28 @@ class Signatures:
         node = getattr(info.node, "returns", None)
         if node is None:
             return UNKNOWN
-        return self._project.once(("result", info), lambda: annotated_value(info.index, node))
+        return self._project.once(("result", info), info.index, lambda: annotated_value(info.index, node))
 
     def at_entry(self, info: FunctionInfo, *, compiled: bool, receiver: ClassInfo | None) -> dict[str, Value]:
         """The parameters of a function that the compiler is handed, with ``self`` or ``cls`` first."""
         compiled = compiled or (info.owner is not None and info.name == "forward")
-        return {**self.receiver(info, receiver), **parameter_values(self._api, info, entry=True, compiled=compiled)}
+        given = parameter_values(self._api, info, entry=True, compiled=compiled)
+        return {**self.receiver(info, receiver), **given, **self._elements(info, receiver or info.owner, given)}
+
+    def _elements(self, info: FunctionInfo, owner: ClassInfo | None, given: dict[str, Value]) -> dict[str, Value]:
+        """The numbers that may be elements of a tensor of the object, as the name says: ``timestep`` of ``timesteps``.
+
+        A loop over the tensor gives them, and each is a tensor, too.
+        """
+        found: dict[str, Value] = {}
+        for name, value in given.items():
+            if owner is None or not isinstance(value, Constant) or not self._promises_number(info, name):
+                continue
+            held = self._attributes.stored(owner, f"{name}s")
+            if isinstance(held, Tensor):
+                condition = Condition(ConditionKind.TENSOR, name)
+                found[name] = Tensor(Sure.LIKELY, value.maybe_none, condition, dtype=held.dtype, zero_dim=True)
+        return found
 
     def receiver(self, info: FunctionInfo, owner: ClassInfo | None = None) -> dict[str, Value]:
         """``self`` or ``cls`` of a method; ``owner`` is the class that has the method, by default its own."""
@@ -122,7 +138,7 @@ class Signatures:
 
     def _promises_number(self, info: FunctionInfo, name: str) -> bool:
         """Whether an annotation, or a default of True or False, says that a parameter is a number or a size."""
-        return self._project.once(("promise", info, name), lambda: promises_number(info, name))
+        return self._project.once(("promise", info, name), info.index, lambda: promises_number(info, name))
 
     def join_arguments(self, info: FunctionInfo, state: State, given: Arguments) -> ParameterChange:
         """Adds what a call gives.  Returns how far it differs from what the calls before gave."""

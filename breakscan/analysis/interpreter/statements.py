@@ -130,7 +130,9 @@ def _mark_conditional(
 ) -> None:
     """Attaches a side's condition to values that are tensors on that side only."""
     for name, value in merged.items():
-        if not isinstance(value, Tensor) or value.optional or not isinstance(side.get(name), Tensor):
+        if not isinstance(value, Tensor) or value.optional or side.get(name) is other.get(name):
+            continue
+        if not isinstance(side.get(name), Tensor):
             continue
         if conditions and isinstance(other.get(name), Constant | Unknown | Container | Size):
             merged[name] = replace(value, optional=conditions[0])

@@ -72,7 +72,7 @@ class SummaryCache:
         finally:
             self._running.discard(key)
         loan = Summary(returns, states, drawn, notes)
-        if len(info.index.remembered) < MOST_KEPT_A_FILE:
+        if len(info.index.remembered) < MOST_KEPT_A_FILE and not self._project.is_full:
             info.index.remembered[key] = loan
         return loan
 

@@ -20,6 +20,7 @@ _COMPILES = tuple(re.compile(rf"{word}(?<=\b{word})\b") for word in ("compile", 
 _OTHER_COMPILERS = frozenset({"re.compile", "regex.compile"})
 COMPILE = "torch.compile"
 COMPILERS = frozenset({COMPILE, "torch.export.export", "torch._dynamo.optimize"})
+_LAST_NAMES = frozenset(name.rpartition(".")[2] for name in COMPILERS)
 _DISABLING = frozenset({"torch.compiler.disable", "torch._dynamo.disable"})
 _UNTRACED = _DISABLING | frozenset(
     {
@@ -204,11 +205,14 @@ class _Roots:
 
     def may_compile(self, node: ast.Call) -> bool:
         """Whether a call is worth a closer look: finding out what it is handed takes reading the whole file."""
-        if isinstance(node.func, ast.Call):
-            return is_compiler(self.index, node.func)
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "compile":
-            return self.index.dotted(node.func) not in _OTHER_COMPILERS
-        return self.index.dotted(node.func) in COMPILERS
+        func = node.func
+        if isinstance(func, ast.Call):
+            return is_compiler(self.index, func)
+        if isinstance(func, ast.Attribute):
+            if func.attr == "compile":
+                return self.index.dotted(func) not in _OTHER_COMPILERS
+            return func.attr in _LAST_NAMES and self.index.dotted(func) in COMPILERS
+        return self.index.dotted(func) in COMPILERS
 
     def entry(self, info: FunctionInfo, node: ast.expr, how: str, owner: ClassInfo | None) -> Entry:
         return Entry(info, Region(self.index.module.display, node.lineno, how, info.qualname), owner)

@@ -55,6 +55,17 @@ _Known = dict[Key, tuple[Answer, dict[str, str]]]
 """Answers that are kept, each with what finding it drew in, as in ``Project.depends``."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """An answer that is kept with a file, for all roots that ask again."""
+
+    answer: Any
+    drawn: Drawn
+
+
+_NOTHING_DRAWN = Drawn({}, [])
+
+
 class Project:
     """Loads and resolves for one file after the other; ``depends`` lists what the current one loaded.
 
@@ -71,10 +82,10 @@ class Project:
         self._kept: OrderedDict[str, tuple[ModuleIndex, str]] = OrderedDict()
         self._held: dict[str, ModuleIndex | None] = {}
         self._found: _Known[tuple[tuple[str, ...], str], Definition | None] = {}
-        self._bases: _Known[ClassInfo, list[ClassInfo]] = {}
-        self._modules: _Known[ClassInfo, bool] = {}
         self._answers: _Known[object, Any] = {}
         self._finding: set[tuple[str, str]] = set()
+        self._searches = 0
+        """How many searches are under way, one inside the other."""
         self._there: dict[str, bool] = {}
         self._digests = Digests()
         self._roots: deque[str] = deque()
@@ -93,8 +104,6 @@ class Project:
         self.depends = {}
         self._held = {}
         self._found = {}
-        self._bases = {}
-        self._modules = {}
         self._answers = {}
         self._roots.append(str(path))
         if len(self._kept) > self._counted:
@@ -120,9 +129,9 @@ class Project:
         """Reads another text in place of a file, for all files that import it, too."""
         key = str(path)
         own = self._kept.pop(key, None)
-        remembered = [(index, index.remembered) for index, _ in self._kept.values()]
-        for index, _ in remembered:
-            index.remembered = {}
+        remembered = [(index, index.remembered, index.answers) for index, _ in self._kept.values()]
+        for index, _, _ in remembered:
+            index.remembered, index.answers = {}, {}
         self._texts[path] = text
         try:
             yield
@@ -132,9 +141,9 @@ class Project:
             if other is not None:
                 other[0].release()
             for index, _ in self._kept.values():
-                index.remembered = {}
-            for index, known in remembered:
-                index.remembered = known
+                index.remembered, index.answers = {}, {}
+            for index, known, answers in remembered:
+                index.remembered, index.answers = known, answers
             if own is not None:
                 self._kept[key] = own
 
@@ -223,7 +232,7 @@ class Project:
                 self.depends.setdefault(path, UNKNOWN)
                 return None
             return self.load(Path(path))
-        if len(self._held) >= MOST_FILES_A_FILE:
+        if self.is_full:
             return None
         self._held[path] = None
         self._drawn_in.add(path)
@@ -232,6 +241,11 @@ class Project:
         except (SourceProblem, RecursionError):
             self.depends.setdefault(path, UNKNOWN)
             return None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the current file may draw in no more: what is found out now may not hold for others."""
+        return len(self._held) >= MOST_FILES_A_FILE
 
     def _exists(self, path: str) -> bool:
         there = self._there.get(path)
@@ -245,29 +259,54 @@ class Project:
 
     def find(self, dotted: str, index: ModuleIndex) -> Definition | None:
         """What a dotted name stands for in a file, where a file of the project defines it."""
-        return self._once(self._found, (index.roots, dotted), lambda: self._find(dotted.split("."), index), None)
+        key = index.roots, dotted
+        return self._once(self._found, key, lambda: self._find(dotted.split("."), index), None, None)
 
-    def once(self, key: object, find: Callable[[], Answer]) -> Answer:
-        """The answer to any question about files, under a key of its own; it is looked for once for each root."""
-        answer: Answer = self._once(self._answers, key, find, None)
+    def once(self, key: object, index: ModuleIndex, find: Callable[[], Answer]) -> Answer:
+        """The answer to any question about a file, under a key of its own; it is looked for once."""
+        answer: Answer = self._once(self._answers, key, find, None, index)
         return answer
 
-    def _once(self, known: _Known[Key, Answer], key: Key, find: Callable[[], Answer], unfinished: Answer) -> Answer:
-        """An answer that is looked for once for each root; ``unfinished`` if the search comes round to itself.
+    def _once(
+        self,
+        known: _Known[Key, Answer],
+        key: Key,
+        find: Callable[[], Answer],
+        unfinished: Answer,
+        keeper: ModuleIndex | None,
+    ) -> Answer:
+        """An answer that is looked for once for each root, or once as long as the file ``keeper`` and all that it drew
+        in are kept; ``unfinished`` if the search comes round to itself.
 
         What it drew in counts each time: see :meth:`recording`.
         """
-        if key not in known:
+        found = known.get(key)
+        if found is None:
             known[key] = unfinished, {}
-            outer, self.depends = self.depends, {}
+            # Inside another search, the answer depends on where that one began.
+            lasts = keeper if not self._searches else None
+            self._searches += 1
             try:
-                known[key] = find(), self.depends
+                found = known[key] = self._search(key, find, lasts)
             finally:
-                drawn, self.depends = self.depends, outer
-                outer |= drawn
-        else:
-            self.depends |= known[key][1]
-        return known[key][0]
+                self._searches -= 1
+        if found[1]:
+            self.depends |= found[1]
+        return found[0]
+
+    def _search(
+        self, key: object, find: Callable[[], Answer], keeper: ModuleIndex | None
+    ) -> tuple[Answer, dict[str, str]]:
+        """An answer and what it draws in, from the file that keeps it if it is there."""
+        if keeper is not None:
+            known = keeper.answers.get(key)
+            if isinstance(known, _Remembered) and self.draw_again(known.drawn):
+                return known.answer, known.drawn.depends
+        with self.recording() as drawn:
+            answer = find()
+        if keeper is not None and not self.is_full:
+            keeper.answers[key] = _Remembered(answer, drawn if drawn.depends else _NOTHING_DRAWN)
+        return answer, drawn.depends
 
     def _find(self, parts: list[str], index: ModuleIndex) -> Definition | None:
         own_package = index.name.split(".")[0]
@@ -352,7 +391,7 @@ class Project:
 
     def bases_of(self, info: ClassInfo) -> list[ClassInfo]:
         """The class and those of its bases that the project holds, in the order in which methods are looked up."""
-        return self._once(self._bases, info, lambda: _all_bases(info), [info])
+        return self._once(self._answers, ("bases", info), lambda: _all_bases(info), [info], info.index)
 
     def method(self, info: ClassInfo, name: str) -> FunctionInfo | None:
         """The method that an instance of the class has under a name."""
@@ -363,6 +402,9 @@ class Project:
 
     def outside_bases(self, info: ClassInfo) -> list[str]:
         """The names of those bases, near or far, that the project does not hold."""
+        return self._once(self._answers, ("outside", info), lambda: self._outside_bases(info), [], info.index)
+
+    def _outside_bases(self, info: ClassInfo) -> list[str]:
         chain = self.bases_of(info)
         return [b for c in chain for b in c.bases if b not in BUILTINS and c.index.class_named(b) is None]
 
@@ -371,7 +413,8 @@ class Project:
 
         A class with a ``forward`` and a base that cannot be found counts: nearly all such bases are modules.
         """
-        return self._once(self._modules, info, lambda: self._looks_like_module(info), False)
+        known: _Known[object, bool] = self._answers
+        return self._once(known, ("module", info), lambda: self._looks_like_module(info), False, info.index)
 
     def _looks_like_module(self, info: ClassInfo) -> bool:
         outside = self.outside_bases(info)

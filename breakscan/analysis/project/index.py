@@ -38,6 +38,7 @@ class FunctionInfo:
     stores: frozenset[str] | None = None
     sets: frozenset[str] | None = None
     nodes: tuple[ast.AST, ...] | None = field(default=None, repr=False)
+    given_by_default: dict[str, ast.expr] | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
@@ -75,11 +76,13 @@ class FunctionInfo:
     @property
     def defaults(self) -> dict[str, ast.expr]:
         """The default of each parameter that has one."""
-        given = self.node.args
-        names = [a.arg for a in (*given.posonlyargs, *given.args)]
-        found = dict(zip(names[::-1], given.defaults[::-1], strict=False))
-        found |= {a.arg: d for a, d in zip(given.kwonlyargs, given.kw_defaults, strict=True) if d is not None}
-        return found
+        if self.given_by_default is None:
+            given = self.node.args
+            names = [a.arg for a in (*given.posonlyargs, *given.args)]
+            found = dict(zip(names[::-1], given.defaults[::-1], strict=False))
+            found |= {a.arg: d for a, d in zip(given.kwonlyargs, given.kw_defaults, strict=True) if d is not None}
+            self.given_by_default = found
+        return self.given_by_default
 
     @property
     def is_generator(self) -> bool:
@@ -124,6 +127,8 @@ class ModuleIndex:
     all_functions: dict[FunctionNode, FunctionInfo] = field(default_factory=dict)
     remembered: dict[object, object] = field(default_factory=dict, repr=False)
     """What was found out about the file, its functions and its classes, for all files that import it."""
+    answers: dict[object, object] = field(default_factory=dict, repr=False)
+    """The answers to questions about the file, see ``Project.once``."""
     closures: list[dict[str, Any]] = field(default_factory=list, repr=False)
     """The names that functions in ``remembered`` refer to."""
 
@@ -137,22 +142,22 @@ class ModuleIndex:
             info.methods.clear()
         for names in self.closures:
             names.clear()
-        for part in (self.functions, self.classes, self.all_functions, self.remembered, self.closures):
+        for part in (self.functions, self.classes, self.all_functions, self.remembered, self.answers, self.closures):
             part.clear()
         self.module = SourceModule(self.module.path, self.module.display, "", ast.Module([], []))
 
     def dotted(self, node: ast.expr) -> str | None:
         """The import-resolved dotted name of ``a.b.c``: ``torch.nn.functional.relu`` for ``F.relu``."""
-        parts: list[str] = []
-        while isinstance(node, ast.Attribute):
-            parts.append(node.attr)
+        rest = ""
+        while node.__class__ is ast.Attribute:
+            rest = f".{node.attr}{rest}"
             node = node.value
         if not isinstance(node, ast.Name):
             return None
         head = self.imports.get(node.id)
         if head is None:
             head = self._through_star(node.id) if self.stars else node.id
-        return canonical(".".join([head, *reversed(parts)]))
+        return canonical(head + rest) if head.startswith("torch") else head + rest
 
     def _through_star(self, name: str) -> str:
         known = name in self.functions or name in self.classes or name in self.assigned or name in BUILTINS
@@ -231,7 +236,10 @@ def build_index(
 
 def _define(index: ModuleIndex, body: list[ast.stmt], prefix: str, owner: ClassInfo | None, nested: bool) -> None:
     for node in body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
+        if node.__class__ in _SIMPLE:
+            if owner is None and not nested:
+                _assign(index, node)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
             _import(index, node)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             decorators = decorator_names(index, node.decorator_list)
@@ -253,12 +261,14 @@ def _define(index: ModuleIndex, body: list[ast.stmt], prefix: str, owner: ClassI
         else:
             if owner is None and not nested:
                 _assign(index, node)
-            if not isinstance(node, _WITHOUT_BLOCKS):
-                for inner in blocks(node):
-                    _define(index, inner, prefix, owner, nested)
+            for inner in blocks(node):
+                _define(index, inner, prefix, owner, nested)
 
 
-_WITHOUT_BLOCKS = (ast.Expr, ast.Assign, ast.Return, ast.AugAssign, ast.AnnAssign, ast.Raise, ast.Assert, ast.Pass)
+_SIMPLE = frozenset(
+    {ast.Expr, ast.Assign, ast.Return, ast.AugAssign, ast.AnnAssign, ast.Raise, ast.Assert, ast.Pass, ast.Delete}
+)
+"""Statements that hold no others, and define nothing but names."""
 
 
 def _base_name(index: ModuleIndex, node: ast.expr) -> str:

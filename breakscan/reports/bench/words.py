@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from breakscan.bench.progress import BenchProgress
 from breakscan.bench.result import OWN, Bench, BenchRow, MeasurementStatus, Problem
 from breakscan.reports.shared.durations import duration
 from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.ratio_words import interval, number, ratio_words
 from breakscan.reports.shared.wording import counted, sentence
+from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import Stage
 from breakscan.worker.timing import LEAST, PROCESSES
 
@@ -224,3 +226,16 @@ def _stage_words(problem: Problem) -> str:
 def _median(row: BenchRow) -> float:
     assert row.ratio is not None
     return row.ratio.median
+
+
+_STEPS = {MeasuringStep.RUN: "running the program", MeasuringStep.COMPILE: "compiling", MeasuringStep.TIME: "timing"}
+
+
+def progress_words(progress: BenchProgress) -> str:
+    """``2 of 6: backend="aot_eager": compiling``."""
+    label = visible(progress.label) if progress.label is not None else None
+    if progress.step is MeasuringStep.REPEAT:
+        return f"{label}: process {progress.number} of {progress.of}"
+    if label is None:
+        return "timing it eager" if progress.step is MeasuringStep.TIME else _STEPS[progress.step]
+    return f"{progress.number} of {progress.of}: {label}: {_STEPS[progress.step]}"

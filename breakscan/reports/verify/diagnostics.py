@@ -7,7 +7,7 @@ from breakscan.reports.diagnostics.diagnostic import Diagnostic, DiagnosticRepor
 from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import printable
 from breakscan.reports.shared.wording import sentence
-from breakscan.reports.verify.words import ending_words, headline, remarks, verdict_words
+from breakscan.reports.verify.words import ending_words, headline, label_words, remarks, verdict_words
 from breakscan.verify.proof import Proof, ProofVerdict, Verification
 
 _KIND_SUMMARIES = {
@@ -32,7 +32,7 @@ def verify_diagnostics(verification: Verification) -> DiagnosticReport:
 def _diagnostic(proof: Proof) -> Diagnostic:
     return Diagnostic(
         id=f"verify-{proof.verdict.value}",
-        name=f"verify {proof.label}",
+        name=f"verify {label_words(proof.label)}",
         kind_summary=_KIND_SUMMARIES[proof.verdict],
         severity=Severity.WARNING if proof.verdict is ProofVerdict.REJECTED else Severity.INFO,
         site=proof.site,

@@ -19,9 +19,11 @@ from breakscan.reports.verify.words import (
     TITLES,
     basis_words,
     cells,
+    declined_words,
     ending_words,
     facts,
     headline,
+    label_words,
     notes,
     remarks,
     unproved,
@@ -84,7 +86,8 @@ def _parts(verification: Verification) -> Iterator[str]:
         yield _details(proof, original)
     for words in (*notes(told), *basis_words(told), ending_words(told)):
         yield f"<p>{escaped(words)}</p>"
-    for title, names in unproved(told):
+    declined = list(map(declined_words, told.declined))
+    for title, names in (*unproved(told), *([("No rewrite for", declined)] if declined else [])):
         yield f"<h2>{title}</h2>{_list(names)}"
 
 
@@ -102,7 +105,7 @@ def _details(proof: Proof, original: Proof) -> str:
     """What is known of a change; its diff and its code, which have lines, are those of the original."""
     listed = [*map(observation_words, proof.reasons), *remarks(proof)]
     listed += [f"{name}: {text}" for name, text in facts(proof)]
-    parts = [f"<details><summary>{escaped(proof.label)}</summary>{_list(listed)}"]
+    parts = [f"<details><summary>{escaped(label_words(proof.label))}</summary>{_list(listed)}"]
     if original.diff:
         parts.append(f"<pre>{''.join(map(_diff_line, original.diff.rstrip().split(chr(10))))}</pre>")
     before, after = original.before, original.after

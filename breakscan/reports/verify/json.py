@@ -11,7 +11,7 @@ from breakscan import __version__
 from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import printable
 from breakscan.reports.verify.unseen_words import stress_words, stressed_outcome_words, unseen_words
-from breakscan.reports.verify.words import verdict_words
+from breakscan.reports.verify.words import declined_words, label_words, not_applied_words, verdict_words
 from breakscan.verify.proof import Metrics, Proof, StressDifference, StressedOutcome, UnseenOutcome, Verification
 
 SCHEMA = 1
@@ -29,13 +29,13 @@ def write_verify_json(verification: Verification, stream: TextIO) -> None:
         "same": asdict(verification.same) if verification.same else None,
         "interrupted": verification.interrupted,
         "proofs": [_proof(proof) for proof in verification.proofs],
-        "dependent": list(verification.dependent),
-        "unreached": list(verification.unreached),
-        "declined": list(verification.declined),
+        "dependent": list(map(label_words, verification.dependent)),
+        "unreached": list(map(label_words, verification.unreached)),
+        "declined": list(map(declined_words, verification.declined)),
         "notes": [observation_words(note) for note in verification.notes],
         "applied": list(verification.applied),
-        "not_applied": verification.not_applied,
-        "held_back": list(verification.held_back),
+        "not_applied": not_applied_words(verification.not_applied),
+        "held_back": list(map(label_words, verification.held_back)),
     }
     json.dump(told, stream, indent=2)
     stream.write("\n")
@@ -47,11 +47,11 @@ def _proof(proof: Proof) -> dict[str, Any]:
 
     reasons = [observation_words(reason) for reason in proof.reasons]
     return {
-        "label": proof.label,
+        "label": label_words(proof.label),
         "rewrite": proof.rewrite,
         "rule": proof.rule,
         "site": asdict(proof.site) if proof.site else None,
-        "members": list(proof.members),
+        "members": list(map(label_words, proof.members)),
         "verdict": proof.verdict.value,
         "says": verdict_words(printable(proof)),
         "reason": next(iter(reasons), None),

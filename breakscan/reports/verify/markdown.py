@@ -7,7 +7,17 @@ from typing import TextIO
 from breakscan.reports.shared.markdown_text import code, paragraph, prose, row, table_head
 from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import printable
-from breakscan.reports.verify.words import TITLES, basis_words, cells, ending_words, facts, headline, notes, remarks
+from breakscan.reports.verify.words import (
+    TITLES,
+    basis_words,
+    cells,
+    ending_words,
+    facts,
+    headline,
+    label_words,
+    notes,
+    remarks,
+)
 from breakscan.verify.proof import Proof, ProofVerdict, Verification
 
 MARK = "<!-- breakscan verify -->"
@@ -43,7 +53,7 @@ def _row(proof: Proof) -> str:
 
 
 def _details(proof: Proof, diff: str) -> str:
-    said = [f"<details><summary>{prose(proof.label)}</summary>\n"]
+    said = [f"<details><summary>{prose(label_words(proof.label))}</summary>\n"]
     said += [f"- {prose(line)}" for line in (*map(observation_words, proof.reasons), *remarks(proof))]
     said += [f"- {prose(name)}: {prose(text)}" for name, text in facts(proof)]
     if diff and _FENCE not in diff:

@@ -17,8 +17,10 @@ from breakscan.reports.verify.words import (
     TITLES,
     basis_words,
     cells,
+    declined_words,
     ending_words,
     headline,
+    label_words,
     notes,
     remarks,
     unproved,
@@ -40,7 +42,7 @@ def write_verify_terminal(verification: Verification, stream: TextIO) -> None:
     said: dict[str, list[str]] = {}
     for proof in verification.proofs:
         for line in _more(proof):
-            said.setdefault(line, []).append(proof.label)
+            said.setdefault(line, []).append(label_words(proof.label))
     for line, labels in said.items():
         console.print(paragraph(f"{', '.join(labels)}: ", line, console.width))
     for note in notes(verification):
@@ -76,9 +78,7 @@ def _more(proof: Proof) -> list[str]:
 def _unproved(verification: Verification) -> Iterator[str]:
     for words, names in unproved(verification):
         rest = len(names) - MOST_NAMED
-        if names is not verification.declined:
-            yield f"{words}: {', '.join(names[:MOST_NAMED])}{f' and {rest} more' if rest > 0 else ''}."
-            continue
-        yield from (f"{words} {sentence(name)}" for name in names[:MOST_NAMED])
-        if rest > 0:
-            yield f"Nor for {counted(rest, 'finding')} more: breakscan fix names them."
+        yield f"{words}: {', '.join(names[:MOST_NAMED])}{f' and {rest} more' if rest > 0 else ''}."
+    yield from (f"No rewrite for {sentence(declined_words(one))}" for one in verification.declined[:MOST_NAMED])
+    if (rest := len(verification.declined) - MOST_NAMED) > 0:
+        yield f"Nor for {counted(rest, 'finding')} more: breakscan fix names them."

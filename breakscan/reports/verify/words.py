@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from breakscan.reports.shared.durations import UNITS
 from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.ratio_words import interval, number, ratio_words
 from breakscan.reports.shared.wording import counted, sentence
 from breakscan.reports.verify.unseen_words import grouped, outcome_words, stress_words
-from breakscan.verify.proof import Metrics, Proof, ProofVerdict, Verification
+from breakscan.verify.label import Label, RewriteLabel, SetLabel
+from breakscan.verify.proof import DeclinedFinding, Metrics, NotApplied, Proof, ProofVerdict, Verification
+from breakscan.worker.progress import MeasuringStep
 
 NOISY = 1.1
 """How many times as fast two equal processes may look before the report says so."""
@@ -47,9 +49,9 @@ def cells(proof: Proof) -> tuple[str, ...]:
     """The row of a change, below :data:`TITLES`; what is measured is empty where it was not compiled."""
     before, after = proof.before, proof.after
     if after is None:
-        return proof.label, "", "", "", "", verdict_words(proof)
+        return label_words(proof.label), "", "", "", "", verdict_words(proof)
     return (
-        proof.label,
+        label_words(proof.label),
         from_to(before.breaks, after.breaks),
         from_to(before.graphs, after.graphs),
         from_to(before.all_kernels, after.all_kernels),
@@ -149,14 +151,66 @@ def notes(verification: Verification) -> list[str]:
     return [sentence(observation_words(note)) for note in verification.notes]
 
 
-def unproved(verification: Verification) -> list[tuple[str, Sequence[str]]]:
+def unproved(verification: Verification) -> list[tuple[str, list[str]]]:
     """The changes of which nothing is proved alone, below what they have in common."""
     groups = (
         ("Proved together alone, as they need others first", verification.dependent),
         ("Not proved, as the captured calls do not run there", verification.unreached),
-        ("No rewrite for", verification.declined),
     )
-    return [(words, names) for words, names in groups if names]
+    return [(words, list(map(label_words, labels))) for words, labels in groups if labels]
+
+
+_STEPS = {
+    MeasuringStep.RUN: "running the program",
+    MeasuringStep.COMPILE: "compiling",
+    MeasuringStep.TIME: "timing",
+    MeasuringStep.RECORD_TESTS: "recording the outcomes of tests",
+}
+
+
+def progress_words(step: MeasuringStep, label: Label | None) -> str:
+    """``net.py:12 where: compiling``."""
+    if label is None:
+        return "compiling the program as it is" if step is MeasuringStep.COMPILE else _STEPS[step]
+    return f"{label_words(label)}: {_STEPS[step]}"
+
+
+def label_words(label: Label) -> str:
+    """``net.py:12+20 where``; ``without what is slower``."""
+    match label:
+        case RewriteLabel(file, lines, rewrite):
+            return f"{file}:{'+'.join(map(str, lines))} {rewrite}"
+        case SetLabel():
+            kinds = [
+                word
+                for word, is_left_out in (
+                    ("slower", label.without_slower),
+                    ("held back", label.without_held_back),
+                )
+                if is_left_out
+            ]
+            if kinds:
+                return f"without what is {' or '.join(kinds)}"
+            return "all" if label.most is None else f"the {label.most} that gain most"
+        case _:
+            return label
+
+
+def declined_words(declined: DeclinedFinding) -> str:
+    """``net.py:30 BRK201: keep-tensor: it is printed``."""
+    why = "; ".join(f"{rewrite}: {text}" for rewrite, text in declined.reasons)
+    return f"{declined.site.path}:{declined.site.line} {declined.rule}{f': {why}' if why else ''}"
+
+
+_NOT_APPLIED = {
+    NotApplied.INTERRUPTED: "it was interrupted before all was proved",
+    NotApplied.NONE_ACCEPTED: "no change was accepted",
+}
+
+
+def not_applied_words(reason: NotApplied | tuple[str, ...] | None) -> str | None:
+    """Why files were not written; None where all were."""
+    return _NOT_APPLIED[reason] if isinstance(reason, NotApplied) else "; ".join(reason or ()) or None
 
 
 def basis_words(verification: Verification) -> list[str]:
@@ -179,18 +233,19 @@ def basis_words(verification: Verification) -> list[str]:
 def ending_words(verification: Verification) -> str:
     """What became of the files."""
     said = []
+    not_applied = not_applied_words(verification.not_applied)
     if verification.applied:
         said.append(f"Written: {', '.join(verification.applied)}.")
-        if verification.not_applied:
-            said.append(f"Not written: {verification.not_applied}.")
-    elif verification.not_applied:
-        said.append(f"Your files are unchanged: {verification.not_applied}.")
+        if not_applied:
+            said.append(f"Not written: {not_applied}.")
+    elif not_applied:
+        said.append(f"Your files are unchanged: {not_applied}.")
     else:
         said.append("Your files are unchanged.")
     if verification.held_back:
-        labels = ", ".join(verification.held_back)
+        labels = ", ".join(map(label_words, verification.held_back))
         said.append(f"Held back: {labels}. --apply-unseen writes what is held back, too.")
-    elif not (verification.applied or verification.not_applied):
+    elif not (verification.applied or not_applied):
         said += _options(verification)
     return " ".join(said)
 
