@@ -441,6 +441,18 @@ def test_what_is_a_tensor_in_one_call_alone(found) -> None:
     ) == [("BRK303", CONDITIONAL, "`m` is a tensor")]
 
 
+def test_distributions_do_not_validate_unless_they_are_asked_to(found) -> None:
+    assert found(
+        """
+        class Bounded(torch.distributions.Normal):
+            def log_prob(self, value: torch.Tensor):
+                if self._validate_args and (value > 3).any():
+                    raise ValueError("too large")
+                return super().log_prob(value)
+        """
+    ) == [("BRK108", CONDITIONAL, "`self._validate_args`")]
+
+
 def test_what_an_assert_demands_is_no_condition(found) -> None:
     assert found(
         """
@@ -674,4 +686,43 @@ def test_the_arguments_of_a_report_are_as_rare_as_the_report(found) -> None:
         ("BRK403", CONDITIONAL, "`y < low`"),
         ("BRK201", CONDITIONAL, "`y < low`"),
         ("BRK401", CONDITIONAL, "`low > 3`"),
+    ]
+
+
+def test_a_number_named_as_the_elements_of_a_tensor(found) -> None:
+    source = """
+        class Schedule:
+            def __init__(self):
+                self.steps = torch.arange(10)
+                self.names = ["a"]
+
+            def scale(self, x: torch.Tensor, step: int, count: int, name: str):
+                before = step - 1
+                if count > 3 or name == "b":
+                    return x
+                return x * 2 if before >= 0 else x
+
+            def next(self, x: torch.Tensor, step: int | None = None):
+                return x if step is None else self.scale(x, step, 3, "a")
+    """
+    assert found(source) == [("BRK103", CONDITIONAL, "`step` is a tensor")]
+
+
+def test_an_index_that_is_handed_in_is_known_on_the_cpu(found) -> None:
+    source = """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("at", torch.arange(2).max())
+                self.rows = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])
+
+            def forward(self, x):
+                x[self.at + 1] = 0.0
+                x = self.rows[self.at](x)
+                return x[self.at]
+    """
+    assert found(source) == [
+        ("BRK210", "likely", None),
+        ("BRK210", SURE, None),
+        ("BRK210", CONDITIONAL, "not `self.at.is_cpu`"),
     ]

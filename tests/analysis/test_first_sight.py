@@ -458,6 +458,49 @@ def f(x: torch.Tensor):
     generator = torch.Generator().manual_seed(3)  # !
     return y.cos() + torch.randn(4, generator=generator)  # !
 """,
+    "the __init__ of an object that nothing in the file makes": """
+class Weights:
+    def __init__(self, values: torch.Tensor):
+        self.values = values
+        if values.sum() > 100:  # !
+            self.values = values / values.sum()
+
+
+holder = hold(Weights)
+
+
+def f(x: torch.Tensor):
+    return holder.held(x.sin() + 100).values.cos()
+""",
+    "a wrapper that hands on what it is given": """
+import pickle
+
+
+class Timed:
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, *given):
+        pickle.dumps(3)  # !
+        return self.function(*given)
+
+
+timed = Timed(torch.cos)
+
+
+def f(x: torch.Tensor):
+    return hold(timed).held(x.sin())
+""",
+    "one of several optimizers": """
+optimizers = hold({"a": torch.optim.SGD(nn.Linear(4, 4).parameters())})
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    optims = optimizers.held
+    optims["a"].zero_grad()  # !
+    return y.cos()
+""",
     "a comparison that indexes nothing": """
 def f(x, count=3):
     y = x.sin()
@@ -483,3 +526,10 @@ def test_found(case: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_the_compiler_agrees(case: str, tmp_path: Path) -> None:
     assert breaks(CASES[case], tmp_path) is bool(marked(CASES[case]))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("index", "broken"), [("at", False), ("at + 1", True)])
+def test_the_compiler_knows_an_index_that_is_handed_in(index: str, broken: bool, tmp_path: Path) -> None:
+    source = f"at = torch.tensor(2)\n\n\ndef f(x):\n    y = x.sin()\n    return y[{index}].cos()\n"
+    assert breaks(source, tmp_path) is broken
