@@ -675,3 +675,42 @@ def test_the_arguments_of_a_report_are_as_rare_as_the_report(found) -> None:
         ("BRK201", CONDITIONAL, "`y < low`"),
         ("BRK401", CONDITIONAL, "`low > 3`"),
     ]
+
+
+def test_a_number_named_as_the_elements_of_a_tensor(found) -> None:
+    source = """
+        class Schedule:
+            def __init__(self):
+                self.steps = torch.arange(10)
+                self.names = ["a"]
+
+            def scale(self, x: torch.Tensor, step: int, count: int, name: str):
+                before = step - 1
+                if count > 3 or name == "b":
+                    return x
+                return x * 2 if before >= 0 else x
+
+            def next(self, x: torch.Tensor, step: int | None = None):
+                return x if step is None else self.scale(x, step, 3, "a")
+    """
+    assert found(source) == [("BRK103", CONDITIONAL, "`step` is a tensor")]
+
+
+def test_an_index_that_is_handed_in_is_known_on_the_cpu(found) -> None:
+    source = """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("at", torch.arange(2).max())
+                self.rows = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])
+
+            def forward(self, x):
+                x[self.at + 1] = 0.0
+                x = self.rows[self.at](x)
+                return x[self.at]
+    """
+    assert found(source) == [
+        ("BRK210", "likely", None),
+        ("BRK210", SURE, None),
+        ("BRK210", CONDITIONAL, "not `self.at.is_cpu`"),
+    ]

@@ -483,3 +483,10 @@ def test_found(case: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_the_compiler_agrees(case: str, tmp_path: Path) -> None:
     assert breaks(CASES[case], tmp_path) is bool(marked(CASES[case]))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("index", "broken"), [("at", False), ("at + 1", True)])
+def test_the_compiler_knows_an_index_that_is_handed_in(index: str, broken: bool, tmp_path: Path) -> None:
+    source = f"at = torch.tensor(2)\n\n\ndef f(x):\n    y = x.sin()\n    return y[{index}].cos()\n"
+    assert breaks(source, tmp_path) is broken

@@ -23,8 +23,8 @@ A case that is applied is run on both sides too, with the arguments that a third
 expression of a list of tuples.  By default ``f`` gets one vector of four numbers, several times.  The words behind
 ``before`` may be ``not-run`` (what it needs is not there), ``raises`` (the old side, or its backward pass, may raise
 where the new one does not), ``still-breaks`` (Dynamo breaks elsewhere in it as well), ``not-compiled`` (Dynamo compiles
-neither side, because of a mode for example) and ``differs`` (an unsafe rewrite, and at least one of the inputs tells
-the two sides apart).
+neither side, because of a mode for example), ``not-on-2.11`` (the Dynamo of this version breaks on something else) and
+``differs`` (an unsafe rewrite, and at least one of the inputs tells the two sides apart).
 
 The block ``text states`` has words of a difference that the rewrite must state.
 

@@ -196,6 +196,8 @@ def test_it_would_be_wrong(case: CapturedCall, tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", [case for case in RUN if "not-compiled" not in case.words], ids=str)
 def test_the_compiler_agrees(case: CapturedCall, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
+    if f"not-on-{'.'.join(torch.__version__.split('.')[:2])}" in case.words:
+        pytest.skip("this version of Dynamo breaks on something else")
     arguments = next(iter(eval(case.inputs, {"torch": torch})))
     breaks = {}
     for name, text in (("before", case.before), ("after", case.after or "")):

@@ -91,7 +91,23 @@ class Signatures:
     def at_entry(self, info: FunctionInfo, *, compiled: bool, receiver: ClassInfo | None) -> dict[str, Value]:
         """The parameters of a function that the compiler is handed, with ``self`` or ``cls`` first."""
         compiled = compiled or (info.owner is not None and info.name == "forward")
-        return {**self.receiver(info, receiver), **parameter_values(self._api, info, entry=True, compiled=compiled)}
+        given = parameter_values(self._api, info, entry=True, compiled=compiled)
+        return {**self.receiver(info, receiver), **given, **self._elements(info, receiver or info.owner, given)}
+
+    def _elements(self, info: FunctionInfo, owner: ClassInfo | None, given: dict[str, Value]) -> dict[str, Value]:
+        """The numbers that may be elements of a tensor of the object, as the name says: ``timestep`` of ``timesteps``.
+
+        A loop over the tensor gives them, and each is a tensor, too.
+        """
+        found: dict[str, Value] = {}
+        for name, value in given.items():
+            if owner is None or not isinstance(value, Constant) or not self._promises_number(info, name):
+                continue
+            held = self._attributes.stored(owner, f"{name}s")
+            if isinstance(held, Tensor):
+                condition = Condition(ConditionKind.TENSOR, name)
+                found[name] = Tensor(Sure.LIKELY, value.maybe_none, condition, dtype=held.dtype, zero_dim=True)
+        return found
 
     def receiver(self, info: FunctionInfo, owner: ClassInfo | None = None) -> dict[str, Value]:
         """``self`` or ``cls`` of a method; ``owner`` is the class that has the method, by default its own."""

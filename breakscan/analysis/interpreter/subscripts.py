@@ -33,8 +33,9 @@ def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Val
     indices = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
     values = [_as_mask(index, _index_value(frame, node, index, owner), owner) for index in indices]
     tensors = [value for value in values if isinstance(value, Tensor)]
-    if tensors:
-        _emit_index(frame, node, owner, tensors, form)
+    for index, value in zip(indices, values, strict=True):
+        if isinstance(value, Tensor):
+            _emit_index(frame, node, owner, index, value, form)
     if isinstance(owner, Tensor):
         return _part(owner, indices, values)
     if isinstance(owner, Unknown | Namespace) and any(v.zero_dim is not True for v in tensors):
@@ -46,17 +47,21 @@ def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Val
     return item_of(owner) if isinstance(owner, Size) else UNKNOWN
 
 
-def _emit_index(frame: Frame, node: ast.Subscript, owner: Value, tensors: list[Tensor], form: str) -> None:
+def _emit_index(frame: Frame, node: ast.Subscript, owner: Value, index: ast.expr, value: Tensor, form: str) -> None:
     if isinstance(owner, Tensor | Unknown | Namespace):
         sure = owner.sure if isinstance(owner, Tensor) else Sure.LIKELY
-        for value in tensors:
+        conditions = []
+        if value.zero_dim and not value.intermediate and value.dtype != "bool":
+            # Dynamo knows an integer on the CPU that it is handed.
+            conditions.append(Condition(ConditionKind.TEST, f"{ast.unparse(index)}.is_cpu", False))
+            sure = Sure.POSSIBLE if value.optional else sure
+        with frame.under(*conditions):
             frame.emit(EventKind.INDEX, node, form=form, operand=value, sure=sure)
     elif isinstance(owner, Module | Size) or (isinstance(owner, Container) and not owner.keys and not owner.mapping):
-        for value in tensors:
-            # Only a single number can be an index here.
-            # A container of things unknown is still a container.
-            sure = Sure.CERTAIN if isinstance(item_of(owner), Unknown) else owner.sure
-            frame.emit(EventKind.INDEX, node, form=form, operand=replace(value, zero_dim=True), sure=sure)
+        # Only a single number can be an index here.
+        # A container of things unknown is still a container.
+        sure = Sure.CERTAIN if isinstance(item_of(owner), Unknown) else owner.sure
+        frame.emit(EventKind.INDEX, node, form=form, operand=replace(value, zero_dim=True), sure=sure)
 
 
 def _part(owner: Tensor, indices: list[ast.expr], values: list[Value]) -> Value:
