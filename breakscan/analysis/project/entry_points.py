@@ -75,7 +75,7 @@ def find_entries(project: Project, index: ModuleIndex, mode: str) -> list[Entry]
     if mode == "roots" or (mode == "auto" and roots):
         return roots
     if mode == "all":
-        return _unique([*roots, *_everything(index), *_inherited(project, index)])
+        return _unique([*roots, *_everything(project, index), *_inherited(project, index)])
     found = _unique(_forwards(project, index))
     if mode == "modules":
         return found
@@ -112,9 +112,13 @@ def _forwards(project: Project, index: ModuleIndex) -> Iterator[Entry]:
             yield _assumed(forward, Assumption.FORWARD, owner)
 
 
-def _everything(index: ModuleIndex) -> Iterator[Entry]:
+def _everything(project: Project, index: ModuleIndex) -> Iterator[Entry]:
     for info in index.all_functions.values():
-        if not info.nested and info.name not in _NEVER_COMPILED:
+        if info.nested:
+            continue
+        # An object that is no module is made of tensors in traced code, too: a distribution, or a batch.
+        makes_object = info.name == "__init__" and info.owner is not None and not project.is_module(info.owner)
+        if makes_object or info.name not in _NEVER_COMPILED:
             yield _assumed(info, Assumption.FUNCTION)
 
 
