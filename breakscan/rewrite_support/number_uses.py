@@ -37,6 +37,14 @@ GPU_DIVISION = differs(
     Effect.VALUES,
     only=ShowsOnly.DEVICES,
 )
+GPU_ROUNDING = differs(
+    "on a GPU, the value is first rounded to the dtype of the tensor beside it, a number is not",
+    Effect.VALUES,
+    only=ShowsOnly.DEVICES,
+)
+DOES_NOT_FIT = differs(
+    "a value that the dtype of the tensor beside it cannot hold does not raise", Effect.NO_LONGER_RAISES
+)
 CALLER = differs("the caller gets a 0-d tensor instead of a Python number", Effect.TYPES)
 ASSERT = differs("in compiled code, a failing assertion is a RuntimeError", *EXCEPTIONS, only=ShowsOnly.COMPILED)
 
@@ -108,8 +116,15 @@ class Uses:
         text, of = self.context.code(other), self.text
         if not on_one_device(self.context.fact(self.tensor), fact):
             self.note(assumes(f"`{of}` must be on the same device as `{text}`", only=ShowsOnly.DEVICES))
+        if not self._fits(other):
+            self.note(GPU_ROUNDING)
         if not in_place and (fact.dtype != "float" or self.dtype not in ("int", "bool")):
             self._beside_dtype(other, fact)
+
+    def _fits(self, other: cst.BaseExpression) -> bool:
+        """Whether the dtype of another tensor can hold the value exactly."""
+        known = other if self.context.fact(other).kind != "unknown" else defined(self.context, other)
+        return self.dtype == "bool" or of_one_dtype(self.context, self.tensor, known)
 
     def _beside_dtype(self, other: cst.BaseExpression, fact: Fact) -> None:
         """Records that the dtype of the 0-d tensor may affect the result, as that of a number does not."""
@@ -234,6 +249,8 @@ class Uses:
     def _in_where(self, call: cst.Call, arg: cst.Arg) -> None:
         other = next((one.value for one in call.args[1:] if one is not arg), None)
         if other is not None and self.context.fact(other).is_tensor:
+            if not self._fits(other):
+                self.note(DOES_NOT_FIT)
             self._beside(other)
         else:
             self.note(differs(f"the result has the dtype of `{self.text}`, not the default dtype", Effect.DTYPES))
@@ -252,6 +269,8 @@ class Uses:
             raise Declined(f"`{self.context.code(owner)}` is not known to be a tensor")
         if name.removesuffix("_") in DIVISIONS:
             self.note(GPU_DIVISION)
+        if not self._fits(owner):
+            self.note(DOES_NOT_FIT)
         self._beside(owner, in_place=name.endswith("_"))
 
     # -- uses that keep the value -------------------------------------------------------------------------------
