@@ -1,11 +1,12 @@
-"""Measures the speed of ``breakscan check`` and similar tools over the same files in the same run.
+"""Measures the speed of ``breakscan check``, of ``ast.parse`` and of similar tools over the same files in the same run.
 
     python -m venv peers && peers/bin/pip install -r benchmarks/peers.txt
     python benchmarks/check_speed.py --peers peers/bin [FOLDER ...] [--repeat N] [--json FILE]
 
 FOLDER is by default the ``models`` folder of the installed transformers (about 1 million lines).  For each tool, it
-prints the median wall and CPU seconds, lines per second, and the ratio of its CPU seconds to those of breakscan.  A
-tool that is not installed is skipped and named.
+prints the median wall and CPU seconds, lines per second, and the ratio of its CPU seconds to those of ``ast.parse``
+(one process, the garbage collector off).  A tool that is not installed is skipped and named.  ``--all`` also measures
+``--regions all``.
 """
 
 from __future__ import annotations
@@ -35,15 +36,29 @@ class Measured:
     lines_per_second: float
     lines_per_cpu_second: float
     rss: int
-    times_the_cpu_of_breakscan: float
+    times_the_cpu_of_parsing: float
 
 
-def commands(folders: list[str], peers: str | None) -> dict[str, list[str] | None]:
+PARSE = """
+import ast, gc, pathlib, sys
+gc.disable()
+for folder in sys.argv[1:]:
+    for file in sorted(pathlib.Path(folder).rglob("*.py")):
+        ast.parse(file.read_bytes())
+"""
+
+
+def commands(folders: list[str], peers: str | None, everything: bool) -> dict[str, list[str] | None]:
     """The command of each tool, or None where it is not installed."""
+    check = [sys.executable, "-m", "breakscan", "check", "--format", "concise", "--exit-zero"]
+    ruff = shutil.which("ruff", path=peers) or shutil.which("ruff", path=str(Path(sys.executable).parent))
     torchfix = shutil.which("torchfix", path=peers)
     mlinter = shutil.which("mlinter", path=peers)
     return {
-        "breakscan": [sys.executable, "-m", "breakscan", "check", "--format", "concise", "--exit-zero", *folders],
+        "ast.parse": [sys.executable, "-c", PARSE, *folders],
+        "breakscan": [*check, *folders],
+        **({"breakscan --regions all": [*check, "--regions", "all", *folders]} if everything else {}),
+        "ruff": ruff and [ruff, "check", "--isolated", "--no-cache", "--quiet", "--exit-zero", *folders],  # type: ignore
         "transformers-mlinter": mlinter and [mlinter, "--no-cache", "--no-progress", *folders],  # type: ignore
         "torchfix": torchfix and [torchfix, "--select", "ALL", *folders],  # type: ignore
     }
@@ -68,6 +83,7 @@ def main() -> None:
     parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER")
     parser.add_argument("--peers", help="folder of the peers' commands")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--all", action="store_true", help="measure --regions all as well")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     folders = [folder.resolve() for folder in options.folders]
@@ -80,9 +96,9 @@ def main() -> None:
     lines = sum(file.read_bytes().count(b"\n") for file in files)
     print(f"{len(files)} files, {lines:,} lines, {os.cpu_count()} cores, Python {sys.version.split()[0]}")
     rows: list[Measured] = []
-    for tool, command in commands([str(folder) for folder in folders], options.peers).items():
+    for tool, command in commands([str(folder) for folder in folders], options.peers, options.all).items():
         if not command:
-            print(f"{tool:22} not installed")
+            print(f"{tool:24} not installed")
             continue
         # A tool that needs minutes is run once: its noise does not change the ratio much.
         runs = [run(command)]
@@ -92,7 +108,7 @@ def main() -> None:
         ratio = cpu / (rows[0].cpu if rows else cpu)
         rows.append(Measured(tool, wall, cpu, lines / wall, lines / cpu, max(r[2] for r in runs), ratio))
         print(
-            f"{tool:22} {wall:8.1f} s wall  {cpu:8.1f} s CPU  {lines / wall:9,.0f} lines/s  "
+            f"{tool:24} {wall:8.1f} s wall  {cpu:8.1f} s CPU  {lines / wall:9,.0f} lines/s  "
             f"{lines / cpu:9,.0f} lines/CPU-s  {ratio:6.1f}x  (median of {len(runs)})",
             flush=True,
         )
