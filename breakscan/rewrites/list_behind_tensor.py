@@ -39,7 +39,7 @@ def rewrite(context: RewriteContext) -> Edit:
     replaced: dict[cst.CSTNode, cst.Name] = {}
     differences = {_NUMBERS: None}
     for call, bound in _calls(context, function):
-        given = _given(context, function, parameter, call, bound)
+        given = _given(function, parameter, call, bound)
         name, found = _list_of(context, given)
         replaced[given] = cst.Name(name)
         differences.update(dict.fromkeys(found))
@@ -124,9 +124,7 @@ def _calls(context: RewriteContext, function: cst.FunctionDef) -> Iterator[tuple
         raise Declined(f"`{name}` is not called in this file")
 
 
-def _given(
-    context: RewriteContext, function: cst.FunctionDef, parameter: cst.Param, call: cst.Call, bound: bool
-) -> cst.BaseExpression:
+def _given(function: cst.FunctionDef, parameter: cst.Param, call: cst.Call, bound: bool) -> cst.BaseExpression:
     """The argument that a call passes for a parameter."""
     name = parameter.name.value
     if any(arg.star for arg in call.args):

@@ -441,6 +441,18 @@ def test_what_is_a_tensor_in_one_call_alone(found) -> None:
     ) == [("BRK303", CONDITIONAL, "`m` is a tensor")]
 
 
+def test_distributions_do_not_validate_unless_they_are_asked_to(found) -> None:
+    assert found(
+        """
+        class Bounded(torch.distributions.Normal):
+            def log_prob(self, value: torch.Tensor):
+                if self._validate_args and (value > 3).any():
+                    raise ValueError("too large")
+                return super().log_prob(value)
+        """
+    ) == [("BRK108", CONDITIONAL, "`self._validate_args`")]
+
+
 def test_what_an_assert_demands_is_no_condition(found) -> None:
     assert found(
         """

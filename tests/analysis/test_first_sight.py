@@ -458,6 +458,49 @@ def f(x: torch.Tensor):
     generator = torch.Generator().manual_seed(3)  # !
     return y.cos() + torch.randn(4, generator=generator)  # !
 """,
+    "the __init__ of an object that nothing in the file makes": """
+class Weights:
+    def __init__(self, values: torch.Tensor):
+        self.values = values
+        if values.sum() > 100:  # !
+            self.values = values / values.sum()
+
+
+holder = hold(Weights)
+
+
+def f(x: torch.Tensor):
+    return holder.held(x.sin() + 100).values.cos()
+""",
+    "a wrapper that hands on what it is given": """
+import pickle
+
+
+class Timed:
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, *given):
+        pickle.dumps(3)  # !
+        return self.function(*given)
+
+
+timed = Timed(torch.cos)
+
+
+def f(x: torch.Tensor):
+    return hold(timed).held(x.sin())
+""",
+    "one of several optimizers": """
+optimizers = hold({"a": torch.optim.SGD(nn.Linear(4, 4).parameters())})
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    optims = optimizers.held
+    optims["a"].zero_grad()  # !
+    return y.cos()
+""",
     "a comparison that indexes nothing": """
 def f(x, count=3):
     y = x.sin()

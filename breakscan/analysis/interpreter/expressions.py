@@ -24,8 +24,10 @@ from breakscan.analysis.interpreter.values import (
     Container,
     Function,
     Module,
+    Namespace,
     Sure,
     Tensor,
+    Unknown,
     Value,
     container,
     container_of,
@@ -196,7 +198,10 @@ def _call(frame: Frame, node: ast.Call) -> Value:
         value = evaluate(frame, argument.value if isinstance(argument, ast.Starred) else argument)
         if not isinstance(argument, ast.Starred):
             positional.append(value)
-        elif isinstance(value, Container) and value.elements:
+            continue
+        if _hands_on(frame, argument.value, callee):
+            frame.saw_tensor = True
+        if isinstance(value, Container) and value.elements:
             positional += value.elements
         else:
             spread = True
@@ -207,6 +212,13 @@ def _call(frame: Frame, node: ast.Call) -> Value:
             named.update(keys_of(evaluate(frame, keyword.value)))
             spread = True
     return apply(frame, node, callee, Arguments(positional, named, spread))
+
+
+def _hands_on(frame: Frame, given: ast.expr, callee: Value) -> bool:
+    """Whether a function hands its ``*args`` on to something that it is given or holds: what comes may be tensors."""
+    vararg = frame.function.node.args.vararg if frame.function is not None else None
+    unknown = isinstance(callee, Unknown | Function) or (isinstance(callee, Namespace) and callee.bound is not None)
+    return vararg is not None and isinstance(given, ast.Name) and given.id == vararg.arg and unknown
 
 
 def function_value(frame: Frame, info: FunctionInfo) -> Value:

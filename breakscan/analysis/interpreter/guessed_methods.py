@@ -35,7 +35,9 @@ def of_optimizer(frame: Frame, owner: str, name: str) -> str:
 
 
 def _last_name(node: ast.Call) -> str:
-    """``optimizer`` of ``self.optimizer.step()``."""
+    """``optimizer`` of ``self.optimizer.step()`` and of ``optimizer[i].step()``."""
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if isinstance(owner, ast.Subscript):
+        owner = owner.value
     name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
     return name.lower()
