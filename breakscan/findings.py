@@ -93,15 +93,25 @@ class Site:
         return self.path == other.path and self.line <= other.end_line and other.line <= self.end_line
 
 
+class Assumption(str, Enum):
+    """Why code counts as compiled, where nothing in the program says so."""
+
+    FORWARD = "forward"
+    """It is the ``forward`` of a module."""
+    FUNCTION = "function"
+    """Any function could be compiled."""
+
+
 @dataclass(frozen=True, slots=True)
 class Region:
     """Where compiled code starts, for the code of a finding.  ``entry`` is the qualified name of the function that is
-    compiled there."""
+    compiled there, ``how`` the code that compiles it, empty where that is only assumed."""
 
     path: str
     line: int
     how: str
     entry: str | None = None
+    assumed: Assumption | None = None
 
 
 class ConditionKind(Enum):

@@ -1,4 +1,4 @@
-"""What a call calls."""
+"""What a call calls, and what it passes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.walking import findall
@@ -30,6 +30,14 @@ def called(context: RewriteContext, node: cst.Call) -> tuple[str | None, str | N
         is_builtin = "*" not in bound and node.func.value not in {*bound, *_bound_around(context, node)}
         name = f"builtins.{node.func.value}" if is_builtin else None
     return name, None
+
+
+def only_argument(node: cst.CSTNode) -> cst.BaseExpression | None:
+    """The argument of a call with a single one, passed by position."""
+    if not isinstance(node, cst.Call) or len(node.args) != 1:
+        return None
+    arg = node.args[0]
+    return None if arg.keyword is not None or arg.star else arg.value
 
 
 def _bound_around(context: RewriteContext, node: cst.CSTNode) -> Iterator[str]:

@@ -18,6 +18,7 @@ from breakscan.rewrite_support.build import (
     method,
     operand,
 )
+from breakscan.rewrite_support.called import only_argument
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, ShowsOnly, differs
 from breakscan.rewrite_support.dtypes import is_bool
@@ -137,9 +138,9 @@ _OPPOSITE: dict[type[cst.BaseCompOp], cst.BaseCompOp] = {
 def _reduced(context: RewriteContext, node: cst.Call) -> tuple[cst.BaseExpression, bool]:
     """The builtin ``any`` or ``all`` over tensors as a torch operation, and whether its result is a bool tensor."""
     name = context.dotted(node.func) or ""
-    if len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
+    values = only_argument(node)
+    if values is None:
         raise Declined(f"`{name}` is not called with one argument")
-    values = node.args[0].value
     if context.fact(values).is_tensor:
         return method(values, name), is_bool(context, values)
     element: cst.BaseExpression

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.aliases import Fate, change_behind, fate
 from breakscan.rewrite_support.assignments import defined, origin
 from breakscan.rewrite_support.build import operand
@@ -74,13 +74,13 @@ def looked_up(
     ``made`` is the 0-d tensor that replaces ``index``.  Declines if the other indices do not show which dimension that
     is.
     """
-    position = place(context, node, index)
+    position = place(node, index)
     elements = [element.deep_clone() for element in node.slice]
     elements[position] = elements[position].with_changes(slice=cst.Index(with_dimension(made)))
     return cst.Subscript(operand(node.value), elements), _dimension(context, node.slice, position)
 
 
-def place(context: RewriteContext, node: cst.Subscript, index: cst.BaseExpression) -> int:
+def place(node: cst.Subscript, index: cst.BaseExpression) -> int:
     """The position of an expression among the indices of a subscript."""
     for position, element in enumerate(node.slice):
         if isinstance(element.slice, cst.Index) and element.slice.value is index:

@@ -8,10 +8,11 @@ equivalent, if they were made here: the copy of a view becomes dense.
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.assignments import defined
 from breakscan.rewrite_support.build import method
+from breakscan.rewrite_support.called import only_argument
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import EXCEPTIONS, Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
@@ -27,9 +28,9 @@ _LAYOUT = differs(
 def rewrite(context: RewriteContext) -> Edit:
     """The copy of a tensor by the tensor's own method."""
     node = context.node
-    if not isinstance(node, cst.Call) or len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
+    copied = only_argument(node)
+    if copied is None:
         raise Declined("the call does not have exactly one argument")
-    copied = node.args[0].value
     fact = context.fact(copied)
     if fact.kind == "module":
         raise Declined("a module is copied: copy it once, before the compiled call")

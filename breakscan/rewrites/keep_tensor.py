@@ -12,6 +12,7 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.rewrite_support.build import method, operand
+from breakscan.rewrite_support.called import only_argument
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit
@@ -61,8 +62,12 @@ def _read(context: RewriteContext) -> tuple[cst.Call, cst.BaseExpression, list[s
     if isinstance(node.func, cst.Attribute) and node.func.attr.value == "item" and not node.args:
         tensor: cst.BaseExpression = node.func.value
         conversions: list[str] = []
-    elif isinstance(node.func, cst.Name) and node.func.value in _CONVERSIONS and len(node.args) == 1:
-        tensor, conversions = node.args[0].value, [node.func.value]
+    elif (
+        isinstance(node.func, cst.Name)
+        and node.func.value in _CONVERSIONS
+        and (given := only_argument(node)) is not None
+    ):
+        tensor, conversions = given, [node.func.value]
     else:
         raise Declined(f"`{context.code(node.func)}` is not called with one tensor")
     outer = node

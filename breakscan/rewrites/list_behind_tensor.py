@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.aliases import change_behind
 from breakscan.rewrite_support.assignments import origin
 from breakscan.rewrite_support.context import RewriteContext
@@ -39,7 +39,7 @@ def rewrite(context: RewriteContext) -> Edit:
     replaced: dict[cst.CSTNode, cst.Name] = {}
     differences = {_NUMBERS: None}
     for call, bound in _calls(context, function):
-        given = _given(context, function, parameter, call, bound)
+        given = _given(function, parameter, call, bound)
         name, found = _list_of(context, given)
         replaced[given] = cst.Name(name)
         differences.update(dict.fromkeys(found))
@@ -124,9 +124,7 @@ def _calls(context: RewriteContext, function: cst.FunctionDef) -> Iterator[tuple
         raise Declined(f"`{name}` is not called in this file")
 
 
-def _given(
-    context: RewriteContext, function: cst.FunctionDef, parameter: cst.Param, call: cst.Call, bound: bool
-) -> cst.BaseExpression:
+def _given(function: cst.FunctionDef, parameter: cst.Param, call: cst.Call, bound: bool) -> cst.BaseExpression:
     """The argument that a call passes for a parameter."""
     name = parameter.name.value
     if any(arg.star for arg in call.args):

@@ -6,9 +6,9 @@ The indices of nonzero elements are not needed to count them, to assign one valu
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.asserted_ranks import asserted_rank
 from breakscan.rewrite_support.assignments import reads_of
 from breakscan.rewrite_support.called import called
@@ -42,7 +42,7 @@ def rewrite(context: RewriteContext) -> Edit:
     vector, one_dim = _vector(context, context.node, rows)
     statement = context.parent(vector)
     if isinstance(statement, cst.Assign):
-        return _named(context, statement, vector, mask, one_dim)
+        return _named(context, statement, mask, one_dim)
     return _used(context, vector, mask, rows and vector is context.node)
 
 
@@ -195,9 +195,7 @@ def _first_at(context: RewriteContext, subscript: cst.Subscript, rows: bool) -> 
 # -- indices with a name --------------------------------------------------------------------------------------------
 
 
-def _named(
-    context: RewriteContext, assignment: cst.Assign, vector: cst.BaseExpression, mask: cst.BaseExpression, one_dim: bool
-) -> Edit:
+def _named(context: RewriteContext, assignment: cst.Assign, mask: cst.BaseExpression, one_dim: bool) -> Edit:
     """The name holds the mask instead, or the first index if nothing else is used."""
     target: cst.BaseExpression = assignment.targets[0].target
     if isinstance(target, cst.Tuple | cst.List) and one_dim:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.breaks import refuse_breaks_in, refuse_reads_of
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
@@ -67,11 +67,11 @@ def rewrite(context: RewriteContext) -> Edit:
     hazards = [NAN_GRADIENTS] if bends_gradients(context, use.value, found) else []
     value = whole(context, use.value, found.leaves)
     if use.what in ("any", "all", "count_nonzero"):
-        _refuse_arguments(context, use)
+        _refuse_arguments(use)
         hazards.clear()
         made: cst.BaseExpression = _logical(context, use, leaf.mask, value)
     elif use.what in ("sum", "mean"):
-        arguments = _without_only_dimension(context, use)
+        arguments = _without_only_dimension(use)
         if use.what == "mean" and arguments:
             raise Declined("`mean` changes the dtype or keeps the dimension")
         hazards += rounding(context, [use.value])
@@ -81,7 +81,7 @@ def rewrite(context: RewriteContext) -> Edit:
             made = build.binary(made, cst.Divide(), build.method(leaf.mask, "sum"))
             hazards += mean_hazards(context, [use.value])
     else:
-        _refuse_arguments(context, use)
+        _refuse_arguments(use)
         made, hazard = _extreme(context, use, leaf.mask, value)
         hazards.append(hazard)
     return _edit(context, use, made, [*hazards, *needs])
@@ -173,12 +173,12 @@ def _why_needed(context: RewriteContext, node: cst.CSTNode, above: cst.CSTNode |
 # -- what replaces them ---------------------------------------------------------------------------------------------
 
 
-def _refuse_arguments(context: RewriteContext, use: _Use) -> None:
-    if _without_only_dimension(context, use):
+def _refuse_arguments(use: _Use) -> None:
+    if _without_only_dimension(use):
         raise Declined(f"`{use.what}` has additional arguments")
 
 
-def _without_only_dimension(context: RewriteContext, use: _Use) -> list[cst.Arg]:
+def _without_only_dimension(use: _Use) -> list[cst.Arg]:
     """The arguments of a reduction over a vector, without its only dimension."""
     if any(arg.keyword is not None and arg.keyword.value in ("keepdim", "out") for arg in use.args):
         raise Declined(f"`{use.what}` keeps the dimension or writes to a tensor")

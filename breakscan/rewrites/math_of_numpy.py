@@ -8,10 +8,11 @@ sizes are never negative, so this concerns only the logarithm of zero.
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.assignments import defined
 from breakscan.rewrite_support.build import call, copied
+from breakscan.rewrite_support.called import only_argument
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
@@ -58,7 +59,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 def _numpy_name(context: RewriteContext, node: cst.CSTNode) -> str | None:
     """The name of the NumPy function that is called with one argument."""
-    if not isinstance(node, cst.Call) or len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
+    if not isinstance(node, cst.Call) or only_argument(node) is None:
         return None
     dotted = context.dotted(node.func) or ""
     return dotted.removeprefix("numpy.") if dotted.startswith("numpy.") else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.rewrite_support.build import method
-from breakscan.rewrite_support.called import called
+from breakscan.rewrite_support.called import called, only_argument
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.walking import nodes_named
@@ -21,9 +21,9 @@ _MADE = (cst.List, cst.ListComp, cst.Dict, cst.DictComp, cst.Set, cst.SetComp)
 def rewrite(context: RewriteContext) -> Edit:
     """The copy with the method of the type, which compiles."""
     node = context.node
-    if not isinstance(node, cst.Call) or len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
+    copied = only_argument(node)
+    if copied is None:
         raise Declined("the call does not have exactly one argument")
-    copied = node.args[0].value
     kind = context.fact(copied).kind
     if kind == "tensor":
         raise Declined(f"`{context.code(copied)}` is a tensor: use `view_as` to share its memory, or `clone`")

@@ -8,8 +8,8 @@ number.  The number is still drawn, so the random state is also the same.
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.assignments import defined, is_read, plain_value
 from breakscan.rewrite_support.build import and_list, joined_and, operand, operand_of_and
 from breakscan.rewrite_support.context import RewriteContext
@@ -30,7 +30,7 @@ def rewrite(context: RewriteContext) -> Edit:
         raise OtherForm("the compared number is not drawn by `torch.rand`")
     if drawn is number:
         raise Declined("the number would not be drawn if the probability is 0: draw it before the test")
-    if not _draws_one(context, drawn):
+    if not _draws_one(drawn):
         raise Declined(f"`{context.code(drawn)}` may draw several numbers, which have no truth value")
     if not isinstance(probability, cst.Attribute | cst.Name) or context.fact(probability).kind in _NO_PROBABILITY:
         raise Declined(f"`{context.code(probability)}` is not a plain Python number")
@@ -60,7 +60,7 @@ def rewrite(context: RewriteContext) -> Edit:
     return Edit({whole: made}, differences, remains=code)
 
 
-def _draws_one(context: RewriteContext, drawn: cst.Call) -> bool:
+def _draws_one(drawn: cst.Call) -> bool:
     """Whether a call of ``torch.rand`` draws a single number: ``torch.rand([])``, ``torch.rand(1)``."""
     sizes: list[cst.BaseExpression] = []
     for arg in drawn.args:

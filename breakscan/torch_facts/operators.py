@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from breakscan.torch_facts.call_forms import is_covered
-from breakscan.torch_facts.promotion import DTYPES, Operand, Priority, dtype_class, promoted
+from breakscan.torch_facts.promotion import DTYPES, Operand, Priority, promoted
 from breakscan.torch_facts.versions import nearest
 
 _DATA = Path(__file__).parent / "data"
@@ -172,16 +172,6 @@ class Operator:
         together = promoted(chosen, default)
         return self.results_by_dtype.get(together) if together is not None else None
 
-    def result_dtype(self, operands: Sequence[Operand], default: str = "float32") -> str | None:
-        """The exact dtype of a single result."""
-        found = self.result_dtypes(operands, default)
-        return found[0] if found is not None and len(found) == 1 else None
-
-    def dtype_of_one(self, dtype: str) -> str | None:
-        """The exact dtype of a single result, where all tensors given have that dtype."""
-        found = self.results_by_dtype.get(dtype)
-        return found[0] if found is not None and len(found) == 1 else None
-
     def keeps_dtype(self, among: Iterable[str] = DTYPES) -> bool | None:
         """Whether the result has the dtype of its inputs, for all dtypes of ``among`` that are not refused.
 
@@ -191,16 +181,6 @@ class Operator:
         if not asked or any(dtype not in self.results_by_dtype for dtype in asked):
             return None
         return all(self.results_by_dtype[dtype] == (dtype,) for dtype in asked)
-
-    def class_of_one(self, given: str | None) -> str | None:
-        """The class of a single result for inputs of a dtype class (``float``, ``int``, ``bool`` or ``complex``; None:
-        any that is not refused), where it is the same for all dtypes of that class."""
-        found = {
-            dtype_class(results[0]) if len(results) == 1 else None
-            for dtype, results in self.results_by_dtype.items()
-            if given is None or dtype_class(dtype) == given
-        }
-        return found.pop() if len(found) == 1 else None
 
 
 def operator(version: str, name: str) -> Operator | None:

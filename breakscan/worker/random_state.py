@@ -64,18 +64,6 @@ def set_rng_state(states: Mapping[str, Tensor]) -> None:
             torch.cuda.set_rng_state(state, int(name.removeprefix(CUDA)))
 
 
-def generator_words(name: str) -> str:
-    """The name of a generator for people."""
-    if name.startswith(CUDA):
-        return f"the generator of {name}"
-    return {
-        TORCH: "torch's CPU generator",
-        PYTHON_GAUSS: "random (gauss)",
-        NUMPY: "numpy.random",
-        NUMPY_GAUSS: "numpy.random (gauss)",
-    }.get(name, name)
-
-
 def _loaded_numpy() -> Any:
     numpy: Any = sys.modules.get("numpy")
     return numpy if getattr(numpy, "random", None) is not None else None

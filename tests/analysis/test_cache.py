@@ -24,6 +24,7 @@ from breakscan.analysis.pipeline.results import FileResult
 from breakscan.analysis.project.digests import ABSENT, UNKNOWN, Digests
 from breakscan.config import Settings, Target
 from breakscan.findings import (
+    Assumption,
     Condition,
     ConditionKind,
     Confidence,
@@ -46,7 +47,7 @@ FINDING = Finding(
     message="a Python branch on a tensor’s value",
     site=Site("model.py", 6, 12, 6, 19),
     function="Block.forward",
-    region=Region("model.py", 5, "nn.Module.forward"),
+    region=Region("model.py", 5, "", None, Assumption.FORWARD),
     gb=("GB0170", "GB0171"),
     verdict=Verdict.EAGER,
     place=Place.LOOP,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 from breakscan.analysis.pipeline.merge import Merged
-from breakscan.findings import Confidence, Finding, Kind, Place, Region, Severity, Site, Verdict
+from breakscan.findings import Assumption, Confidence, Finding, Kind, Place, Region, Severity, Site, Verdict
 
 SITE = Site("ops.py", 5, 8, 5, 20)
 
@@ -31,7 +31,7 @@ def finding(confidence: Confidence, severity: Severity, region: Region) -> Findi
 
 def test_the_surest_and_then_the_worst_stays_with_the_root_that_the_program_compiles() -> None:
     compiled = Region("train.py", 4, "torch.compile(net)", "Net.forward")
-    assumed = Region("ops.py", 3, "nn.Module.forward", "Ops.forward")
+    assumed = Region("ops.py", 3, "", "Ops.forward", Assumption.FORWARD)
     seen = [
         finding(Confidence.CERTAIN, Severity.WARNING, assumed),
         finding(Confidence.CERTAIN, Severity.ERROR, assumed),

@@ -11,7 +11,7 @@ import pytest
 from report_results import BEHIND, EAGER, LIBRARY, SOURCE, SPLIT, UNPARSED, report, result
 from rich.cells import cell_len
 
-from breakscan.findings import CheckResult, Finding, Kind, Place, Region, Severity, Verdict
+from breakscan.findings import Assumption, CheckResult, Finding, Kind, Place, Region, Severity, Verdict
 from breakscan.reports.check.terminal import write_full
 
 RULE = LIBRARY.select("BRK101")[0]
@@ -90,18 +90,18 @@ def test_the_caller_that_is_given_up_is_named(place: Place, sentence: str) -> No
 @pytest.mark.parametrize(
     ("region", "words"),
     [
-        (Region("src/model.py", 5, "nn.Module.forward"), "in Block.forward, from line 5, assumed compiled"),
-        (Region("src/model.py", 5, "nn.Module.forward", "Block.forward"), "in Block.forward, assumed compiled"),
+        (Region("src/model.py", 5, "", None, Assumption.FORWARD), "in Block.forward, from line 5, assumed compiled"),
+        (Region("src/model.py", 5, "", "Block.forward", Assumption.FORWARD), "in Block.forward, assumed compiled"),
         (
-            Region("src/model.py", 5, "nn.Module.forward", "Net.forward"),
+            Region("src/model.py", 5, "", "Net.forward", Assumption.FORWARD),
             "in Block.forward, from Net.forward (line 5), assumed compiled",
         ),
         (
-            Region("m.py", 5, "nn.Module.forward", "Block.forward"),
+            Region("m.py", 5, "", "Block.forward", Assumption.FORWARD),
             "in Block.forward, from Block.forward (m.py:5), assumed compiled",
         ),
-        (Region("m.py", 5, "any function", "step"), "in Block.forward, from step (m.py:5), assumed compiled"),
-        (Region("m.py", 5, "any function"), "in Block.forward, from m.py:5, assumed compiled"),
+        (Region("m.py", 5, "", "step", Assumption.FUNCTION), "in Block.forward, from step (m.py:5), assumed compiled"),
+        (Region("m.py", 5, "", None, Assumption.FUNCTION), "in Block.forward, from m.py:5, assumed compiled"),
         (Region("m.py", 5, "@torch.compile"), "in Block.forward, compiled from m.py:5"),
         (Region("m.py", 5, "@torch.compile", "Block.forward"), "in Block.forward, compiled from m.py:5"),
         (Region("src/model.py", 5, "@torch.compile", "step"), "in Block.forward, compiled from line 5 via step"),

@@ -17,7 +17,7 @@ from breakscan.torch_versions import SUPPORTED
 def test_square_of_bools_is_int64() -> None:
     square = operator("2.13", "torch.square")
     assert square is not None
-    assert square.dtype_of_one("bool") == "int64"
+    assert square.results_by_dtype["bool"] == ("int64",)
     assert square.keeps_dtype() is False
     assert square.keeps_dtype(FLOATS) is True
 
@@ -26,9 +26,9 @@ def test_operands_are_promoted() -> None:
     add, masked_fill = operator("2.13", "add"), operator("2.13", "torch.Tensor.masked_fill")
     assert add is not None
     assert masked_fill is not None
-    assert add.result_dtype([Operand("int64"), python_number(2.5)]) == "float32"
-    assert add.result_dtype([Operand("float16"), Operand("float32", Priority.ZERO_DIM)]) == "float16"
-    assert masked_fill.result_dtype([Operand("int64"), Operand("bool"), python_number(2.5)]) == "int64"
+    assert add.result_dtypes([Operand("int64"), python_number(2.5)]) == ("float32",)
+    assert add.result_dtypes([Operand("float16"), Operand("float32", Priority.ZERO_DIM)]) == ("float16",)
+    assert masked_fill.result_dtypes([Operand("int64"), Operand("bool"), python_number(2.5)]) == ("int64",)
 
 
 def test_effects_and_shapes() -> None:

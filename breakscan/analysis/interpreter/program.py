@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.calls import apply
@@ -19,10 +20,10 @@ from breakscan.analysis.interpreter.signatures import Signatures
 from breakscan.analysis.interpreter.summaries import SummaryCache
 from breakscan.analysis.interpreter.value_log import Notes
 from breakscan.analysis.interpreter.values import Function, Value
-from breakscan.analysis.project.entry_points import Entry, is_assumed_function, is_untraced
+from breakscan.analysis.project.entry_points import Entry, is_untraced
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
-from breakscan.findings import Region
+from breakscan.findings import Assumption, Region
 from breakscan.rulebook.matching import RuleIndex
 from breakscan.torch_facts.table import TorchApi
 
@@ -82,7 +83,7 @@ class Program:
         for entry in reversed(entries):
             self.functions.run_once(entry.function)
             self.functions.run_wrappers(entry.function)
-            if is_assumed_function(entry.region):
+            if entry.region.assumed is Assumption.FUNCTION:
                 self._run_returned(self.states[entry.function])
         self.functions.settle()
 
@@ -105,7 +106,8 @@ class Program:
             return
         if made not in self.states:
             path = made.index.module.display
-            region = Region(path, made.node.lineno, state.region.how if state.region else "", made.qualname)
+            around = state.region or Region(path, 0, "")
+            region = replace(around, path=path, line=made.node.lineno, entry=made.qualname)
             self._enter(Entry(made, region, compiled=False))
         self.functions.run_once(made, state.returns.closure)
 

@@ -9,7 +9,7 @@ from breakscan.analysis.interpreter.values import CONSTANT, Module, Sure, Value
 from breakscan.rulebook.events import EventKind
 from breakscan.torch_facts.not_measured import RECURRENT_MODULES
 
-_TOUCHED = "recurrent module"
+_TOUCHED = "<recurrent>"
 """A key of the names of a frame that no program can have."""
 
 

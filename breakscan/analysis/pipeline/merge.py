@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 
-from breakscan.analysis.project.entry_points import is_assumed
 from breakscan.analysis.project.index import ModuleIndex
 from breakscan.findings import Condition, ConditionKind, Confidence, Finding, Region, Severity, Site
 
@@ -92,4 +91,4 @@ def _weight(region: Region | None, path: str) -> tuple[bool, bool, bool, int, st
         return True, True, True, 0, "", 0
     pairs = zip(region.path.split("/"), path.split("/"), strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    return False, is_assumed(region), region.path != path, -shared, region.path, region.line
+    return False, region.assumed is not None, region.path != path, -shared, region.path, region.line

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from breakscan.analysis.project.image_transforms import prepares_images
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
-from breakscan.findings import Region
+from breakscan.findings import Assumption, Region
 from breakscan.source.outline import without_locals
 from breakscan.source.walking import walk
 from breakscan.torch_facts.not_measured import RETURN_THE_MODULE
@@ -109,7 +109,7 @@ def _forwards(project: Project, index: ModuleIndex) -> Iterator[Entry]:
     for owner in index.classes.values():
         forward = project.method(owner, "forward")
         if forward is not None and project.is_module(owner):
-            yield _assumed(forward, _ASSUMED[0], owner)
+            yield _assumed(forward, Assumption.FORWARD, owner)
 
 
 def _everything(project: Project, index: ModuleIndex) -> Iterator[Entry]:
@@ -119,7 +119,7 @@ def _everything(project: Project, index: ModuleIndex) -> Iterator[Entry]:
         # An object that is no module is made of tensors in traced code, too: a distribution, or a batch.
         makes_object = info.name == "__init__" and info.owner is not None and not project.is_module(info.owner)
         if makes_object or info.name not in _NEVER_COMPILED:
-            yield _assumed(info, _ASSUMED[1])
+            yield _assumed(info, Assumption.FUNCTION)
 
 
 def _inherited(project: Project, index: ModuleIndex) -> Iterator[Entry]:
@@ -130,7 +130,7 @@ def _inherited(project: Project, index: ModuleIndex) -> Iterator[Entry]:
         for base in project.bases_of(owner)[1:] if defined else ():
             for name, info in base.methods.items():
                 if name not in known and name not in _NEVER_COMPILED and not defined.isdisjoint(_calls_of(info)):
-                    yield _assumed(info, _ASSUMED[1], owner)
+                    yield _assumed(info, Assumption.FUNCTION, owner)
             known |= base.methods.keys()
 
 
@@ -147,22 +147,9 @@ def _calls_of(method: FunctionInfo) -> set[str]:
     }
 
 
-_ASSUMED = ("nn.Module.forward", "any function")
-
-
-def is_assumed(region: Region) -> bool:
-    """Whether the program is only assumed to compile the code, for nothing in it says so."""
-    return region.how in _ASSUMED
-
-
-def is_assumed_function(region: Region) -> bool:
-    """Whether the code is one of those that are taken because any function could be compiled."""
-    return region.how == _ASSUMED[1]
-
-
-def _assumed(info: FunctionInfo, how: str, receiver: ClassInfo | None = None) -> Entry:
-    path = info.index.module.display
-    return Entry(info, Region(path, info.node.lineno, how, info.qualname), receiver or info.owner, compiled=False)
+def _assumed(info: FunctionInfo, why: Assumption, receiver: ClassInfo | None = None) -> Entry:
+    region = Region(info.index.module.display, info.node.lineno, "", info.qualname, why)
+    return Entry(info, region, receiver or info.owner, compiled=False)
 
 
 def is_compiler(index: ModuleIndex, decorator: ast.expr) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from breakscan.findings import Finding, Severity, Site, SourceError
 from breakscan.reports.diagnostics.diagnostic import Diagnostic, Location, Remark
-from breakscan.reports.shared.finding_words import one_line, region_words, verdict_sentence
+from breakscan.reports.shared.finding_words import how_compiled, one_line, region_words, verdict_sentence
 from breakscan.reports.shared.printable import printable
 from breakscan.rulebook.document import Rule
 
@@ -42,7 +42,7 @@ def _related(finding: Finding) -> tuple[Location, ...]:
     related = []
     if region := finding.region:
         start = Site(region.path, region.line, 1, region.line, 1)
-        related.append(Location(start, f"the compiler starts here: {region.how}"))
+        related.append(Location(start, f"the compiler starts here: {how_compiled(region)}"))
     if finding.behind:
         related.append(Location(finding.behind, "this comes first, and hides it"))
     return tuple(related)

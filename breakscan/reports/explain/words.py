@@ -157,7 +157,7 @@ def verdict_sentence(site: BreakSite) -> str | None:
         reason = f"the break is inside {INSIDE[site.place]}"
     functions = listed([part_words(part) for part in site.given_up], "function")
     verb = "runs" if len(site.given_up) == 1 else "run"
-    functions = functions[0].upper() + functions[1:] if functions.startswith("the rest") else functions
+    functions = functions[0].upper() + functions[1:] if site.given_up and site.given_up[0].rest_only else functions
     return f"{functions} {verb} as plain Python, without a graph{f': {reason}' if reason else ''}."
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from breakscan.worker.difference import Change, Part, ResultDifference
 from breakscan.worker.protocol import Mismatch, ValueMismatch
-from breakscan.worker.random_state import generator_words
+from breakscan.worker.random_state import CUDA, NUMPY, NUMPY_GAUSS, PYTHON_GAUSS, TORCH
 
 _LONGEST = 80
 
@@ -15,6 +15,18 @@ def difference_words(difference: ResultDifference) -> str:
         return f"{difference.now} calls were compared with {difference.was}"
     where = f" in call {difference.call + 1}" if difference.call else ""
     return f"{_subject(difference)}{_predicate(difference)}{where}"
+
+
+def generator_words(name: str) -> str:
+    """The name of a generator for people."""
+    if name.startswith(CUDA):
+        return f"the generator of {name}"
+    return {
+        TORCH: "torch's CPU generator",
+        PYTHON_GAUSS: "random (gauss)",
+        NUMPY: "numpy.random",
+        NUMPY_GAUSS: "numpy.random (gauss)",
+    }.get(name, name)
 
 
 def mismatch_words(mismatch: ValueMismatch) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from breakscan.analysis.project.entry_points import is_assumed
-from breakscan.findings import Finding, Place, Verdict
+from breakscan.findings import Assumption, Finding, Place, Region, Verdict
 from breakscan.reports.shared.condition_words import conditions_in_words
 from breakscan.reports.shared.wording import INSIDE, counted
 
@@ -33,6 +32,14 @@ def verdict_sentence(finding: Finding, torch: str) -> str | None:
     return None
 
 
+_ASSUMED = {Assumption.FORWARD: "nn.Module.forward", Assumption.FUNCTION: "any function"}
+
+
+def how_compiled(region: Region) -> str:
+    """The code that compiles a region, or what is assumed to be compiled."""
+    return region.how if region.assumed is None else _ASSUMED[region.assumed]
+
+
 def region_words(finding: Finding) -> str:
     """Where the finding is, and why that code counts as compiled."""
     inside = f"in {finding.function}" if finding.function else ""
@@ -42,7 +49,7 @@ def region_words(finding: Finding) -> str:
     same_file = region.path == finding.site.path
     where = f"line {region.line}" if same_file else f"{region.path}:{region.line}"
     entry = region.entry if region.entry != finding.function else None
-    if not is_assumed(region):
+    if region.assumed is None:
         why = f"compiled from {where}{f' via {entry}' if entry else ''}"
     elif region.entry == finding.function and same_file:
         why = "assumed compiled"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from breakscan.reports.shared.difference_words import difference_words, mismatch_words
+from breakscan.reports.shared.difference_words import difference_words, generator_words, mismatch_words
 from breakscan.reports.shared.wording import counted
 from breakscan.worker.difference import ResultDifference
 from breakscan.worker.observation import CallAspect, Detail, Observation, ObservationKind, OtherCalls
 from breakscan.worker.protocol import CallModes, Description
-from breakscan.worker.random_state import generator_words
 
 _ONE_PROCESS = "{names} was timed in one process alone, as another one failed"
 _NOT_PROBED = "no outcomes of tests were recorded, and nothing was run with other inputs"

@@ -49,13 +49,18 @@ class LogRecord:
 class Fault(Enum):
     """What can be wrong with a log, or with lines of it."""
 
-    FOREIGN = "no record"
-    DAMAGED = "a damaged record"
-    CHECKSUM = "a payload that is not what was written"
-    CUT_OFF = "the log ends in a record"
-    EMPTY = "an empty log"
-    NO_RECORD = "no record in all of the log"
-    NAMELESS = "files that only the log of the process that was forked names"
+    FOREIGN = "foreign"
+    """The line is no record."""
+    DAMAGED = "damaged"
+    CHECKSUM = "checksum"
+    """The payload is not what was written."""
+    CUT_OFF = "cut-off"
+    """The log ends in a record."""
+    EMPTY = "empty"
+    NO_RECORD = "no-record"
+    """There is no record in all of the log."""
+    NAMELESS = "nameless"
+    """It has files that only the log of the process that was forked names."""
 
 
 @dataclass(frozen=True, slots=True)
