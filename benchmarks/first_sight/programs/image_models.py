@@ -206,8 +206,8 @@ def ema(name):
 
 
 for optimizer_name in (
-    "adabelief adafactor adafactorbv adahessian adamp adamw adan adopt cadamw clamb kron lamb laprop lars larc lion madgrad "
-    "mars muon nadam novograd radam rmsproptf sgdp sgdw"
+    "adabelief adafactor adafactorbv adahessian adamp adamw adan adopt cadamw clamb kron lamb laprop lars larc lion "
+    "madgrad mars muon nadam novograd radam rmsproptf sgdp sgdw"
 ).split():
     CALLS[f"optimizer {optimizer_name}"] = step(optimizer_name)
 CALLS["lookahead"] = step("lookahead_adamw")

@@ -56,6 +56,8 @@ def known_truth(frame: Frame, test: ast.expr) -> bool | None:
         if _is_type_checking(frame, test):
             return False
         value = _known(frame, test)
+        if isinstance(value, NoneValue):
+            return False
         if not isinstance(value, Constant):
             return None
         return bool(value.literal) if value.literal is not None and not value.by_default else value.truth
