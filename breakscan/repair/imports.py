@@ -7,8 +7,8 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.walking import findall, nodes_named
 
 _Import = cst.Import | cst.ImportFrom

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from breakscan.analysis.pipeline.check import check_paths
+from breakscan.analysis.pipeline.check_file import FileChecker
 from breakscan.analysis.pipeline.rewrite_facts import Studies
 from breakscan.analysis.pipeline.workers import in_processes, no_collector, start_worker
 from breakscan.config import Settings
@@ -47,8 +48,10 @@ def repair_paths(
 
     ``jobs`` is the number of processes, by default one per core; ``errors`` are those that are already known.
     """
-    found = check_paths(files, settings, on_progress=progress.checked if progress else None, jobs=jobs)
-    return repair_found(found, settings, wanted, progress, jobs=jobs, errors=errors)
+    checker = FileChecker(settings)
+    on_progress = progress.checked if progress else None
+    found = check_paths(files, settings, on_progress=on_progress, jobs=jobs, checker=checker)
+    return repair_found(found, settings, wanted, progress, jobs=jobs, errors=errors, checker=checker)
 
 
 def repair_found(
@@ -59,9 +62,10 @@ def repair_found(
     *,
     jobs: int | None = None,
     errors: Sequence[SourceError] = (),
+    checker: FileChecker | None = None,
 ) -> Repair:
-    """Like :func:`repair_paths`, for files that have been checked. If only some places are wanted, only their files are
-    repaired.
+    """Like :func:`repair_paths`, for files that have been checked, perhaps by ``checker``. If only some places are
+    wanted, only their files are repaired.
     """
     progress = progress or Progress()
     paths = set(found.roots)
@@ -69,7 +73,7 @@ def repair_found(
         paths &= {path for path, *_ in wanted.places}
     tasks = [(Path(os.path.abspath(path)), tuple(map(Path, found.roots[path]))) for path in sorted(paths)]
     repairs: list[FileRepair] = []
-    for done, repair in enumerate(_repairs(tasks, settings, wanted, jobs), 1):
+    for done, repair in enumerate(_repairs(tasks, settings, wanted, jobs, checker), 1):
         repairs.append(repair)
         if progress.repaired:
             progress.repaired(done, len(tasks))
@@ -79,15 +83,17 @@ def repair_found(
 
 
 def _repairs(
-    tasks: Sequence[Task], settings: Settings, wanted: WantedRewrites, jobs: int | None
+    tasks: Sequence[Task], settings: Settings, wanted: WantedRewrites, jobs: int | None, checker: FileChecker | None
 ) -> Iterator[FileRepair]:
     workers = min(jobs or os.cpu_count() or 1, len(tasks))
     if workers <= 1 or len(tasks) < FEWEST_FILES:
         with no_collector():
-            planned = _Planned(settings, wanted, tasks)
+            planned = _Planned(settings, wanted, tasks, checker)
             yield from map(planned.repair, tasks)
             planned.studies.release()
         return
+    if checker is not None:
+        checker.project.release()
     pool = ProcessPoolExecutor(workers, initializer=_start, initargs=(str(Path.cwd()), settings, wanted, tasks))
     yield from in_processes(pool, _repair, tasks)
 
@@ -95,10 +101,16 @@ def _repairs(
 class _Planned:
     """Where files are repaired one after the other."""
 
-    def __init__(self, settings: Settings, wanted: WantedRewrites, tasks: Sequence[Task]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        wanted: WantedRewrites,
+        tasks: Sequence[Task],
+        checker: FileChecker | None = None,
+    ) -> None:
         self.settings = settings
         self.wanted = wanted
-        self.studies = Studies(settings, [path for path, _ in tasks])
+        self.studies = Studies(settings, [path for path, _ in tasks], checker)
 
     def repair(self, task: Task) -> FileRepair:
         path, roots = task

@@ -6,8 +6,8 @@ import builtins
 from enum import IntEnum
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.assignments import is_read, origin, plain_value
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.names import written

@@ -5,13 +5,12 @@ from __future__ import annotations
 import builtins
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.import_names import import_name
 from breakscan.rewrite_support.walking import findall
 
-_Names = m.Name | m.OneOf[m.Name]
 _HOOKS = m.Name("__getattr__") | m.Name("__getattribute__") | m.Name("__setattr__")
 _PLAIN_BASES = ("abc.", "collections.abc.", "enum.", "torch.nn.", "typing.", "typing_extensions.")
 
@@ -46,7 +45,9 @@ def _class_of_self(context: RewriteContext, node: cst.BaseExpression) -> cst.Cla
     return None
 
 
-def may_define(context: RewriteContext, owner: cst.ClassDef, names: _Names, seen: frozenset[str] = frozenset()) -> bool:
+def may_define(
+    context: RewriteContext, owner: cst.ClassDef, names: m.BaseMatcherNode, seen: frozenset[str] = frozenset()
+) -> bool:
     """Whether a class of the file, or a base of it, may have a member with one of some names."""
     if findall(owner, m.FunctionDef(names) | m.AssignTarget(names)) or owner.keywords:
         return True

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.decorators import unplain_decorator
 from breakscan.rewrite_support.import_names import import_name, imported_names, is_within

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from itertools import takewhile
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.walking import findall
 
 Around = Callable[[cst.CSTNode], Iterator[cst.CSTNode]]
@@ -107,7 +107,7 @@ def _type_is_tested(node: cst.Name | cst.Attribute, function: cst.FunctionDef) -
     return bool(findall(function, asked))
 
 
-def _same(node: cst.Name | cst.Attribute) -> m.Name | m.Attribute:
+def _same(node: cst.Name | cst.Attribute) -> m.BaseMatcherNode:
     if isinstance(node, cst.Name):
         return m.Name(node.value)
     return m.Attribute(m.Name(cst.ensure_type(node.value, cst.Name).value), m.Name(node.attr.value))

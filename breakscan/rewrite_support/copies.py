@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.facts import TensorFacts
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.aliases import Fate, fate
 from breakscan.rewrite_support.assignments import is_read
 from breakscan.rewrite_support.context import RewriteContext

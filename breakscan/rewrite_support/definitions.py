@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, differs
 from breakscan.rewrite_support.names import written

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.assignments import is_read
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext

@@ -11,8 +11,8 @@ from enum import Enum
 from functools import lru_cache
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.walking import findall, walk
 from breakscan.torch_facts.not_measured import KEEPS_THE_GRAD_MODE, SWITCHES_THE_GRAD_MODE

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.facts import DtypeOf
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.gradients import assigned_values, values_in
 from breakscan.rewrite_support.names import read

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.contradictions import may_be_index

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.build import copied
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.names import written
+from breakscan.rewrite_support.walking import findall
 
 _FIELD = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 _PERCENT = re.compile(r"%(%|[-#0 +]*\d*(?:\.\d+)?[a-zA-Z])")
@@ -21,7 +22,7 @@ UNKNOWN = "..."
 def shows_values(message: cst.BaseExpression) -> bool:
     """Whether a message shows values, so that a constant text is not the same message."""
     filled = m.FormattedStringExpression() | m.BinaryOperation(operator=m.Modulo()) | m.Call()
-    return bool(m.findall(message, filled))
+    return bool(findall(message, filled))
 
 
 def constant_text(context: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -80,7 +81,7 @@ def _quoted(text: str) -> str:
 def _shown(context: RewriteContext, node: cst.BaseExpression, quote: str) -> str:
     """The placeholder of a value: its code if that is short, computes nothing and fits between the quotes."""
     fact = context.fact(node)
-    if m.findall(node, m.Call() | m.Comparison() | m.IfExp()):
+    if findall(node, m.Call() | m.Comparison() | m.IfExp()):
         return UNKNOWN
     if isinstance(fact.literal, str | int | float) and fact.certain and isinstance(node, cst.Name | cst.Attribute):
         shown = str(fact.literal)

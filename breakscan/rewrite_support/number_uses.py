@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.facts import Fact
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.aliases import change_behind, reads
 from breakscan.rewrite_support.assignments import defined, plain_value
 from breakscan.rewrite_support.called import called

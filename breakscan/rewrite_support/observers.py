@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.attribute_access import access_that_runs_code
 from breakscan.rewrite_support.code_readers import reader_of_code
 from breakscan.rewrite_support.context import RewriteContext

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.aliases import Fate, change_behind, fate
 from breakscan.rewrite_support.assignments import defined, origin
 from breakscan.rewrite_support.build import operand

@@ -10,7 +10,8 @@ from operator import attrgetter
 from typing import Any, cast
 
 import libcst as cst
-import libcst.matchers as m
+
+from breakscan.rewrite_support import matchers as m
 
 MOST_KEPT = 64
 """How many nodes keep what is in them: rewrites look through one function again and again."""
@@ -49,7 +50,6 @@ def _below(kind: type[object]) -> Iterator[type[object]]:
         yield from _below(one)
 
 
-_ANY = m.DoNotCare()
 _Values = Callable[[cst.CSTNode], tuple[object, ...]]
 """Gives the values of some fields of a node."""
 
@@ -103,13 +103,15 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 def findall(node: cst.CSTNode, matcher: m.BaseMatcherNode) -> list[cst.CSTNode]:
     """The nodes that a matcher matches, or one of several matchers, like ``libcst.matchers.findall``."""
-    kinds = frozenset(_kinds(matcher))
+    options = tuple(matcher.alternatives())
+    kinds = {one.kind for one in options}
     if type(node) in (cst.Module, cst.ClassDef, cst.FunctionDef):
         by_kind = _by_kind(node)
         found = [one for _, one in sorted(one for kind in kinds for one in by_kind.get(kind, ()))]
     else:
         found = [one for one in walk(node) if type(one).__name__ in kinds]
-    return found if _asks_kind_only(matcher) else [one for one in found if m.matches(one, matcher)]
+    asks_kind_only = not any(one.wanted for one in options)
+    return found if asks_kind_only else [one for one in found if m.matches(one, matcher)]
 
 
 @lru_cache(maxsize=MOST_KEPT)
@@ -133,18 +135,3 @@ def _names_in(node: cst.CSTNode) -> dict[str, tuple[cst.Name, ...]]:
         if isinstance(one, cst.Name):
             found.setdefault(one.value, []).append(one)
     return {text: tuple(these) for text, these in found.items()}
-
-
-def _asks_kind_only(matcher: m.BaseMatcherNode) -> bool:
-    """Whether a matcher, such as ``m.Name()``, matches every node of its type."""
-    if isinstance(matcher, m.OneOf):
-        return all(map(_asks_kind_only, matcher.options))
-    return all(getattr(matcher, one.name) is _ANY for one in fields(matcher))  # type: ignore[arg-type]
-
-
-def _kinds(matcher: m.BaseMatcherNode) -> Iterator[str]:
-    if isinstance(matcher, m.OneOf):
-        for option in matcher.options:
-            yield from _kinds(option)
-    else:
-        yield type(matcher).__name__

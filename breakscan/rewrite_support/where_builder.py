@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.facts import DtypeOf, Fact, Input, ResultOf, Source, Symbol, TensorFacts, opaque
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.aliases import Fate, change_behind
 from breakscan.rewrite_support.bool_tensor import Truth
 from breakscan.rewrite_support.breaks import refuse_breaks_in

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.aliases import change_behind
 from breakscan.rewrite_support.assignments import is_bound_once, is_read, origin
 from breakscan.rewrite_support.called import called

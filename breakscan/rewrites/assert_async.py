@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.build import call, copied
 from breakscan.rewrite_support.check_block import block_of, breaking
 from breakscan.rewrite_support.checks import When, check_of

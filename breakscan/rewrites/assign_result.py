@@ -6,8 +6,8 @@ For a module, the name then holds a wrapper: the keys of its state dict start wi
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.build import assignment
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.definitions import attributes_of_wrapper, is_function

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.compiling import guarded
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, ShowsOnly, differs

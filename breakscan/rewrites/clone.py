@@ -8,8 +8,8 @@ equivalent, if they were made here: the copy of a view becomes dense.
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.assignments import defined
 from breakscan.rewrite_support.build import method
 from breakscan.rewrite_support.called import only_argument

@@ -6,8 +6,8 @@ The assignment replaces the storage of the tensor, the copy writes to the existi
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.build import method
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs

@@ -6,8 +6,8 @@ For a tensor that the function created.  If it is not an autograd leaf and requi
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.assignments import defined
 from breakscan.rewrite_support.build import assignment, method, with_leading_lines
 from breakscan.rewrite_support.context import RewriteContext

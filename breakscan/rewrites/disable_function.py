@@ -10,9 +10,9 @@ from __future__ import annotations
 import builtins
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.findings import Confidence, Kind
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.costs import what_costs
@@ -105,7 +105,7 @@ def _parameters(context: RewriteContext) -> list[str]:
     return [one.name.value for one in found if isinstance(one, cst.Param)]
 
 
-def _call_of(name: str) -> m.Call:
+def _call_of(name: str) -> m.BaseMatcherNode:
     return m.Call(func=m.Name(name) | m.Attribute(attr=m.Name(name)))
 
 

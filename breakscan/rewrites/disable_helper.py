@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.findings import Confidence, Place, Verdict
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.build import statements
 from breakscan.rewrite_support.context import RewriteContext, Statement
 from breakscan.rewrite_support.decorators import unknown_decorator

@@ -9,8 +9,8 @@ from __future__ import annotations
 import builtins
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.assignments import is_read
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
@@ -128,8 +128,7 @@ def _is_handed_on(context: RewriteContext, function: cst.FunctionDef, name: str)
             held = not isinstance(above, cst.ExceptHandler | cst.Raise | cst.Annotation | cst.ClassDef)
         if held:
             return True
-    own = m.Attribute(value=m.Name("self"))
-    stored = m.AssignTarget(target=m.Attribute() & ~own) | m.AugAssign(target=m.Attribute())
+    stored = m.AssignTarget(target=m.Attribute(value=~m.Name("self"))) | m.AugAssign(target=m.Attribute())
     changes = m.Call(func=m.Name("setattr") | m.Name("delattr") | m.Attribute(attr=m.Name("__dict__")))
     inside = findall(context.node, stored | changes | m.Name("__class__") | m.Name("cls"))
     return bool(inside)

@@ -6,8 +6,8 @@ The wrapper is created once; it runs the same code.
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.build import assignment
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.definitions import declared_global, heading

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.aliases import change_behind
 from breakscan.rewrite_support.assignments import origin
 from breakscan.rewrite_support.context import RewriteContext

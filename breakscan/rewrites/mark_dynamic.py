@@ -10,8 +10,8 @@ from __future__ import annotations
 from itertools import takewhile
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.build import assignment, copied, statements
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs

@@ -6,9 +6,9 @@ The indices of nonzero elements are not needed to count them, to assign one valu
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.asserted_ranks import asserted_rank
 from breakscan.rewrite_support.assignments import reads_of
 from breakscan.rewrite_support.called import called

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.breaks import refuse_breaks_in, refuse_reads_of
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.assignments import is_settled, origin, reads_of
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext

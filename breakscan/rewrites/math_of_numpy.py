@@ -8,8 +8,8 @@ sizes are never negative, so this concerns only the logarithm of zero.
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.assignments import defined
 from breakscan.rewrite_support.build import call, copied
 from breakscan.rewrite_support.called import only_argument

@@ -6,8 +6,8 @@ This method of ``nn.Module`` compiles in place.  It has no effect on classes of 
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.assignments import defined
 from breakscan.rewrite_support.attribute_access import may_define
 from breakscan.rewrite_support.build import operand

@@ -7,9 +7,9 @@ number, random integers below a number; or if a name is known for it.
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.assignments import defined, is_bound_once
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext

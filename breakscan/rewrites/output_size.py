@@ -6,9 +6,9 @@ The counts of a tensor's values add up to its number of elements, and the counts
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.aliases import Fate, change_behind
 from breakscan.rewrite_support.assignments import defined, is_bound_once, origin
 from breakscan.rewrite_support.called import called

@@ -7,9 +7,9 @@ so only code that uses just the solution can be rewritten.
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit

@@ -7,8 +7,8 @@ this for its inputs.  In compiled code, the gradients of the parameters are the 
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.compiling import and_not_compiling, guarded
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, ShowsOnly, differs

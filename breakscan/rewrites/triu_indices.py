@@ -7,9 +7,9 @@ the order of ``with_replacement=True``.  Their number depends only on the length
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.rewrite_support import build
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.asserted_ranks import asserted_rank
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import EXCEPTIONS, Effect, differs

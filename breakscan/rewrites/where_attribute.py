@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import libcst as cst
-import libcst.matchers as m
 
 from breakscan.facts import UNKNOWN
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.bool_tensor import truth
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs

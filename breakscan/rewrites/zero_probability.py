@@ -8,8 +8,8 @@ number.  The number is still drawn, so the random state is also the same.
 from __future__ import annotations
 
 import libcst as cst
-import libcst.matchers as m
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.assignments import defined, is_read, plain_value
 from breakscan.rewrite_support.build import and_list, joined_and, operand, operand_of_and
 from breakscan.rewrite_support.context import RewriteContext

@@ -9,7 +9,7 @@ import pytest
 from breakscan.analysis.pipeline.check import check_paths
 from breakscan.config import load_settings
 from breakscan.repair.planner import WantedRewrites, repair_file
-from breakscan.repair.repair import repair_found
+from breakscan.repair.repair import repair_found, repair_paths
 
 PROJECT = {
     "base.py": """import torch
@@ -102,3 +102,17 @@ def test_files_that_reach_one_another_are_repaired_as_each_of_them_alone(
     for one in together:
         roots = [Path(root) for root in found.roots[one.display]]
         assert repair_file(one.path, roots, settings, wanted) == one
+
+
+def test_a_repair_after_the_check_in_one_process_is_that_of_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in CHANGED_BOTH.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    files = [tmp_path / name for name in CHANGED_BOTH]
+    settings = load_settings(tmp_path, None, target_torch="2.13", no_cache=True)
+    wanted = WantedRewrites(unsafe=True)
+    repaired = repair_paths(files, settings, wanted, jobs=1).files
+    assert all(one.applied for one in repaired)
+    assert repaired == repair_found(check_paths(files, settings), settings, wanted, jobs=1).files

@@ -20,6 +20,7 @@ WORDS = {
     Condition(ConditionKind.INSTANCE, "n", classes=("Number", "int")): "`n` is a Number or an int",
     Condition(ConditionKind.RAISED, "ValueError"): "`ValueError` is raised",
     Condition(ConditionKind.RAISED, ""): "something is raised",
+    Condition(ConditionKind.CHOSEN, "self.act"): "`self.act` is this function",
     Condition(ConditionKind.PASSED_ON, "forward", classes=("cached",)): "`@cached` lets it through to this `forward`",
 }
 

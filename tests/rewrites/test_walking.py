@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import libcst as cst
-import libcst.matchers as m
+import libcst.matchers
 import pytest
 
 import breakscan
+from breakscan.rewrite_support import matchers
 from breakscan.rewrite_support.walking import findall, walk
 
 CODE = (
@@ -25,12 +29,12 @@ CODE = (
     cst.SimpleStatementLine,
 )
 FILES = sorted((Path(breakscan.__file__).parent / "rewrites").glob("*.py"))
-MATCHERS = [
-    m.Name(),
-    m.Call(func=m.Attribute()),
-    m.IfExp() | m.Lambda() | m.FunctionDef(),
-    m.Name("context") | m.Arg(keyword=m.Name()),
-]
+MATCHERS: dict[str, Callable[[Any], Any]] = {
+    "a type": lambda m: m.Name(),
+    "a field": lambda m: m.Call(func=m.Attribute()),
+    "several types": lambda m: m.IfExp() | m.Lambda() | m.FunctionDef(),
+    "several fields": lambda m: m.Name("context") | m.Arg(keyword=m.Name()),
+}
 
 
 class _Visited(cst.CSTVisitor):
@@ -56,9 +60,11 @@ def test_a_walk_meets_every_node_of_code(modules: list[cst.Module]) -> None:
         assert {id(node) for node in code} <= {id(node) for node in walk(module)}
 
 
-@pytest.mark.parametrize("matcher", MATCHERS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("make", MATCHERS.values(), ids=MATCHERS)
 def test_what_a_matcher_matches_is_found_in_the_order_of_the_text(
-    modules: list[cst.Module], matcher: m.BaseMatcherNode
+    modules: list[cst.Module], make: Callable[[ModuleType], Any]
 ) -> None:
+    ours, theirs = make(matchers), make(libcst.matchers)
     for module in modules:
-        assert [id(one) for one in findall(module, matcher)] == [id(one) for one in m.findall(module, matcher)]
+        expected = [id(one) for one in libcst.matchers.findall(module, theirs)]
+        assert [id(one) for one in findall(module, ours)] == expected

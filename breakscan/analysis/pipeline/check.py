@@ -25,6 +25,7 @@ def check_paths(
     on_progress: Callable[[int, int], None] | None = None,
     jobs: int | None = None,
     functions: Mapping[Path, Mapping[str, bool]] | None = None,
+    checker: FileChecker | None = None,
 ) -> CheckResult:
     """Checks files, given by their absolute paths, and a text from standard input under the path it goes by.
 
@@ -64,7 +65,9 @@ def check_paths(
             take(known)
         else:
             anew.append(path)
-    checked = check_files(anew, settings, jobs) if functions is None else _in_functions(files, settings, functions)
+    checked = (
+        check_files(anew, settings, jobs, checker) if functions is None else _in_functions(files, settings, functions)
+    )
     for done, result in enumerate(checked, len(files) - len(anew) + 1):
         take(result)
         if on_progress:

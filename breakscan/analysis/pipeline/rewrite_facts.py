@@ -36,10 +36,12 @@ class Studies:
     """Studies the files at ``paths``, which are absolute, one after the other.
 
     Files that several of them import are read once, and a root from which several are reached is checked once.
+    ``checker`` may have checked the files already: its trees are used.
     """
 
-    def __init__(self, settings: Settings, paths: Iterable[Path]) -> None:
-        self._checker = FileChecker(settings)
+    def __init__(self, settings: Settings, paths: Iterable[Path], checker: FileChecker | None = None) -> None:
+        self._checker = checker or FileChecker(settings)
+        self._checker.project.forget()
         self._notes = Notes(frozenset(paths), resolve_target(settings).ledger)
         self._kept: OrderedDict[Path, tuple[FileResult, Notes]] = OrderedDict()
 

@@ -33,17 +33,23 @@ LAST_SECONDS = 2.0
 """For a pool of processes to end, once they are asked to."""
 
 
-def check_files(files: Sequence[Path], settings: Settings, jobs: int | None) -> Iterator[FileResult]:
-    """The result of each file, in some order.  What it depends on is kept with it, and not handed on."""
+def check_files(
+    files: Sequence[Path], settings: Settings, jobs: int | None, checker: FileChecker | None = None
+) -> Iterator[FileResult]:
+    """The result of each file, in some order.  What it depends on is kept with it, and not handed on.
+
+    ``checker`` checks the files where that takes no other process, and keeps their trees.
+    """
     if not files:
         return
     workers = min(jobs or os.cpu_count() or 1, len(files) // FILES_PER_TASK + 1)
     if workers == 1 or len(files) < FEWEST_FILES:
         with no_collector():
-            bench = _Bench(settings)
+            bench = _Bench(settings, checker)
             for path in files:
                 yield bench.check(path)
-            bench.checker.project.release()
+            if checker is None:
+                bench.checker.project.release()
         return
     batches = _batches(files, workers)
     done = 0
@@ -118,8 +124,8 @@ def _size(path: Path) -> int:
 class _Bench:
     """Where files are checked one by one, and their results kept."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.checker = FileChecker(settings)
+    def __init__(self, settings: Settings, checker: FileChecker | None = None) -> None:
+        self.checker = checker or FileChecker(settings)
         self.cache = open_cache(settings, Path.cwd())
 
     def check(self, path: Path) -> FileResult:

@@ -118,6 +118,11 @@ class Project:
             index.release()
         self._counted = len(self._kept) + FILES_BETWEEN_COUNTS
 
+    def forget(self) -> None:
+        """Lets go of what was found out by interpreting: from now on, more is asked for."""
+        for index, _ in self._kept.values():
+            index.forget()
+
     def release(self) -> None:
         """Lets go of all trees: nothing is checked any more."""
         for index, _ in self._kept.values():

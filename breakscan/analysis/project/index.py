@@ -136,13 +136,19 @@ class ModuleIndex:
     def tree(self) -> ast.Module:
         return self.module.tree
 
+    def forget(self) -> None:
+        """Lets go of what was found out by interpreting the file."""
+        for names in self.closures:
+            names.clear()
+        self.remembered.clear()
+        self.closures.clear()
+
     def release(self) -> None:
         """Lets go of all that it holds, so that the trees go at once and no collector has to look for them."""
         for info in self.classes.values():
             info.methods.clear()
-        for names in self.closures:
-            names.clear()
-        for part in (self.functions, self.classes, self.all_functions, self.remembered, self.answers, self.closures):
+        self.forget()
+        for part in (self.functions, self.classes, self.all_functions, self.answers):
             part.clear()
         self.module = SourceModule(self.module.path, self.module.display, "", ast.Module([], []))
 

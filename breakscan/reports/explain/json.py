@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from enum import Enum
 from functools import cache
+from operator import attrgetter
 from typing import Any, TextIO
 
 from breakscan import __version__
@@ -17,16 +18,20 @@ from breakscan.reports.explain.rank_words import difference_words
 from breakscan.reports.explain.reason_words import frame_advice
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.worded import WORDS
-from breakscan.reports.explain.words import part_words
-from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain.compiled import Calls, Generated, GuardLine
-from breakscan.runtime.explain.explanation import Explanation, FunctionPart, RankDifference, Recompile, UncompiledFrame
+from breakscan.runtime.explain.explanation import Explanation, RankDifference, Recompile, UncompiledFrame
 
 SCHEMA = 2
 
 _DIGITS = 7
 """Behind the point, of times in seconds: a tenth of a microsecond is less than any clock here tells."""
 _KEYS = {(GuardLine, "demand"): "text"}
+_COMPUTED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
+    Calls: {"outside_seconds": attrgetter("outside_seconds")},
+    Recompile: {"advice": recompile_advice},
+    UncompiledFrame: {"advice": frame_advice},
+}
+"""Keys that are no fields."""
 _TOLD_ABOVE = {
     "argv", "status", "seconds", "processes", "trace", "torch", "python", "devices", "torch_imported", "disabled_by",
     "entries", "compile_seconds",
@@ -101,22 +106,12 @@ def _plain(value: Any) -> Any:
         return WORDS[kind](value)
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, Rule):
-        return value.id
-    if isinstance(value, FunctionPart):
-        return part_words(value)
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if kind is RankDifference:
         return {"what": difference_words(value), "site": _plain(value.site), "by_rank": _plain(value.by_rank)}
     made = {_KEYS.get((kind, name), name): _plain(getattr(value, name)) for name in _names(kind)}
-    if kind is Calls:
-        made["outside_seconds"] = _plain(value.outside_seconds)
-    elif kind is Recompile:
-        made["advice"] = recompile_advice(value)
-    elif kind is UncompiledFrame:
-        made["advice"] = frame_advice(value)
-    return made
+    return made | {name: _plain(of(value)) for name, of in _COMPUTED.get(kind, {}).items()}
 
 
 @cache

@@ -1,16 +1,19 @@
-"""The values of an explanation that JSON and HTML hold as words."""
+"""The values of an explanation that JSON and HTML hold as words, and rules, which they hold as ids."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, get_args
 
 from breakscan.reports.explain.guard_words import demand_words, value_words
 from breakscan.reports.explain.notice_words import notice_words
 from breakscan.reports.explain.rank_words import ending_words, share_words
 from breakscan.reports.explain.reason_words import constant_words, reason_words
+from breakscan.reports.explain.words import part_words
+from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain.compiled import ConstantReason
-from breakscan.runtime.explain.explanation import RankEnding, RankShare
+from breakscan.runtime.explain.explanation import FunctionPart, RankEnding, RankShare
 from breakscan.runtime.explain.notice import AnyNotice
 from breakscan.runtime.explain.reasons import Reason
 from breakscan.runtime.parsers.guard_text import Demand, TensorDemand, Within
@@ -24,5 +27,7 @@ WORDS: Mapping[type, Callable[[Any], str]] = {
     Demand: demand_words,
     TensorDemand: demand_words,
     Within: value_words,
+    FunctionPart: part_words,
+    Rule: attrgetter("id"),
 }
 """By the class of the value."""

@@ -23,10 +23,7 @@ from breakscan.reports.explain.html.sources import SourceStore
 from breakscan.reports.explain.price_words import ceiling_sentence
 from breakscan.reports.explain.rank_words import difference_words
 from breakscan.reports.explain.worded import WORDS
-from breakscan.reports.explain.words import (
-    headline,
-    outcome_line,
-)
+from breakscan.reports.explain.words import headline, outcome_line
 from breakscan.reports.shared.site_words import short_path
 from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain.compiled import CompiledFrame, Generated, Graph, GuardLine, RunTotals
@@ -92,8 +89,6 @@ class _Plain:
         if isinstance(value, Caller):
             number = self.sources.number(value.path, value.line, value.line)
             return [number, value.line, value.function, value.origin.value]
-        if isinstance(value, Rule):
-            return value.id
         if isinstance(value, RankDifference):
             ranks, words = self(value.by_rank), self(difference_words(value))
             return {"what": words, "site": self(value.site), "by_rank": ranks}

@@ -1,0 +1,127 @@
+"""Matchers of nodes: the part of ``libcst.matchers`` that rewrites use, with its names and its meaning.
+
+Importing ``libcst.matchers`` takes longer than importing the rest of libcst.  ``Name("x")`` matches that name,
+``Call(Name("f"))`` a call of it with any arguments: a field that is not given may hold anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any
+
+import libcst as cst
+
+
+class BaseMatcherNode:
+    """What matches nodes."""
+
+    def __or__(self, other: BaseMatcherNode) -> OneOf:
+        return OneOf(self, other)
+
+    def __invert__(self) -> MatchIfTrue:
+        return MatchIfTrue(lambda node: not matches(node, self))
+
+    def alternatives(self) -> Iterator[_Node]:
+        """The matchers of single types of nodes that it consists of."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Node(BaseMatcherNode):
+    """Matches nodes of one type.  ``wanted`` holds what the fields have to match."""
+
+    kind: str
+    wanted: tuple[tuple[str, Any], ...]
+
+    def alternatives(self) -> Iterator[_Node]:
+        yield self
+
+
+class OneOf(BaseMatcherNode):
+    """Matches what one of several matchers matches."""
+
+    def __init__(self, *options: BaseMatcherNode) -> None:
+        self.options = tuple(one for option in options for one in option.alternatives())
+
+    def alternatives(self) -> Iterator[_Node]:
+        yield from self.options
+
+
+@dataclass(frozen=True, slots=True)
+class MatchIfTrue:
+    """Matches the value of a field for which a function returns True."""
+
+    function: Callable[[Any], object]
+
+
+def MatchRegex(pattern: str) -> MatchIfTrue:
+    """Matches a text that the pattern matches as a whole."""
+    return MatchIfTrue(re.compile(pattern).fullmatch)
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeastN:
+    """Matches ``n`` or more nodes of a sequence, each of which matches ``matcher``; without it, any."""
+
+    matcher: BaseMatcherNode | None = None
+    n: int = 0
+
+
+def ZeroOrMore(matcher: BaseMatcherNode | None = None) -> AtLeastN:
+    """Matches any number of nodes of a sequence."""
+    return AtLeastN(matcher)
+
+
+def __getattr__(name: str) -> Callable[..., BaseMatcherNode]:
+    """The matcher of a type of nodes.  Its arguments are those of the type, in the same order."""
+    kind = getattr(cst, name, None)
+    if not isinstance(kind, type) or not issubclass(kind, cst.CSTNode):
+        raise AttributeError(name)
+    names = _field_names(kind)
+
+    def made(*given: Any, **named: Any) -> BaseMatcherNode:
+        return _Node(name, (*zip(names, given, strict=False), *named.items()))
+
+    globals()[name] = made
+    return made
+
+
+@cache
+def _field_names(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(kind))
+
+
+def matches(node: object, matcher: BaseMatcherNode) -> bool:
+    """Whether a matcher matches a node."""
+    kind = type(node).__name__
+    for one in matcher.alternatives():
+        if one.kind == kind and all(_value_matches(getattr(node, name), wanted) for name, wanted in one.wanted):
+            return True
+    return False
+
+
+def _value_matches(value: object, wanted: object) -> bool:
+    if isinstance(wanted, BaseMatcherNode):
+        return matches(value, wanted)
+    if isinstance(wanted, MatchIfTrue):
+        return bool(wanted.function(value))
+    if isinstance(wanted, list | tuple):
+        return isinstance(value, list | tuple) and _all_match(value, wanted)
+    return value is wanted if wanted is None else value == wanted
+
+
+def _all_match(nodes: Sequence[object], wanted: Sequence[object]) -> bool:
+    if not wanted:
+        return not nodes
+    first = wanted[0]
+    if not isinstance(first, AtLeastN):
+        return bool(nodes) and _value_matches(nodes[0], first) and _all_match(nodes[1:], wanted[1:])
+    for taken in range(len(nodes) + 1):
+        if taken >= first.n and _all_match(nodes[taken:], wanted[1:]):
+            return True
+        if taken < len(nodes) and first.matcher is not None and not matches(nodes[taken], first.matcher):
+            return False
+    return False
