@@ -90,9 +90,7 @@ for sde, method in (("ito", "euler"), ("stratonovich", "midpoint"), ("stratonovi
 CALLS["adjoint reversible"] = train(
     torchsde.sdeint_adjoint, "diagonal", "stratonovich", "reversible_heun", adjoint_method="adjoint_reversible_heun"
 )
-CALLS["milstein grad free"] = solve(
-    torchsde.sdeint, "diagonal", "ito", "milstein", options={"grad_free": True}
-)
+CALLS["milstein grad free"] = solve(torchsde.sdeint, "diagonal", "ito", "milstein", options={"grad_free": True})
 CALLS["interval"] = brownian("BrownianInterval", t0=0.0, t1=1.0, size=(4, 3))
 CALLS["interval space-time"] = brownian(
     "BrownianInterval", t0=0.0, t1=1.0, size=(4, 3), levy_area_approximation="space-time"
