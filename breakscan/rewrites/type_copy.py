@@ -8,8 +8,9 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.rewrite_support.build import method
-from breakscan.rewrite_support.called import called, only_argument
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.walking import nodes_named
 
@@ -21,9 +22,9 @@ _MADE = (cst.List, cst.ListComp, cst.Dict, cst.DictComp, cst.Set, cst.SetComp)
 def rewrite(context: RewriteContext) -> Edit:
     """The copy with the method of the type, which compiles."""
     node = context.node
-    copied = only_argument(node)
-    if copied is None:
+    if not isinstance(node, cst.Call) or len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
         raise Declined("the call does not have exactly one argument")
+    copied = node.args[0].value
     kind = context.fact(copied).kind
     if kind == "tensor":
         raise Declined(f"`{context.code(copied)}` is a tensor: use `view_as` to share its memory, or `clone`")
@@ -31,7 +32,13 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined("a module is copied: copy it once, before the compiled call")
     if not _is_builtin(context, copied):
         raise Declined(f"`{context.code(copied)}` is not known to be a list, dict or set")
-    return Edit({node: method(copied, "copy")}, keeps_operations=True)
+    differences = []
+    if isinstance(copied, cst.Name) and _annotations(context.function, copied.value):
+        said = (
+            f"if `{copied.value}` is of a subclass, the copy is a plain one, or what the `copy` of the subclass returns"
+        )
+        differences.append(differs(said, Effect.TYPES, Effect.STATE))
+    return Edit({node: method(copied, "copy")}, differences, keeps_operations=True)
 
 
 def _is_builtin(context: RewriteContext, node: cst.BaseExpression) -> bool:
@@ -48,11 +55,7 @@ def _is_builtin_name(context: RewriteContext, name: str) -> bool:
     params = function.params
     if isinstance(params.star_kwarg, cst.Param) and params.star_kwarg.name.value == name:
         return True
-    annotations = [
-        one.annotation.annotation if one.annotation is not None else None
-        for one in (*params.posonly_params, *params.params, *params.kwonly_params)
-        if one.name.value == name
-    ]
+    annotations = _annotations(function, name)
     bound = nodes_named(function.body, name)
     values: list[cst.BaseExpression] = []
     for one in bound:
@@ -65,6 +68,16 @@ def _is_builtin_name(context: RewriteContext, name: str) -> bool:
             return False
     told = all(annotation is not None and _names_builtin(annotation) for annotation in annotations)
     return bool(annotations or values) and told and all(isinstance(value, _MADE) for value in values)
+
+
+def _annotations(function: cst.FunctionDef, name: str) -> list[cst.BaseExpression | None]:
+    """The annotation of the parameter with a name; empty if it is no parameter."""
+    params = function.params
+    return [
+        one.annotation.annotation if one.annotation is not None else None
+        for one in (*params.posonly_params, *params.params, *params.kwonly_params)
+        if one.name.value == name
+    ]
 
 
 def _names_builtin(annotation: cst.BaseExpression) -> bool:

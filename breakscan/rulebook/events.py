@@ -18,7 +18,8 @@ class EventKind(str, Enum):
     """A value becomes a Python number or list.  Forms: item, tolist, float, int, bool, complex."""
     CALL = "call"
     """A call to ``callee``; a method's receiver is argument 0.  Forms: skipped, no-counterpart (not
-    traced, as measured, and no rule names the callee), iterator (argument 0 is one, by its syntax)."""
+    traced, as measured, and no rule names the callee), iterator (argument 0 is one, by its syntax),
+    optional-keys (of a ``TypedDict``)."""
     INDEX = "index"
     """A subscript.  Forms: load, store, augment, slice.  The operand is the index."""
     ITERATE = "iterate"
@@ -71,7 +72,7 @@ FORMS: dict[EventKind, frozenset[str]] = {
         }
     ),
     EventKind.CONVERT: frozenset({"item", "tolist", "float", "int", "bool", "complex"}),
-    EventKind.CALL: frozenset({"skipped", "no-counterpart", "iterator"}),
+    EventKind.CALL: frozenset({"skipped", "no-counterpart", "iterator", "optional-keys"}),
     EventKind.INDEX: frozenset({"load", "store", "augment", "slice"}),
     EventKind.ITERATE: frozenset(),
     EventKind.ENTER: frozenset({"made", "held", "stack"}),

@@ -87,6 +87,7 @@ def test_a_sure_break_that_gives_its_function_up_hides_a_break_of_any_sort(pair:
     assert pair({}, {"verdict": Verdict.EAGER, "via": "g"})
     conditional = {"confidence": Confidence.CONDITIONAL, "conditions": (A,)}
     assert pair(conditional, conditional)
+    assert pair(conditional, {**conditional, "conditions": (B, A)})
 
 
 @pytest.mark.parametrize(
@@ -94,6 +95,7 @@ def test_a_sure_break_that_gives_its_function_up_hides_a_break_of_any_sort(pair:
     [
         ({"confidence": Confidence.CONDITIONAL, "conditions": (A,)}, {}),
         ({"confidence": Confidence.CONDITIONAL, "conditions": (A,)}, {"conditions": (B,)}),
+        ({"confidence": Confidence.CONDITIONAL, "conditions": (A, B)}, {"conditions": (B,)}),
         ({"confidence": Confidence.POSSIBLE}, {}),
         ({"verdict": Verdict.SPLITS}, {}),
         ({"verdict": Verdict.RAISES}, {}),

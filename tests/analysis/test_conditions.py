@@ -726,3 +726,20 @@ def test_an_index_that_is_handed_in_is_known_on_the_cpu(found) -> None:
         ("BRK210", SURE, None),
         ("BRK210", CONDITIONAL, "not `self.at.is_cpu`"),
     ]
+
+
+def test_an_argument_that_no_call_gives_is_not_true(check) -> None:
+    source = """
+        class Scale:
+            def __init__(self, x, validate=None):
+                if validate:
+                    assert torch.allclose(x, x)
+                self.x = x
+
+        class Net(nn.Module):
+            def forward(self, x):
+                return Scale(x).x * 2
+    """
+    assert not check(source).findings
+    given = source.replace("Scale(x)", "Scale(x, validate=True)")
+    assert [f.rule for f in check(given).findings] == ["BRK110"]

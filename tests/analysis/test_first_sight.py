@@ -501,6 +501,52 @@ def f(x: torch.Tensor):
     optims["a"].zero_grad()  # !
     return y.cos()
 """,
+    "a TypedDict with optional keys": """
+from typing import Any, Generic, TypedDict, TypeVar
+
+T = TypeVar("T")
+
+
+class Part(TypedDict, Generic[T], total=False):
+    hidden: T
+
+
+class Whole(Part):
+    size: int
+
+
+def f(x: torch.Tensor):
+    whole = Whole(hidden=x.sin(), size=3)  # !
+    return whole["hidden"].cos()
+""",
+    "a TypedDict with all keys": """
+from typing import Any, TypedDict
+
+
+class Whole(TypedDict):
+    hidden: Any
+
+
+def f(x: torch.Tensor):
+    whole = Whole(hidden=x.sin())
+    return whole["hidden"].cos()
+""",
+    "a test for a type of tensors": """
+def f(x, index):
+    y = x.sin()
+    if not isinstance(index, torch.LongTensor):
+        raise TypeError(index)
+    if index.min().item() < 0:  # !
+        y = y + 1
+    return y.cos()
+
+
+given = f
+
+
+def f(x):
+    return given(x, hold(torch.arange(4)).held)
+""",
     "a comparison that indexes nothing": """
 def f(x, count=3):
     y = x.sin()

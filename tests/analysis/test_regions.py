@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+
+from breakscan.analysis.pipeline.check import check_paths
+from breakscan.config import Settings
 
 
 def test_forward_of_a_module_and_what_it_calls(marked) -> None:
@@ -214,3 +219,35 @@ class Whole(nn.Module):
     found = {f.function for f in check(TRANSFORMS + model).findings}
     assert "Flip.forward" in found
     assert "Smaller.sizes" not in found
+
+
+AUGMENTATIONS = """
+import random
+
+import torch
+from torch import nn
+
+
+class Flip(nn.Module):
+    def forward(self, x):
+        return x.flip(-1) if random.random() < 0.5 else x
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.layer(x) if random.random() < 0.5 else x
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "functions"), [("augment.py", {"Net.forward"}), ("layers.py", {"Flip.forward", "Net.forward"})]
+)
+def test_augmentations_are_not_assumed_to_be_compiled(name: str, functions: set[str], tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(AUGMENTATIONS, encoding="utf-8")
+    found = check_paths([path], Settings(root=tmp_path, target_torch="2.13")).findings
+    assert {f.function for f in found} == functions

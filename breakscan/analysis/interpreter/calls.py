@@ -18,6 +18,7 @@ from breakscan.analysis.interpreter.numpy_calls import array_number_method, nump
 from breakscan.analysis.interpreter.optional_imports import optional_import
 from breakscan.analysis.interpreter.skipped_calls import emit_skippable
 from breakscan.analysis.interpreter.torch_calls import tensor_method, torch_function
+from breakscan.analysis.interpreter.typed_dicts import TYPED_DICT, has_optional_keys
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     NONE,
@@ -102,6 +103,8 @@ def _function(frame: Frame, node: ast.Call, callee: Function, info: FunctionInfo
 
 
 def _construct_own(frame: Frame, node: ast.Call, owner: ClassInfo, sure: Sure, arguments: Arguments) -> Value:
+    if has_optional_keys(frame.program.project, owner):
+        frame.emit(EventKind.CALL, node, form="optional-keys", callee=TYPED_DICT, sure=sure)
     made = replace(frame.program.attributes.instance(owner), sure=sure)
     is_module = isinstance(made, Module)
     if is_module and frame.program.attributes.makes_parameters(owner):

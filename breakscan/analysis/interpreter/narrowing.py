@@ -30,7 +30,11 @@ from breakscan.analysis.interpreter.values import (
 from breakscan.analysis.project.index import BUILTINS
 from breakscan.findings import Condition, ConditionKind
 
-_TENSOR_CLASSES = ("torch.Tensor", "torch.nn.Parameter")
+
+def _is_tensor_class(dotted: str | None) -> bool:
+    """Whether a name is ``torch.Tensor``, a type of tensors such as ``torch.LongTensor``, or ``Parameter``."""
+    head, _, last = (dotted or "").rpartition(".")
+    return dotted == "torch.nn.Parameter" or (head == "torch" and last.endswith("Tensor"))
 
 
 def known_truth(frame: Frame, test: ast.expr) -> bool | None:
@@ -52,6 +56,8 @@ def known_truth(frame: Frame, test: ast.expr) -> bool | None:
         if _is_type_checking(frame, test):
             return False
         value = _known(frame, test)
+        if isinstance(value, NoneValue):
+            return False
         if not isinstance(value, Constant):
             return None
         return bool(value.literal) if value.literal is not None and not value.by_default else value.truth
@@ -119,10 +125,10 @@ def _known_call(frame: Frame, test: ast.Call) -> bool | None:
         return known
     if (dotted == "isinstance" and len(test.args) == 2) or dotted == "torch.is_tensor":
         value = _known(frame, test.args[0]) if test.args else None
-        tensors = dotted == "torch.is_tensor" or frame.index.dotted(test.args[1]) in _TENSOR_CLASSES
+        tensors = dotted == "torch.is_tensor" or _is_tensor_class(frame.index.dotted(test.args[1]))
         if value is not None and tensors and value.sure is Sure.CERTAIN:
             if isinstance(value, Tensor) and not value.maybe_none:
-                return True
+                return True if _asks_for_any_tensor(frame, test) else None
             if isinstance(value, Constant | NoneValue | Size):
                 return False
     return _known_helper(frame, dotted) if dotted else None
@@ -288,11 +294,16 @@ def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> list[Condition]
     if key is None or value is None:
         return []
     asks_class = dotted == "isinstance" and len(test.args) == 2
-    if dotted == "torch.is_tensor" or (asks_class and frame.index.dotted(test.args[1]) in _TENSOR_CLASSES):
-        return _narrow_tensor_test(frame, key, value, outcome)
+    if dotted == "torch.is_tensor" or (asks_class and _is_tensor_class(frame.index.dotted(test.args[1]))):
+        return _narrow_tensor_test(frame, key, value, outcome) if outcome or _asks_for_any_tensor(frame, test) else []
     if dotted == "numpy.isscalar" and outcome and isinstance(value, Tensor):
         frame.names[key] = CONSTANT
     return _narrow_to_class(frame, test, key, value) if asks_class and outcome else []
+
+
+def _asks_for_any_tensor(frame: Frame, test: ast.Call) -> bool:
+    """Whether a test for a tensor holds for tensors of every dtype."""
+    return len(test.args) < 2 or frame.index.dotted(test.args[1]) == "torch.Tensor"
 
 
 def _narrow_tensor_test(frame: Frame, key: str, value: Value, outcome: bool) -> list[Condition]:
@@ -315,7 +326,7 @@ def _narrow_to_class(frame: Frame, test: ast.Call, key: str, value: Value) -> li
     wanted = test.args[1]
     classes = wanted.elts if isinstance(wanted, ast.Tuple) else [wanted]
     names = {frame.index.dotted(name) or "?" for name in classes}
-    if not names.isdisjoint(_TENSOR_CLASSES) or "?" in names:
+    if "?" in names or any(map(_is_tensor_class, names)):
         return []
     of_numbers = names <= _NUMBERS
     if isinstance(value, Tensor | Unknown):

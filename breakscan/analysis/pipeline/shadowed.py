@@ -58,16 +58,16 @@ def mark_behind(findings: Sequence[Finding], reaches: Iterable[Reach]) -> list[F
             functions.setdefault((finding.site.path, finding.function), []).append(number)
     marked = list(findings)
     for numbers in functions.values():
-        heads: list[tuple[Reach, tuple[Condition, ...]]] = []
+        heads: list[tuple[Reach, set[Condition]]] = []
         for number in sorted(numbers, key=lambda n: turn(findings[n].site)):
             finding = findings[number]
-            # Findings under the same condition do not appear without it either.
-            under = (reach for reach, conditions in heads if conditions in ((), finding.conditions))
+            # Findings under the conditions of a head do not appear without them either.
+            under = (reach for reach, conditions in heads if conditions <= set(finding.conditions))
             head = next((reach.head for reach in under if reach.holds(finding.site)), None)
             if head is not None:
                 marked[number] = replace(finding, behind=head)
             elif gives_up(finding) and finding.site in known:
-                heads.append((known[finding.site], finding.conditions))
+                heads.append((known[finding.site], set(finding.conditions)))
     return marked
 
 

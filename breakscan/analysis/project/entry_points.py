@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from breakscan.analysis.project.image_transforms import prepares_images
+from breakscan.analysis.project.data_preparation import prepares_data
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.findings import Assumption, Region
@@ -68,7 +68,7 @@ def disabling_decorator(info: FunctionInfo) -> str | None:
 def find_entries(project: Project, index: ModuleIndex, mode: str) -> list[Entry]:
     """The entries of a file.
 
-    ``auto`` takes what the file itself compiles, else every ``nn.Module.forward`` but those of transforms of images.
+    ``auto`` takes what the file itself compiles, else every ``nn.Module.forward`` but those that prepare data.
     ``roots`` takes the first of the two, ``modules`` every ``forward``, ``all`` every function that could be compiled.
     """
     roots = _unique(_Roots(project, index).find()) if mode != "modules" and _may_compile(index) else []
@@ -79,7 +79,7 @@ def find_entries(project: Project, index: ModuleIndex, mode: str) -> list[Entry]
     found = _unique(_forwards(project, index))
     if mode == "modules":
         return found
-    return [entry for entry in found if entry.receiver is None or not prepares_images(project, entry.receiver)]
+    return [entry for entry in found if entry.receiver is None or not prepares_data(project, entry.receiver)]
 
 
 def named_entries(index: ModuleIndex, compiled: Mapping[str, bool]) -> list[Entry]:

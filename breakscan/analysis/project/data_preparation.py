@@ -1,4 +1,4 @@
-"""Modules that only prepare images for a model, in the workers that load data: nobody compiles them."""
+"""Modules that only prepare data for a model, in the workers that load it: nobody compiles them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ _TRANSFORMS = "torchvision.transforms."
 _LIBRARIES = (_TRANSFORMS, "PIL.", "cv2.", "albumentations.", "skimage.")
 
 
-def prepares_images(project: Project, owner: ClassInfo) -> bool:
-    """Whether a module is a transform of torchvision, or uses a library for images and nothing that has parameters."""
+def prepares_data(project: Project, owner: ClassInfo) -> bool:
+    """Whether a module without layers is a transform of torchvision, uses a library for images, or is in a file or
+    folder that is named for augmentation."""
     chain = project.bases_of(owner)
-    derived = any(base.startswith(_TRANSFORMS) for base in project.outside_bases(owner))
+    derived = any(base.startswith(_TRANSFORMS) for base in project.outside_bases(owner)) or _is_for_augmentation(owner)
     if not derived and not any(_imports_library(info) for info in chain):
         return False
     methods = [method for info in chain for method in info.methods.values()]
@@ -25,6 +26,10 @@ def prepares_images(project: Project, owner: ClassInfo) -> bool:
     names = {name for info in chain for name in info.methods}
     computing = [method for method in methods if method.name != "__init__"]
     return any(_uses_library(method) for method in computing) and not any(_calls_part(m, names) for m in computing)
+
+
+def _is_for_augmentation(info: ClassInfo) -> bool:
+    return any(part.startswith("augment") for part in info.index.name.split("."))
 
 
 def _imports_library(info: ClassInfo) -> bool:
