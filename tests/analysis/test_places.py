@@ -63,3 +63,25 @@ def test_a_call_in_a_loop_gives_the_callers_frame_up(check) -> None:
     """).findings
     assert (finding.function, finding.place, finding.via) == ("Block.forward", Place.LOOP, "Net.forward")
     assert finding.severity is Severity.ERROR
+
+
+def test_a_decorator_that_calls_in_a_try_does_not_give_the_function_up(check) -> None:
+    """Dynamo runs the wrapper eager and compiles the function by itself: torch 2.13 makes two graphs of it."""
+    [finding] = check("""
+        def tidied(function):
+            @functools.wraps(function)
+            def wrapper(self, *args, **kwargs):
+                try:
+                    return function(self, *args, **kwargs)
+                finally:
+                    self.calls = 1
+            return wrapper
+
+        class Net(nn.Module):
+            @tidied
+            def forward(self, x):
+                y = x.sin()
+                print("half")
+                return y.cos()
+    """).findings
+    assert (finding.place, finding.verdict, finding.via) == (Place.PLAIN, Verdict.SPLITS, None)

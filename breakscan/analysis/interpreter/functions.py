@@ -34,8 +34,8 @@ class Functions:
         self._program = program
         self._summaries = summaries
         self._decorators = Decorators()
-        self._wrappers: set[FunctionInfo] = set()
-        """The wrappers of decorators that have been interpreted with what they wrap."""
+        self._wrapped: dict[FunctionInfo, FunctionInfo] = {}
+        """What the wrappers of decorators that have been interpreted wrap."""
         self.states: dict[FunctionInfo, State] = {}
         self._lent: list[tuple[Summary, Region | None]] = []
         self._single_calls = SingleCalls(program)
@@ -72,6 +72,11 @@ class Functions:
                 return summary.returns
         is_new = info not in self.states
         state = self._reached(info, caller)
+        if frame.function is not None and self._wrapped.get(frame.function) is info:
+            # A wrapper hands on what the function is interpreted for already.  If a break makes the wrapper run eager,
+            # the function is compiled by itself.
+            state.callers[frame.function] = None
+            return state.returns
         change = self._join_arguments(info, state, given)
         if info.nested and (is_new or state.chosen is not None):
             change = max(change, _choose(frame, state, is_new))
@@ -233,9 +238,9 @@ class Functions:
         """Interprets the wrappers around a function, each for the first function that it wraps."""
         for name in info.decorators:
             wrapper = self._decorators.wrapper(name, info)
-            if wrapper is None or wrapper.info in self._wrappers or is_untraced(wrapper.info):
+            if wrapper is None or wrapper.info in self._wrapped or is_untraced(wrapper.info):
                 continue
-            self._wrappers.add(wrapper.info)
+            self._wrapped[wrapper.info] = info
             state = self._reached(wrapper.info, caller)
             self._join_arguments(wrapper.info, state, given)
             state.closure = {**(state.closure or {}), wrapper.wrapped: Function(info=info)}
