@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import signal
 import tempfile
+import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -72,6 +74,7 @@ def repaired(text: str, *, unsafe: bool, only: str | None = None) -> FileRepair:
 def compare(text: str, *, unsafe: bool, only: str | None = None, inputs: Collection[str] | None = None) -> Comparison:
     """Compares a program with its rewritten text. ``inputs`` are names of pairs of arguments (None: all)."""
     torch.set_num_threads(1)
+    _warm_up()
     repair = repaired(text, unsafe=unsafe, only=only)
     if not repair.changed:
         return Comparison()
@@ -88,7 +91,7 @@ def compare(text: str, *, unsafe: bool, only: str | None = None, inputs: Collect
         effects = effects_of(stated, reads_gradients=_reads_gradients(text, kinds))
         raised = {call: (before[label][key], after[label][key]) for call in CALLS if (key := RAISED.format(call))}
         types = _exceptions(before[label]), _exceptions(after[label])
-        for kind, (old, new) in unstated(kinds, effects, raised).items():
+        for kind, (old, new) in unstated(kinds, effects, raised, reads_output="redirect_stdout(" in text).items():
             faults.append(Fault(label, kind, str(old), str(new), types))
     return Comparison(
         repair.after,
@@ -97,6 +100,14 @@ def compare(text: str, *, unsafe: bool, only: str | None = None, inputs: Collect
         differs,
         tuple(faults),
     )
+
+
+@cache
+def _warm_up() -> None:
+    """Imports what the first compiled call of a process imports, which warns once."""
+    with warnings.catch_warnings(), torch._dynamo.config.patch(disable=True):
+        warnings.simplefilter("ignore")
+        torch.compile(torch.sin)(torch.ones(1))
 
 
 def _reads_gradients(text: str, kinds: Collection[str]) -> bool:

@@ -32,12 +32,17 @@ Raised = tuple[tuple[str, str], ...]
 
 
 def unstated(
-    kinds: Mapping[str, tuple[Any, Any]], effects: frozenset[Effect], raised: Mapping[str, tuple[Raised, Raised]]
+    kinds: Mapping[str, tuple[Any, Any]],
+    effects: frozenset[Effect],
+    raised: Mapping[str, tuple[Raised, Raised]],
+    *,
+    reads_output: bool = False,
 ) -> dict[str, tuple[Any, Any]]:
     """The kinds of outcome that differ although no effect says so.
 
     ``raised`` has the exceptions of each call, on both sides. If those of a call differ as the effects say, what this
     call and later ones do otherwise follows, but a side that ends earlier prints nothing that the other one does not.
+    Of a program that reads what it prints, texts follow from other output.
     """
     start = _first_stated(effects, raised)
     follows = CALLS[CALLS.index(start) :] if start else ()
@@ -45,6 +50,8 @@ def unstated(
     for kind, both in kinds.items():
         call = next((one for one in CALLS if f"{one} " in kind), CALLS[-1])
         has_effect = SHOWN_BY.get(kind.split()[0]) in effects
+        if reads_output and Effect.OUTPUT in effects and kind.startswith("value"):
+            has_effect = has_effect or _only_texts_differ(*both)
         is_cut = call == start and kind.startswith("output") and f"exception of the {call} call" in kinds
         if not has_effect and (call not in follows or (is_cut and not _is_cut(*both))):
             found[kind] = both
@@ -61,6 +68,12 @@ def _first_stated(effects: frozenset[Effect], raised: Mapping[str, tuple[Raised,
                 needed = frozenset({Effect.RAISES if len(new) > len(old) else Effect.NO_LONGER_RAISES})
             return call if needed & effects else None
     return None
+
+
+def _only_texts_differ(old: Any, new: Any) -> bool:
+    """Whether the values of a result that differ are texts, as they are described."""
+    pairs = zip(old, new, strict=False)
+    return len(old) == len(new) and all(str(one).startswith(("'", '"')) for one, other in pairs if one != other)
 
 
 def _is_cut(old: str, new: str) -> bool:

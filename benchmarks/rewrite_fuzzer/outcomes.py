@@ -62,7 +62,7 @@ def outcomes(text: str, name: str, wanted: Collection[str] | None = None) -> dic
         ):
             continue
         module = load(text, name)
-        found[label] = _outcome(module, given, catches="except" in text)
+        found[label] = _outcome(module, given, catches="except" in text or "suppress(" in text)
     return found
 
 

@@ -46,7 +46,8 @@ def shrink(text: str, fails: Callable[[str], bool]) -> str:
 
     try:
         return minimize(text, still_fails, retries=0)
-    except CouldNotMinimize:
+    except (CouldNotMinimize, ValueError):
+        # ValueError: it does not fail again.
         return text
 
 

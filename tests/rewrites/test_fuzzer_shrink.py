@@ -104,3 +104,35 @@ def test_a_case_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_programs_parse() -> None:
     for number in range(500):
         compile(draw(number, 0).text, "program", "exec")
+
+
+SUPPRESSED = """import contextlib
+import torch
+
+
+def f(x: torch.Tensor, y: torch.Tensor):
+    b = x
+    with contextlib.suppress(RuntimeError):
+        labels = y.long()
+        b = labels.bincount(minlength=1)
+    return b
+"""
+REDIRECTED = """import contextlib
+import io
+import torch
+
+
+def f(x: torch.Tensor, y: torch.Tensor):
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        print(x.sum())
+    return shown.getvalue()
+"""
+
+
+@pytest.mark.parametrize(("text", "rewrite"), [(SUPPRESSED, "scatter-counts"), (REDIRECTED, "compiled-print")])
+def test_what_follows_from_a_stated_difference_is_stated(text: str, rewrite: str) -> None:
+    """An exception that a context manager suppresses, and output that the program reads itself."""
+    found = compare(text, unsafe=True, only=rewrite, inputs=["float16 positive"])
+    assert found.rewrites == (rewrite,)
+    assert found.differs
+    assert found.faults == ()
