@@ -74,8 +74,8 @@ def prove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prove]:
         patch.setattr(measure, "ROUNDS", 12)
         patch.setattr(measure, "LONGEST", 3.0)
         rules = load_library(load_settings(folder).rule_folders)
-        with running_original(UserProgram((str(script),)), folder / "workers", rules, lambda _: None) as original:
-            verifier = Verifier(original, [str(script)], lambda _: None)
+        with running_original(UserProgram((str(script),)), folder / "workers", rules, lambda *_: None) as original:
+            verifier = Verifier(original, [str(script)], lambda *_: None)
 
             def prove(old: str = "", new: str = "", *, path: Path = script) -> Proof:
                 before = path.read_text(encoding="utf-8")
