@@ -90,7 +90,8 @@ INDICES_AND_COUNTS = (
     "b = torch.unique(a).max() - a.unique().min()",
     "b = torch.combinations(a).prod(1)",
     "b = torch.combinations(a, with_replacement=True)",
-    "b = torch.linalg.lstsq(a, y).solution",
+    # Rounded: the solution depends on where the operands are in memory.
+    "b = torch.linalg.lstsq(a, y).solution\nb = b.round(decimals=3) + 0.0",
     "a = a.float()\nlow, high = sorted([a.sum(), a.max()])\nb = low - high",
     "a = a.float()\nhigh, low = sorted((a.mean(), a.min()), reverse=True)\nb = torch.stack([high, low])",
     "b = any((v > 0).any() for v in (x, a))",
