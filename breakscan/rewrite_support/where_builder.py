@@ -25,7 +25,7 @@ from breakscan.rewrite_support.gradients import (
     why_gradient_differs,
     why_origin_differs,
 )
-from breakscan.rewrite_support.names import read
+from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.not_raising import may_raise
 from breakscan.rewrite_support.operators import asks_for_gradient
 from breakscan.rewrite_support.plain_attributes import may_run_code
@@ -238,6 +238,26 @@ class Chooser:
             if name not in elsewhere:
                 said = f"if `{name}` is a parameter, its gradient is zero instead of None"
                 self.doubts[differs(said, Effect.GRADIENTS)] = None
+        self._check_saved(source)
+
+    def _check_saved(self, source: cst.BaseExpression) -> None:
+        """Records if autograd may save a value for a side, and the value is changed in place later."""
+        context, site = self.context, self.context.statement()
+        if not _may_save(source) or no_gradient_scope(context, context.node) is not None:
+            return
+        fact = context.fact(source)
+        if (fact.certain and fact.dtype in ("bool", "int")) or (fact.tensor and fact.tensor.requires_grad is False):
+            return
+        used = [cst.ensure_type(one, cst.Name) for one in findall(source, m.Name())]
+        names = {one.value for one in used if context.fact(one).kind in ("tensor", "unknown")}
+        assigned = names.intersection(written(site))
+        # What follows reads the choice by an assigned name, and only a change of the choice itself matters.
+        change = change_behind(context, names - assigned, site) or change_behind(
+            context, assigned, site, trusts_calls=True
+        )
+        if change is not None:
+            said = f"backward() raises, or no longer does, if autograd saves what `{change}` changes in place"
+            self.doubts[differs(said, Effect.GRADIENTS)] = None
 
     def always_runs(
         self, source: cst.BaseExpression, given: Sequence[KnownDtype] = (), ran: Collection[str] = ()
@@ -286,6 +306,14 @@ class Chooser:
             for place, arg in enumerate(cst.ensure_type(one.deep_clone(), cst.Call).args)
         ]
         return cst.Call(cst.ensure_type(one.deep_clone(), cst.Call).func, arguments)
+
+
+def _may_save(source: cst.BaseExpression) -> bool:
+    """Whether autograd may save a tensor for the backward pass of an expression; sums and differences need none."""
+    found = findall(source, m.Call() | m.BinaryOperation())
+    return not all(
+        isinstance(one, cst.BinaryOperation) and isinstance(one.operator, cst.Add | cst.Subtract) for one in found
+    )
 
 
 def _attributes(context: RewriteContext, node: cst.CSTNode) -> list[str]:
