@@ -31,7 +31,7 @@ def draw(by_project: dict[Path, list[dict[str, Any]]], count: int, seed: int) ->
     """That many findings, or all, by project and place."""
     left = {folder: list(findings) for folder, findings in sorted(by_project.items()) if findings}
     chooser = random.Random(seed)
-    drawn = []
+    drawn: list[tuple[Path, dict[str, Any]]] = []
     while left and len(drawn) < count:
         folder = chooser.choice(list(left))
         drawn.append((folder, left[folder].pop(chooser.randrange(len(left[folder])))))
