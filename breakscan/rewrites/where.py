@@ -194,6 +194,10 @@ class _Branch:
             old = self.chooser.old(name, self.before.get(name))
             said = f"`{name}` is no longer changed in place"
             self.chooser.doubts[differs(said, Effect.STORAGE, Effect.STATE, Effect.DTYPES)] = None
+            if not isinstance(one.operator, cst.AddAssign | cst.SubtractAssign):
+                text = self.context.code(one.made)
+                said = f"`{text}` may give a NaN gradient, or make backward() raise, if it is not chosen"
+                self.chooser.doubts[differs(said, Effect.GRADIENTS)] = None
             return SideValue(one.made, old.facts, frozenset(read(one.made)), one.value)
         return self.chooser.value(one.value)
 
