@@ -25,6 +25,7 @@ from breakscan.bench.variants import (
 )
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.worker.captured_program import environment_of, notes_of
+from breakscan.worker.forks import ForkServerProcess
 from breakscan.worker.interrupt import interrupted_once
 from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import CompileOption
@@ -41,8 +42,8 @@ def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
     folder = Path(tempfile.mkdtemp(prefix="breakscan-bench-"))
     work = _Work(program, wanted, folder, say)
     try:
-        with interrupted_once():
-            work.run()
+        with interrupted_once(), ForkServerProcess() as server:
+            work.run(server)
     except KeyboardInterrupt:
         work.interrupted = True
     finally:
@@ -61,7 +62,7 @@ class _Work:
         self.interrupted = False
         self.measured: _Variants | None = None
 
-    def run(self) -> None:
+    def run(self, server: ForkServerProcess) -> None:
         """Measures all variants."""
         variants: list[Variant] = []
 
@@ -69,7 +70,7 @@ class _Work:
             variants.extend(planned(self.wanted, choices))
             return [variant.options or {} for variant in variants]
 
-        baseline = measure_eager(self.program, self.folder, plan, self.say)
+        baseline = measure_eager(self.program, self.folder, server, plan, self.say)
         self.measured = _Variants(baseline, variants, self.say)
         self.measured.run()
 

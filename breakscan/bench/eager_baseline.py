@@ -17,6 +17,7 @@ from breakscan.worker.baseline import Baseline, SavedValues, Unrepeatable
 from breakscan.worker.call_result import CallResult
 from breakscan.worker.captured_program import other_calls, require_calls
 from breakscan.worker.difference import ResultDifference
+from breakscan.worker.forks import ForkServerProcess
 from breakscan.worker.observation import Observation, ObservationKind
 from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import (
@@ -49,6 +50,7 @@ class EagerBaseline:
 
     program: UserProgram
     folder: Path
+    server: ForkServerProcess
     about: Description
     choices: Choices
     resolved: Sequence[ResolvedChoice]
@@ -89,16 +91,16 @@ class EagerBaseline:
 
 
 def measure_eager(
-    program: UserProgram, folder: Path, plan: Plan, say: Callable[[BenchProgress], None]
+    program: UserProgram, folder: Path, server: ForkServerProcess, plan: Plan, say: Callable[[BenchProgress], None]
 ) -> EagerBaseline:
     """Runs the program eager; ``folder`` is new. Raises NothingToMeasure and WorkerError, and what ``plan`` raises."""
     say(BenchProgress(MeasuringStep.RUN))
-    with Worker(program, ProgramChange(), folder / "eager") as worker:
+    with Worker(program, ProgramChange(), folder / "eager", server=server) as worker:
         about = worker.ready()
         require_calls(about)
         baseline = Baseline(worker, SavedValues(worker), ())
         say(BenchProgress(MeasuringStep.TIME))
-        with Worker(program, ProgramChange(), folder / "second") as second:
+        with Worker(program, ProgramChange(), folder / "second", server=server) as second:
             second.ready()
             available = second.ask(ListChoices())
             choices = Choices(available, "cuda" in about.devices)
@@ -112,6 +114,7 @@ def measure_eager(
     return EagerBaseline(
         program=program,
         folder=folder,
+        server=server,
         about=about,
         choices=choices,
         resolved=resolved,

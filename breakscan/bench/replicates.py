@@ -77,7 +77,7 @@ def _failed(row: BenchRow, error: _NotComparable | WorkerError | Unsteady) -> Ob
 def _pace(row: BenchRow, baseline: EagerBaseline, first: Path, number: int) -> Pace:
     change = ProgramChange({}, row.variant.settings)
     folder = first.with_name(f"{first.name}-{number}")
-    with Worker(baseline.program, change, folder, cache_of=first) as worker:
+    with Worker(baseline.program, change, folder, cache_of=first, server=baseline.server) as worker:
         if problem := baseline.other_than(worker.ready()) or baseline.not_taken(worker):
             raise _NotComparable(problem)
         if row.variant.options is not None:

@@ -56,10 +56,10 @@ class Trial:
 
     def run(self) -> Tried:
         """Runs the variant. The row records any failure."""
-        variant = self.row.variant
+        change, baseline = ProgramChange({}, self.row.variant.settings), self._baseline
         try:
             self._say(MeasuringStep.RUN)
-            with Worker(self._baseline.program, ProgramChange({}, variant.settings), self._folder) as worker:
+            with Worker(baseline.program, change, self._folder, server=baseline.server) as worker:
                 self._measure(worker)
         except _Stopped:
             pass

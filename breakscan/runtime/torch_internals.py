@@ -119,6 +119,11 @@ NAMES = (
         "they are missing",
     ),
     Internal(
+        "torch._inductor.cpu_vec_isa:pick_vec_isa",
+        "finding out once, and not in every worker, what the C++ compiler can do",
+        "every worker of verify and bench does so, and the time counts as compile time",
+    ),
+    Internal(
         "torch._inductor.cudagraph_utils:log_cudagraph_skip_and_bump_counter",
         "why graphs do not run as CUDA graphs (hook cudagraphs)",
         "the reasons are missing",

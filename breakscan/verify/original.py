@@ -17,6 +17,7 @@ from breakscan.verify.proof import KernelCode, Metrics
 from breakscan.worker.baseline import SavedValues, run_compiled
 from breakscan.worker.captured_program import require_calls
 from breakscan.worker.compiled_code import explained, kernels_of_step
+from breakscan.worker.forks import ForkServerProcess
 from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import CompiledRun, Description, DigestStart, StateDigests
 from breakscan.worker.worker import ProgramChange, UserProgram, Worker, WorkerError
@@ -48,16 +49,17 @@ class OtherStart:
 class Workers:
     """Starts the processes of a program, each with its own folder in ``folder``."""
 
-    def __init__(self, program: UserProgram, folder: Path, library: Library) -> None:
+    def __init__(self, program: UserProgram, folder: Path, library: Library, server: ForkServerProcess) -> None:
         self._program = program
         self._folder = folder
         self._library = library
+        self._server = server
         self._count = 0
 
     def start(self, change: ProgramChange) -> Worker:
         """Starts a process of the program with a change."""
         self._count += 1
-        return Worker(self._program, change, self._folder / f"worker{self._count}")
+        return Worker(self._program, change, self._folder / f"worker{self._count}", server=self._server)
 
     def compile(self, worker: Worker, change: ProgramChange) -> CompiledProgram:
         """Runs the calls compiled. Raises WorkerError."""
@@ -96,10 +98,11 @@ class Original:
 @contextlib.contextmanager
 def running_original(program: UserProgram, folder: Path, library: Library, say: Say) -> Iterator[Original]:
     """Starts the program in ``folder``, which is new. Raises NothingToMeasure and WorkerError."""
-    workers = Workers(program, folder, library)
     unchanged = ProgramChange()
     say(MeasuringStep.RUN, None)
-    with workers.start(unchanged) as first, workers.start(unchanged) as second:
+    with contextlib.ExitStack() as stack:
+        workers = Workers(program, folder, library, stack.enter_context(ForkServerProcess()))
+        first, second = (stack.enter_context(workers.start(unchanged)) for _ in range(2))
         about = first.ready()
         require_calls(about)
         second.ready()

@@ -13,16 +13,19 @@ again: of two equal eager processes one took up to 1.8 times as long as the othe
 """
 
 
-def worker_environment(cache: Path) -> dict[str, str]:
-    """The environment of this process, with compiler caches in a folder of their own, and :data:`ALLOCATOR`."""
+def worker_environment() -> dict[str, str]:
+    """The environment of this process, with :data:`ALLOCATOR`, and without compiler caches on other machines."""
     return {
         **ALLOCATOR,
         **os.environ,
-        "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
-        "TRITON_CACHE_DIR": str(cache / "triton"),
         "TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE": "0",
         "TORCHINDUCTOR_AUTOGRAD_REMOTE_CACHE": "0",
         "TORCHINDUCTOR_AUTOTUNE_REMOTE_CACHE": "0",
         "TORCH_DYNAMO_AUTOMATIC_DYNAMIC_LOCAL_PGO": "0",
         "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
     }
+
+
+def caches_in(folder: Path) -> dict[str, str]:
+    """The variables that put the compiler caches into a folder."""
+    return {"TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"), "TRITON_CACHE_DIR": str(folder / "triton")}

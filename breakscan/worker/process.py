@@ -1,41 +1,56 @@
 """A worker process: runs the user's program up to the captured calls, then carries out the commands of its parent.
 
-It is run by its path, with the file of its settings as the only argument.
+It is run by its path, with the file of its settings and the descriptors of its commands and replies as arguments.  With
+``--fork`` and the descriptor of a socket, it is a :mod:`.fork_server`, and its children are worker processes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import random
+import socket
 import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if __name__ == "__main__":
     # Python has put the folder of this file first.  Later imports have to find the package.
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from breakscan.runtime.bootstrap.import_watch import ImportWatch
+from breakscan.runtime.recording import SUFFIX
 from breakscan.worker.capture import Capture, ProgramStopped
 from breakscan.worker.codec import read_settings
 from breakscan.worker.commands import CommandHandler
 from breakscan.worker.compiler_settings import CompilerSettings
+from breakscan.worker.environment import caches_in
 from breakscan.worker.executed_lines import executed_lines
+from breakscan.worker.fork_server import CannotFork, ForkServer
+from breakscan.worker.forks import process_command
 from breakscan.worker.outcomes import OutcomeRecorder
 from breakscan.worker.overlay import Overlay, plain_code, run_module, run_script, run_text
-from breakscan.worker.protocol import ProcessSettings, ProgramRun
+from breakscan.worker.preloaded import PreloadedModules
+from breakscan.worker.protocol import ProgramRun
 
 if TYPE_CHECKING:
     from breakscan.runtime.recorder import Recorder
 
 
 class WorkerProcess:
-    """Runs the program, and answers commands within its last captured call or after its end."""
+    """Runs the program, and answers commands within its last captured call or after its end.
 
-    def __init__(self, given: ProcessSettings) -> None:
+    ``settings`` is the file of its settings, ``commands`` and ``replies`` are descriptors.  ``preloaded`` are modules
+    that are there already.
+    """
+
+    def __init__(self, settings: Path, commands: int, replies: int, preloaded: PreloadedModules) -> None:
+        given = read_settings(settings.read_text(encoding="utf-8"))
+        self._restart_arguments = str(settings), str(commands), str(replies)
+        self._preloaded = preloaded
         self._argv = given.argv
         self._recording = Path(given.recording)
         self._cache = Path(given.cache)
@@ -45,14 +60,19 @@ class WorkerProcess:
         self._settings = CompilerSettings(given.settings)
         self._watch = ImportWatch()
         self._capture = Capture(given.calls, given.patience, self._serve)
-        self._commands = os.fdopen(given.commands, "r", encoding="utf-8")
-        self._replies = os.fdopen(given.replies, "w", encoding="utf-8")
+        self._commands = os.fdopen(commands, "r", encoding="utf-8")
+        self._replies = os.fdopen(replies, "w", encoding="utf-8")
         self._recorder: Recorder | None = None
         self._served = False
         self._ran: dict[str, set[int]] = {}
 
     def run(self) -> None:
         """Runs the program, then serves if it has not served yet."""
+        os.environ.update(caches_in(self._cache))
+        self._environment = dict(os.environ)
+        self._preloaded.hide(self._restart, lambda module: self._watch.execute(_nothing, module))
+        if any(map(self._overlay.holds, self._preloaded.files)):
+            self._restart()
         self._overlay.install()
         self._watch.after("torch._dynamo", self._start_recording)
         self._watch.after("torch._dynamo", self._capture.hook.install)
@@ -76,6 +96,15 @@ class WorkerProcess:
         if not self._served:
             self._capture.finish()
             self._serve(error, failed_in)
+
+    def _restart(self) -> NoReturn:
+        """Starts this process again as a new one, without preloaded modules, and the program with it."""
+        for file in (self._commands, self._replies):
+            os.set_inheritable(file.fileno(), True)
+        for path in self._recording.glob(f"*{SUFFIX}"):
+            path.unlink()
+        command = process_command(*self._restart_arguments)
+        os.execve(command[0], command, self._environment)
 
     @contextlib.contextmanager
     def _traced(self) -> Iterator[None]:
@@ -121,6 +150,7 @@ class WorkerProcess:
 
     def _serve(self, error: str | None = None, failed_in: str | None = None) -> None:
         """Answers each line of commands with a line, until there are no more."""
+        self._preloaded.check_environment()
         self._served = True
         sys.settrace(None)
         run = ProgramRun(
@@ -143,12 +173,25 @@ class WorkerProcess:
 
 def _seed() -> None:
     """All workers draw the same numbers where the program does not seed itself."""
-    import random
-
     random.seed(0)
 
 
+def _nothing(_: ModuleType) -> None: ...
+
+
+def _main(arguments: list[str]) -> None:
+    preloaded = PreloadedModules()
+    if arguments[0] != "--fork":
+        settings, commands, replies = arguments
+        WorkerProcess(Path(settings), int(commands), int(replies), preloaded).run()
+        return
+    with contextlib.suppress(CannotFork):
+        server = ForkServer(socket.socket(fileno=int(arguments[1])))
+        worker = server.serve()
+        if worker is not None:
+            WorkerProcess(worker.settings, worker.commands, worker.replies, server.preloaded).run()
+
+
 if __name__ == "__main__":
-    process_settings = read_settings(Path(sys.argv[1]).read_text(encoding="utf-8"))
     # ``run_script`` replaces this module by the module of the program.
-    WorkerProcess(process_settings).run()
+    _main(sys.argv[1:])

@@ -43,8 +43,8 @@ class Stage(str, Enum):
 
 @dataclass(frozen=True)
 class ProcessSettings:
-    """What a worker process is started with.  ``commands`` and ``replies`` are file descriptors.  ``records_outcomes``
-    says that the outcomes of tests in the texts of ``overlay`` are recorded."""
+    """What a worker process is started with.  ``records_outcomes`` says that the outcomes of tests in the texts of
+    ``overlay`` are recorded."""
 
     argv: tuple[str, ...]
     recording: str
@@ -54,8 +54,6 @@ class ProcessSettings:
     settings: dict[str, object]
     calls: int
     patience: float
-    commands: int
-    replies: int
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,12 +14,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from breakscan.runtime.exit_status import signal_name
-from breakscan.runtime.launch import interpreter_options
 from breakscan.runtime.recording import read_recording
 from breakscan.runtime.records.record import Record
 from breakscan.runtime.requests_file import Requests
 from breakscan.worker.codec import CommandFailed, command_line, reply_of, settings_text
 from breakscan.worker.environment import worker_environment
+from breakscan.worker.forks import ForkServerProcess, process_command
 from breakscan.worker.protocol import (
     BlockTime,
     Command,
@@ -34,7 +33,6 @@ from breakscan.worker.protocol import (
 
 Reply = TypeVar("Reply")
 
-PROCESS = Path(__file__).with_name("process.py")
 CALLS = 3
 """Calls of each compiled callable that are captured."""
 PATIENCE = 10.0
@@ -81,10 +79,17 @@ class Worker:
     """Starts when it is created.
 
     ``folder`` is new: all files of the worker are in it.  ``cache_of`` is the folder of another worker whose compiler
-    caches it uses; by default its caches are empty.
+    caches it uses; by default its caches are empty.  If the ``server`` cannot fork the process, it is a new one.
     """
 
-    def __init__(self, program: UserProgram, change: ProgramChange, folder: Path, cache_of: Path | None = None) -> None:
+    def __init__(
+        self,
+        program: UserProgram,
+        change: ProgramChange,
+        folder: Path,
+        cache_of: Path | None = None,
+        server: ForkServerProcess | None = None,
+    ) -> None:
         self.program = program
         self.folder = folder
         self.recording = folder / "recording"
@@ -103,16 +108,15 @@ class Worker:
             settings=dict(change.settings),
             calls=program.calls,
             patience=program.patience,
-            commands=commands,
-            replies=replies,
         )
         settings = folder / "worker.json"
         settings.write_text(settings_text(given), encoding="utf-8")
         self._log = folder / "output.txt"
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, *interpreter_options(sys.orig_argv), str(PROCESS), str(settings)],
-                env=worker_environment(cache),
+            forked = server.start(settings, commands, replies, log.fileno()) if server is not None else None
+            self._process = forked or subprocess.Popen(
+                process_command(str(settings), str(commands), str(replies)),
+                env=worker_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
