@@ -142,7 +142,7 @@ def nodes_named(node: cst.CSTNode, text: str) -> tuple[cst.Name, ...]:
 @lru_cache(maxsize=MOST_KEPT)
 def _names_in(node: cst.CSTNode) -> dict[str, tuple[cst.Name, ...]]:
     found: dict[str, list[cst.Name]] = {}
-    for one in walk(node):
-        if isinstance(one, cst.Name):
-            found.setdefault(one.value, []).append(one)
+    for one in nodes_of(node, cst.Name):
+        name = cst.ensure_type(one, cst.Name)
+        found.setdefault(name.value, []).append(name)
     return {text: tuple(these) for text, these in found.items()}
