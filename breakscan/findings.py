@@ -136,6 +136,8 @@ class ConditionKind(Enum):
     """The subject is what is called, one of several functions."""
     PASSED_ON = "passed-on"
     """The subject is a method that a decorator of its class replaces: the replacement calls it."""
+    UNSEEN = "unseen"
+    """Values are not those of a recorded run, which contradict the finding; without a subject."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,8 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class RewriteOffer:
-    """A rewrite that a rule offers at a site; ``safety`` is ``safe`` or ``unsafe``."""
+    """A rewrite that a rule offers at a site; ``safety`` is ``safe``, ``observed`` (safe for the values of a
+    recorded run) or ``unsafe``."""
 
     id: str
     safety: str
@@ -169,7 +172,8 @@ class RewriteOffer:
 class Finding:
     """One rule at one site.  ``function`` is the qualified name of the enclosing function, or ``None``; ``via`` that
     of the caller whose frame runs eager, if the call is in ``place`` and not the site itself.
-    All of ``conditions`` must hold.  ``behind`` is the site of the finding that hides this one from the compiler."""
+    All of ``conditions`` must hold.  ``behind`` is the site of the finding that hides this one from the compiler.
+    ``observed`` is 0 where the code alone shows it, else the number of calls of a recorded run that show it."""
 
     rule: str
     name: str
@@ -187,6 +191,7 @@ class Finding:
     rewrite: RewriteOffer | None = None
     conditions: tuple[Condition, ...] = ()
     behind: Site | None = None
+    observed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

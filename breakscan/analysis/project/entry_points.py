@@ -93,6 +93,16 @@ def named_entries(index: ModuleIndex, compiled: Mapping[str, bool]) -> list[Entr
     )
 
 
+def observed_entries(project: Project, index: ModuleIndex) -> list[Entry]:
+    """The functions of a file that a recorded run shows the compiler to have been in."""
+    seen = project.seen_in(index)
+    return [
+        Entry(info, Region(index.module.display, info.node.lineno, "run", info.qualname), info.owner, one.compiled)
+        for info in index.all_functions.values()
+        if (one := seen.get(info.qualname)) is not None
+    ]
+
+
 def _may_compile(index: ModuleIndex) -> bool:
     return any(pattern.search(index.module.text) for pattern in _COMPILES)
 

@@ -74,6 +74,8 @@ def one_line(finding: Finding) -> str:
     words = finding.message
     if condition := conditions_in_words(finding.conditions):
         words += f" (only when {condition})"
+    if finding.observed:
+        words += f" (observed in {counted(finding.observed, 'call')})"
     if finding.behind:
         words += f" (hidden by line {finding.behind.line})"
     return words
