@@ -90,8 +90,9 @@ INDICES_AND_COUNTS = (
     "b = torch.unique(a).max() - a.unique().min()",
     "b = torch.combinations(a).prod(1)",
     "b = torch.combinations(a, with_replacement=True)",
-    # Rounded: the solution depends on where the operands are in memory.
-    "b = torch.linalg.lstsq(a, y).solution\nb = b.round(decimals=3) + 0.0",
+    # The system has full rank: with less, the solution depends on where the operands are in memory.
+    "c = a.clamp(-4, 4) + 20 * torch.eye(*a.shape[-2:])\n"
+    "b = torch.linalg.lstsq(c, y).solution\nb = b.round(decimals=3) + 0.0",
     "a = a.float()\nlow, high = sorted([a.sum(), a.max()])\nb = low - high",
     "a = a.float()\nhigh, low = sorted((a.mean(), a.min()), reverse=True)\nb = torch.stack([high, low])",
     "b = any((v > 0).any() for v in (x, a))",
