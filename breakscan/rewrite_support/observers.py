@@ -23,7 +23,7 @@ from breakscan.rewrite_support.import_names import import_name, is_within
 from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.plain_attributes import may_run_code
 from breakscan.rewrite_support.walking import findall, walk
-from breakscan.torch_facts.not_measured import SEES_NO_OPERATION, SEES_OPERATIONS
+from breakscan.torch_facts.not_measured import SEES_NO_OPERATION, SEES_OPERATIONS, SETTINGS, SETTINGS_OF_THE_COMPILER
 
 MOST_KEPT = 16
 """For how many files it is kept what sees operations."""
@@ -127,6 +127,8 @@ def _patched_in(module: cst.Module) -> str | None:
         if _is_patched(module, cst.ensure_type(one, cst.Assign).value)
     }
     for target in _written_into(module):
+        if is_within(import_name(module, target) or "", SETTINGS_OF_THE_COMPILER | SETTINGS):
+            continue
         root = target
         while isinstance(root, cst.Attribute):
             root = root.value

@@ -22,6 +22,8 @@ from breakscan.torch_facts.not_measured import (
     RETURN_THE_MODULE,
     SEES_NO_OPERATION,
     SEES_OPERATIONS,
+    SETTINGS,
+    SETTINGS_OF_THE_COMPILER,
 )
 from breakscan.torch_facts.table import load_api
 from breakscan.torch_versions import PINNED, minor_version
@@ -172,3 +174,17 @@ def test_the_positions_of_inplace() -> None:
         if "inplace" in parameters:
             found[name] = parameters.index("inplace")
     assert found == INPLACE_AT
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_these_settings_are_no_functions(name: str) -> None:
+    assert not callable(_called(name))
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS_OF_THE_COMPILER))
+def test_these_modules_hold_only_settings(name: str) -> None:
+    module: Any = importlib.import_module(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert module._config
+        assert not [one for one in module._config if callable(getattr(module, one))]
