@@ -105,13 +105,15 @@ class Assumption(str, Enum):
 @dataclass(frozen=True, slots=True)
 class Region:
     """Where compiled code starts, for the code of a finding.  ``entry`` is the qualified name of the function that is
-    compiled there, ``how`` the code that compiles it, empty where that is only assumed."""
+    compiled there, ``how`` the code that compiles it, empty where that is only assumed.  ``recorded`` says that a
+    recorded run shows it."""
 
     path: str
     line: int
     how: str
     entry: str | None = None
     assumed: Assumption | None = None
+    recorded: bool = False
 
 
 class ConditionKind(Enum):

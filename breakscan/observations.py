@@ -1,4 +1,4 @@
-"""What a run showed of the values of a program: the types here are shared by what records, what reports and what checks.
+"""What a run showed of the values of a program, for what records it, what reports it and what checks with it.
 
 Strings and numbers only.  Imports nothing else of breakscan.
 """
@@ -51,8 +51,8 @@ class ValueSeen:
 
 @dataclass(frozen=True, slots=True)
 class FunctionSeen:
-    """The values that the names of a function had when it started, in how many ``calls``.  ``compiled`` says that Dynamo
-    started there, at least once, and did not only follow a call."""
+    """The values that the names of a function had when it started, in how many ``calls``.  ``compiled`` says that
+    Dynamo started there, at least once, and did not only follow a call."""
 
     names: Mapping[str, ValueSeen]
     calls: int
@@ -93,9 +93,7 @@ def joined(one: ValueSeen, other: ValueSeen) -> ValueSeen:
 
 def joined_names(one: Mapping[str, ValueSeen], other: Mapping[str, ValueSeen]) -> dict[str, ValueSeen]:
     """The values of the names of a function over several calls."""
-    return {
-        name: reduce(joined, (known[name] for known in (one, other) if name in known)) for name in {**one, **other}
-    }
+    return {name: reduce(joined, (known[name] for known in (one, other) if name in known)) for name in {**one, **other}}
 
 
 def _union(one: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:

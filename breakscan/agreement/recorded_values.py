@@ -51,9 +51,7 @@ def _joined(one: FunctionSeen, other: FunctionSeen) -> FunctionSeen:
     return FunctionSeen(names, one.calls + other.calls, one.compiled or other.compiled)
 
 
-def _functions(
-    process: Sequence[Record], paths: dict[str, str]
-) -> Iterator[tuple[str, ValuesSeen, FunctionSeen]]:
+def _functions(process: Sequence[Record], paths: dict[str, str]) -> Iterator[tuple[str, ValuesSeen, FunctionSeen]]:
     """The functions of one process, each with the digest of its file."""
     last: dict[int, ValuesSeen] = {}
     met: dict[int, set[str]] = {}

@@ -43,13 +43,15 @@ NAMES = (
     ),
     Internal("torch._C:DisableTorchFunction", "values without code of the program", "the values are missing"),
     Internal("torch._dynamo.variables:TensorVariable", "values of inlined functions", "the values are missing"),
-    Internal("torch._dynamo.variables:SymNodeVariable", "values of inlined functions", "the values are missing"),
+    Internal("torch._dynamo.variables.tensor:SymNodeVariable", "values of inlined functions", "the values are missing"),
     Internal("torch._dynamo.variables:ListVariable", "values of inlined functions", "the values are missing"),
     Internal("torch._dynamo.variables:TupleVariable", "values of inlined functions", "the values are missing"),
     Internal("torch._dynamo.variables:ConstDictVariable", "values of inlined functions", "the values are missing"),
     Internal("torch._dynamo.variables:UserFunctionVariable", "values of inlined functions", "the values are missing"),
     Internal(
-        "torch._dynamo.variables.lazy:LazyVariableTracker", "values that Dynamo guards on late", "the values are missing"
+        "torch._dynamo.variables.lazy:LazyVariableTracker",
+        "values that Dynamo guards on late",
+        "the values are missing",
     ),
     Internal(
         "torch._dynamo.convert_frame:ConvertFrameAssert.__call__",

@@ -28,6 +28,8 @@ HOOKED = [
     ("torch._dynamo.guards", None, "get_and_maybe_log_recompilation_reasons"),
     ("torch._dynamo.output_graph", "OutputGraph", "call_user_compiler"),
     ("torch._dynamo.guards", "CheckFunctionManager", "__init__"),
+    ("torch._dynamo.symbolic_convert", "InstructionTranslator", "__init__"),
+    ("torch._dynamo.symbolic_convert", "InliningInstructionTranslator", "__init__"),
     ("torch._dynamo.eval_frame", "OptimizeContext", "__call__"),
 ]
 

@@ -11,7 +11,6 @@ from breakscan.analysis.interpreter.values import (
     UNKNOWN,
     Constant,
     Container,
-    Function,
     Instance,
     Module,
     Namespace,

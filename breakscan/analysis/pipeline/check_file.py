@@ -39,7 +39,8 @@ def _rule_index(library: Library, enabled: frozenset[str]) -> RuleIndex:
 
 class FileChecker:
     """Checks one file after the other under one set of settings.  ``functions`` names, by absolute path, those that
-    the compiler is known to have been in: then nothing else counts as compiled.  ``observations`` are taken for true."""
+    the compiler is known to have been in: then nothing else counts as compiled.  ``observations`` are taken for true.
+    """
 
     def __init__(
         self,

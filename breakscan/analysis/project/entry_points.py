@@ -95,9 +95,9 @@ def named_entries(index: ModuleIndex, compiled: Mapping[str, bool]) -> list[Entr
 
 def observed_entries(project: Project, index: ModuleIndex) -> list[Entry]:
     """The functions of a file that a recorded run shows the compiler to have been in."""
-    seen = project.seen_in(index)
+    seen, path = project.seen_in(index), index.module.display
     return [
-        Entry(info, Region(index.module.display, info.node.lineno, "run", info.qualname), info.owner, one.compiled)
+        Entry(info, Region(path, info.node.lineno, "run", info.qualname, recorded=True), info.owner, one.compiled)
         for info in index.all_functions.values()
         if (one := seen.get(info.qualname)) is not None
     ]

@@ -68,9 +68,10 @@ _NOTHING_DRAWN = Drawn({}, [])
 
 
 class Project:
-    """Loads and resolves for one file after the other; ``depends`` lists what the current one loaded.
+    """Loads and resolves for one file after the other; ``depends`` lists what the current one loaded.  ``observations``
+    are those that are taken for true.
 
-    ``observations`` are taken for true.  ``root`` is the folder of the configuration: absolute imports are looked for in the folder of the outermost
+    ``root`` is the folder of the configuration: absolute imports are looked for in the folder of the outermost
     package, and in those between it and ``root``.
     """
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from breakscan.observations import FunctionSeen
 from breakscan.source.module import SourceModule
 from breakscan.source.walking import FunctionNode, blocks, own_nodes
 
@@ -19,6 +21,7 @@ class Resolver(Protocol):
     def find(self, dotted: str, index: ModuleIndex) -> Definition | None: ...
     def star(self, index: ModuleIndex, name: str) -> str | None: ...
     def is_module(self, info: ClassInfo) -> bool: ...
+    def seen_in(self, index: ModuleIndex) -> Mapping[str, FunctionSeen]: ...
 
 
 @dataclass(eq=False, slots=True)

@@ -1,7 +1,7 @@
 """Values of a program, and Dynamo's stand-ins for them, as strings and numbers.
 
-Runs no code of the program: no property, no ``__repr__``, no ``__torch_function__``.  Reads no data of a tensor, and asks
-Dynamo nothing that it would guard on.
+Runs no code of the program: no property, no ``__repr__``, no ``__torch_function__``.  Reads no data of a tensor, and
+asks Dynamo nothing that it would guard on.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ class _Describer:
         """Dynamo looks at a value when it is first asked about its tracker, and guards on it then: it is not asked."""
         from torch._dynamo import variables
         from torch._dynamo.variables.lazy import LazyVariableTracker
+        from torch._dynamo.variables.tensor import SymNodeVariable
 
         if issubclass(type(tracker), LazyVariableTracker):
             cache = object.__getattribute__(tracker, "_cache")
@@ -84,7 +85,7 @@ class _Describer:
         kind, held = type(tracker), vars(tracker)
         if issubclass(kind, variables.TensorVariable):
             return _traced_tensor(held)
-        if issubclass(kind, variables.SymNodeVariable):
+        if issubclass(kind, SymNodeVariable):
             return ValueSeen(("int",) if "Int" in type(held["sym_num"]).__name__ else ("float",))
         if kind in (variables.ListVariable, variables.TupleVariable):
             name = "list" if kind is variables.ListVariable else "tuple"
