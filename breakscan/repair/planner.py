@@ -57,7 +57,7 @@ class WantedRewrites:
 
 @dataclass(frozen=True, slots=True)
 class _Phase:
-    """Rounds with the same facts.  ``safe`` is what a safe edit that rests on them is called: ``safe`` or ``observed``."""
+    """Rounds with the same facts.  ``safe`` is what a safe edit is called in them: ``safe`` or ``observed``."""
 
     studies: Studies
     safe: str

@@ -65,7 +65,8 @@ class FileRepair:
 
     Sites are those of ``before``, the text of ``data``; ``path`` is absolute. ``held`` are findings that only an unsafe
     rewrite, or one that rests on a recorded run, would fix, if those were not asked for; ``softened``
-    those that a rewrite would only soften, if that was not asked for; ``without`` are those of rules that offer no rewrite.
+    those that a rewrite would only soften, if that was not asked for; ``without`` are those of rules that offer no
+    rewrite.
     """
 
     path: Path
