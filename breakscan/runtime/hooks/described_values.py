@@ -158,7 +158,8 @@ def _traced_tensor(held: Mapping[str, Any]) -> ValueSeen:
     """What a tracker holds of a tensor.  To ask for more could guard on its sizes."""
     import torch
 
-    kind, dtype, rank, device = (held.get(key) for key in ("class_type", "dtype", "ndim", "device"))
+    kind, dtype = held.get("class_type"), held.get("dtype")
+    rank, device = held.get("ndim"), held.get("device")
     if kind not in (torch.Tensor, torch.nn.Parameter) or dtype is None or rank is None or device is None:
         return ValueSeen((_qualified(kind),)) if isinstance(kind, type) else _UNDESCRIBED
     sizes = held.get("_size")
