@@ -28,8 +28,8 @@ from breakscan.observations import FunctionSeen, TensorSeen, ValueSeen
 from breakscan.torch_facts.promotion import dtype_class
 
 _PYTHON = frozenset({"bool", "int", "float", "str"})
-_TELLING = frozenset({"bool", "str"})
-"""Numbers are sizes and counts as often as settings: another run has others."""
+_TELLING = frozenset({"bool", "str", "float"})
+"""Integers are sizes and counts as often as settings: another run has others."""
 _PARAMETER = "torch.nn.parameter.Parameter"
 _MODULES = "torch.nn.modules."
 
@@ -98,8 +98,11 @@ def _constant(types: frozenset[str], seen: ValueSeen) -> Constant | None:
         return None
     if len(seen.texts) != 1 or not types <= _TELLING:
         return CONSTANT
-    literal = ast.literal_eval(seen.texts[0])
-    return Constant(literal=literal) if isinstance(literal, bool | str) else CONSTANT
+    try:
+        literal = ast.literal_eval(seen.texts[0])
+    except (ValueError, SyntaxError):  # ``nan`` and ``inf``
+        return CONSTANT
+    return Constant(literal=literal) if isinstance(literal, bool | str | float) else CONSTANT
 
 
 def _object(name: str, index: ModuleIndex) -> Value | None:
@@ -112,7 +115,10 @@ def _object(name: str, index: ModuleIndex) -> Value | None:
 
 
 def as_observed(value: Value, seen: Value) -> Value:
-    """A value as the code knows it, with what was seen of it.  What the code proves is not given up."""
+    """A value as the code knows it, with what was seen of it.  What the code proves is not given up: an edit may have
+    changed it since."""
+    if isinstance(value, Container) and (value.elements or value.keys) and value.sure is Sure.CERTAIN:
+        return value
     if isinstance(value, Tensor):
         if not isinstance(seen, Tensor):
             return value if value.sure is Sure.CERTAIN else seen
@@ -126,8 +132,8 @@ def as_observed(value: Value, seen: Value) -> Value:
             zero_dim=seen.zero_dim if value.zero_dim is None else value.zero_dim,
         )
     if isinstance(value, PythonValue) and isinstance(seen, Constant):
-        known = value.literal if isinstance(value, Constant) and not value.by_default else None
-        return value if known is not None or not isinstance(value, Constant) else seen
+        told = seen.literal is not None and isinstance(value, Constant) and (value.literal is None or value.by_default)
+        return seen if told else value
     if isinstance(value, Unknown | Namespace | NoneValue | PythonValue) or isinstance(seen, Tensor | NoneValue):
         return seen
     return value
