@@ -505,6 +505,7 @@ OTHERWISE: dict[str, object] = {
     "confidence": Confidence.POSSIBLE,
     "no_cache": True,
     "cache_dir": Path("/cache"),
+    "observations": Observations({}, {}, "key"),
     "options": frozenset({"select"}),
 }
 
