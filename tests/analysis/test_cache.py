@@ -24,6 +24,7 @@ from breakscan.analysis.pipeline.results import FileResult
 from breakscan.analysis.project.digests import ABSENT, UNKNOWN, Digests
 from breakscan.config import Settings, Target
 from breakscan.findings import (
+from breakscan.observations import Observations
     Assumption,
     Condition,
     ConditionKind,
