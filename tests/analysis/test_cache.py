@@ -24,7 +24,6 @@ from breakscan.analysis.pipeline.results import FileResult
 from breakscan.analysis.project.digests import ABSENT, UNKNOWN, Digests
 from breakscan.config import Settings, Target
 from breakscan.findings import (
-from breakscan.observations import Observations
     Assumption,
     Condition,
     ConditionKind,
@@ -38,6 +37,7 @@ from breakscan.observations import Observations
     SourceError,
     Verdict,
 )
+from breakscan.observations import Observations
 
 FINDING = Finding(
     rule="BRK101",
