@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import libcst as cst
@@ -84,8 +83,7 @@ def observed(folder: Path, text: str, inputs: list[tuple[Any, ...]]) -> Observat
         for arguments in inputs:
             outcome(compiled, arguments)
     torch._dynamo.reset()
-    run: Any = SimpleNamespace(parts=[SimpleNamespace(processes=read_recording(recording))])
-    return observations_of([run])
+    return observations_of(read_recording(recording))
 
 
 def repaired(folder: Path, rewrite: str, observations: Observations | None) -> FileRepair:
