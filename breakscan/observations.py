@@ -75,6 +75,12 @@ class Observations:
         return any(digest in self.files for digest in digests)
 
 
+def joined_function(one: FunctionSeen, other: FunctionSeen) -> FunctionSeen:
+    """What several processes or runs saw of a function."""
+    names = joined_names(one.names, other.names)
+    return FunctionSeen(names, one.calls + other.calls, one.compiled or other.compiled)
+
+
 def joined(one: ValueSeen, other: ValueSeen) -> ValueSeen:
     """What is true of both."""
     if one == other:

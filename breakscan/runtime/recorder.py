@@ -175,6 +175,10 @@ class Recorder:
         record = replace(break_record(translator, reason, error), set_aside=self._fullgraph.would_raise())
         self._merged.saw_break(record)
         self._writer.write(record)
+        if record.stack and "values" in self._available:
+            seen = self._guarded("values", self._values.at_break)(translator, record.stack[-1])
+            if seen is not None:
+                self._writer.write(seen)
 
     def _on_recompile(self, entries: Any, frame: FrameType) -> None:
         self._merged.saw_recompile(recompile_record(entries, frame))

@@ -14,7 +14,8 @@ MOST_NAMES = 4
 def tensor_in_words(seen: TensorSeen) -> str:
     """``float32, 2-D``."""
     ranks = [f"{rank}-D" for rank in seen.ranks]
-    gradient = {(True,): ", with gradient", (False, True): ", with gradient or without"}.get(seen.requires_grad, "")
+    gradient = ", with gradient" if True in seen.requires_grad else ""
+    gradient += " or without" if gradient and False in seen.requires_grad else ""
     return f"{' or '.join(seen.dtypes)}, {' or '.join(ranks)}{gradient}"
 
 

@@ -6,8 +6,11 @@ Wraps ``InstructionTranslator.__init__`` and ``InliningInstructionTranslator.__i
 
 from __future__ import annotations
 
+import linecache
 import os
+import re
 import sysconfig
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,12 +22,13 @@ from breakscan.observations import joined_names
 from breakscan.runtime.hooks.described_values import described, described_trackers
 from breakscan.runtime.hooks.object_facts import OURS, code_of, current_compile_id
 from breakscan.runtime.hooks.patching import leave_no_trace, wrapped
-from breakscan.runtime.parsers.dynamo_names import is_resumed
+from breakscan.runtime.parsers.dynamo_names import is_resumed, user_name
 from breakscan.runtime.records.record import Record
-from breakscan.runtime.records.source import Code
-from breakscan.runtime.records.values import FileSeen, ValuesMet, ValuesSeen
+from breakscan.runtime.records.source import Code, StackFrame
+from breakscan.runtime.records.values import BreakValuesSeen, FileSeen, ValuesMet, ValuesSeen
 from breakscan.source.regular_files import content_digest, read_regular_file
 
+_WORD = re.compile(r"\w+")
 _TRACERS = ("InstructionTranslator", "InliningInstructionTranslator")
 
 
@@ -61,10 +65,13 @@ class ValueTallies:
         self._known: dict[Code, ValuesSeen] = {}
         self._changed: dict[Code, None] = {}
         self._files: set[str] = set()
+        self._latest: weakref.ref[Any] | None = None
         self._met: dict[str, set[int]] = {}
 
     def add(self, tracer: Any) -> None:
         """Adds the values that a function starts with, unless it is one of torch or Python."""
+        # Not to keep alive what Dynamo holds on to for as long as it traces.
+        self._latest = weakref.ref(tracer)
         code: CodeType = tracer.f_code
         if not self._wants(code.co_filename) or is_resumed(code.co_name):
             return
@@ -84,6 +91,17 @@ class ValueTallies:
             self._known[at] = new
             self._changed[at] = None
         self._met.setdefault(current_compile_id() or "", set()).add(new.number)
+
+    def at_break(self, root: Any, place: StackFrame) -> BreakValuesSeen | None:
+        """The values of the names on the line at which the graph broke, unless another function was inlined there
+        since."""
+        latest = self._latest() if self._latest is not None else None
+        tracer = next((one for one in (latest, root) if one is not None and _traces(one.f_code, place)), None)
+        if tracer is None or not self._wants(place.path):
+            return None
+        words = set(_WORD.findall(linecache.getline(place.path, place.line)))
+        there = {name: value for name, value in tracer.symbolic_locals.items() if name in words}
+        return BreakValuesSeen(place.path, place.line, described_trackers(there, words)) if there else None
 
     def records(self) -> Iterator[Record]:
         """What is new since the last time."""
@@ -112,6 +130,10 @@ class ValueTallies:
                 path.startswith(tuple(others)) or (path.startswith(standard) and not installed)
             )
         return self._wanted[path]
+
+
+def _traces(code: CodeType, place: StackFrame) -> bool:
+    return code.co_filename == place.path and user_name(code.co_name) == user_name(place.name)
 
 
 def _left_out() -> tuple[str, ...]:

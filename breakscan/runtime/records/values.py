@@ -32,6 +32,15 @@ class ValuesSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class BreakValuesSeen:
+    """The values of the names on a line of a function, when the graph broke there."""
+
+    path: str
+    line: int
+    names: dict[str, ValueSeen]
+
+
+@dataclass(frozen=True, slots=True)
 class ValuesMet:
     """The functions, by their numbers, that Dynamo traced in a compile."""
 
