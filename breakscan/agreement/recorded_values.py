@@ -14,19 +14,18 @@ from breakscan.runtime.records.record import Record
 from breakscan.runtime.records.runs import GraphRan
 from breakscan.runtime.records.source import Code
 from breakscan.runtime.records.values import FileSeen, ValuesMet, ValuesSeen
-from breakscan.runtime.session import RecordedRun
 from breakscan.source.regular_files import content_digest
 
 
-def observations_of(runs: Iterable[RecordedRun]) -> Observations:
-    """What all processes of some runs saw.
+def observations_of(processes: Iterable[Sequence[Record]]) -> Observations:
+    """What processes of one or more runs saw.
 
     A function that shares its name with another one of its file is left out.
     """
     paths: dict[str, str] = {}
     found: dict[tuple[str, str], tuple[Code, FunctionSeen]] = {}
     shared: set[tuple[str, str]] = set()
-    for process in (process for run in runs for part in run.parts for process in part.processes):
+    for process in processes:
         for digest, seen, function in _functions(process, paths):
             key = digest, seen.qualname or ""
             code, known = found.get(key, (seen.code, None))

@@ -36,9 +36,10 @@ def with_recordings(settings: Settings, recordings: Sequence[Path], files: Seque
     from breakscan.runtime.session import SessionError, read_run
 
     try:
-        observations = observations_of([read_run(folder) for folder in recordings])
+        runs = [read_run(folder) for folder in recordings]
     except SessionError as error:
         raise click.ClickException(visible(str(error))) from error
+    observations = observations_of(process for run in runs for part in run.parts for process in part.processes)
     if not observations.files:
         click.echo("warning: the recording holds no values of functions: record the program again", err=True)
     for path in changed_since(observations, files):

@@ -64,6 +64,8 @@ class _Phase:
     takes_safe: bool
     takes_unsafe: bool
     takes_softening: bool
+    by_code_alone: Studies | None = None
+    """The studies without observations, where ``studies`` are with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +104,13 @@ def repair_file(
 
 
 def _phases(wanted: WantedRewrites, studies: Studies, observed: Studies | None) -> list[_Phase]:
-    """What is safe whatever a run saw comes first, so that nothing rests on a run that need not."""
+    """What is safe whatever a run saw comes first.  What is unsafe anyway is better with more facts."""
     last = _Phase(studies, "safe", True, wanted.unsafe, wanted.soften)
     if observed is None:
         return [last]
     asked = wanted.observed or wanted.unsafe
-    phases = [_Phase(studies, "safe", True, False, False), _Phase(observed, "observed", asked, False, False)]
-    if wanted.unsafe or wanted.soften:
-        phases += [last, _Phase(observed, "observed", asked, wanted.unsafe, wanted.soften)]
-    return phases
+    by_code_alone = _Phase(studies, "safe", True, False, False)
+    return [by_code_alone, _Phase(observed, "observed", asked, wanted.unsafe, wanted.soften, studies), last]
 
 
 class _Planner:
@@ -297,14 +297,33 @@ class _Planner:
         return seen.module.text, seen
 
     def _as_applied(self, tree: FileTree, seen: Study, one: _Chosen) -> Applied:
-        offer = RewriteOffer(one.rewrite, self.phase.safe if one.edit.is_safe else "unsafe")
-        finding = replace(self.lines.moved(one.finding), rewrite=offer)
-        rests_on = None
-        if self.phase.safe == "observed":
-            spans = [tree.span(node) for node in one.edit.replace]
-            rests_on = values_under(seen.module, one.finding.function, spans, seen.functions)
         edit = one.edit
+        rests_on = None
+        if self.phase.by_code_alone is not None and not self._is_same_without(self.phase.by_code_alone, tree, one):
+            spans = [tree.span(node) for node in edit.replace]
+            rests_on = values_under(seen.module, one.finding.function, spans, seen.functions)
+        safe = "safe" if rests_on is None else "observed"
+        offer = RewriteOffer(one.rewrite, safe if edit.is_safe else "unsafe")
+        finding = replace(self.lines.moved(one.finding), rewrite=offer)
         return Applied(finding, one.rewrite, tuple(edit.differences), edit.remains, edit.takes_out, rests_on)
+
+    def _is_same_without(self, studies: Studies, tree: FileTree, one: _Chosen) -> bool:
+        """Whether an edit is the same, and states the same, by the code alone."""
+        if one.edit.is_safe and one.edit.takes_out is None:
+            return False  # it would have been applied before
+        plain = tree.with_facts(studies.study(self.path, tree.text, self.roots).facts)
+        node = plain.at(one.finding.site)
+        assert node is not None
+        context = RewriteContext(plain, one.finding, node, self.torch, self.settings.fullgraph)
+        try:
+            edit = observed(context, load_rewrite(one.rewrite)(context))
+        except Exception:
+            return False
+        made = (
+            applied(plain, [each], sorted(imports)).text
+            for each, imports in ((one.edit, one.imports), (edit, context.imports))
+        )
+        return list(edit.differences) == list(one.edit.differences) and next(made) == next(made)
 
 
 def _along(tree: FileTree, before: Study, after: Study, chosen: Sequence[_Chosen]) -> list[_Chosen]:

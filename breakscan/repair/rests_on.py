@@ -37,8 +37,13 @@ def values_under(
         - names
     ):
         names |= more
-    values = {name: value for name, value in known.names.items() if name in names and (value.tensor or value.texts)}
-    return RestsOn(values, known.calls)
+    values = {name: value for name, value in known.names.items() if name in names}
+    for attribute in (one for node in statements if node.lineno in lines for one in walk(node)):
+        if isinstance(attribute, ast.Attribute) and isinstance(attribute.value, ast.Name):
+            owner = known.names.get(attribute.value.id)
+            if owner is not None and attribute.attr in owner.entries:
+                values[f"{attribute.value.id}.{attribute.attr}"] = owner.entries[attribute.attr]
+    return RestsOn({name: value for name, value in values.items() if value.tensor or value.texts}, known.calls)
 
 
 def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:

@@ -173,3 +173,43 @@ def test_observed_needs_a_recording(breakscan: Callable[..., Any], helper: Path)
     done = breakscan("fix", "--observed", "helper.py")
     assert done.status == 2
     assert "--observed needs --recording" in done.err
+
+
+METHODS = """import torch
+
+
+class Block:
+    def __init__(self, config, limit):
+        self.config = config
+        self.limit = limit
+        self.calls = False
+
+    def scale(self, x):
+        if self.config.verbose:
+            print("scaled")
+        if self.calls:
+            print("called again")
+        self.count()
+        y = x.sin()
+        if self.limit.sum() > 1:
+            y = y / 2
+        return y.cos()
+
+    def count(self):
+        self.calls = True
+"""
+
+
+def test_attributes_of_the_object_count(breakscan: Callable[..., Any], folder: Path, helper: Path) -> None:
+    helper.write_text(METHODS, encoding="utf-8")
+    off = ValueSeen(("bool",), ("False",))
+    config = ValueSeen(("settings.Config",), entries={"verbose": off})
+    entries = {"config": config, "limit": ValueSeen(("torch.Tensor",), tensor=FLOAT), "calls": off}
+    names = {"self": ValueSeen(("helper.Block",), entries=entries), "x": SEEN["x"]}
+    recording = record(folder, helper, names, "Block.scale", 10)
+    found = breakscan("check", "--recording", recording, "--format", "json").json["findings"]
+    # What a method sets may be another value by then.
+    assert [(one["rule"], one["site"]["line"]) for one in found] == [("BRK401", 14), ("BRK101", 17)]
+    done = breakscan("fix", "--recording", recording, "--observed")
+    assert "+        y = torch.where(self.limit.sum() > 1, y / 2, y)\n" in done.out
+    assert "where: holds for what was observed: x float32, 2-D; self.limit float32, 2-D, in 40 calls" in done.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from functools import partial
 
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
@@ -28,8 +29,9 @@ from breakscan.observations import FunctionSeen, TensorSeen, ValueSeen
 from breakscan.torch_facts.promotion import dtype_class
 
 _PYTHON = frozenset({"bool", "int", "float", "str"})
-_TELLING = frozenset({"bool", "str"})
-"""Numbers are sizes and counts as often as settings: another run has others."""
+_TELLING = frozenset({"bool", "str", "float"})
+"""Integers are sizes and counts as often as settings: another run has others."""
+SETTING_UP = frozenset({"__init__", "__post_init__"})
 _PARAMETER = "torch.nn.parameter.Parameter"
 _MODULES = "torch.nn.modules."
 
@@ -47,6 +49,38 @@ def observed_parameters(info: FunctionInfo) -> dict[str, Value]:
         return {}
     found = ((name, observed_value(value, info.index)) for name, value in seen.names.items())
     return {name: value for name, value in found if value is not None}
+
+
+def seen_attribute(info: FunctionInfo, seen: FunctionSeen, node: ast.Attribute) -> ValueSeen | None:
+    """What was seen of an attribute of the object of a method, or of an object that it holds: ``self.config.flag``.
+
+    It was so when the method started: what some function sets later is left out.
+    """
+    path: list[str] = []
+    owner: ast.expr = node
+    while isinstance(owner, ast.Attribute):
+        path.append(owner.attr)
+        owner = owner.value
+    known = seen.names.get(owner.id) if isinstance(owner, ast.Name) and owner.id == info.first_parameter else None
+    if known is None or info.owner is None or info.is_static or not _set_later(info).isdisjoint(path):
+        return None
+    while known is not None and path:
+        known = known.entries.get(path.pop())
+    return known
+
+
+def _set_later(info: FunctionInfo) -> frozenset[str]:
+    """The attributes that functions of the file, and of the files of its base classes, set after an object is made."""
+    project = info.index.project
+    assert project is not None
+    assert info.owner is not None
+    indices = {info.index, *(base.index for base in project.bases_of(info.owner))}
+    return frozenset().union(*(project.once("set later", index, partial(_set_in, index)) for index in indices))
+
+
+def _set_in(index: ModuleIndex) -> frozenset[str]:
+    functions = (info for info in index.all_functions.values() if info.name not in SETTING_UP)
+    return frozenset().union(*(info.stored_attributes for info in functions))
 
 
 def observed_value(seen: ValueSeen, index: ModuleIndex) -> Value | None:
@@ -98,8 +132,11 @@ def _constant(types: frozenset[str], seen: ValueSeen) -> Constant | None:
         return None
     if len(seen.texts) != 1 or not types <= _TELLING:
         return CONSTANT
-    literal = ast.literal_eval(seen.texts[0])
-    return Constant(literal=literal) if isinstance(literal, bool | str) else CONSTANT
+    try:
+        literal = ast.literal_eval(seen.texts[0])
+    except (ValueError, SyntaxError):  # ``nan`` and ``inf``
+        return CONSTANT
+    return Constant(literal=literal) if isinstance(literal, bool | str | float) else CONSTANT
 
 
 def _object(name: str, index: ModuleIndex) -> Value | None:
@@ -112,7 +149,10 @@ def _object(name: str, index: ModuleIndex) -> Value | None:
 
 
 def as_observed(value: Value, seen: Value) -> Value:
-    """A value as the code knows it, with what was seen of it.  What the code proves is not given up."""
+    """A value as the code knows it, with what was seen of it.  What the code proves is not given up: an edit may have
+    changed it since."""
+    if isinstance(value, Container) and (value.elements or value.keys) and value.sure is Sure.CERTAIN:
+        return value
     if isinstance(value, Tensor):
         if not isinstance(seen, Tensor):
             return value if value.sure is Sure.CERTAIN else seen
@@ -126,8 +166,8 @@ def as_observed(value: Value, seen: Value) -> Value:
             zero_dim=seen.zero_dim if value.zero_dim is None else value.zero_dim,
         )
     if isinstance(value, PythonValue) and isinstance(seen, Constant):
-        known = value.literal if isinstance(value, Constant) and not value.by_default else None
-        return value if known is not None or not isinstance(value, Constant) else seen
+        told = seen.literal is not None and isinstance(value, Constant) and (value.literal is None or value.by_default)
+        return seen if told else value
     if isinstance(value, Unknown | Namespace | NoneValue | PythonValue) or isinstance(seen, Tensor | NoneValue):
         return seen
     return value

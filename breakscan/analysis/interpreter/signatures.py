@@ -11,7 +11,7 @@ from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.class_attributes import ClassAttributes
 from breakscan.analysis.interpreter.function_state import State
 from breakscan.analysis.interpreter.joins import item_of, join
-from breakscan.analysis.interpreter.observed_values import as_observed, observed_parameters
+from breakscan.analysis.interpreter.observed_values import SETTING_UP, as_observed, observed_parameters
 from breakscan.analysis.interpreter.parameters import parameter_values, promises_number
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
@@ -51,7 +51,6 @@ class ParameterChange(IntEnum):
 
 
 _NO_POSITION = 10**6
-_SETTING_UP = frozenset({"__init__", "__post_init__"})
 
 
 class Signatures:
@@ -135,7 +134,7 @@ class Signatures:
         chain = self._project.bases_of(value.info)
         if asked is None or asked not in chain:
             return value
-        if any(set(c.methods) - _SETTING_UP for c in chain[: chain.index(asked)]):
+        if any(set(c.methods) - SETTING_UP for c in chain[: chain.index(asked)]):
             return value
         return Instance(value.sure, value.maybe_none, info=asked, name=asked.qualname)
 

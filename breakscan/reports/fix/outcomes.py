@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from breakscan.findings import Finding
-from breakscan.repair.result import Applied, FileRepair, Refused, RestsOn
-from breakscan.reports.shared.value_words import values_in_words
+from breakscan.repair.result import Applied, FileRepair, Refused
+from breakscan.reports.shared.value_words import rests_on_words
 from breakscan.reports.shared.wording import counted
 from breakscan.rewrite_support.difference import TakenOut
 
@@ -67,12 +67,6 @@ def taken_out_words(code: TakenOut) -> str:
     names = list(dict.fromkeys(code.operations))
     shown = ", ".join([*names[:MOST_NAMES], *(["…"] if len(names) > MOST_NAMES else [])])
     return f"takes {'' if code.is_complete else 'at least '}{count} out of the graph ({shown})"
-
-
-def rests_on_words(values: RestsOn) -> str:
-    """``holds for what was observed: x float32, 2-D, in 40 calls``."""
-    words = values_in_words(values.values)
-    return f"holds for what was observed{f': {words},' if words else ''} in {counted(values.calls, 'call')}"
 
 
 def _rewrite(one: Applied) -> str:
