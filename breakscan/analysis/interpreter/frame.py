@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -123,6 +123,10 @@ class Frame:
         self.conditions: list[Condition] = []
         self.tests: list[tuple[ast.expr, bool]] = []
         """The tests that enclose the current statement, each with its outcome."""
+        self.outcomes: Mapping[str, bool] = {}
+        """What tests of attributes of its object gave on the way here; see ``call_paths``."""
+        self.caller_test: Condition | None = None
+        """The test of its object that decides whether the function is called."""
 
     def place_of(self, node: ast.AST) -> tuple[Place, str | None]:
         """The innermost place that decides a break's verdict at a node, and whose call it is that stands there.
@@ -256,7 +260,7 @@ class Frame:
         if any(condition.kind is ConditionKind.RAISED for condition in self.conditions):
             confidence = Confidence.POSSIBLE
         if not self.tests:
-            return confidence, None
+            return confidence, self.caller_test
         test = has_outcome(*self.tests[-1])
         flags = (c for c in self.conditions if c.kind is ConditionKind.FLAG and c.subject == test.subject)
         return confidence, next(flags, test)
