@@ -76,7 +76,14 @@ class Program:
         return self.functions.states
 
     def run(self, entries: list[Entry]) -> None:
-        """Interprets the entries and all that they call, again where an attribute turned out to hold more."""
+        """Interprets the entries and all that they call, again where an attribute turned out to hold more.
+
+        What a run saw only as a part of other functions is an entry where the code does not show who calls it.
+        """
+        self._run([entry for entry in entries if entry.compiled or not entry.region.recorded])
+        self._run([entry for entry in entries if entry.function not in self.states])
+
+    def _run(self, entries: list[Entry]) -> None:
         for entry in entries:
             self._enter(entry)
         # Callers mostly stand below what they call: they say what it is called with.

@@ -98,6 +98,16 @@ def named_entries(index: ModuleIndex, compiled: Mapping[str, bool]) -> list[Entr
     )
 
 
+def observed_entries(project: Project, index: ModuleIndex) -> list[Entry]:
+    """The functions of a file that a recorded run shows the compiler to have been in."""
+    seen, path = project.seen_in(index), index.module.display
+    return [
+        Entry(info, Region(path, info.node.lineno, "run", info.qualname, recorded=True), info.owner, one.compiled)
+        for info in index.all_functions.values()
+        if (one := seen.get(info.qualname)) is not None
+    ]
+
+
 def _makes_optimizer(function: FunctionInfo) -> bool:
     """Whether a function creates an optimizer, as a training loop does."""
     calls = (node for node in function.own_nodes if isinstance(node, ast.Call))
