@@ -30,6 +30,7 @@ from breakscan.rewrite_support.not_raising import may_raise
 from breakscan.rewrite_support.operators import asks_for_gradient
 from breakscan.rewrite_support.plain_attributes import may_run_code
 from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
+from breakscan.rewrite_support.saved_tensors import backward_raises
 from breakscan.rewrite_support.shapes import are_different, are_equal
 from breakscan.rewrite_support.walking import children, findall
 
@@ -256,8 +257,7 @@ class Chooser:
             context, assigned, site, trusts_calls=True
         )
         if change is not None:
-            said = f"backward() raises, or no longer does, if autograd saves what `{change}` changes in place"
-            self.doubts[differs(said, Effect.GRADIENTS)] = None
+            self.doubts[backward_raises(change)] = None
 
     def always_runs(
         self, source: cst.BaseExpression, given: Sequence[KnownDtype] = (), ran: Collection[str] = ()
