@@ -33,13 +33,15 @@ class Rows:
     selects one weight in each row.
 
     ``hits`` is then the matrix of a row and a column for each selected weight.  ``packed`` are names that hold selected
-    rows, ``called`` what computes with them besides operations of torch.  ``ranks`` says how many more dimensions than
-    the mask a tensor must have, by its text, and ``widths`` what must be the size of a row.
+    rows, ``called`` what computes with them besides operations of torch, and ``multiplies`` tells whether matrices do.
+    ``ranks`` says how many more dimensions than the mask a tensor must have, by its text, and ``widths`` what must be
+    the size of a row.
     """
 
     index: str
     column: str | None = None
     is_mask: bool = False
+    multiplies: bool = False
     hits: cst.BaseExpression | None = None
     packed: set[str] = field(default_factory=set)
     called: dict[str, None] = field(default_factory=dict)
@@ -72,6 +74,7 @@ def of_all(context: RewriteContext, rows: Rows, node: cst.BaseExpression) -> cst
     if isinstance(node, cst.BinaryOperation):
         if isinstance(node.operator, cst.MatrixMultiply) and rows.touches(context, node.right):
             raise _refused(context, node)
+        rows.multiplies |= isinstance(node.operator, cst.MatrixMultiply)
         sides = {"left": node.left, "right": node.right}
         made = {one: _side(context, rows, side) for one, side in sides.items()}
         return build.copied(node.with_changes(**made))
@@ -133,7 +136,7 @@ def _call(context: RewriteContext, rows: Rows, node: cst.Call) -> cst.BaseExpres
     function = None if is_module else called(context, node)[0]
     if (function or "").startswith("torch."):
         if function in _ROWWISE and not any(rows.touches(context, one) for one in args[1:]):
-            pass
+            rows.multiplies = True
         elif not is_elementwise(context, node) or writes(context, node):
             raise _refused(context, node)
     elif (function or "").startswith("builtins."):

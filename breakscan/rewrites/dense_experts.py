@@ -7,13 +7,15 @@ A test that skips experts without rows goes, and so does the list of those with 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import libcst as cst
 
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support import matchers as m
-from breakscan.rewrite_support.assignments import defined, is_read, origin, reads_of
+from breakscan.rewrite_support.assignments import is_read, origin, plain_value, reads_of
 from breakscan.rewrite_support.breaks import refuse_breaks_in
+from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm, Replacement
@@ -28,6 +30,7 @@ from breakscan.rewrite_support.unaliased import is_unshared, may_be_saved
 from breakscan.rewrite_support.walking import findall, nodes_named
 from breakscan.rewrite_support.wording import plain
 
+_NUMBERS = ("nonzero", "argwhere")
 _ZERO = m.SubscriptElement(m.Index(m.Integer("0")))
 _ALL = m.SubscriptElement(m.Slice(lower=None, upper=None, step=None))
 _ROUNDING = differs("the sizes of matrix products change, so the last digits may differ", Effect.VALUES)
@@ -46,7 +49,7 @@ def rewrite(context: RewriteContext) -> Edit:
     loop, listed = _loop_of(context)
     if not isinstance(loop.body, cst.IndentedBlock) or loop.orelse is not None:
         raise Declined("the loop has an `else`")
-    found = _Loop(context, loop, skips=listed is not None)
+    found = _Loop(context, loop, listed)
     found.block(loop.body.body)
     if not found.added:
         raise OtherForm("the loop does not add up what experts compute for selected rows")
@@ -67,22 +70,44 @@ def rewrite(context: RewriteContext) -> Edit:
     return Edit(found.changes, list(dict.fromkeys(differences)))
 
 
-def _loop_of(context: RewriteContext) -> tuple[cst.For, cst.Name | None]:
-    """The loop around the site, or over the list that it computes, and the name of a list that it iterates over."""
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The experts that a loop iterates over: a list, or a tensor of their numbers, as ``nonzero`` returns it."""
+
+    name: str
+    line: cst.SimpleStatementLine
+    value: cst.BaseExpression
+    is_tensor: bool
+
+
+def _loop_of(context: RewriteContext) -> tuple[cst.For, _Listed | None]:
+    """The loop around the site, or over the experts that the site computes, and what it iterates over."""
     around = context.enclosing(cst.For)
-    if around is None:
-        line = context.statement()
-        names = written(line) if isinstance(line, cst.SimpleStatementLine) else ()
-        loops = findall(context.function, m.For())
-        over = [one for one in loops if isinstance(one, cst.For) and m.matches(one.iter, m.Name()) and names]
-        over = [one for one in over if cst.ensure_type(one.iter, cst.Name).value in names]
-        if len(over) != 1 or origin(context, cst.ensure_type(over[0].iter, cst.Name)).anchor is not line:
-            raise OtherForm("this is not in a loop over experts")
-        around = over[0]
-    name = around.iter if isinstance(around.iter, cst.Name) else None
-    made = defined(context, name) if name is not None else None
-    is_list = isinstance(made, cst.Call) and m.matches(made.func, m.Attribute(attr=m.Name("tolist")))
-    return around, name if is_list else None
+    if around is not None:
+        return around, _listed(context, around)
+    for one in findall(context.function, m.For(iter=m.Name())):
+        listed = _listed(context, cst.ensure_type(one, cst.For))
+        if listed is not None and listed.line is context.statement():
+            return cst.ensure_type(one, cst.For), listed
+    raise OtherForm("this is not in a loop over experts")
+
+
+def _listed(context: RewriteContext, loop: cst.For) -> _Listed | None:
+    """The experts with rows, if a loop iterates over their numbers only."""
+    if not isinstance(loop.iter, cst.Name):
+        return None
+    name, anchor = loop.iter.value, origin(context, loop.iter).anchor
+    lines = findall(anchor, m.SimpleStatementLine()) if isinstance(anchor, cst.With) else [anchor]
+    made = [(one, plain_value(one, name)) for one in lines if one is not None]
+    for line, value in reversed(made):
+        if not isinstance(value, cst.Call) or not isinstance(line, cst.SimpleStatementLine):
+            continue
+        if m.matches(value.func, m.Attribute(attr=m.Name("tolist"))):
+            return _Listed(name, line, value, False)
+        function, method = called(context, value)
+        if method in _NUMBERS or function in {f"torch.{one}" for one in _NUMBERS}:
+            return _Listed(name, line, value, True)
+    return None
 
 
 def _has_more_dimensions(
@@ -114,13 +139,14 @@ def _of_expert(context: RewriteContext, text: str, loop: cst.For) -> Difference:
 class _Loop:
     """Translates the statements of a loop.  ``mask`` selects the rows; None if it has one dimension for sure."""
 
-    def __init__(self, context: RewriteContext, loop: cst.For, *, skips: bool) -> None:
+    def __init__(self, context: RewriteContext, loop: cst.For, listed: _Listed | None) -> None:
         self.context = context
         self.loop = loop
         self.changes: dict[cst.CSTNode, Replacement] = {}
         self.differences: list[Difference] = []
         self.added = False
-        self.skips = skips
+        self.listed = listed
+        self.skips = listed is not None
         self.seen: set[str] = set()
         self.routed: cst.BaseExpression | None = None
         self.mask: cst.BaseExpression | None = None
@@ -241,6 +267,9 @@ class _Loop:
         if not isinstance(one, cst.SimpleStatementLine) or len(one.body) != 1:
             raise Declined("the loop has more than assignments and tests for rows")
         small = one.body[0]
+        if self._is_own_number(small):
+            self.changes[one] = None
+            return []
         new_small = self._scattered(small) or self._packed(small)
         if new_small is None:
             self._stays(small)
@@ -250,7 +279,28 @@ class _Loop:
             self.changes[one] = new_line
         return [new_line]
 
+    def _is_own_number(self, small: cst.BaseSmallStatement) -> bool:
+        """``i = i[0]``, where the loop iterates over a tensor with the numbers of experts."""
+        if self.listed is None or not self.listed.is_tensor or not isinstance(self.loop.target, cst.Name):
+            return False
+        name = m.Name(self.loop.target.value)
+        return m.matches(small, m.Assign([m.AssignTarget(name)], m.Subscript(name, [_ZERO])))
+
+    def _is_no_expert(self, one: cst.If) -> bool:
+        """``if i == n: continue``, where ``n`` is the number of experts, which no expert has."""
+        if self.listed is None or not isinstance(self.loop.target, cst.Name) or one.orelse is not None:
+            return False
+        test = m.Comparison(m.Name(self.loop.target.value), [m.ComparisonTarget(m.Equal())])
+        skips = m.If(body=m.IndentedBlock([m.SimpleStatementLine([m.Continue()])]))
+        if not m.matches(one.test, test) or not m.matches(one, skips):
+            return False
+        last = cst.ensure_type(one.test, cst.Comparison).comparisons[0].comparator
+        return plain(self.context, last) == self._classes()
+
     def _if(self, one: cst.If) -> Sequence[cst.BaseStatement]:
+        if self._is_no_expert(one):
+            self.changes[one] = None
+            return []
         tells = tells_rows(self.context, self.rows, one.test)
         if tells is None or one.orelse is not None or not isinstance(one.body, cst.IndentedBlock):
             raise Declined(f"`{plain(self.context, one.test)}` is not a test for rows without an `else`")
@@ -413,7 +463,7 @@ class _Loop:
         if self.rows.touches(context, owner):
             raise Declined(f"`{plain(context, owner)}` holds selected rows")
         made = of_all(context, self.rows, value)
-        if not self.rows.called:
+        if not self.rows.called and not self.rows.multiplies:
             raise OtherForm("no expert is called with the selected rows")
         self.added = True
         self.differences.append(_DTYPES)
@@ -425,28 +475,43 @@ class _Loop:
 
     # -- which experts ----------------------------------------------------------------------------------------------
 
-    def over_all(self, listed: cst.Name) -> None:
-        """Iterates over all experts instead of a list of those with rows."""
+    def over_all(self, listed: _Listed) -> None:
+        """Iterates over all experts instead of those with rows."""
         context, target = self.context, self.loop.target
         if not isinstance(target, cst.Name):
             raise Declined("the loop does not iterate over the numbers of experts")
+        if listed.is_tensor and findall(self.loop.body, m.Attribute(value=m.Name(target.value))):
+            raise Declined(f"`{target.value}` is needed as a tensor")
         experts = set(self._indexed_by(target.value))
-        if len(experts) != 1:
+        count = self._classes() if not experts else f"len({experts.pop()})"
+        if experts or count is None:
             raise Declined("it is not known how many experts there are")
-        line = origin(context, listed).anchor
-        if not isinstance(line, cst.SimpleStatementLine) or not m.matches(
-            line.body[0], m.Assign([m.AssignTarget(m.Name())])
-        ):
-            raise Declined(f"`{listed.value}` is not assigned once")
-        assigned = cst.ensure_type(cst.ensure_type(line.body[0], cst.Assign).targets[0].target, cst.Name)
-        if len(reads_of(context, assigned, line)) != 1:
-            raise Declined(f"`{listed.value}` is used for more than the loop")
-        if self._mask_names().isdisjoint(self._made_from(listed)):
-            raise Declined(f"`{listed.value}` is not computed from the mask")
-        count = build.call(build.expression("len"), build.expression(experts.pop()))
-        self.changes[self.loop.iter] = build.call(build.expression("range"), count)
-        self.changes[line] = None
-        self.differences += [_NO_GRADIENTS, assumes(f"`{listed.value}` must hold the numbers of all experts with rows")]
+        reads = [one for one in nodes_named(context.function, listed.name) if is_read(context, one)]
+        inside = [one for one in reads if any(above is listed.line for above in context.around(one))]
+        after = [one for one in reads if context.tree.span(one) > context.tree.span(listed.line) and one not in inside]
+        if len(after) != 1:
+            raise Declined(f"`{listed.name}` is used for more than the loop")
+        if self._mask_names().isdisjoint(name for one in self._made_from(listed.value) for name in read(one)):
+            raise Declined(f"`{listed.name}` is not computed from the mask")
+        if len(context.siblings(listed.line)[0]) == 1:
+            raise Declined(f"the line with `{listed.name}` is the only one in its block")
+        self.changes[self.loop.iter] = build.call(build.expression("range"), build.expression(count))
+        self.changes[listed.line] = None
+        self.differences += [_NO_GRADIENTS, assumes(f"`{listed.name}` must hold the numbers of all experts with rows")]
+
+    def _classes(self) -> str | None:
+        """The number of classes of the ``one_hot`` that the mask is made by, as code."""
+        if self.listed is None:
+            return None
+        for made in self._made_from(self.listed.value):
+            for one in findall(made, m.Call()):
+                call = cst.ensure_type(one, cst.Call)
+                if called(self.context, call)[0] != "torch.nn.functional.one_hot" or len(call.args) != 2:
+                    continue
+                number = call.args[1].value
+                if m.matches(number, m.Attribute(value=m.Name("self")) | m.Integer()):
+                    return plain(self.context, number)
+        return None
 
     def _mask_names(self) -> set[str]:
         """The names of the loop's function that the mask is made from."""
@@ -456,17 +521,15 @@ class _Loop:
         masks = (hits_of(self.context, one) for one in findall(self.loop.body, m.Call()) if isinstance(one, cst.Call))
         return {name for one in masks if one is not None for name in read(one)} - inner
 
-    def _made_from(self, name: cst.Name) -> set[str]:
-        """The names that the value of a name is computed from, through the names of others."""
-        found: set[str] = set()
-        pending = [name]
-        while pending:
-            value = origin(self.context, pending.pop()).value
-            for one in findall(value, m.Name()) if value is not None else ():
-                if isinstance(one, cst.Name) and is_read(self.context, one):
-                    if one.value not in found:
-                        pending.append(one)
-                    found.add(one.value)
+    def _made_from(self, value: cst.BaseExpression) -> list[cst.BaseExpression]:
+        """An expression, and those that its names were assigned, through the names of others."""
+        found = [value]
+        for one in found:
+            for name in findall(one, m.Name()):
+                if isinstance(name, cst.Name) and is_read(self.context, name):
+                    made = origin(self.context, name).value
+                    if made is not None and not any(made is other for other in found):
+                        found.append(made)
         return found
 
     def _indexed_by(self, name: str) -> Iterator[str]:
