@@ -56,8 +56,10 @@ def names_of(context: RewriteContext, node: cst.BaseExpression) -> set[str]:
 
 
 def fate_of_name(context: RewriteContext, name: str, statement: cst.CSTNode) -> Fate:
-    """The highest fate of the value of a name after a statement; in a loop, anywhere in the loop.  Other functions may do
-    anything with a name of theirs."""
+    """The highest fate of the value of a name after a statement; in a loop, anywhere in the loop.
+
+    Other functions may do anything with a name of theirs.
+    """
     if is_outer(context, name):
         return Fate.CHANGED
     around = _start(context, statement)
