@@ -310,6 +310,8 @@ class _Loop:
         """``rows = h[hit]``: the name holds all rows instead."""
         if not isinstance(small, cst.Assign) or not self.rows.touches(self.context, small.value):
             return None
+        if m.matches(small, m.Assign([m.AssignTarget(m.Tuple())], m.Call(m.Attribute(attr=m.Name("chunk"))))):
+            return self._parts(small)
         if not m.matches(small, m.Assign([m.AssignTarget(m.Name())])):
             raise Declined(f"`{plain(self.context, small)}` stores selected rows")
         name = cst.ensure_type(small.targets[0].target, cst.Name).value
@@ -317,6 +319,22 @@ class _Loop:
         made = of_all(self.context, self.rows, small.value)
         self.rows.packed.add(name)
         return small.with_changes(value=made)
+
+    def _parts(self, small: cst.Assign) -> cst.Assign:
+        """``gate, up = rows.chunk(2, dim=-1)``: the names hold parts of all rows instead."""
+        call = cst.ensure_type(small.value, cst.Call)
+        target = cst.ensure_type(small.targets[0].target, cst.Tuple)
+        last = m.Arg(m.UnaryOperation(operator=m.Minus(), expression=m.Integer("1")))
+        if len(call.args) != 2 or not m.matches(call.args[1], last) or self.rows.touches(self.context, call.args[0]):
+            raise Declined(f"`{plain(self.context, call)}` may split rows from each other")
+        func = cst.ensure_type(call.func, cst.Attribute)
+        made = func.with_changes(value=build.operand(of_all(self.context, self.rows, func.value)))
+        for one in target.elements:
+            if not isinstance(one.value, cst.Name):
+                raise Declined(f"`{plain(self.context, small)}` stores selected rows")
+            self._refuse_carried(one.value.value, small.value)
+            self.rows.packed.add(one.value.value)
+        return small.with_changes(value=call.with_changes(func=made))
 
     # -- the result -------------------------------------------------------------------------------------------------
 
@@ -372,7 +390,7 @@ class _Loop:
         return made
 
     def _is_needed(self, owner: cst.BaseExpression) -> bool:
-        """Whether the loop reads a tensor besides adding to it."""
+        """Whether the loop reads the elements of a tensor besides adding to it."""
         text = plain(self.context, owner)
         found = [one for one in findall(self.loop.body, m.Name() | m.Attribute()) if plain(self.context, one) == text]
         used = [one for one in found if not self._is_result(one)]
@@ -382,7 +400,7 @@ class _Loop:
         above = self.context.parent(node)
         if isinstance(above, cst.Subscript):
             return isinstance(self.context.parent(above), cst.AssignTarget | cst.AugAssign)
-        return isinstance(above, cst.Attribute) and above.attr.value == "index_add_"
+        return isinstance(above, cst.Attribute) and above.attr.value in ("index_add_", "dtype", "device", "shape")
 
     def _is_rows_of(self, target: cst.BaseExpression) -> bool:
         """Whether an expression is the selected rows of a tensor, ``out[hit]`` or ``out[hit, :]``."""
