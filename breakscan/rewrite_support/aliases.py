@@ -9,7 +9,7 @@ from enum import IntEnum
 import libcst as cst
 
 from breakscan.rewrite_support import matchers as m
-from breakscan.rewrite_support.assignments import is_read, origin, plain_value
+from breakscan.rewrite_support.assignments import is_outer, is_read, origin, plain_value
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.names import read
@@ -114,7 +114,7 @@ def _of_assigned(context: RewriteContext, assign: cst.Assign, seen: set[cst.CSTN
     target = assign.targets[0].target
     if not isinstance(line, cst.SimpleStatementLine) or not isinstance(target, cst.Name):
         return Fate.HANDED_ON
-    if plain_value(line, target.value) is None:
+    if plain_value(line, target.value) is None or is_outer(context, target.value):
         return Fate.HANDED_ON
     if line in seen:
         return Fate.HELD
