@@ -81,6 +81,22 @@ LOSSES = (
     "m = y > 0\nc = a[m]\nd = y[m]\n{between}\nb = torch.nn.functional.smooth_l1_loss(c, d, beta=0.5)",
     "m = y > 0\nb = torch.nn.functional.kl_div(a[m].abs(), y[m], reduction='batchmean')",
 )
+EXPERTS = (
+    "c = torch.zeros_like(a)\nfor i, e in enumerate([FIRST, SECOND]):\n    hit = y == i\n    if hit.sum() == 0:\n"
+    "        continue\n    c[hit] = e(a[hit].float().unsqueeze(-1) * torch.ones(3)).abs().sqrt()[:, 0]\nb = c",
+    "a = torch.stack([a, y, a], -1).float()\nc = a * 0\nfor i, e in enumerate([FIRST, SECOND]):\n"
+    "    hit = (y > 0) == i\n    if not hit.any():\n        continue\n    c[hit] = e(a[hit]) * y[hit, None]\nb = c",
+    "a = torch.stack([a, y, a], -1).float()\nc = torch.zeros_like(a)\nfor i, e in enumerate([FIRST, SECOND]):\n"
+    "    hit = (y > 0) == i\n    {between}\n    if hit.any():\n        rows = e(a[hit])\n        c[hit] += rows\nb = c",
+    "a = torch.stack([a, y, a], -1).float()\nfor i, e in enumerate([FIRST, SECOND]):\n    hit = (y > 0) == i\n"
+    "    if hit.any():\n        a[hit] = e(a[hit])\n        {between}\nb = a * 1",
+    "a = torch.stack([a, y, a], -1).float()\nk = (a > 0).long()[..., :2]\nw = a[..., :2]\nc = torch.zeros_like(a)\n"
+    "for i, e in enumerate([FIRST, SECOND]):\n    rows, j = torch.where(k == i)\n    if rows.numel() > 0:\n"
+    "        c.index_add_(0, rows, e(a[rows]) * w[rows, j, None])\nb = c",
+    "a = torch.stack([a, y, a], -1).float()\nc = torch.zeros_like(a)\nfor i, e in enumerate([FIRST, SECOND]):\n"
+    "    rows = torch.where((y > 0) == i)[0]\n    if len(rows) == 0:\n        continue\n    c[rows] += e(a[rows])\n"
+    "{change}\nb = c",
+)
 INDICES_AND_COUNTS = (
     "b = torch.bincount(y, minlength=4)",
     "c = y.long()\nb = c.bincount(minlength=3)",
@@ -301,6 +317,7 @@ OTHERS = (
     *ODD,
     *MASKS,
     *LOSSES,
+    *EXPERTS,
     *INDICES_AND_COUNTS,
     *NUMBERS_AND_FUNCTIONS,
     *OUTPUT,

@@ -138,6 +138,16 @@ KEEPS_NO_RESULT = frozenset(
 )
 """Functions and methods whose result is not kept for their backward pass, so that it may be changed in place.
 ``tests/torch_facts/test_not_measured.py`` tries them."""
+SAVES_NO_OPERAND = frozenset(
+    "all any clone contiguous copy_ count_nonzero detach expand flatten new_zeros ones_like permute reshape "
+    "stack sum to transpose view zeros_like".split()
+)
+"""Functions and methods that keep no tensor that they are given for their backward pass.
+``tests/torch_facts/test_not_measured.py`` tries them."""
+SAVES_THE_CONDITION = frozenset({"where"})
+"""Functions that keep of what they are given only the first argument."""
+SHARES_THE_OPERAND = frozenset({"contiguous", "detach", "expand", "flatten", "reshape", "squeeze", "to", "view"})
+"""Methods whose result may have the memory of their tensor.  The operators are measured with tensors of one layout."""
 SEES_NO_OPERATION = frozenset(
     {
         *("torch.amp.autocast", "torch.autocast", "torch.autograd.enable_grad", "torch.autograd.inference_mode"),

@@ -20,6 +20,7 @@ from breakscan.torch_facts.not_measured import (
     ONLY_CALLS_THE_FUNCTION,
     READS_CODE,
     RETURN_THE_MODULE,
+    SAVES_NO_OPERAND,
     SEES_NO_OPERATION,
     SEES_OPERATIONS,
     SETTINGS,
@@ -188,3 +189,32 @@ def test_these_modules_hold_only_settings(name: str) -> None:
         warnings.simplefilter("ignore")
         assert module._config
         assert not [one for one in module._config if callable(getattr(module, one))]
+
+
+@pytest.mark.parametrize("name", sorted(SAVES_NO_OPERAND))
+def test_an_operand_that_is_not_saved_may_be_changed_in_place(name: str) -> None:
+    leaf = torch.rand(2, 3, requires_grad=True)
+    given = leaf * 1
+    more: dict[str, tuple[Any, ...]] = {
+        "expand": (2, 3),
+        "new_zeros": (2,),
+        "permute": (1, 0),
+        "reshape": (6,),
+        "to": (torch.float64,),
+        "transpose": (0, 1),
+        "view": (6,),
+    }
+    if name == "copy_":
+        result = torch.zeros(2, 3).copy_(given)
+    elif name in ("ones_like", "zeros_like"):
+        result = getattr(torch, name)(given)
+    elif name == "stack":
+        result = torch.stack([given, given])
+    else:
+        result = getattr(given, name)(*more.get(name, ()))
+    with torch.no_grad():
+        given.add_(1)
+    if result.requires_grad:
+        result.sum().backward()
+    else:
+        assert not result.is_floating_point() or name in ("detach", "new_zeros", "ones_like", "zeros_like")

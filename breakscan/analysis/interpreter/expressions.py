@@ -12,6 +12,7 @@ from breakscan.analysis.interpreter.arithmetic import binary
 from breakscan.analysis.interpreter.assignment import bind
 from breakscan.analysis.interpreter.attributes import attribute_of
 from breakscan.analysis.interpreter.boolean_tests import bool_op, branch, compare, if_expression, unary
+from breakscan.analysis.interpreter.call_paths import forget_outcomes
 from breakscan.analysis.interpreter.calls import apply
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import any_of, item_of, iterated, join_all
@@ -213,7 +214,9 @@ def _call(frame: Frame, node: ast.Call) -> Value:
         if keyword.arg is None:
             named.update(keys_of(evaluate(frame, keyword.value)))
             spread = True
-    return apply(frame, node, callee, Arguments(positional, named, spread))
+    result = apply(frame, node, callee, Arguments(positional, named, spread))
+    forget_outcomes(frame, node)
+    return result
 
 
 def _hands_on(frame: Frame, given: ast.expr, callee: Value) -> bool:

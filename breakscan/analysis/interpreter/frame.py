@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -126,6 +126,10 @@ class Frame:
         self.conditions: list[Condition] = []
         self.tests: list[tuple[ast.expr, bool]] = []
         """The tests that enclose the current statement, each with its outcome."""
+        self.outcomes: Mapping[str, bool] = {}
+        """What tests of attributes of its object gave on the way here; see ``call_paths``."""
+        self.caller_test: Condition | None = None
+        """The test of its object that decides whether the function is called."""
 
     def as_seen(self, node: ast.Attribute, value: Value) -> Value:
         """The value of an attribute, with what a recorded run showed of it."""
@@ -267,7 +271,7 @@ class Frame:
         if any(condition.kind is ConditionKind.RAISED for condition in self.conditions):
             confidence = Confidence.POSSIBLE
         if not self.tests:
-            return confidence, None
+            return confidence, self.caller_test
         test = has_outcome(*self.tests[-1])
         flags = (c for c in self.conditions if c.kind is ConditionKind.FLAG and c.subject == test.subject)
         return confidence, next(flags, test)

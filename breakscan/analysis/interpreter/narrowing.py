@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from breakscan.analysis.interpreter.call_paths import known_outcome
 from breakscan.analysis.interpreter.conditions import has_outcome
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.tracing_tests import truth_of_helper, truth_while_tracing
@@ -55,6 +56,10 @@ def known_truth(frame: Frame, test: ast.expr) -> bool | None:
     if isinstance(test, (ast.Name, ast.Attribute)):
         if _is_type_checking(frame, test):
             return False
+        if frame.outcomes and isinstance(test, ast.Attribute):
+            outcome = known_outcome(frame, test)
+            if outcome is not None:
+                return outcome
         value = _known(frame, test)
         if isinstance(value, NoneValue):
             return False
