@@ -33,8 +33,9 @@ from breakscan.rulebook.events import EventKind
 
 def branch(
     frame: Frame, test: ast.expr, form: str, statement: ast.stmt | None = None, *, compound_only: bool = False
-) -> None:
-    """Evaluates a test for its truth, as ``if``, ``while``, ``assert`` and their kin do.
+) -> list[ast.AST]:
+    """Evaluates a test for its truth, as ``if``, ``while``, ``assert`` and their kin do.  Returns the operands that are
+    known only when the graph runs.
 
     ``and``, ``or`` and ``not`` in a test are separate jumps: each operand branches by itself, and each
     but the first only under the outcome of those before it.  One event speaks for all of them: at the operand
@@ -43,10 +44,11 @@ def branch(
     """
     found: list[_Branch] = []
     _branch_operands(frame, test, found, last=True, negated=False)
+    decided_late: list[ast.AST] = [jump.node for jump in found]
     if compound_only:
         found = [jump for jump in found if not jump.plain]
     if not found:
-        return
+        return decided_late
     surest = max(found, key=lambda b: (isinstance(b.value, Tensor), not b.conditions, b.value.sure))
     node: ast.expr | ast.stmt = surest.node
     if len({(b.node.lineno, b.node.col_offset) for b in found}) > 1:
@@ -56,6 +58,7 @@ def branch(
         node.end_lineno, node.end_col_offset = test.end_lineno, test.end_col_offset
     with frame.under(*surest.conditions):
         frame.emit(EventKind.BRANCH, node, form=form, operand=surest.value)
+    return decided_late
 
 
 DECIDED_LATE = (Tensor, TensorNumber, DrawnNumber)
