@@ -112,6 +112,7 @@ INDICES_AND_COUNTS = (
     "c = a.argmax(-1)\nb = torch.nn.functional.one_hot(c)",
     "c = a.argmax(dim=0)\n{between}\nb = torch.nn.functional.one_hot(c) * 2",
     "b = torch.nn.functional.one_hot(a.long() % 3)",
+    "c = a.long() % 3\n{between}\nb = torch.nn.functional.one_hot(c, max(c.max() + 1, 2))[..., :2]",
     "b = torch.nn.functional.one_hot((a > 0).long())",
     "sizes = [(2, 3), (1, a.shape[0])]\nshapes = torch.as_tensor(sizes)\nb = grids(shapes)",
     "sizes = [[2, 1]]\nshapes = torch.tensor(sizes)\nshapes[0, 0] = 1\nb = grids(shapes)",

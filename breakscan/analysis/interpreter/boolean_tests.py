@@ -14,6 +14,7 @@ from breakscan.analysis.interpreter.values import (
     CONSTANT,
     UNKNOWN,
     ArrayNumber,
+    Constant,
     Container,
     DrawnNumber,
     Namespace,
@@ -143,7 +144,18 @@ def unary(frame: Frame, node: ast.UnaryOp) -> Value:
         return TensorNumber(value.sure) if isinstance(value, Tensor | TensorNumber) else CONSTANT
     if isinstance(value, Tensor):
         return replace(value, parameter=False, intermediate=True)
+    if isinstance(value, Constant):
+        return replace(value, literal=_signed(node.op, value.literal), truth=None)
     return value if isinstance(value, PythonValue) else UNKNOWN
+
+
+def _signed(op: ast.unaryop, literal: str | int | float | None) -> int | float | None:
+    """What a sign or ``~`` makes of a known number; None if that is not known."""
+    if literal is None or isinstance(literal, str):
+        return None
+    if isinstance(op, ast.Invert):
+        return ~int(literal) if isinstance(literal, int) else None
+    return -literal if isinstance(op, ast.USub) else +literal
 
 
 def bool_op(frame: Frame, node: ast.BoolOp) -> Value:
