@@ -50,8 +50,9 @@ def repair_paths(
     """
     checker = FileChecker(settings)
     on_progress = progress.checked if progress else None
-    found = check_paths(files, settings, on_progress=on_progress, jobs=jobs, checker=checker)
-    return repair_found(found, settings, wanted, progress, jobs=jobs, errors=errors, checker=checker)
+    with no_collector():
+        found = check_paths(files, settings, on_progress=on_progress, jobs=jobs, checker=checker)
+        return repair_found(found, settings, wanted, progress, jobs=jobs, errors=errors, checker=checker)
 
 
 def repair_found(

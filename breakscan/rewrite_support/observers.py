@@ -23,7 +23,7 @@ from breakscan.rewrite_support.import_names import import_name, is_within
 from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.plain_attributes import may_run_code
 from breakscan.rewrite_support.saved_tensors import why_backward_raises
-from breakscan.rewrite_support.walking import findall, walk
+from breakscan.rewrite_support.walking import findall, nodes_of
 from breakscan.torch_facts.not_measured import SEES_NO_OPERATION, SEES_OPERATIONS, SETTINGS, SETTINGS_OF_THE_COMPILER
 
 MOST_KEPT = 16
@@ -159,6 +159,7 @@ def _written_into(module: cst.Module) -> Iterator[cst.BaseExpression]:
 
 def _named(module: cst.Module) -> Iterator[tuple[str, cst.BaseExpression]]:
     """The imported objects that a file names."""
-    for one in walk(module):
-        if isinstance(one, cst.Name | cst.Attribute) and (name := import_name(module, one)) is not None:
+    for one in nodes_of(module, cst.Name, cst.Attribute):
+        assert isinstance(one, cst.BaseExpression)
+        if (name := import_name(module, one)) is not None:
             yield name, one
