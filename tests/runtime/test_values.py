@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from breakscan.observations import ValueSeen
+from breakscan.runtime.hooks.described_values import MOST_VALUES
 from breakscan.runtime.recording import read_recording
 from breakscan.runtime.records.processes import HookFailed
 from breakscan.runtime.records.values import BreakValuesSeen, FileSeen, ValuesMet, ValuesSeen
@@ -130,6 +131,27 @@ def test_the_line_of_a_break_has_the_values_of_its_names(tmp_path: Path) -> None
         assert one.names["top"].texts == ("2.5",)
         assert one.names["z"].tensor is not None
         assert one.names["z"].tensor.ranks == (0,)
+
+
+def test_what_is_recorded_has_a_bound(tmp_path: Path) -> None:
+    def helper(x: Any, many: Any) -> Any:
+        return x * many["0"]["1"]["2"]
+
+    def f(x: Any, many: Any, other: Any) -> Any:
+        return helper(x, many) + helper(x, {"0": {"1": many["0"]["1"], "2": many}})
+
+    inner = {str(number): number for number in range(20)}
+    many = {str(number): {str(other): inner for other in range(20)} for number in range(20)}
+    other = dict.fromkeys(range(100_000))
+    compiled = torch.compile(f, backend="eager")
+    lines = recorded(tmp_path, lambda: compiled(torch.ones(4), many, other))
+    assert set(values(lines)) == {"f", "helper"}
+    assert sum(map(count, values(lines)["f"].values())) <= MOST_VALUES + 1
+    assert sum(map(count, values(lines)["helper"].values())) <= MOST_VALUES + 1
+
+
+def count(value: ValueSeen) -> int:
+    return 1 + sum(map(count, [*(value.items or ()), *value.entries.values()]))
 
 
 def test_no_guard_is_added_and_nothing_of_the_program_runs(tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ LONGEST_TEXT = 80
 MOST_ITEMS = 16
 MOST_DEEP = 3
 MOST_VALUES = 300
-"""Of one function, those within containers and objects among them."""
+"""Of one function, those within containers and objects among them; each name has an equal share."""
+FEWEST_VALUES = 8
+"""Of a name, however many there are."""
 
 _UNDESCRIBED = ValueSeen(())
 _HELD_BY_MODULES = ("_parameters", "_buffers", "_modules")
@@ -25,32 +27,40 @@ _HELD_BY_MODULES = ("_parameters", "_buffers", "_modules")
 
 def described(values: Mapping[str, Any], names: Collection[str]) -> dict[str, ValueSeen]:
     """The values that a function starts with; ``names`` are the attributes that it reads, of whatever object."""
-    return _described(values, _Describer(names).value)
+    return _described(values, names, _Describer.value)
 
 
 def described_trackers(trackers: Mapping[str, Any], names: Collection[str]) -> dict[str, ValueSeen]:
     """The same for variable trackers of Dynamo."""
-    return _described(trackers, _Describer(names).tracker)
+    return _described(trackers, names, _Describer.tracker)
 
 
-def _described(values: Mapping[str, Any], describe: Callable[[Any, int], ValueSeen]) -> dict[str, ValueSeen]:
+def _described(
+    values: Mapping[str, Any], names: Collection[str], describe: Callable[[_Describer, Any, int], ValueSeen]
+) -> dict[str, ValueSeen]:
     import torch
 
+    most = max(FEWEST_VALUES, MOST_VALUES // max(len(values), 1))
     with torch._C.DisableTorchFunction():
         # The iterator of a comprehension is ``.0``.
-        return {name: describe(value, MOST_DEEP) for name, value in values.items() if not name.startswith(".")}
+        return {
+            name: describe(_Describer(names, most), value, MOST_DEEP)
+            for name, value in values.items()
+            if not name.startswith(".")
+        }
 
 
 class _Describer:
-    def __init__(self, names: Collection[str]) -> None:
+    """Describes one value with at most ``most`` values."""
+
+    def __init__(self, names: Collection[str], most: int) -> None:
         self._names = names
-        self._left = MOST_VALUES
+        self._left = most
 
     def value(self, value: Any, deep: int) -> ValueSeen:
         import torch
 
-        self._left -= 1
-        if self._left < 0:
+        if not self._room():
             return _UNDESCRIBED
         kind = type(value)
         if value is None or kind in (bool, int, float):
@@ -73,6 +83,8 @@ class _Describer:
 
     def tracker(self, tracker: Any, deep: int) -> ValueSeen:
         """Dynamo looks at a value when it is first asked about its tracker, and guards on it then: it is not asked."""
+        if not self._room():
+            return _UNDESCRIBED
         from torch._dynamo import variables
         from torch._dynamo.variables.lazy import LazyVariableTracker
         from torch._dynamo.variables.tensor import SymNodeVariable
@@ -99,6 +111,10 @@ class _Describer:
             return self.value(held["value"], deep)
         return _UNDESCRIBED
 
+    def _room(self) -> bool:
+        self._left -= 1
+        return self._left >= 0
+
     def _items(
         self, values: Collection[Any], describe: Callable[[Any, int], ValueSeen], deep: int
     ) -> tuple[ValueSeen, ...] | None:
@@ -112,8 +128,9 @@ class _Describer:
         """Those under short texts."""
         if not deep:
             return {}
-        short = ((key, value) for key, value in found if type(key) is str and len(key) <= LONGEST_TEXT)
-        return {key: describe(value, deep - 1) for key, value in islice(short, self._left)}
+        first = islice(found, MOST_VALUES)
+        short = ((key, value) for key, value in first if type(key) is str and len(key) <= LONGEST_TEXT)
+        return {key: describe(value, deep - 1) for key, value in short if self._left > 0}
 
     def _attributes(self, value: Any) -> Iterator[tuple[str, Any]]:
         """The attributes that an object itself holds, parameters, buffers and modules of a module among them."""
