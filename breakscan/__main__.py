@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -15,6 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from breakscan.cli.main import cli
     from breakscan.cli.standard_output import OutputError, standard_output
 
+    atexit.register(gc.freeze)  # before Python exits, its collector would walk all trees that are left
     try:
         with standard_output():
             status = cli.main(arguments, prog_name="breakscan", standalone_mode=False)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from breakscan.findings import Confidence
+from breakscan.observations import Observations
 from breakscan.rulebook.document import nearest
 from breakscan.rulebook.ledger import ledger_version_for, measured_versions
 from breakscan.rulebook.library import Library, load_library
@@ -46,7 +47,7 @@ class ConfigError(Exception):
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of a run.  ``root`` is the folder that patterns are relative to, ``options`` names the settings
-    that came from the command line."""
+    that came from the command line, ``observations`` what recorded runs showed of values."""
 
     root: Path
     config_file: Path | None = None
@@ -61,6 +62,7 @@ class Settings:
     confidence: Confidence = Confidence.CONDITIONAL
     no_cache: bool = False
     cache_dir: Path | None = None
+    observations: Observations | None = None
     options: frozenset[str] = frozenset()
 
     @property
@@ -292,7 +294,7 @@ class _Reader:
 
 
 def _with_overrides(settings: Settings, overrides: dict[str, Any]) -> Settings:
-    known = {field.name for field in fields(Settings)} - {"root", "config_file", "options"}
+    known = {field.name for field in fields(Settings)} - {"root", "config_file", "observations", "options"}
     if unknown := overrides.keys() - known:
         raise TypeError(f"no such setting: {', '.join(sorted(unknown))}")
     library = load_library(overrides.get("rule_folders", settings.rule_folders))

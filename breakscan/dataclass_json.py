@@ -111,13 +111,16 @@ def _member(kind: type[Enum]) -> Decoder:
 
 
 def _dataclass(kind: type) -> Decoder:
-    hints = get_type_hints(kind)
-    parts = [decoder(hints[field.name]) for field in fields(kind)]
+    @cache
+    def parts() -> list[Decoder]:
+        # Not before they are needed: a field may hold values of the same kind.
+        hints = get_type_hints(kind)
+        return [decoder(hints[field.name]) for field in fields(kind)]
 
     def decode(value: Any) -> Any:
         if type(value) is not list:
             raise ValueError(f"{value!r:.80} is no {kind.__name__}")
-        return kind(*[part(item) for part, item in zip(parts, value, strict=True)])
+        return kind(*[part(item) for part, item in zip(parts(), value, strict=True)])
 
     return decode
 

@@ -22,12 +22,12 @@ class Source(IntEnum):
 
     ASSUMED = 0
     """A convention: a parameter of ``forward`` without annotation is a tensor."""
-    ANNOTATED = 1
-    """An annotation of the program."""
+    OBSERVED = 1
+    """It was so in a recorded run, and may be otherwise in another one."""
     MEASURED = 2
     """Measured by running torch."""
     INFERRED = 3
-    """It follows from the code alone."""
+    """It follows from the code alone, with its annotations taken at their word."""
 
 
 @dataclass(slots=True)

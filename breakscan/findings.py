@@ -105,13 +105,15 @@ class Assumption(str, Enum):
 @dataclass(frozen=True, slots=True)
 class Region:
     """Where compiled code starts, for the code of a finding.  ``entry`` is the qualified name of the function that is
-    compiled there, ``how`` the code that compiles it, empty where that is only assumed."""
+    compiled there, ``how`` the code that compiles it, empty where that is only assumed.  ``recorded`` says that a
+    recorded run shows it."""
 
     path: str
     line: int
     how: str
     entry: str | None = None
     assumed: Assumption | None = None
+    recorded: bool = False
 
 
 class ConditionKind(Enum):
@@ -136,6 +138,8 @@ class ConditionKind(Enum):
     """The subject is what is called, one of several functions."""
     PASSED_ON = "passed-on"
     """The subject is a method that a decorator of its class replaces: the replacement calls it."""
+    UNSEEN = "unseen"
+    """Values are not those of a recorded run, which contradict the finding; without a subject."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +163,8 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class RewriteOffer:
-    """A rewrite that a rule offers at a site; ``safety`` is ``safe`` or ``unsafe``."""
+    """A rewrite that a rule offers at a site; ``safety`` is ``safe``, ``observed`` (safe for the values of a
+    recorded run) or ``unsafe``."""
 
     id: str
     safety: str
@@ -169,7 +174,8 @@ class RewriteOffer:
 class Finding:
     """One rule at one site.  ``function`` is the qualified name of the enclosing function, or ``None``; ``via`` that
     of the caller whose frame runs eager, if the call is in ``place`` and not the site itself.
-    All of ``conditions`` must hold.  ``behind`` is the site of the finding that hides this one from the compiler."""
+    All of ``conditions`` must hold.  ``behind`` is the site of the finding that hides this one from the compiler.
+    ``observed`` is 0 where the code alone shows it, else the number of calls of a recorded run that show it."""
 
     rule: str
     name: str
@@ -187,6 +193,7 @@ class Finding:
     rewrite: RewriteOffer | None = None
     conditions: tuple[Condition, ...] = ()
     behind: Site | None = None
+    observed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ PACKAGE = Path(breakscan.__file__).parent
 LEVELS = {
     "findings": 0,
     "facts": 0,
+    "observations": 0,
     "dataclass_json": 0,
     "source": 1,
     "torch_facts": 0,

@@ -66,6 +66,37 @@ MASKS = (
     "c = a.float().unfold(0, 2, 1)\nc[c > 0] = c[c > 0] + 1\nb = c * 1",
     "a, c = a.bool(), y.bool()\na[c] = a[c] | True",
 )
+LOSSES = (
+    "t = a.long() % 3\nm = t != 1\n{between}\nb = torch.nn.functional.cross_entropy(y[m], t[m])",
+    "a = torch.stack([a, y, a], -1).float()\nt = y.long() % 3\nm = t != 1\n{between}\n"
+    "b = torch.nn.functional.cross_entropy(a[m], t[m])",
+    "a = torch.stack([a, y, a], -1).float()\nt = y.long() % 3\nc = t.ne(2)\nkept = a[c]\n{between}\ngoal = t[c]\n"
+    "{change}\nb = torch.nn.functional.cross_entropy(kept, goal, reduction='sum')",
+    "a = torch.stack([a, y], -1).float().log_softmax(-1)\nt = (y > 0).long()\nm = y.bool()\n"
+    "b = torch.nn.functional.nll_loss(a[m], t[m], ignore_index=1)",
+    "a, y = a.float(), y.float()\nm = y > 0\nb = torch.nn.functional.mse_loss(a[m], y[m])",
+    "a, y = a.float(), y.float()\nm = ~y.isnan()\n"
+    "b = torch.nn.functional.binary_cross_entropy_with_logits(a[m], y[m], reduction='sum')",
+    "a, y = a.sigmoid(), y.float()\nm = y.abs() < 2\nb = torch.nn.functional.binary_cross_entropy(a[m], y[m])",
+    "m = y > 0\nc = a[m]\nd = y[m]\n{between}\nb = torch.nn.functional.smooth_l1_loss(c, d, beta=0.5)",
+    "m = y > 0\nb = torch.nn.functional.kl_div(a[m].abs(), y[m], reduction='batchmean')",
+)
+EXPERTS = (
+    "c = torch.zeros_like(a)\nfor i, e in enumerate([FIRST, SECOND]):\n    hit = y == i\n    if hit.sum() == 0:\n"
+    "        continue\n    c[hit] = e(a[hit].float().unsqueeze(-1) * torch.ones(3)).abs().sqrt()[:, 0]\nb = c",
+    "a = torch.stack([a, y, a], -1).float()\nc = a * 0\nfor i, e in enumerate([FIRST, SECOND]):\n"
+    "    hit = (y > 0) == i\n    if not hit.any():\n        continue\n    c[hit] = e(a[hit]) * y[hit, None]\nb = c",
+    "a = torch.stack([a, y, a], -1).float()\nc = torch.zeros_like(a)\nfor i, e in enumerate([FIRST, SECOND]):\n"
+    "    hit = (y > 0) == i\n    {between}\n    if hit.any():\n        rows = e(a[hit])\n        c[hit] += rows\nb = c",
+    "a = torch.stack([a, y, a], -1).float()\nfor i, e in enumerate([FIRST, SECOND]):\n    hit = (y > 0) == i\n"
+    "    if hit.any():\n        a[hit] = e(a[hit])\n        {between}\nb = a * 1",
+    "a = torch.stack([a, y, a], -1).float()\nk = (a > 0).long()[..., :2]\nw = a[..., :2]\nc = torch.zeros_like(a)\n"
+    "for i, e in enumerate([FIRST, SECOND]):\n    rows, j = torch.where(k == i)\n    if rows.numel() > 0:\n"
+    "        c.index_add_(0, rows, e(a[rows]) * w[rows, j, None])\nb = c",
+    "a = torch.stack([a, y, a], -1).float()\nc = torch.zeros_like(a)\nfor i, e in enumerate([FIRST, SECOND]):\n"
+    "    rows = torch.where((y > 0) == i)[0]\n    if len(rows) == 0:\n        continue\n    c[rows] += e(a[rows])\n"
+    "{change}\nb = c",
+)
 INDICES_AND_COUNTS = (
     "b = torch.bincount(y, minlength=4)",
     "c = y.long()\nb = c.bincount(minlength=3)",
@@ -81,6 +112,7 @@ INDICES_AND_COUNTS = (
     "c = a.argmax(-1)\nb = torch.nn.functional.one_hot(c)",
     "c = a.argmax(dim=0)\n{between}\nb = torch.nn.functional.one_hot(c) * 2",
     "b = torch.nn.functional.one_hot(a.long() % 3)",
+    "c = a.long() % 3\n{between}\nb = torch.nn.functional.one_hot(c, max(c.max() + 1, 2))[..., :2]",
     "b = torch.nn.functional.one_hot((a > 0).long())",
     "sizes = [(2, 3), (1, a.shape[0])]\nshapes = torch.as_tensor(sizes)\nb = grids(shapes)",
     "sizes = [[2, 1]]\nshapes = torch.tensor(sizes)\nshapes[0, 0] = 1\nb = grids(shapes)",
@@ -90,8 +122,9 @@ INDICES_AND_COUNTS = (
     "b = torch.unique(a).max() - a.unique().min()",
     "b = torch.combinations(a).prod(1)",
     "b = torch.combinations(a, with_replacement=True)",
-    # Rounded: the solution depends on where the operands are in memory.
-    "b = torch.linalg.lstsq(a, y).solution\nb = b.round(decimals=3) + 0.0",
+    # The system has full rank: with less, the solution depends on where the operands are in memory.
+    "c = a.clamp(-4, 4) + 20 * torch.eye(*a.shape[-2:])\n"
+    "b = torch.linalg.lstsq(c, y).solution\nb = b.round(decimals=3) + 0.0",
     "a = a.float()\nlow, high = sorted([a.sum(), a.max()])\nb = low - high",
     "a = a.float()\nhigh, low = sorted((a.mean(), a.min()), reverse=True)\nb = torch.stack([high, low])",
     "b = any((v > 0).any() for v in (x, a))",
@@ -278,7 +311,19 @@ ODD = (
     "class C:\n    def __init_subclass__(cls):\n        TABLE[cls.__name__] = 1\nclass D(C):\n    pass\nb = len(TABLE)",
     "kept = [a]\nkept, other = (y, 2), 3\nb = copy.copy(kept)[0]",
 )
-OTHERS = (*COPIES, *GRADIENTS, *LOOPS, *ODD, *MASKS, *INDICES_AND_COUNTS, *NUMBERS_AND_FUNCTIONS, *OUTPUT, *STATE)
+OTHERS = (
+    *COPIES,
+    *GRADIENTS,
+    *LOOPS,
+    *ODD,
+    *MASKS,
+    *LOSSES,
+    *EXPERTS,
+    *INDICES_AND_COUNTS,
+    *NUMBERS_AND_FUNCTIONS,
+    *OUTPUT,
+    *STATE,
+)
 BETWEEN = (
     *("pass", "c.add_(1)", "c = c * 1", "y.add_(1)", "bump(c)", "d = c; d.mul_(2)", "c[0], d = 7, 1", "c.data = c * 2"),
     "bump(y)",

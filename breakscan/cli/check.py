@@ -14,6 +14,7 @@ import click
 
 from breakscan.cli.output import report_stream
 from breakscan.cli.progress import ProgressBar
+from breakscan.cli.recording_option import recording_option, with_recordings
 from breakscan.cli.report_options import format_option, output_option
 from breakscan.cli.selection_options import selection_options, settings_for
 from breakscan.config import Settings, Target, enabled_rules, resolve_target
@@ -33,6 +34,7 @@ STDIN = "-"
 @click.argument("paths", nargs=-1, type=click.Path(path_type=str))
 @format_option(CHECK)
 @output_option
+@recording_option
 @selection_options
 @click.option("--stdin-filename", metavar="NAME", help="The name of the file that comes in on standard input (-).")
 @click.option("--statistics", is_flag=True, help="Count the findings of each rule instead of listing them.")
@@ -52,6 +54,7 @@ def check(
     statistics: bool,
     exit_zero: bool,
     show_settings: bool,
+    recordings: tuple[Path, ...],
     **options: Any,
 ) -> None:
     """Show where torch.compile will break the graph, recompile or fall back to eager in the Python files below PATHS.
@@ -67,6 +70,8 @@ def check(
         raise click.UsageError("--stdin-filename needs - as the only path")
     if statistics and format_ not in ("full", "concise"):
         raise click.UsageError(f"--statistics cannot be combined with --format {format_}")
+    if from_stdin and recordings:
+        raise click.UsageError("--recording is about files, and cannot be combined with standard input")
     paths = paths or (".",)
 
     started = time.perf_counter()
@@ -85,7 +90,7 @@ def check(
     if from_stdin:
         result = _check_stdin(where[0], settings, target, texts, force_exclude)
     else:
-        result = _check_files(where, settings, target, force_exclude, jobs)
+        result = _check_files(where, settings, target, force_exclude, jobs, recordings)
     for warning in result.warnings:
         click.echo(visible(f"warning: {warning.path}:{warning.line}:{warning.column}: {warning.message}"), err=True)
     library = load_library(settings.rule_folders)
@@ -101,13 +106,19 @@ def check(
 
 
 def _check_files(
-    paths: Sequence[str], settings: Settings, target: Target, force_exclude: bool, jobs: int | None
+    paths: Sequence[str],
+    settings: Settings,
+    target: Target,
+    force_exclude: bool,
+    jobs: int | None,
+    recordings: Sequence[Path],
 ) -> CheckResult:
     discovery = discover(paths, settings, force_exclude=force_exclude)
     result = CheckResult((), (), 0, 0, target.torch, settings.fullgraph)
     if discovery.files:
         from breakscan.analysis.pipeline.check import check_paths
 
+        settings = with_recordings(settings, recordings, discovery.files)
         with ProgressBar("Checking") as progress:
             result = check_paths(discovery.files, settings, on_progress=progress, jobs=jobs)
     elif not discovery.errors and not force_exclude:

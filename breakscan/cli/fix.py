@@ -10,6 +10,7 @@ import click
 
 from breakscan.cli.output import report_stream
 from breakscan.cli.progress import ProgressBar
+from breakscan.cli.recording_option import recording_option, with_recordings
 from breakscan.cli.report_options import format_option, output_option
 from breakscan.cli.selection_options import require_rewrites, selection_options, settings_for, words
 from breakscan.findings import SourceError
@@ -21,11 +22,13 @@ from breakscan.source.files import discover
 @click.command(short_help="Rewrite what breaks the graph, as a diff or in the files.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=str))
 @click.option("--write", is_flag=True, help="Change the files.  [only print the diff]")
+@click.option("--observed", is_flag=True, help="Also apply rewrites that are safe for what --recording saw.")
 @click.option("--unsafe", is_flag=True, help="Also apply rewrites that change more than speed; each says what.")
 @click.option("--soften", is_flag=True, help="Also take code that breaks out of the graph; each says what.")
 @click.option(
     "--rewrite", "ids", metavar="LIST", multiple=True, callback=words, help="Only these rewrites, by their ids."
 )
+@recording_option
 @format_option(FIX)
 @output_option
 @selection_options
@@ -35,9 +38,11 @@ def fix(
     /,
     paths: tuple[str, ...],
     write: bool,
+    observed: bool,
     unsafe: bool,
     soften: bool,
     ids: tuple[str, ...] | None,
+    recordings: tuple[Path, ...],
     format_: str,
     output: Path | None,
     config: Path | None,
@@ -48,7 +53,8 @@ def fix(
     """Rewrite what breaks the graph, recompiles or falls back to eager in the Python files below PATHS.
 
     Prints a diff on standard output, for git apply, and on standard error what becomes of each finding.  A rewrite
-    is safe where an eager program cannot tell the difference; the others need --unsafe.  What does not remove a break,
+    is safe where an eager program cannot tell the difference; where that is known only for the values that a recording
+    saw, it needs --observed; the others need --unsafe.  What does not remove a break,
     but takes its code out of the graph, needs --soften.  Nothing is imported or run.
 
     Exits with 0 where nothing is to be rewritten, or all was written; 1 where something would be; and 2 where some
@@ -60,12 +66,15 @@ def fix(
     from breakscan.reports.fix.terminal import write_notes
 
     require_rewrites(ids or ())
+    if observed and not recordings:
+        raise click.UsageError("--observed needs --recording: it is about what a recorded run saw")
     paths = paths or (".",)
     settings = settings_for(paths, config, options)
     discovery = discover(paths, settings, force_exclude=force_exclude)
     if not discovery.files and not discovery.errors and not force_exclude:
         click.echo(f"warning: no Python files in {', '.join(paths)}", err=True)
-    wanted = WantedRewrites(unsafe, soften, frozenset(ids) if ids else None)
+    settings = with_recordings(settings, recordings, discovery.files)
+    wanted = WantedRewrites(unsafe, soften, observed, frozenset(ids) if ids else None)
     with ProgressBar("Checking") as checking, ProgressBar("Rewriting") as rewriting:
         progress = Progress(checking, rewriting)
         repair = repair_paths(discovery.files, settings, wanted, progress, jobs=jobs, errors=discovery.errors)

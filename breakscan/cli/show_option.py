@@ -34,4 +34,4 @@ def show_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def require_terminal(tables: tuple[str, ...], format_: str) -> None:
     """Raises UsageError where tables are asked for in a format that has them all, or has no room for them."""
     if tables and format_ != "terminal":
-        raise click.UsageError("--show goes with --format terminal; json and html have all that it lists")
+        raise click.UsageError("--show goes with --format terminal; json has all that it lists")

@@ -90,7 +90,7 @@ def verify(
     rewrites, rules = _told_apart(ids)
     question = Question(
         load_settings(Path.cwd(), select=rules or select, ignore=ignore, no_cache=True),
-        WantedRewrites(unsafe, soften, frozenset(rewrites) if rewrites else None),
+        WantedRewrites(unsafe, soften, ids=frozenset(rewrites) if rewrites else None),
         candidate,
         apply or apply_unseen,
         apply_unseen,

@@ -8,11 +8,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from breakscan.analysis.pipeline.check_file import FileChecker
 from breakscan.analysis.pipeline.rewrite_facts import Studies, Study
 from breakscan.config import Settings, resolve_target
 from breakscan.findings import Finding, RewriteOffer, SourceError, Verdict
 from breakscan.repair.apply import applied, overlap
+from breakscan.repair.left import Left, joined_left
 from breakscan.repair.registry import load_rewrite
+from breakscan.repair.rests_on import values_under
 from breakscan.repair.result import Applied, FileRepair, Reason, Refused
 from breakscan.repair.source_map import SourceMap
 from breakscan.rewrite_support.context import FileTree, RewriteContext
@@ -39,15 +42,30 @@ Place = tuple[str, int, int, str]
 class WantedRewrites:
     """The rewrites that ``fix`` was asked for.
 
-    ``unsafe`` includes unsafe rewrites, ``soften`` those that only soften a break; ``ids`` restricts the rewrites
+    ``observed`` includes rewrites that are safe for the values of a recorded run, ``unsafe`` these and all others,
+    ``soften`` those that only soften a break; ``ids`` restricts the rewrites
     (None: all). ``places`` (None: everywhere) restricts the findings, given by path, line, column and rule in the file
     before any rewrite, each with the one rewrite that is wanted there.
     """
 
     unsafe: bool = False
     soften: bool = False
+    observed: bool = False
     ids: frozenset[str] | None = None
     places: Mapping[Place, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Phase:
+    """Rounds with the same facts.  ``safe`` is what a safe edit is called in them: ``safe`` or ``observed``."""
+
+    studies: Studies
+    safe: str
+    takes_safe: bool
+    takes_unsafe: bool
+    takes_softening: bool
+    by_code_alone: Studies | None = None
+    """The studies without observations, where ``studies`` are with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +77,18 @@ class _Chosen:
 
 
 def repair_file(
-    path: Path, roots: Sequence[Path], settings: Settings, wanted: WantedRewrites, studies: Studies | None = None
+    path: Path,
+    roots: Sequence[Path],
+    settings: Settings,
+    wanted: WantedRewrites,
+    studies: Studies | None = None,
+    observed: Studies | None = None,
 ) -> FileRepair:
     """Returns the repair of the file at an absolute path, which the compiler reaches from the files ``roots``. Writes
     nothing.
 
-    ``studies`` are shared with other files, by default with none.
+    ``studies`` are shared with other files, by default with none; ``observed`` are those that take the observations of
+    the settings for true.
     """
     display = display_path(path, Path.cwd())
     data = b""
@@ -73,7 +97,20 @@ def repair_file(
         before = decode_source(data, display)
     except SourceProblem as problem:
         return FileRepair(path, display, data, "", "", errors=(problem.error,))
-    return _Planner(path, display, before, roots, settings, wanted, studies or Studies(settings, [path])).run(data)
+    studies = studies or Studies(settings, [path])
+    if observed is None and settings.observations is not None:
+        observed = Studies(settings, [path], FileChecker(settings, observations=settings.observations))
+    return _Planner(path, display, before, roots, settings, wanted).run(data, _phases(wanted, studies, observed))
+
+
+def _phases(wanted: WantedRewrites, studies: Studies, observed: Studies | None) -> list[_Phase]:
+    """What is safe whatever a run saw comes first.  What is unsafe anyway is better with more facts."""
+    last = _Phase(studies, "safe", True, wanted.unsafe, wanted.soften)
+    if observed is None:
+        return [last]
+    asked = wanted.observed or wanted.unsafe
+    by_code_alone = _Phase(studies, "safe", True, False, False)
+    return [by_code_alone, _Phase(observed, "observed", asked, wanted.unsafe, wanted.soften, studies), last]
 
 
 class _Planner:
@@ -85,7 +122,6 @@ class _Planner:
         roots: Sequence[Path],
         settings: Settings,
         wanted: WantedRewrites,
-        studies: Studies,
     ) -> None:
         self.path = path
         self.display = display
@@ -93,23 +129,26 @@ class _Planner:
         self.roots = roots
         self.settings = settings
         self.wanted = wanted
-        self.studies = studies
         self.torch = resolve_target(settings).torch
         self.library = load_library(settings.rule_folders)
-        self.failed: dict[tuple[Key, str], str] = {}
-        """Rewrites that were tried and did not help, with the reason."""
+        self.failed: dict[tuple[Key, str, str], str] = {}
+        """Rewrites that were tried and did not help, by what their facts make of a safe edit, with the reason."""
         self.remaining: set[Key] = set()
         """Findings that are fixed except under a condition, which is part of the edit."""
         self.lines = SourceMap.unchanged(before)
         """Where the lines of the current text come from."""
         self.applied: list[Applied] = []
-        self.held: list[Applied] = []
-        self.softened: list[Applied] = []
-        self.refused: list[Refused] = []
-        self.without: list[Finding] = []
+        self.left = Left()
 
-    def run(self, data: bytes) -> FileRepair:
-        text, errors = self._rounds()
+    def run(self, data: bytes, phases: Sequence[_Phase]) -> FileRepair:
+        text: str = self.before
+        left: dict[str, Left] = {}
+        errors: dict[SourceError, None] = {}
+        for self.phase in phases:
+            text, found = self._rounds(text)
+            errors |= dict.fromkeys(found)
+            left[self.phase.safe] = self.left
+        joined = joined_left([left[safe] for safe in ("observed", "safe") if safe in left], self.applied)
         return FileRepair(
             self.path,
             self.display,
@@ -117,21 +156,20 @@ class _Planner:
             self.before,
             text,
             tuple(sorted(self.applied, key=lambda one: _place(one.finding))),
-            tuple(self.held),
-            tuple(self.softened),
-            tuple(self.refused),
-            tuple(self.without),
+            tuple(joined.held),
+            tuple(joined.softened),
+            tuple(joined.refused),
+            tuple(joined.without),
             tuple(error for error in errors if error.path == self.display),
             self.lines,
         )
 
-    def _rounds(self) -> tuple[str, Sequence[SourceError]]:
-        text = self.before
+    def _rounds(self, text: str) -> tuple[str, Sequence[SourceError]]:
         try:
             seen = self._study(text)
             for _ in range(MOST_ROUNDS):
                 if not seen.findings:
-                    self._forget()
+                    self.left = Left()
                     break
                 tree = FileTree(text, seen.module.tree, seen.facts)
                 chosen = self._choose(tree, seen)
@@ -145,7 +183,7 @@ class _Planner:
         return text, seen.errors
 
     def _study(self, text: str) -> Study:
-        return self.studies.study(self.path, text, self.roots)
+        return self.phase.studies.study(self.path, text, self.roots)
 
     # -- a round ------------------------------------------------------------------------------------------------
 
@@ -153,7 +191,7 @@ class _Planner:
         """Chooses the edits of this round, none of which overlap, and records the outcome of the other findings."""
         offered: list[_Chosen] = []
         chosen: list[_Chosen] = []
-        self._forget()
+        self.left = Left()
         for finding in seen.findings:
             if _key(finding, seen.module) in self.remaining:
                 continue
@@ -165,27 +203,23 @@ class _Planner:
                 ids = [one for one in ids if one == there]
             if not ids:
                 if not self._offered(finding):
-                    self.without.append(self.lines.moved(finding))
+                    self.left.without.append(self.lines.moved(finding))
                 continue
             safe, unsafe, reasons = self._try(tree, seen, finding, ids)
             found = safe or unsafe
             if found is None:
-                self.refused.append(Refused(self.lines.moved(finding), tuple(reasons)))
-            elif found.edit.takes_out is not None and not self.wanted.soften:
-                self.softened.append(self._as_applied(found))
-            elif found is safe or self.wanted.unsafe:
+                self.left.refused.append(Refused(self.lines.moved(finding), tuple(reasons)))
+            elif found.edit.takes_out is not None and not self.phase.takes_softening:
+                self.left.softened.append(self._as_applied(tree, seen, found))
+            elif self.phase.takes_safe if found is safe else self.phase.takes_unsafe:
                 offered.append(found)
             else:
-                self.held.append(self._as_applied(found))
+                self.left.held.append(self._as_applied(tree, seen, found))
         better = [one for one in offered if one.rewrite not in SOFTENING]
         for one in better or offered:
             if not any(overlap(tree, one.edit, other.edit) for other in chosen):
                 chosen.append(one)
         return chosen
-
-    def _forget(self) -> None:
-        """Forgets the findings of the round before that no edit was applied to."""
-        self.held, self.softened, self.refused, self.without = [], [], [], []
 
     def _offered(self, finding: Finding) -> tuple[str, ...]:
         rule = self.library.get(finding.rule)
@@ -217,7 +251,7 @@ class _Planner:
 
     def _edit(self, tree: FileTree, seen: Study, finding: Finding, rewrite: str) -> _Chosen | Reason:
         """Returns the edit that a rewrite makes for a finding, or the reason why it declines."""
-        reason = self.failed.get((_key(finding, seen.module), rewrite))
+        reason = self.failed.get((_key(finding, seen.module), rewrite, self.phase.safe))
         node = tree.at(finding.site)
         if reason is not None or node is None:
             return Reason(rewrite, reason or "there is no code at the site")
@@ -247,7 +281,8 @@ class _Planner:
             except SourceProblem:
                 useless = dict.fromkeys(range(len(chosen)), "the new text cannot be parsed")
             if after is not None and not useless:
-                self.applied += [self._as_applied(one) for one in (*chosen, *_along(tree, seen, after, chosen))]
+                done = (*chosen, *_along(tree, seen, after, chosen))
+                self.applied += [self._as_applied(tree, seen, one) for one in done]
                 self.lines = self.lines.then(made.lines)
                 self.remaining |= {_key(one.finding, seen.module) for one in chosen if one.edit.remains}
                 return made.text, after
@@ -256,14 +291,39 @@ class _Planner:
                 chosen = chosen[:1]
                 continue
             for number, reason in useless.items():
-                self.failed[_key(chosen[number].finding, seen.module), chosen[number].rewrite] = reason
+                key = _key(chosen[number].finding, seen.module)
+                self.failed[key, chosen[number].rewrite, self.phase.safe] = reason
             chosen = [one for number, one in enumerate(chosen) if number not in useless]
         return seen.module.text, seen
 
-    def _as_applied(self, one: _Chosen) -> Applied:
-        offer = RewriteOffer(one.rewrite, "safe" if one.edit.is_safe else "unsafe")
+    def _as_applied(self, tree: FileTree, seen: Study, one: _Chosen) -> Applied:
+        edit = one.edit
+        rests_on = None
+        if self.phase.by_code_alone is not None and not self._is_same_without(self.phase.by_code_alone, tree, one):
+            spans = [tree.span(node) for node in edit.replace]
+            rests_on = values_under(seen.module, one.finding.function, spans, seen.functions)
+        safe = "safe" if rests_on is None else "observed"
+        offer = RewriteOffer(one.rewrite, safe if edit.is_safe else "unsafe")
         finding = replace(self.lines.moved(one.finding), rewrite=offer)
-        return Applied(finding, one.rewrite, tuple(one.edit.differences), one.edit.remains, one.edit.takes_out)
+        return Applied(finding, one.rewrite, tuple(edit.differences), edit.remains, edit.takes_out, rests_on)
+
+    def _is_same_without(self, studies: Studies, tree: FileTree, one: _Chosen) -> bool:
+        """Whether an edit is the same, and states the same, by the code alone."""
+        if one.edit.is_safe and one.edit.takes_out is None:
+            return False  # it would have been applied before
+        plain = tree.with_facts(studies.study(self.path, tree.text, self.roots).facts)
+        node = plain.at(one.finding.site)
+        assert node is not None
+        context = RewriteContext(plain, one.finding, node, self.torch, self.settings.fullgraph)
+        try:
+            edit = observed(context, load_rewrite(one.rewrite)(context))
+        except Exception:
+            return False
+        made = (
+            applied(plain, [each], sorted(imports)).text
+            for each, imports in ((one.edit, one.imports), (edit, context.imports))
+        )
+        return list(edit.differences) == list(one.edit.differences) and next(made) == next(made)
 
 
 def _along(tree: FileTree, before: Study, after: Study, chosen: Sequence[_Chosen]) -> list[_Chosen]:

@@ -50,8 +50,9 @@ def repair_paths(
     """
     checker = FileChecker(settings)
     on_progress = progress.checked if progress else None
-    found = check_paths(files, settings, on_progress=on_progress, jobs=jobs, checker=checker)
-    return repair_found(found, settings, wanted, progress, jobs=jobs, errors=errors, checker=checker)
+    with no_collector():
+        found = check_paths(files, settings, on_progress=on_progress, jobs=jobs, checker=checker)
+        return repair_found(found, settings, wanted, progress, jobs=jobs, errors=errors, checker=checker)
 
 
 def repair_found(
@@ -90,7 +91,7 @@ def _repairs(
         with no_collector():
             planned = _Planned(settings, wanted, tasks, checker)
             yield from map(planned.repair, tasks)
-            planned.studies.release()
+            planned.release()
         return
     if checker is not None:
         checker.project.release()
@@ -110,11 +111,20 @@ class _Planned:
     ) -> None:
         self.settings = settings
         self.wanted = wanted
-        self.studies = Studies(settings, [path for path, _ in tasks], checker)
+        paths = [path for path, _ in tasks]
+        self.studies = Studies(settings, paths, checker)
+        observing = settings.observations and FileChecker(settings, observations=settings.observations)
+        self.observed = Studies(settings, paths, observing) if observing else None
 
     def repair(self, task: Task) -> FileRepair:
         path, roots = task
-        return repair_file(path, roots, self.settings, self.wanted, self.studies)
+        return repair_file(path, roots, self.settings, self.wanted, self.studies, self.observed)
+
+    def release(self) -> None:
+        """Lets go of all trees."""
+        self.studies.release()
+        if self.observed is not None:
+            self.observed.release()
 
 
 _planned: _Planned | None = None

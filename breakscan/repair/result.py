@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from breakscan.findings import Finding, SourceError
+from breakscan.observations import ValueSeen
 from breakscan.repair.source_map import SourceMap
 from breakscan.rewrite_support.difference import Difference, TakenOut
+
+
+@dataclass(frozen=True, slots=True)
+class RestsOn:
+    """Values of a recorded run: of the names that code uses, in how many ``calls``."""
+
+    values: Mapping[str, ValueSeen]
+    calls: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +26,7 @@ class Applied:
 
     ``differences`` are its effects besides speed. ``remains`` is the condition, as code, under which it still breaks
     (None: never). ``takes_out`` is what leaves the graph if the rewrite does not remove the break and only softens it.
+    ``rests_on`` are the values of a recorded run for which alone this is said (None: for all values).
     """
 
     finding: Finding
@@ -23,6 +34,7 @@ class Applied:
     differences: tuple[Difference, ...] = ()
     remains: str | None = None
     takes_out: TakenOut | None = None
+    rests_on: RestsOn | None = None
 
     @property
     def difference(self) -> str | None:
@@ -52,8 +64,9 @@ class FileRepair:
     """The repair of one file.
 
     Sites are those of ``before``, the text of ``data``; ``path`` is absolute. ``held`` are findings that only an unsafe
-    rewrite would fix, if unsafe rewrites were not asked for; ``softened`` those that a rewrite would only soften, if
-    that was not asked for; ``without`` are those of rules that offer no rewrite.
+    rewrite, or one that rests on a recorded run, would fix, if those were not asked for; ``softened``
+    those that a rewrite would only soften, if that was not asked for; ``without`` are those of rules that offer no
+    rewrite.
     """
 
     path: Path

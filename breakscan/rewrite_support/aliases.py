@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Collection
 from enum import IntEnum
 
 import libcst as cst
 
 from breakscan.rewrite_support import matchers as m
-from breakscan.rewrite_support.assignments import is_read, origin, plain_value
+from breakscan.rewrite_support.assignments import is_outer, is_read, origin, plain_value
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.names import read
@@ -113,7 +114,7 @@ def _of_assigned(context: RewriteContext, assign: cst.Assign, seen: set[cst.CSTN
     target = assign.targets[0].target
     if not isinstance(line, cst.SimpleStatementLine) or not isinstance(target, cst.Name):
         return Fate.HANDED_ON
-    if plain_value(line, target.value) is None:
+    if plain_value(line, target.value) is None or is_outer(context, target.value):
         return Fate.HANDED_ON
     if line in seen:
         return Fate.HELD
@@ -134,7 +135,12 @@ def reads(context: RewriteContext, line: cst.SimpleStatementLine, target: cst.Na
 
 
 def change_behind(
-    context: RewriteContext, names: set[str] | None, node: cst.CSTNode, *, trusts_calls: bool = False
+    context: RewriteContext,
+    names: set[str] | None,
+    node: cst.CSTNode,
+    *,
+    trusts_calls: bool = False,
+    but: Collection[cst.CSTNode] = (),
 ) -> str | None:
     """The code after a node that may change the value of one of some names in place; None if there is none.
 
@@ -149,7 +155,7 @@ def change_behind(
         if isinstance(one, cst.For | cst.While):
             start = context.tree.span(one)[:2]
     for found in findall(context.function, m.AugAssign() | m.AssignTarget() | m.Call()):
-        if not context.tree.holds(found):
+        if not context.tree.holds(found) or any(one is part for part in but for one in (found, *context.around(found))):
             continue
         # The call around a choice gets its result.
         behind = context.tree.span(found)[:2] >= start and not any(one is found for one in context.around(node))

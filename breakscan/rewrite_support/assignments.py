@@ -38,7 +38,7 @@ def origin(context: RewriteContext, name: cst.Name) -> Assignment:
     """Where the value of a name comes from, at the place of this read."""
     text = name.value
     fresh = Assignment(text, name)
-    if _is_outer(context, text):
+    if is_outer(context, text):
         return fresh
     node: cst.CSTNode = name
     while (above := context.parent(node)) is not None:
@@ -73,7 +73,7 @@ def defined(context: RewriteContext, node: cst.BaseExpression, most: int = 8) ->
 
 def is_bound_once(context: RewriteContext, name: str) -> bool:
     """Whether a name has one value throughout the function around the site."""
-    if _is_outer(context, name):
+    if is_outer(context, name):
         return False
     binds = m.AssignTarget() | m.AnnAssign() | m.AugAssign() | m.NamedExpr() | m.For() | m.CompFor() | m.AsName()
     nodes = findall(context.function, binds | m.Param() | m.Del())
@@ -170,7 +170,7 @@ def _writes_elsewhere(above: cst.CSTNode, node: cst.CSTNode, name: str) -> bool:
     return isinstance(above, cst.Try | cst.TryStar) and node is not above.body and name in written(above)
 
 
-def _is_outer(context: RewriteContext, name: str) -> bool:
+def is_outer(context: RewriteContext, name: str) -> bool:
     """Whether a name is declared ``global`` or ``nonlocal``, so that any call may change it."""
     return any(name in _declared(one) for one in context.around() if isinstance(one, cst.FunctionDef))
 

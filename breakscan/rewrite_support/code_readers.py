@@ -14,7 +14,7 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.decorators import unplain_decorator
 from breakscan.rewrite_support.import_names import import_name, imported_names, is_within
 from breakscan.rewrite_support.names import read
-from breakscan.rewrite_support.walking import findall, walk
+from breakscan.rewrite_support.walking import findall, nodes_of
 from breakscan.torch_facts.not_measured import READS_CODE
 
 MOST_KEPT = 16
@@ -61,7 +61,7 @@ def reader_of_code(context: RewriteContext) -> str | None:
 def _readers(module: cst.Module) -> tuple[_Reader, ...]:
     found: list[_Reader] = []
     defined = {one.name.value: one for one in module.body if isinstance(one, cst.FunctionDef | cst.ClassDef)}
-    for one in walk(module):
+    for one in nodes_of(module, cst.Call, cst.Attribute, cst.SimpleString, cst.FunctionDef, cst.ClassDef):
         if isinstance(one, cst.Call) and _reads(module, one.func):
             found.append(_Reader(module.code_for_node(one.func), _meant(module, defined, one.args)))
         elif isinstance(one, cst.Attribute) and one.attr.value in _ATTRIBUTES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cache, cached_property
 from typing import TypeVar
 
@@ -39,6 +40,12 @@ class FileTree:
         """What :meth:`RewriteContext.is_contradicted` has found out."""
         self._places = Places(module, syntax)
         self._found: dict[cst.CSTNode, dict[Span, cst.CSTNode]] = {}
+
+    def with_facts(self, facts: FileFacts) -> FileTree:
+        """The same tree, of which other things are known."""
+        other = copy(self)
+        other.facts, other.contradicted = facts, {}
+        return other
 
     def holds(self, node: cst.CSTNode) -> bool:
         """Whether a node comes from the file and is not new code."""

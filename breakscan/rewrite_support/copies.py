@@ -9,7 +9,7 @@ import libcst as cst
 from breakscan.facts import TensorFacts
 from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.aliases import Fate, fate
-from breakscan.rewrite_support.assignments import is_read
+from breakscan.rewrite_support.assignments import is_outer, is_read
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.walking import findall, nodes_named
@@ -56,7 +56,12 @@ def names_of(context: RewriteContext, node: cst.BaseExpression) -> set[str]:
 
 
 def fate_of_name(context: RewriteContext, name: str, statement: cst.CSTNode) -> Fate:
-    """The highest fate of the value of a name after a statement; in a loop, anywhere in the loop."""
+    """The highest fate of the value of a name after a statement; in a loop, anywhere in the loop.
+
+    Other functions may do anything with a name of theirs.
+    """
+    if is_outer(context, name):
+        return Fate.CHANGED
     around = _start(context, statement)
     after = context.tree.span(around)[:2] if around is not statement else context.tree.span(statement)[2:]
     worst = Fate.HELD

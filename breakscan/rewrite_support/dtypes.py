@@ -63,25 +63,26 @@ def _compare(version: str, one: Dtype, other: Dtype, given: tuple[KnownDtype, ..
     source = min((leaf.source for leaf in _leaves((one, other))), default=Source.MEASURED)
     if one == other:
         return Comparison(True, False, None, source)
-    differing: list[_Case] = []
-    failing: list[_Case] = []
+    differing: list[Choice] = []
+    failing: list[Choice] = []
     unknown = False
-    cases = _cases(version, (one, other), given)
+    cases = _cases(version, (one, other))
     if cases is None:
         return Comparison(False, False, None, source)
-    for case in cases:
-        left, right = case.of(one), case.of(other)
+    left_of, right_of = cases.evaluate(one), cases.evaluate(other)
+    for choice in cases.choices(given):
+        left, right = left_of(choice), right_of(choice)
         if _RAISES in (left, right):
-            failing.append(case)
+            failing.append(choice)
         elif left is None or right is None:
             unknown = True
         elif left != right:
-            differing.append(case)
+            differing.append(choice)
     if not differing and not failing and not unknown:
         return Comparison(True, False, None, source)
     if unknown:
         return Comparison(False, False, None, source)
-    return Comparison(False, not differing, _when(differing or failing), source)
+    return Comparison(False, not differing, _when([cases.dtypes(one) for one in differing or failing]), source)
 
 
 def is_always(version: str, dtype: Dtype, wanted: str, given: Sequence[KnownDtype] = ()) -> bool:
@@ -91,11 +92,10 @@ def is_always(version: str, dtype: Dtype, wanted: str, given: Sequence[KnownDtyp
 
 @lru_cache(maxsize=MOST_ANSWERS)
 def _is_always(version: str, dtype: Dtype, wanted: str, given: tuple[KnownDtype, ...]) -> bool:
-    cases = _cases(version, (dtype,), given)
+    cases = _cases(version, (dtype,))
     if cases is None:
         return False
-    for case in cases:
-        found = case.of(dtype)
+    for found in cases.all_of(dtype, given):
         if found is None or (found != _RAISES and dtype_class(found.dtype) != wanted):
             return False
     return True
@@ -116,8 +116,8 @@ def never_raises(version: str, dtype: Dtype, given: Sequence[KnownDtype] = ()) -
 
 @lru_cache(maxsize=MOST_ANSWERS)
 def _never_raises(version: str, dtype: Dtype, given: tuple[KnownDtype, ...]) -> bool:
-    cases = _cases(version, (dtype,), given)
-    return cases is not None and all(case.of(dtype) not in (None, _RAISES) for case in cases)
+    cases = _cases(version, (dtype,))
+    return cases is not None and all(found not in (None, _RAISES) for found in cases.all_of(dtype, given))
 
 
 def _about(dtypes: tuple[Dtype, ...], given: Sequence[KnownDtype]) -> tuple[KnownDtype, ...]:
@@ -142,7 +142,7 @@ _RAISES = Operand("")
 Choice = tuple[int, ...]
 """Positions in lists of options: the default dtype, then a dtype for each input, then whether each shape is 0-d."""
 _Evaluate = Callable[[Choice], Operand | None]
-"""Gives the dtype of one value for a choice; see :meth:`_Case.of`."""
+"""Gives the dtype of one value for a choice: ``_RAISES`` if computing it raises, None if it is not known."""
 
 
 class _Cases:
@@ -159,9 +159,16 @@ class _Cases:
         """By the identity of a dtype: values share those they are computed from."""
         self.size = prod(map(len, self._options))
 
-    def all(self) -> Iterator[_Case]:
+    def choices(self, known: Sequence[KnownDtype]) -> Iterator[Choice]:
+        """The choices in which the known facts, which are about the same values, hold."""
+        conditions = [(self.evaluate(one.dtype), one.is_) for one in known]
         for choice in product(*(range(len(options)) for options in self._options)):
-            yield _Case(self, choice)
+            if all(_holds(evaluate(choice), is_) for evaluate, is_ in conditions):
+                yield choice
+
+    def all_of(self, dtype: Dtype, known: Sequence[KnownDtype]) -> Iterator[Operand | None]:
+        """The dtype of a value in each case in which the known facts hold."""
+        return map(self.evaluate(dtype), self.choices(known))
 
     def evaluate(self, dtype: Dtype) -> _Evaluate:
         """How the dtype of a value follows from a choice."""
@@ -233,23 +240,9 @@ def _of_exact(dtype: Exactly) -> _Evaluate:
     return lambda choice: by_default[choice[0]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
-    cases: _Cases
-    choice: Choice
-
-    @property
-    def dtypes(self) -> dict[Symbol, Operand]:
-        return self.cases.dtypes(self.choice)
-
-    def of(self, dtype: Dtype) -> Operand | None:
-        """The dtype of a value in this case; ``_RAISES`` if computing it raises, None if it is not known."""
-        return self.cases.evaluate(dtype)(self.choice)
-
-
 @cache
 def _result(version: str, name: str, operands: tuple[Operand, ...], default: str) -> Operand | None:
-    """The dtype that a torch operator returns; like :meth:`_Case.of`."""
+    """The dtype that a torch operator returns; like ``_Evaluate``."""
     known = operator(version, name)
     if known is None or known.result not in ("tensor", "varies"):
         return None
@@ -270,8 +263,8 @@ def _result(version: str, name: str, operands: tuple[Operand, ...], default: str
     return Operand(default if floated else results[0])
 
 
-def _cases(version: str, dtypes: tuple[Dtype, ...], known: Sequence[KnownDtype]) -> Iterator[_Case] | None:
-    """All cases in which the known facts, which are about the same values, hold; None if there are too many."""
+def _cases(version: str, dtypes: tuple[Dtype, ...]) -> _Cases | None:
+    """The cases of some dtypes; None if there are too many."""
     leaves: dict[Symbol, tuple[Operand, ...]] = {}
     shapes: dict[Symbol, None] = {}
     for leaf in _leaves(dtypes):
@@ -281,16 +274,14 @@ def _cases(version: str, dtypes: tuple[Dtype, ...], known: Sequence[KnownDtype])
     several = len(leaves) > 1 or any(_numbers(domain) for domain in leaves.values())
     options = (False, True) if several else (False,)
     cases = _Cases(version, leaves, dict.fromkeys(shapes, options))
-    if cases.size > MOST_CASES:
-        return None
-    return (case for case in cases.all() if all(_holds(case, one) for one in known))
+    return cases if cases.size <= MOST_CASES else None
 
 
-def _holds(case: _Case, condition: KnownDtype) -> bool:
-    found = case.of(condition.dtype)
+def _holds(found: Operand | None, is_: str | None) -> bool:
+    """Whether a known dtype can be the one that was found."""
     if found is None:
         return True
-    return found != _RAISES and condition.is_ in (None, found.dtype)
+    return found != _RAISES and is_ in (None, found.dtype)
 
 
 def _domain(leaf: DtypeOf) -> tuple[Operand, ...]:
@@ -319,12 +310,12 @@ def _shapes(dtypes: Iterable[Dtype]) -> Iterator[Symbol]:
             yield from _shapes(given.dtype for given in dtype.inputs)
 
 
-def _when(cases: Sequence[_Case]) -> str | None:
+def _when(cases: Sequence[Mapping[Symbol, Operand]]) -> str | None:
     """The cases in words, if they depend on a single value."""
-    symbols = list(cases[0].dtypes)
+    symbols = list(cases[0])
     if len(symbols) != 1 or not symbols[0].name:
         return None
-    found = [case.dtypes[symbols[0]].dtype for case in cases]
+    found = [case[symbols[0]].dtype for case in cases]
     classes = {dtype_class(dtype) for dtype in found}
     words = {"bool": "bool", "int": "an integer tensor", "float": "a float tensor", "complex": "complex"}
     said = [text for name, text in words.items() if name in classes]

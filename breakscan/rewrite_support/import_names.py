@@ -8,7 +8,7 @@ from functools import lru_cache
 import libcst as cst
 
 from breakscan.rewrite_support.names import written
-from breakscan.rewrite_support.walking import walk
+from breakscan.rewrite_support.walking import nodes_of
 
 MOST_KEPT = 16
 """For how many files the imported names are kept."""
@@ -35,7 +35,7 @@ def is_within(name: str, packages: Iterable[str]) -> bool:
 def imported_names(module: cst.Module) -> Mapping[str, str]:
     """The dotted name of each name that imports anywhere in a file bind, and nothing else at its top level."""
     found: dict[str, str] = {}
-    for one in walk(module):
+    for one in nodes_of(module, cst.Import, cst.ImportFrom):
         if isinstance(one, cst.Import):
             for alias in one.names:
                 if alias.evaluated_alias is not None:

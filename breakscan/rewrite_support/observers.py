@@ -22,8 +22,9 @@ from breakscan.rewrite_support.edit import Edit
 from breakscan.rewrite_support.import_names import import_name, is_within
 from breakscan.rewrite_support.names import read
 from breakscan.rewrite_support.plain_attributes import may_run_code
-from breakscan.rewrite_support.walking import findall, walk
-from breakscan.torch_facts.not_measured import SEES_NO_OPERATION, SEES_OPERATIONS
+from breakscan.rewrite_support.saved_tensors import why_backward_raises
+from breakscan.rewrite_support.walking import findall, nodes_of
+from breakscan.torch_facts.not_measured import SEES_NO_OPERATION, SEES_OPERATIONS, SETTINGS, SETTINGS_OF_THE_COMPILER
 
 MOST_KEPT = 16
 """For how many files it is kept what sees operations."""
@@ -52,6 +53,8 @@ def observed(context: RewriteContext, edit: Edit) -> Edit:
     if (starred := _starred(context, edit)) is not None:
         found.append(assumes(f"`{starred}` must be Python's own, which a star import may replace"))
     if not edit.keeps_operations:
+        if (saved := why_backward_raises(context, edit)) is not None and saved not in edit.differences:
+            found.append(saved)
         if (observer := _observer(context)) is not None:
             found.append(assumes(f"`{observer}` must not see which operations run"))
         if (access := _access(context)) is not None:
@@ -127,6 +130,8 @@ def _patched_in(module: cst.Module) -> str | None:
         if _is_patched(module, cst.ensure_type(one, cst.Assign).value)
     }
     for target in _written_into(module):
+        if is_within(import_name(module, target) or "", SETTINGS_OF_THE_COMPILER | SETTINGS):
+            continue
         root = target
         while isinstance(root, cst.Attribute):
             root = root.value
@@ -154,6 +159,7 @@ def _written_into(module: cst.Module) -> Iterator[cst.BaseExpression]:
 
 def _named(module: cst.Module) -> Iterator[tuple[str, cst.BaseExpression]]:
     """The imported objects that a file names."""
-    for one in walk(module):
-        if isinstance(one, cst.Name | cst.Attribute) and (name := import_name(module, one)) is not None:
+    for one in nodes_of(module, cst.Name, cst.Attribute):
+        assert isinstance(one, cst.BaseExpression)
+        if (name := import_name(module, one)) is not None:
             yield name, one

@@ -75,3 +75,8 @@ def shape_made_from(shape: frozenset[Symbol]) -> frozenset[Symbol]:
 def _has_fewer(one: TensorFacts, other: TensorFacts) -> bool:
     this, that = one.rank, other.rank
     return (this.most is not None and this.most < that.least) or bool(this.below & that.over)
+
+
+def is_vector(facts: TensorFacts) -> bool:
+    """Whether a tensor has at most one dimension."""
+    return not facts.shape or (facts.rank.most is not None and facts.rank.most < 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import fields
 from functools import cache, lru_cache
 from operator import attrgetter
@@ -106,12 +106,23 @@ def findall(node: cst.CSTNode, matcher: m.BaseMatcherNode) -> list[cst.CSTNode]:
     options = tuple(matcher.alternatives())
     kinds = {one.kind for one in options}
     if type(node) in (cst.Module, cst.ClassDef, cst.FunctionDef):
-        by_kind = _by_kind(node)
-        found = [one for _, one in sorted(one for kind in kinds for one in by_kind.get(kind, ()))]
+        found = _of_kinds(node, kinds)
     else:
         found = [one for one in walk(node) if type(one).__name__ in kinds]
     asks_kind_only = not any(one.wanted for one in options)
     return found if asks_kind_only else [one for one in found if m.matches(one, matcher)]
+
+
+def nodes_of(node: cst.CSTNode, *kinds: type[cst.CSTNode]) -> list[cst.CSTNode]:
+    """The nodes of some types, in the order of the text. What is in ``node`` is cached."""
+    return _of_kinds(node, {kind.__name__ for kind in kinds})
+
+
+def _of_kinds(node: cst.CSTNode, kinds: Collection[str]) -> list[cst.CSTNode]:
+    by_kind = _by_kind(node)
+    if len(kinds) == 1:
+        return [one for kind in kinds for _, one in by_kind.get(kind, ())]
+    return [one for _, one in sorted(one for kind in kinds for one in by_kind.get(kind, ()))]
 
 
 @lru_cache(maxsize=MOST_KEPT)
@@ -131,7 +142,7 @@ def nodes_named(node: cst.CSTNode, text: str) -> tuple[cst.Name, ...]:
 @lru_cache(maxsize=MOST_KEPT)
 def _names_in(node: cst.CSTNode) -> dict[str, tuple[cst.Name, ...]]:
     found: dict[str, list[cst.Name]] = {}
-    for one in walk(node):
-        if isinstance(one, cst.Name):
-            found.setdefault(one.value, []).append(one)
+    for one in nodes_of(node, cst.Name):
+        name = cst.ensure_type(one, cst.Name)
+        found.setdefault(name.value, []).append(name)
     return {text: tuple(these) for text, these in found.items()}

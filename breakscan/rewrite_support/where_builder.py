@@ -30,7 +30,8 @@ from breakscan.rewrite_support.not_raising import may_raise
 from breakscan.rewrite_support.operators import asks_for_gradient
 from breakscan.rewrite_support.plain_attributes import may_run_code
 from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
-from breakscan.rewrite_support.shapes import are_different, are_equal
+from breakscan.rewrite_support.saved_tensors import backward_raises
+from breakscan.rewrite_support.shapes import are_different, are_equal, is_vector
 from breakscan.rewrite_support.walking import children, findall
 
 _ANY = opaque(Symbol("", (0,)), DtypeOf(Symbol("", (0,)), number=None))
@@ -155,7 +156,7 @@ class Chooser:
             raise Declined("the sides have different shapes")
         if not are_equal(yes.facts, no.facts):
             self.doubts[assumes("sides of different shapes would be broadcast")] = None
-        if yes.facts.layout != no.facts.layout and not (_is_vector(yes.facts) or _is_vector(no.facts)):
+        if yes.facts.layout != no.facts.layout and not (is_vector(yes.facts) or is_vector(no.facts)):
             self.doubts[_LAYOUT] = None
         read_before = [KnownDtype(value.facts.dtype) for value in (yes, no) if value.source is None]
         found = compare(self.context.torch_version, yes.facts.dtype, no.facts.dtype, [*self.given, *read_before])
@@ -256,8 +257,7 @@ class Chooser:
             context, assigned, site, trusts_calls=True
         )
         if change is not None:
-            said = f"backward() raises, or no longer does, if autograd saves what `{change}` changes in place"
-            self.doubts[differs(said, Effect.GRADIENTS)] = None
+            self.doubts[backward_raises(change)] = None
 
     def always_runs(
         self, source: cst.BaseExpression, given: Sequence[KnownDtype] = (), ran: Collection[str] = ()
@@ -335,11 +335,6 @@ def _codes(context: RewriteContext, node: cst.BaseExpression) -> set[str]:
 def _expressions(node: cst.CSTNode) -> list[cst.BaseExpression]:
     found = [child for child in children(node) if isinstance(child, cst.BaseExpression)]
     return [*found, *(one for child in children(node) for one in _expressions(child))]
-
-
-def _is_vector(facts: TensorFacts) -> bool:
-    """Whether a tensor has at most one dimension."""
-    return not facts.shape or (facts.rank.most is not None and facts.rank.most < 2)
 
 
 def _chosen(yes: TensorFacts, no: TensorFacts) -> TensorFacts:

@@ -17,7 +17,8 @@ from breakscan.rewrite_support.breaks import refuse_breaks_in, refuse_reads_of
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, differs
-from breakscan.rewrite_support.edit import Declined, Edit
+from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
+from breakscan.rewrite_support.losses import loss_of, name_of_loss, without_module
 from breakscan.rewrite_support.masked import (
     COUNT_IN_FLOAT16,
     NAN_GRADIENTS,
@@ -29,6 +30,7 @@ from breakscan.rewrite_support.masked import (
     conditions,
     filled,
     in_place_of,
+    is_scalar,
     leaf_of,
     masked,
     mean_hazards,
@@ -38,10 +40,9 @@ from breakscan.rewrite_support.masked import (
 )
 from breakscan.rewrite_support.operators import flattens, is_conversion, is_elementwise
 from breakscan.rewrite_support.wording import plain
+from breakscan.torch_facts.losses import ELEMENTWISE_SETTINGS, OF_CLASSES, WEIGHTED
 
 _REDUCTIONS = frozenset({"all", "amax", "amin", "any", "count_nonzero", "max", "mean", "min", "sum"})
-_LOSSES = frozenset({"huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss"})
-"""Losses that are zero, with a gradient of zero, if both arguments are zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def rewrite(context: RewriteContext) -> Edit:
     """The reduction over all elements."""
     leaf = leaf_of(context)
     use = _use(context, leaf.node)
-    if use.what in _LOSSES:
+    if use.what == "loss":
         return _loss(context, use, leaf)
     if use.what == "count":
         return _count(context, use, leaf)
@@ -153,8 +154,8 @@ def _argument_use(context: RewriteContext, node: cst.BaseExpression, arg: cst.Ar
         return _Use(call, node, "count")
     if method is None and package == "torch" and name in _REDUCTIONS and call.args[0] is arg:
         return _Use(call, node, name, tuple(call.args[1:]))
-    if package == "torch.nn.functional" and name in _LOSSES:
-        return _Use(call, call, name, tuple(call.args))
+    if name_of_loss(context, call) is not None:
+        return _Use(call, call, "loss")
     if is_elementwise(context, call):
         return call
     raise Declined(f"`{plain(context, call.func)}` is called with the selected elements: pass all and the mask")
@@ -220,37 +221,50 @@ def _extreme(
 
 def _loss(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
     """``F.mse_loss(x[mask], y[mask])``: where the mask is False, both arguments, the loss and its gradient are zero."""
-    call = cst.ensure_type(use.node, cst.Call)
+    loss = loss_of(context, cst.ensure_type(use.node, cst.Call))
+    if loss.name in OF_CLASSES:
+        raise OtherForm(f"`{plain(context, loss.call.func)}` is a loss of rows: see `ignore-index`")
     leaves: list[Leaf] = []
-    reduction = "mean"
+    bends = False
+    weight: cst.BaseExpression | None = leaf.mask if loss.name == WEIGHTED else None
     arguments: list[cst.Arg] = []
-    for position, arg in enumerate(call.args):
-        keyword = arg.keyword.value if arg.keyword is not None else None
-        if keyword == "reduction" and isinstance(arg.value, cst.SimpleString):
-            reduction = str(arg.value.evaluated_value)
-        elif (position < 2 and keyword is None) or keyword in ("input", "target"):
-            found = masked(context, arg.value, leaf.mask)
+    for arg in loss.sides:
+        value, found = _filled_side(context, arg.value, leaf.mask)
+        leaves += found.leaves
+        bends |= bends_gradients(context, arg.value, found)
+        arguments.append(build.argument(value, arg.keyword.value if arg.keyword is not None else None))
+    for keyword, setting in loss.settings:
+        if keyword in ELEMENTWISE_SETTINGS or (keyword == "pos_weight" and is_scalar(context, setting)):
+            arguments.append(build.argument(setting, keyword))
+        elif keyword == "weight" and loss.module is None and loss.name in (WEIGHTED, "binary_cross_entropy"):
+            weight, found = _filled_side(context, setting, leaf.mask)
             leaves += found.leaves
-            if not found.leaves:
-                raise Declined(f"`{context.code(arg.value)}` is not selected by the mask")
-            value = filled(context, leaf.mask, whole(context, arg.value, found.leaves), zero(context, arg.value))
-            arguments.append(build.argument(value, keyword))
-        elif keyword in ("beta", "delta"):
-            arguments.append(arg.deep_clone())
         else:
-            raise Declined(f"`{plain(context, call.func)}` has additional arguments")
-    if reduction not in ("mean", "sum"):
-        raise Declined("the loss is not reduced to a mean or a sum")
+            raise Declined(f"`{plain(context, loss.call.func)}` has additional arguments")
     needs = [
+        *([NAN_GRADIENTS] if bends else []),
+        *without_module(context, loss),
         *rounding(context, [one.owner for one in leaves]),
         *conditions(context, Masked(leaf.mask, leaves), counts=True),
     ]
+    if weight is not None:
+        arguments.append(build.argument(weight, "weight"))
     arguments.append(build.argument(build.expression('"sum"'), "reduction"))
-    made: cst.BaseExpression = cst.Call(build.operand(call.func), arguments)
-    if reduction == "mean":
+    made: cst.BaseExpression = cst.Call(build.operand(loss.function(context)), arguments)
+    if loss.reduction != "sum":
         made = build.binary(made, cst.Divide(), build.method(leaf.mask, "sum"))
         needs = [*mean_hazards(context, [one.owner for one in leaves]), *needs]
     return _edit(context, use, made, needs)
+
+
+def _filled_side(
+    context: RewriteContext, node: cst.BaseExpression, mask: cst.BaseExpression
+) -> tuple[cst.BaseExpression, Masked]:
+    """An argument of a loss for all elements, with zeros where the mask is False."""
+    found = masked(context, node, mask)
+    if not found.leaves:
+        raise Declined(f"`{context.code(node)}` is not selected by the mask")
+    return filled(context, mask, whole(context, node, found.leaves), zero(context, node)), found
 
 
 def _count(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:

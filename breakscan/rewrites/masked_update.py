@@ -35,6 +35,7 @@ from breakscan.rewrite_support.masked import (
     may_require_gradient,
     whole,
 )
+from breakscan.rewrite_support.shapes import is_vector
 from breakscan.rewrite_support.shared_memory import elements_may_share, shares_with_index
 from breakscan.rewrite_support.unaliased import is_unshared, may_be_saved
 from breakscan.rewrite_support.wording import plain
@@ -131,6 +132,9 @@ def _edit(
         if may_require_gradient(context, target.owner) and may_be_saved(context, target.owner):
             said = f"autograd does not raise if it needs the old value of `{plain(context, target.owner)}`"
             difference.append(differs(said, Effect.GRADIENTS))
+        if not _keeps_layout(context, target):
+            said = f"the strides may be those of `{plain(context, target.mask)}`, whose memory layout may be another"
+            difference.append(differs(said, Effect.STRIDES))
     else:
         new = cst.Expr(build.method(target.owner, "copy_", made))
         if elements_may_share(context, target.owner):
@@ -149,6 +153,14 @@ def _edit(
         )
         difference.append(differs(said, Effect.NO_LONGER_RAISES))
     return Edit({small: new}, [*difference, *needs])
+
+
+def _keeps_layout(context: RewriteContext, target: Leaf) -> bool:
+    """Whether ``torch.where`` returns the layout of the tensor: that of its first operand, the mask."""
+    owner, mask = context.fact(target.owner).tensor, context.fact(target.mask).tensor
+    if owner is None or mask is None:
+        return False
+    return owner.layout == mask.layout or is_vector(owner) or is_vector(mask)
 
 
 def _keeps_gradient(context: RewriteContext, name: cst.Name) -> bool:

@@ -16,7 +16,9 @@ from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.assignments import is_settled, origin, reads_of
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Difference
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm, Replacement
+from breakscan.rewrite_support.losses import loss_of, name_of_loss, without_module
 from breakscan.rewrite_support.masked import (
     COUNT_IN_FLOAT16,
     Leaf,
@@ -32,8 +34,8 @@ from breakscan.rewrite_support.masked import (
     zero,
 )
 from breakscan.rewrite_support.names import read, written
+from breakscan.torch_facts.losses import ELEMENTWISE_SETTINGS, OF_CLASSES, WEIGHTED
 
-LOSSES = frozenset({"huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss"})
 _ZERO_AT_ZERO = frozenset({"abs", "square", "relu", "float", "double", "to", "neg", "clone", "contiguous"})
 _LENGTH = m.Call(m.Name("len"), [m.Arg()]) | m.Call(m.Attribute(attr=m.Name("numel")), [])
 _SIZE = m.Call(m.Attribute(attr=m.Name("size")), [m.Arg(m.Integer("0"))]) | m.Subscript(
@@ -53,6 +55,7 @@ class _Group:
     divides: bool = False
     counts: bool = False
     compares: bool = False
+    differences: list[Difference] = field(default_factory=list)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -89,6 +92,7 @@ def rewrite(context: RewriteContext) -> Edit:
         *rounding(context, owners),
         *(mean_hazards(context, owners) if group.divides else []),
         *([COUNT_IN_FLOAT16] if group.compares else []),
+        *group.differences,
         *needs,
     ]
     return Edit(group.changes, differences)
@@ -121,7 +125,7 @@ def _one(context: RewriteContext, group: _Group, use: cst.Name) -> None:
             if function in ("torch.sum", "torch.mean"):
                 _reduced(context, group, call, value, call.args[1:])
                 return
-            if (function or "").startswith("torch.nn.functional.") and (function or "").rpartition(".")[2] in LOSSES:
+            if name_of_loss(context, call) is not None:
                 _lost(context, group, call)
                 return
         else:
@@ -172,32 +176,26 @@ def _divided(context: RewriteContext, group: _Group, node: cst.Call, summed: cst
 
 
 def _lost(context: RewriteContext, group: _Group, call: cst.Call) -> None:
-    sides: list[cst.Arg] = []
-    others: list[cst.Arg] = []
-    reduction = "mean"
-    for arg in call.args:
-        keyword = arg.keyword.value if arg.keyword is not None else None
-        if keyword == "reduction" and isinstance(arg.value, cst.SimpleString):
-            reduction = str(arg.value.evaluated_value)
-        elif keyword in (None, "input", "target"):
-            sides.append(arg)
-        elif keyword in ("beta", "delta"):
-            others.append(arg)
-        else:
-            raise Declined(f"`{context.code(call.func)}` has additional arguments")
-    if len(sides) != 2 or reduction not in ("mean", "sum"):
-        raise Declined("the loss is not reduced to a mean or a sum")
-    for side in sides:
+    loss = loss_of(context, call)
+    if loss.name in OF_CLASSES:
+        raise OtherForm(f"`{context.code(call.func)}` is a loss of rows: see `ignore-index`")
+    if any(keyword not in ELEMENTWISE_SETTINGS for keyword, _ in loss.settings):
+        raise Declined(f"`{context.code(call.func)}` has additional arguments")
+    for side in loss.sides:
         _zero_at_zero(context, group, side.value)
-    if reduction == "mean":
-        total = build.argument(build.expression('"sum"'), "reduction")
-        summed = cst.Call(
-            build.operand(call.func),
-            [
-                *(build.argument(one.value, one.keyword.value if one.keyword else None) for one in [*sides, *others]),
-                total,
-            ],
-        )
+    if loss.reduction == "sum" and loss.name != WEIGHTED:
+        return
+    group.differences += without_module(context, loss)
+    arguments = [build.argument(one.value, one.keyword.value if one.keyword else None) for one in loss.sides]
+    arguments += [build.argument(value, keyword) for keyword, value in loss.settings]
+    if loss.name == WEIGHTED:
+        arguments.append(build.argument(group.counter, "weight"))
+        group.counts = True
+    arguments.append(build.argument(build.expression('"sum"'), "reduction"))
+    summed = cst.Call(build.operand(loss.function(context)), arguments)
+    if loss.reduction == "sum":
+        group.changes[call] = summed
+    else:
         _divided(context, group, call, summed)
 
 

@@ -1,6 +1,7 @@
 """``F.one_hot(x.argmax(1))`` → ``F.one_hot(x.argmax(1), num_classes=x.shape[1])``.
 
-The number of classes, if the code shows what the labels are: positions in a dimension of known size, remainders of a
+``F.one_hot(x, max(x.max() + 1, n))[..., :n]`` → ``(x[..., None] == torch.arange(n, device=x.device)).long()``.  The
+number of classes, if the code shows what the labels are: positions in a dimension of known size, remainders of a
 number, random integers below a number; or if a name is known for it.
 """
 
@@ -16,7 +17,9 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
+from breakscan.rewrite_support.purity import why_not_pure
 from breakscan.rewrite_support.walking import findall
+from breakscan.rewrite_support.wording import plain
 
 _NAMES = ("num_classes", "n_classes", "num_labels", "n_labels", "num_categories")
 _PLACES = frozenset({"argmax", "argmin", "argsort"})
@@ -28,7 +31,7 @@ def rewrite(context: RewriteContext) -> Edit:
     if not isinstance(node, cst.Call) or not node.args or any(arg.star for arg in node.args):
         raise Declined("the arguments are not passed individually")
     if len(node.args) > 1:
-        raise Declined("the number of classes is read from a tensor")
+        return _first_columns(context, node)
     labels = node.args[0].value
     classes = _shown(context, defined(context, labels)) or _named(context)
     if classes is None:
@@ -38,6 +41,33 @@ def rewrite(context: RewriteContext) -> Edit:
     columns = context.code(classes)
     said = f"the result always has `{columns}` columns, not one more than the largest label"
     return Edit({node: made}, [differs(said, Effect.SHAPES, Effect.RAISES)])
+
+
+def _first_columns(context: RewriteContext, node: cst.Call) -> Edit:
+    """``F.one_hot(x, max(x.max() + 1, n))[..., :n]``, as a comparison with ``n`` numbers."""
+    above, labels, most = context.parent(node), node.args[0].value, node.args[1].value
+    columns = [m.SubscriptElement(m.Index(m.Ellipsis())), m.SubscriptElement(m.Slice(lower=None, step=None))]
+    if not isinstance(above, cst.Subscript) or not m.matches(above, m.Subscript(slice=columns)):
+        raise Declined("the number of classes is read from a tensor")
+    shown = cst.ensure_type(above.slice[1].slice, cst.Slice).upper
+    is_most = isinstance(most, cst.Call) and called(context, most)[0] == "builtins.max"
+    sides = [plain(context, arg.value) for arg in most.args] if isinstance(most, cst.Call) and is_most else []
+    if shown is None or len(sides) != 2 or plain(context, shown) not in sides:
+        raise Declined(f"`{plain(context, most)}` may be less than the number of columns that are used")
+    for one in (labels, most):
+        if (reason := why_not_pure(context, one)) is not None:
+            raise Declined(reason)
+    device = cst.Attribute(build.operand(labels), cst.Name("device"))
+    numbers = build.call(context.imported("torch.arange"), shown, device=device)
+    new_dimension = [cst.SubscriptElement(cst.Index(cst.Ellipsis())), cst.SubscriptElement(cst.Index(cst.Name("None")))]
+    column = cst.Subscript(build.operand(labels), new_dimension)
+    differences = [
+        differs("labels that are negative or not int64 do not raise, nor do no labels", Effect.NO_LONGER_RAISES),
+        differs("the result is contiguous", Effect.STRIDES),
+    ]
+    if not isinstance(shown, cst.Integer):
+        differences.append(differs(f"if `{plain(context, shown)}` is negative, it raises", Effect.RAISES))
+    return Edit({above: build.method(build.compared(column, cst.Equal(), numbers), "long")}, differences)
 
 
 def _shown(context: RewriteContext, labels: cst.BaseExpression) -> cst.BaseExpression | None:

@@ -31,6 +31,7 @@ from breakscan.runtime.hooks.recompiles import recompilations, recompile_record
 from breakscan.runtime.hooks.runs import RunMeter, timed_calls
 from breakscan.runtime.hooks.structured_trace import records_of_trace, structured_trace
 from breakscan.runtime.hooks.targets import compile_calls, compile_record, silent_skips, skip_record
+from breakscan.runtime.hooks.values import ValueTallies, traced_functions
 from breakscan.runtime.job import number_in
 from breakscan.runtime.recording import RecordingWriter
 from breakscan.runtime.records.compiles import CompileAsked, CompileStarted, CompileTimed
@@ -66,6 +67,7 @@ class Recorder:
         self._ranks = RankWatch()
         self._available: set[str] = set()
         self._failing: set[str] = set()
+        self._values = ValueTallies()
         self._merged = TraceAndHooks(self._works, self._numbers)
         self._late = LateHooks(
             {
@@ -91,6 +93,7 @@ class Recorder:
             "targets": compile_calls(self._guarded("targets", self._on_compile)),
             "skips": silent_skips(self._guarded("skips", self._on_skip)),
             "guards": built_guards(self._guarded("guards", self._on_guards)),
+            "values": traced_functions(self._guarded("values", self._values.add)),
         }
         if self._keep_going:
             # The last one is the outermost: what the others see is seen while it is at work.
@@ -154,6 +157,8 @@ class Recorder:
                 self._meter.compiled()
             for record in self._merged.records(said, metadata):
                 self._writer.write(record)
+            if isinstance(said, CompileTimed):
+                self.note(self._values.records())
 
     def _on_guards(self, code: CodeType, output_graph: Any) -> None:
         built = self._merged.saw_guards(current_compile_id())
@@ -170,6 +175,10 @@ class Recorder:
         record = replace(break_record(translator, reason, error), set_aside=self._fullgraph.would_raise())
         self._merged.saw_break(record)
         self._writer.write(record)
+        if record.stack and "values" in self._available:
+            seen = self._guarded("values", self._values.at_break)(translator, record.stack[-1])
+            if seen is not None:
+                self._writer.write(seen)
 
     def _on_recompile(self, entries: Any, frame: FrameType) -> None:
         self._merged.saw_recompile(recompile_record(entries, frame))

@@ -32,6 +32,28 @@ NAMES = (
         "breaks come from the structured trace, without columns",
     ),
     Internal(
+        "torch._dynamo.symbolic_convert:InstructionTranslator.__init__",
+        "the values that functions start with (hook values)",
+        "the values are missing",
+    ),
+    Internal(
+        "torch._dynamo.symbolic_convert:InliningInstructionTranslator.__init__",
+        "the values of functions that Dynamo inlines (hook values)",
+        "the values are missing",
+    ),
+    Internal("torch._C:DisableTorchFunction", "values without code of the program", "the values are missing"),
+    Internal("torch._dynamo.variables:TensorVariable", "values of inlined functions", "the values are missing"),
+    Internal("torch._dynamo.variables.tensor:SymNodeVariable", "values of inlined functions", "the values are missing"),
+    Internal("torch._dynamo.variables:ListVariable", "values of inlined functions", "the values are missing"),
+    Internal("torch._dynamo.variables:TupleVariable", "values of inlined functions", "the values are missing"),
+    Internal("torch._dynamo.variables:ConstDictVariable", "values of inlined functions", "the values are missing"),
+    Internal("torch._dynamo.variables:UserFunctionVariable", "values of inlined functions", "the values are missing"),
+    Internal(
+        "torch._dynamo.variables.lazy:LazyVariableTracker",
+        "values that Dynamo guards on late",
+        "the values are missing",
+    ),
+    Internal(
         "torch._dynamo.convert_frame:ConvertFrameAssert.__call__",
         "frames that end uncompiled (hook frames); which frames --keep-going concerns",
         "frames come from the structured trace, without silent skips; --keep-going has no effect",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from hashlib import blake2b
 
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _CHUNK = 1 << 16
@@ -33,3 +34,8 @@ def read_regular_file(path: str | os.PathLike[str], largest: int | None = None) 
         return b"".join(parts), status
     finally:
         os.close(descriptor)
+
+
+def content_digest(content: bytes) -> str:
+    """By which contents of files are compared, also with those that a recording names."""
+    return blake2b(content, digest_size=16).hexdigest()

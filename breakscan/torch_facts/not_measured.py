@@ -138,6 +138,16 @@ KEEPS_NO_RESULT = frozenset(
 )
 """Functions and methods whose result is not kept for their backward pass, so that it may be changed in place.
 ``tests/torch_facts/test_not_measured.py`` tries them."""
+SAVES_NO_OPERAND = frozenset(
+    "all any clone contiguous copy_ count_nonzero detach expand flatten new_zeros ones_like permute reshape "
+    "stack sum to transpose view zeros_like".split()
+)
+"""Functions and methods that keep no tensor that they are given for their backward pass.
+``tests/torch_facts/test_not_measured.py`` tries them."""
+SAVES_THE_CONDITION = frozenset({"where"})
+"""Functions that keep of what they are given only the first argument."""
+SHARES_THE_OPERAND = frozenset({"contiguous", "detach", "expand", "flatten", "reshape", "squeeze", "to", "view"})
+"""Methods whose result may have the memory of their tensor.  The operators are measured with tensors of one layout."""
 SEES_NO_OPERATION = frozenset(
     {
         *("torch.amp.autocast", "torch.autocast", "torch.autograd.enable_grad", "torch.autograd.inference_mode"),
@@ -163,6 +173,22 @@ SEES_OPERATIONS = frozenset(
 )
 """Functions, classes and modules with which a program is told which operations run: how many, in which order, with what
 they keep for the backward pass."""
+SETTINGS_OF_THE_COMPILER = frozenset(
+    {"torch._dynamo.config", "torch._functorch.config", "torch._inductor.config", "torch.compiler.config"}
+)
+"""Modules that hold nothing but settings.  To set one replaces no function."""
+SETTINGS = frozenset(
+    {
+        *("torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction", "torch.backends.cuda.matmul.allow_tf32"),
+        *("torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction", "torch.backends.cudnn.allow_tf32"),
+        *("torch.backends.cuda.matmul.fp32_precision", "torch.backends.cudnn.benchmark"),
+        *("torch.backends.cudnn.benchmark_limit", "torch.backends.cudnn.deterministic", "torch.backends.cudnn.enabled"),
+        *("torch.backends.cudnn.fp32_precision", "torch.backends.fp32_precision", "torch.backends.mkldnn.allow_tf32"),
+        *("torch.backends.mkldnn.deterministic", "torch.backends.mkldnn.enabled", "torch.backends.opt_einsum.enabled"),
+        *("torch.backends.opt_einsum.strategy", "torch.backends.quantized.engine"),
+    }
+)
+"""Attributes of torch that are settings and no functions.  Modules are not operators, and are not measured."""
 READS_CODE = frozenset(
     {
         *("torch.export", "torch.fx.Tracer", "torch.fx.experimental.proxy_tensor", "torch.fx.symbolic_trace"),

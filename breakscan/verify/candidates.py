@@ -13,7 +13,7 @@ from breakscan.config import Settings
 from breakscan.findings import CheckResult, Finding, Site
 from breakscan.repair.planner import WantedRewrites, place_of
 from breakscan.repair.repair import repair_found
-from breakscan.repair.result import Applied, Repair
+from breakscan.repair.result import Applied, Repair, RestsOn
 from breakscan.repair.source_map import SourceMap
 from breakscan.rewrite_support.difference import Difference, Effect
 from breakscan.verify.label import Label, RewriteLabel, SetLabel
@@ -43,6 +43,8 @@ class Candidate:
     softened: tuple[Site, ...] = ()
     """Break sites that remain, at a lower cost: fewer functions run eager, or there are fewer breaks."""
     lines: Mapping[str, SourceMap] = field(default_factory=dict)
+    rests_on: RestsOn | None = None
+    """The values of the run for which alone it is said to be safe, or to differ in nothing else."""
 
     @property
     def difference(self) -> str | None:
@@ -100,7 +102,13 @@ class Rewrites:
                     unreached.append(label)
                     continue
                 hit = tuple(site for site in sites if site.shares_line_with(one.finding.site))
-                candidate = Candidate(label, finding=one.finding, rewrite=one.rewrite, differences=one.differences)
+                candidate = Candidate(
+                    label,
+                    finding=one.finding,
+                    rewrite=one.rewrite,
+                    differences=one.differences,
+                    rests_on=one.rests_on,
+                )
                 softens = one.takes_out is not None
                 candidate = replace(candidate, softened=hit) if softens else replace(candidate, targets=hit)
                 texts, origins = self._texts([candidate])

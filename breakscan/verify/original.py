@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from breakscan.agreement.recorded_values import observations_of
+from breakscan.observations import Observations
 from breakscan.rulebook.library import Library
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.verify.label import Label
@@ -32,6 +34,8 @@ class CompiledProgram:
 
     explanation: Explanation
     metrics: Metrics
+    observations: Observations
+    """The values of its functions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +75,8 @@ class Workers:
             for path, after in change.texts.items()
             for number, line in enumerate(after.split("\n"), 1)
         }
-        explanation, _ = explained(worker, self._library, texts)
-        return CompiledProgram(explanation, _metrics(explanation, run))
+        explanation, processes = explained(worker, self._library, texts)
+        return CompiledProgram(explanation, _metrics(explanation, run), observations_of(processes))
 
 
 @dataclass(frozen=True, slots=True)

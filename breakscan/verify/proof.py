@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from breakscan.findings import Site
+from breakscan.repair.result import RestsOn
 from breakscan.verify.label import Label
 from breakscan.worker.difference import ResultDifference
 from breakscan.worker.observation import Observation
@@ -100,7 +101,8 @@ class Proof:
     """One change and its verdict.
 
     ``rule``, ``rewrite`` and ``site`` identify the rewrite and its finding, and
-    ``difference`` says in which way the rewrite is not safe, None if it is safe. ``reasons`` are the reasons for
+    ``difference`` says in which way the rewrite is not safe, None if it is safe. ``rests_on`` are the values of the run
+    for which alone this is said, None if it is for all. ``reasons`` are the reasons for
     rejection, the most important first; ``outputs_equal`` is None if the outputs could not be compared.
     """
 
@@ -132,6 +134,7 @@ class Proof:
     """Outcomes of replaced tests that only calls with other inputs had."""
     stress: tuple[StressDifference, ...] = ()
     """How the results differ with other inputs. This does not change the verdict."""
+    rests_on: RestsOn | None = None
 
     @property
     def is_held_back(self) -> bool:

@@ -189,6 +189,7 @@ class _Trial:
             rewrite=candidate.rewrite,
             site=finding.site if finding else None,
             difference=candidate.difference,
+            rests_on=candidate.rests_on,
             diff=diff_of(candidate, {path: _shown(path) for path in candidate.texts}),
             members=candidate.members,
             breaks_there=bool(candidate.targets or candidate.softened) or finding is None,

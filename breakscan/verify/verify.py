@@ -59,7 +59,8 @@ class _Work:
         self.program = program
         self.question = question
         self.original = original
-        self.rewrites = Rewrites(self._files(), question.settings, question.wanted)
+        settings = replace(question.settings, observations=original.compiled.observations)
+        self.rewrites = Rewrites(self._files(), settings, question.wanted)
         given = question.candidate
         watched = [str(path) for path in self.rewrites.files] if given is None else list(given.texts)
         self.verifier = Verifier(original, watched, say)

@@ -37,6 +37,7 @@ from breakscan.findings import (
     SourceError,
     Verdict,
 )
+from breakscan.observations import Observations
 
 FINDING = Finding(
     rule="BRK101",
@@ -505,6 +506,7 @@ OTHERWISE: dict[str, object] = {
     "confidence": Confidence.POSSIBLE,
     "no_cache": True,
     "cache_dir": Path("/cache"),
+    "observations": Observations({}, {}, "key"),
     "options": frozenset({"select"}),
 }
 

@@ -251,3 +251,35 @@ def test_augmentations_are_not_assumed_to_be_compiled(name: str, functions: set[
     path.write_text(AUGMENTATIONS, encoding="utf-8")
     found = check_paths([path], Settings(root=tmp_path, target_torch="2.13")).findings
     assert {f.function for f in found} == functions
+
+
+FITS = """
+import torch
+from torch import nn
+
+
+class Temperature(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+        self.temperature = nn.Parameter(torch.ones(1))
+
+    def forward(self, batches):
+        optimizer = torch.optim.LBFGS([self.temperature])
+        for x, y in batches:
+            loss = nn.functional.cross_entropy(self.model(x) / self.temperature, y)
+            print(loss.item())
+
+
+class Scaled(Temperature):
+    def forward(self, x):
+        print(x)
+        return self.model(x) / self.temperature
+"""
+
+
+def test_a_forward_that_creates_an_optimizer_is_not_assumed_to_be_compiled(tmp_path: Path) -> None:
+    path = tmp_path / "calibration.py"
+    path.write_text(FITS, encoding="utf-8")
+    found = check_paths([path], Settings(root=tmp_path, target_torch="2.13")).findings
+    assert {f.function for f in found} == {"Scaled.forward"}

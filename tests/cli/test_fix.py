@@ -172,7 +172,7 @@ def test_a_file_that_cannot_be_written_is_named(breakscan: Callable[..., Any], c
 def test_json(breakscan: Callable[..., Any], copies: Path, valid: Callable[..., Any]) -> None:
     (copies.parent / "bad.py").write_text("def f(:\n")
     held = valid(breakscan("fix", "--format", "json", ".").out, "fix")
-    left = {"unsafe": 1, "softening": 0, "declined": 0, "without": 0}
+    left = {"observed": 0, "unsafe": 1, "softening": 0, "declined": 0, "without": 0}
     assert held["summary"] == {"files": 2, "changed": 0, "applied": 0, **left}
     done = valid(breakscan("fix", "--unsafe", "--write", "--format", "json", ".").out, "fix")
     (file,) = done["files"]

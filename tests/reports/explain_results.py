@@ -19,6 +19,7 @@ from breakscan.findings import (
     SourceError,
     Verdict,
 )
+from breakscan.observations import TensorSeen, ValueSeen
 from breakscan.rulebook.library import load_library
 from breakscan.runtime.explain.compiled import (
     AutogradCapture,
@@ -27,6 +28,7 @@ from breakscan.runtime.explain.compiled import (
     CompiledFrame,
     ConstantReason,
     CudaGraphSkip,
+    FunctionValues,
     Generated,
     Graph,
     GuardLine,
@@ -62,6 +64,13 @@ ITEM = LIBRARY.get("BRK201")
 SIZE = LIBRARY.get("BRK711")
 LIMIT = LIBRARY.get("BRK717")
 
+VALUES = {
+    "x": ValueSeen(
+        ("torch.Tensor",), tensor=TensorSeen(("float32",), (2,), ((3, 5), ()), ("cuda",), (True,), (True, False))
+    ),
+    "config": ValueSeen(("dict",), entries={"mode": ValueSeen(("str",), ("'fast'",))}),
+    "pair": ValueSeen(("tuple",), items=(ValueSeen(("bool",), ("True",)), ValueSeen(()))),
+}
 SITE = Site("src/model.py", 3, 8, 3, 15)
 
 
@@ -92,6 +101,7 @@ BREAK = BreakSite(
     stack=(CALLER, MODEL),
     price=PRICE,
     code="if x.item():",
+    values=VALUES,
 )
 IN_LIBRARY = replace(
     BREAK,
@@ -229,6 +239,7 @@ def explanation(**changes: Any) -> Explanation:
         ),
         "autograd": (AutogradCapture("!0", 12, ("sizes changed",)),),
         "calls": (Calls("Model.forward", 340, 4.0, 2.5, 1.0),),
+        "values": (FunctionValues(SITE, "Model.forward", 340, True, VALUES),),
         "runs": (RunTotals(0, 1.6, 0.0001), RunTotals(1, 1.7, 0.0002)),
         "ranks": RankReport(
             2,

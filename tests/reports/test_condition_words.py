@@ -22,6 +22,7 @@ WORDS = {
     Condition(ConditionKind.RAISED, ""): "something is raised",
     Condition(ConditionKind.CHOSEN, "self.act"): "`self.act` is this function",
     Condition(ConditionKind.PASSED_ON, "forward", classes=("cached",)): "`@cached` lets it through to this `forward`",
+    Condition(ConditionKind.UNSEEN, ""): "the values are not those of the recorded run",
 }
 
 

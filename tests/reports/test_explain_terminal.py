@@ -123,13 +123,14 @@ def test_a_single_phase_is_not_told_beside_the_whole() -> None:
 class TestListings:
     @pytest.mark.parametrize("word", LISTINGS)
     def test_what_there_is_none_of_is_said(self, word: str) -> None:
-        empty: dict[str, Sequence[Any]] = {"graphs": (), "compiles": ()}
+        empty: dict[str, Sequence[Any]] = {"graphs": (), "compiles": (), "values": ()}
         assert f"No {word} were recorded.\n" in written(word, **empty)
 
     def test_only_what_there_is_is_offered(self) -> None:
-        assert "--show graphs,kernels,guards,compiles lists what there is." in written()
+        assert "--show graphs,kernels,guards,compiles,values lists what there is." in written()
         bare = replace(GRAPH, generated=())
-        assert "--show graphs,compiles lists what" in written(graphs=(bare,), compiles=(replace(COMPILE, guards=()),))
+        compiles = (replace(COMPILE, guards=()),)
+        assert "--show graphs,compiles lists what" in written(graphs=(bare,), compiles=compiles, values=())
 
     def test_columns_that_no_row_fills_are_left_out(self) -> None:
         assert "backward" in written("compiles").partition("Compilations")[2].splitlines()[1]

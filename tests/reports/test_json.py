@@ -57,6 +57,7 @@ def test_the_whole_object() -> None:
                 "rewrite": {"id": "where", "safety": "unsafe"},
                 "condition": None,
                 "behind": None,
+                "observed": None,
             },
             {
                 "rule": "BRK101",
@@ -72,6 +73,7 @@ def test_the_whole_object() -> None:
                 "rewrite": None,
                 "condition": "`mask` is given",
                 "behind": None,
+                "observed": None,
             },
         ],
         "errors": [{"path": "src/bad.py", "line": 2, "column": 7, "message": "cannot be parsed: invalid syntax"}],

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from verify_results import ACCEPTED, ALL, HOSTILE, NO_FASTER, REJECTED, UNSEEN, WHOLE, verification
 
+from breakscan.observations import TensorSeen, ValueSeen
+from breakscan.repair.result import RestsOn
 from breakscan.reports.formats import VERIFY
 from breakscan.reports.verify.words import (
     ending_words,
@@ -131,6 +133,19 @@ def test_the_terminal_report_has_a_line_a_change() -> None:
     assert "4 → 3" in line
     assert "11.8 → 7.9 ms" in line
     assert line.endswith("equal, 1.49× faster [1.46, 1.52]")
+
+
+@pytest.mark.parametrize("format_", ["terminal", "json", "markdown"])
+def test_what_a_rewrite_rests_on_is_told(format_: str, valid: Callable[..., Any]) -> None:
+    tensor = TensorSeen(("float32",), (2,), None, ("cpu",), (True,), ())
+    values = {"x": ValueSeen(("torch.Tensor",), tensor=tensor), "mode": ValueSeen(("str",), (repr(HOSTILE),))}
+    told = written(format_, verification(replace(ACCEPTED, rests_on=RestsOn(values, 40))))
+    assert "\x1b" not in told
+    if format_ == "json":
+        seen = valid(told, "verify")["proofs"][0]["rests_on"]
+        assert (seen["calls"], seen["values"]["x"]["tensor"]["ranks"]) == (40, [2])
+    else:
+        assert "Holds for what was observed: x float32, 2-D, with gradient; mode" in " ".join(told.split())
 
 
 def test_the_json_is_what_its_schema_says_and_the_whole_set_comes_last(valid: Callable[..., Any]) -> None:

@@ -28,6 +28,8 @@ HOOKED = [
     ("torch._dynamo.guards", None, "get_and_maybe_log_recompilation_reasons"),
     ("torch._dynamo.output_graph", "OutputGraph", "call_user_compiler"),
     ("torch._dynamo.guards", "CheckFunctionManager", "__init__"),
+    ("torch._dynamo.symbolic_convert", "InstructionTranslator", "__init__"),
+    ("torch._dynamo.symbolic_convert", "InliningInstructionTranslator", "__init__"),
     ("torch._dynamo.eval_frame", "OptimizeContext", "__call__"),
 ]
 
@@ -88,7 +90,7 @@ def test_torch_is_as_before_when_it_is_over(tmp_path: Path) -> None:
 
 def test_all_hooks_find_what_they_need(recorder: Any, tmp_path: Path) -> None:
     installed = [record for record in records(tmp_path) if isinstance(record, HookInstalled)]
-    assert len(installed) == 9
+    assert len(installed) == 10
     # The hook for silent skips needs torch 2.13.
     assert [record.name for record in installed if not record.available] in ([], ["skips"])
 

@@ -540,7 +540,7 @@ if BACKEND:
     results.append(torch.compile(lambda x: x.tan() + 1, backend=BACKEND)(torch.ones(3)))
 print("done", torch.rand(2))
 """
-FAILING = ("trace", "breaks", "recompiles", "frames", "graphs", "runs", "targets", "skips", "guards")
+FAILING = ("trace", "breaks", "recompiles", "frames", "graphs", "runs", "targets", "skips", "guards", "values")
 
 
 def sabotaged(folder: Folder, fault: str, backend: str = "") -> Done:

@@ -20,8 +20,11 @@ from breakscan.torch_facts.not_measured import (
     ONLY_CALLS_THE_FUNCTION,
     READS_CODE,
     RETURN_THE_MODULE,
+    SAVES_NO_OPERAND,
     SEES_NO_OPERATION,
     SEES_OPERATIONS,
+    SETTINGS,
+    SETTINGS_OF_THE_COMPILER,
 )
 from breakscan.torch_facts.table import load_api
 from breakscan.torch_versions import PINNED, minor_version
@@ -172,3 +175,46 @@ def test_the_positions_of_inplace() -> None:
         if "inplace" in parameters:
             found[name] = parameters.index("inplace")
     assert found == INPLACE_AT
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_these_settings_are_no_functions(name: str) -> None:
+    assert not callable(_called(name))
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS_OF_THE_COMPILER))
+def test_these_modules_hold_only_settings(name: str) -> None:
+    module: Any = importlib.import_module(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert module._config
+        assert not [one for one in module._config if callable(getattr(module, one))]
+
+
+@pytest.mark.parametrize("name", sorted(SAVES_NO_OPERAND))
+def test_an_operand_that_is_not_saved_may_be_changed_in_place(name: str) -> None:
+    leaf = torch.rand(2, 3, requires_grad=True)
+    given = leaf * 1
+    more: dict[str, tuple[Any, ...]] = {
+        "expand": (2, 3),
+        "new_zeros": (2,),
+        "permute": (1, 0),
+        "reshape": (6,),
+        "to": (torch.float64,),
+        "transpose": (0, 1),
+        "view": (6,),
+    }
+    if name == "copy_":
+        result = torch.zeros(2, 3).copy_(given)
+    elif name in ("ones_like", "zeros_like"):
+        result = getattr(torch, name)(given)
+    elif name == "stack":
+        result = torch.stack([given, given])
+    else:
+        result = getattr(given, name)(*more.get(name, ()))
+    with torch.no_grad():
+        given.add_(1)
+    if result.requires_grad:
+        result.sum().backward()
+    else:
+        assert not result.is_floating_point() or name in ("detach", "new_zeros", "ones_like", "zeros_like")

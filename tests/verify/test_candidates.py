@@ -9,7 +9,10 @@ import pytest
 
 from breakscan.config import load_settings
 from breakscan.findings import Site
+from breakscan.observations import FunctionSeen, Observations, TensorSeen, ValueSeen
 from breakscan.repair.planner import WantedRewrites
+from breakscan.repair.result import RestsOn
+from breakscan.source.regular_files import content_digest
 from breakscan.verify.candidates import Rewrites, diff_of, of_settings
 from breakscan.verify.label import RewriteLabel, SetLabel
 from breakscan.worker.config_settings import SettingError
@@ -49,6 +52,20 @@ def written(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Rewrite
     (folder / "net.py").write_text(text, encoding="utf-8")
     settings = load_settings(folder, target_torch="2.13", no_cache=True)
     return Rewrites((folder / "net.py",), settings, WantedRewrites(unsafe=True, soften=True))
+
+
+def test_what_the_run_saw_of_values_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = TEXT.replace("@torch.compile\n", "").replace(": torch.Tensor) -> torch.Tensor", ")")
+    plain = written(tmp_path, monkeypatch, text)
+    path = plain.files[0]
+    executed = {str(path): [5, 6, 9, 10, 11]}
+    assert plain.plan(executed, []).alone == ()
+    x = ValueSeen(("torch.Tensor",), tensor=TensorSeen(("float32",), (2,), None, ("cpu",), (False,), ()))
+    seen = {content_digest(path.read_bytes()): {"f": FunctionSeen({"x": x}, 3, True)}}
+    settings = replace(plain.settings, observations=Observations(seen, {}, ""))
+    planned = replace(plain, settings=settings).plan(executed, [])
+    assert [one.label for one in planned.alone] == [RewriteLabel("net.py", (line,), "where") for line in (5, 10)]
+    assert [one.rests_on for one in planned.alone] == [RestsOn({"x": x}, 3)] * 2
 
 
 @pytest.fixture

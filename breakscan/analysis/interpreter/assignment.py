@@ -9,6 +9,7 @@ from dataclasses import replace
 from breakscan.analysis.interpreter import narrowing
 from breakscan.analysis.interpreter.annotations import annotated_value
 from breakscan.analysis.interpreter.arithmetic import binary
+from breakscan.analysis.interpreter.call_paths import forget_outcomes
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import any_of, item_of
 from breakscan.analysis.interpreter.subscripts import subscript
@@ -74,6 +75,7 @@ def assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
         frame.names[target.id] = frame.facts.augmented(node, old, new) if frame.facts is not None else new
     elif isinstance(target, ast.Subscript):
         subscript(frame, target, frame.evaluate(target.value), "augment")
+        forget_outcomes(frame, target)
     else:
         old = frame.evaluate(target)
         store_attribute(frame, target, binary(old, value, node.op), "augment")
@@ -83,6 +85,8 @@ def delete(frame: Frame, node: ast.Delete) -> None:
     for target in node.targets:
         if isinstance(target, ast.Name):
             frame.names.pop(target.id, None)
+        else:
+            forget_outcomes(frame, target)
 
 
 def bind(frame: Frame, target: ast.expr, value: Value) -> None:
@@ -102,6 +106,7 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
     elif isinstance(target, ast.Subscript):
         owner = frame.evaluate(target.value)
         subscript(frame, target, owner, "store")
+        forget_outcomes(frame, target)
         _grow(frame, target, owner, value)
 
 
@@ -128,6 +133,7 @@ def _grow(frame: Frame, target: ast.Subscript, owner: Value, value: Value) -> No
 def store_attribute(frame: Frame, target: ast.Attribute, value: Value, form: str) -> None:
     """Emits the store of an attribute, and remembers it if the class is known."""
     owner = frame.evaluate(target.value)
+    forget_outcomes(frame, target)
     argument = Argument(0, "value", value.words())
     if isinstance(owner, Tensor | Module):
         frame.emit(

@@ -14,6 +14,7 @@ from breakscan.analysis.interpreter.values import (
     CONSTANT,
     UNKNOWN,
     ArrayNumber,
+    Constant,
     Container,
     DrawnNumber,
     Namespace,
@@ -33,8 +34,9 @@ from breakscan.rulebook.events import EventKind
 
 def branch(
     frame: Frame, test: ast.expr, form: str, statement: ast.stmt | None = None, *, compound_only: bool = False
-) -> None:
-    """Evaluates a test for its truth, as ``if``, ``while``, ``assert`` and their kin do.
+) -> list[ast.AST]:
+    """Evaluates a test for its truth, as ``if``, ``while``, ``assert`` and their kin do.  Returns the operands that are
+    known only when the graph runs.
 
     ``and``, ``or`` and ``not`` in a test are separate jumps: each operand branches by itself, and each
     but the first only under the outcome of those before it.  One event speaks for all of them: at the operand
@@ -43,10 +45,11 @@ def branch(
     """
     found: list[_Branch] = []
     _branch_operands(frame, test, found, last=True, negated=False)
+    decided_late: list[ast.AST] = [jump.node for jump in found]
     if compound_only:
         found = [jump for jump in found if not jump.plain]
     if not found:
-        return
+        return decided_late
     surest = max(found, key=lambda b: (isinstance(b.value, Tensor), not b.conditions, b.value.sure))
     node: ast.expr | ast.stmt = surest.node
     if len({(b.node.lineno, b.node.col_offset) for b in found}) > 1:
@@ -56,6 +59,7 @@ def branch(
         node.end_lineno, node.end_col_offset = test.end_lineno, test.end_col_offset
     with frame.under(*surest.conditions):
         frame.emit(EventKind.BRANCH, node, form=form, operand=surest.value)
+    return decided_late
 
 
 DECIDED_LATE = (Tensor, TensorNumber, DrawnNumber)
@@ -140,7 +144,18 @@ def unary(frame: Frame, node: ast.UnaryOp) -> Value:
         return TensorNumber(value.sure) if isinstance(value, Tensor | TensorNumber) else CONSTANT
     if isinstance(value, Tensor):
         return replace(value, parameter=False, intermediate=True)
+    if isinstance(value, Constant):
+        return replace(value, literal=_signed(node.op, value.literal), truth=None)
     return value if isinstance(value, PythonValue) else UNKNOWN
+
+
+def _signed(op: ast.unaryop, literal: str | int | float | None) -> int | float | None:
+    """What a sign or ``~`` makes of a known number; None if that is not known."""
+    if literal is None or isinstance(literal, str):
+        return None
+    if isinstance(op, ast.Invert):
+        return ~int(literal) if isinstance(literal, int) else None
+    return -literal if isinstance(op, ast.USub) else +literal
 
 
 def bool_op(frame: Frame, node: ast.BoolOp) -> Value:

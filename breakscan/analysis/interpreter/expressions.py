@@ -12,6 +12,7 @@ from breakscan.analysis.interpreter.arithmetic import binary
 from breakscan.analysis.interpreter.assignment import bind
 from breakscan.analysis.interpreter.attributes import attribute_of
 from breakscan.analysis.interpreter.boolean_tests import bool_op, branch, compare, if_expression, unary
+from breakscan.analysis.interpreter.call_paths import forget_outcomes
 from breakscan.analysis.interpreter.calls import apply
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import any_of, item_of, iterated, join_all
@@ -74,6 +75,8 @@ def _name(frame: Frame, node: ast.Name) -> Value:
 def _attribute(frame: Frame, node: ast.Attribute) -> Value:
     narrowed = frame.names.get(narrowing.attribute_key(node) or "")
     value = narrowed if narrowed is not None else attribute_of(frame, node, evaluate(frame, node.value), node.attr)
+    if narrowed is None:
+        value = frame.as_seen(node, value)
     if isinstance(value, Module):
         touch(frame, node, value)
     return value
@@ -211,7 +214,9 @@ def _call(frame: Frame, node: ast.Call) -> Value:
         if keyword.arg is None:
             named.update(keys_of(evaluate(frame, keyword.value)))
             spread = True
-    return apply(frame, node, callee, Arguments(positional, named, spread))
+    result = apply(frame, node, callee, Arguments(positional, named, spread))
+    forget_outcomes(frame, node)
+    return result
 
 
 def _hands_on(frame: Frame, given: ast.expr, callee: Value) -> bool:

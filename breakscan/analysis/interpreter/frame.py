@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -14,6 +14,7 @@ from breakscan.analysis.interpreter.conditions import has_outcome
 from breakscan.analysis.interpreter.dynamo_config import DynamoConfig
 from breakscan.analysis.interpreter.function_state import EventKey
 from breakscan.analysis.interpreter.module_names import ModuleNames
+from breakscan.analysis.interpreter.observed_values import as_observed, observed_value, seen_attribute, seen_of
 from breakscan.analysis.interpreter.signatures import Signatures
 from breakscan.analysis.interpreter.tensor_facts import FunctionFacts
 from breakscan.analysis.interpreter.value_log import Notes
@@ -99,6 +100,8 @@ class Frame:
         self.api = program.api
         self.function = function
         self.names = names
+        self.seen = seen_of(function) if function is not None else None
+        """What a recorded run showed of the function, where that is taken for true."""
         self.parameters = frozenset(names)
         """The names that it starts with."""
         self.notes = program.notes.of(self.index) if program.notes is not None else None
@@ -123,6 +126,18 @@ class Frame:
         self.conditions: list[Condition] = []
         self.tests: list[tuple[ast.expr, bool]] = []
         """The tests that enclose the current statement, each with its outcome."""
+        self.outcomes: Mapping[str, bool] = {}
+        """What tests of attributes of its object gave on the way here; see ``call_paths``."""
+        self.caller_test: Condition | None = None
+        """The test of its object that decides whether the function is called."""
+
+    def as_seen(self, node: ast.Attribute, value: Value) -> Value:
+        """The value of an attribute, with what a recorded run showed of it."""
+        if self.seen is None or self.function is None:
+            return value
+        seen = seen_attribute(self.function, self.seen, node)
+        observed = observed_value(seen, self.index) if seen is not None else None
+        return value if observed is None else as_observed(value, observed)
 
     def place_of(self, node: ast.AST) -> tuple[Place, str | None]:
         """The innermost place that decides a break's verdict at a node, and whose call it is that stands there.
@@ -256,7 +271,7 @@ class Frame:
         if any(condition.kind is ConditionKind.RAISED for condition in self.conditions):
             confidence = Confidence.POSSIBLE
         if not self.tests:
-            return confidence, None
+            return confidence, self.caller_test
         test = has_outcome(*self.tests[-1])
         flags = (c for c in self.conditions if c.kind is ConditionKind.FLAG and c.subject == test.subject)
         return confidence, next(flags, test)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from breakscan.analysis.interpreter.values import UNKNOWN, Value
@@ -11,6 +12,16 @@ from breakscan.rulebook.events import Event, EventKind
 
 EventKey = tuple[EventKind, str, str | None, int, int, int, int]
 """The kind, form, callee and span of an event."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallPath:
+    """What holds on every path to a method: what tests of attributes of its object give, by their names, conditions,
+    and the test that decides whether it is called."""
+
+    outcomes: Mapping[str, bool] = field(default_factory=dict)
+    conditions: tuple[Condition, ...] = ()
+    test: Condition | None = None
 
 
 @dataclass(slots=True)
@@ -29,6 +40,8 @@ class State:
     """Whether its calls give it different things."""
     chosen: Condition | None = None
     """The condition under which an inner function runs that is called only as one of several."""
+    path: CallPath | None = None
+    """What holds wherever it is called; None while nothing has called it."""
     closure: dict[str, Value] | None = None
     """The names of the enclosing function, for an inner one."""
     ran: bool = False

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 
 from breakscan.analysis.interpreter.arguments import Arguments
+from breakscan.analysis.interpreter.call_paths import join_paths, path_to
 from breakscan.analysis.interpreter.decorators import Decorators
 from breakscan.analysis.interpreter.frame import Frame, Interpreter
-from breakscan.analysis.interpreter.function_state import State
+from breakscan.analysis.interpreter.function_state import CallPath, State
 from breakscan.analysis.interpreter.joins import item_of
 from breakscan.analysis.interpreter.signatures import ParameterChange
 from breakscan.analysis.interpreter.single_calls import SingleCalls, is_small
@@ -78,6 +79,9 @@ class Functions:
             state.callers[frame.function] = None
             return state.returns
         change = self._join_arguments(info, state, given)
+        if self._join_path(state, path_to(frame, node, info)):
+            # Less holds than before: not one of the changes that never settle.
+            self._queue[info] = None
         if info.nested and (is_new or state.chosen is not None):
             change = max(change, _choose(frame, state, is_new))
         if state.place is Place.PLAIN and place is not Place.PLAIN:
@@ -103,6 +107,13 @@ class Functions:
             caller.calls.add(info)
             state.region = state.region or caller.region
         return state
+
+    def _join_path(self, state: State, path: CallPath) -> bool:
+        """Adds a path by which a function is called.  Returns whether that changes what holds."""
+        joined = path if state.path is None else join_paths(state.path, path)
+        changed = state.path is not None and joined != state.path
+        state.path = joined
+        return changed and state.ran
 
     def _join_arguments(self, info: FunctionInfo, state: State, given: Arguments) -> ParameterChange:
         was_mixed = state.mixed
@@ -199,6 +210,9 @@ class Functions:
             frame.conditions += self._decorators.replaced(info)
             if state.chosen is not None:
                 frame.conditions.append(state.chosen)
+            if state.path is not None:
+                frame.outcomes, frame.caller_test = state.path.outcomes, state.path.test
+                frame.conditions += state.path.conditions
             body = info.node.body
             if isinstance(body, list):
                 reaches_end = run_body(frame, body)

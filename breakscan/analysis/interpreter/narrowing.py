@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from breakscan.analysis.interpreter.call_paths import known_outcome
 from breakscan.analysis.interpreter.conditions import has_outcome
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.tracing_tests import truth_of_helper, truth_while_tracing
@@ -55,6 +56,10 @@ def known_truth(frame: Frame, test: ast.expr) -> bool | None:
     if isinstance(test, (ast.Name, ast.Attribute)):
         if _is_type_checking(frame, test):
             return False
+        if frame.outcomes and isinstance(test, ast.Attribute):
+            outcome = known_outcome(frame, test)
+            if outcome is not None:
+                return outcome
         value = _known(frame, test)
         if isinstance(value, NoneValue):
             return False
@@ -183,13 +188,15 @@ def _key(node: ast.expr) -> str | None:
 def _known(frame: Frame, node: ast.expr) -> Value | None:
     """What is known of a name, or of an attribute of one."""
     key = _key(node)
+    if key is not None and key in frame.names:
+        return frame.names[key]
+    if isinstance(node, ast.Attribute):
+        owner = class_of(frame.look_up(node.value.id)) if isinstance(node.value, ast.Name) else None
+        stored = frame.program.attributes.stored(owner, node.attr) if owner is not None else None
+        seen = frame.as_seen(node, stored or UNKNOWN)
+        return stored if isinstance(seen, Unknown) else seen
     if key is None:
         return None
-    if key in frame.names:
-        return frame.names[key]
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        owner = class_of(frame.look_up(node.value.id))
-        return frame.program.attributes.stored(owner, node.attr) if owner is not None else None
     return frame.look_up(key) if "." not in key else None
 
 

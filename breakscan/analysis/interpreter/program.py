@@ -11,7 +11,7 @@ from breakscan.analysis.interpreter.class_attributes import ClassAttributes
 from breakscan.analysis.interpreter.dynamo_config import DynamoConfig
 from breakscan.analysis.interpreter.expressions import evaluate
 from breakscan.analysis.interpreter.frame import Frame
-from breakscan.analysis.interpreter.function_state import State
+from breakscan.analysis.interpreter.function_state import CallPath, State
 from breakscan.analysis.interpreter.functions import Functions
 from breakscan.analysis.interpreter.joins import join
 from breakscan.analysis.interpreter.module_names import ModuleNames
@@ -76,7 +76,14 @@ class Program:
         return self.functions.states
 
     def run(self, entries: list[Entry]) -> None:
-        """Interprets the entries and all that they call, again where an attribute turned out to hold more."""
+        """Interprets the entries and all that they call, again where an attribute turned out to hold more.
+
+        What a run saw only as a part of other functions is an entry where the code does not show who calls it.
+        """
+        self._run([entry for entry in entries if entry.compiled or not entry.region.recorded])
+        self._run([entry for entry in entries if entry.function not in self.states])
+
+    def _run(self, entries: list[Entry]) -> None:
         for entry in entries:
             self._enter(entry)
         # Callers mostly stand below what they call: they say what it is called with.
@@ -92,10 +99,11 @@ class Program:
         known = self.states.get(info)
         if known is None:
             seeds = self.signatures.at_entry(info, compiled=entry.compiled, receiver=entry.receiver)
-            self.states[info] = State(seeds, entry.region)
+            self.states[info] = State(seeds, entry.region, path=CallPath())
         else:
             for name, value in self.signatures.receiver(info, entry.receiver).items():
                 known.parameters[name] = join(known.parameters[name], value)
+            known.path = CallPath()
 
     def _run_returned(self, state: State) -> None:
         """Interprets what a function makes and returns, as a decorator does: it could be compiled as well."""

@@ -11,6 +11,7 @@ from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.class_attributes import ClassAttributes
 from breakscan.analysis.interpreter.function_state import State
 from breakscan.analysis.interpreter.joins import item_of, join
+from breakscan.analysis.interpreter.observed_values import SETTING_UP, as_observed, observed_parameters
 from breakscan.analysis.interpreter.parameters import parameter_values, promises_number
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
@@ -50,7 +51,6 @@ class ParameterChange(IntEnum):
 
 
 _NO_POSITION = 10**6
-_SETTING_UP = frozenset({"__init__", "__post_init__"})
 
 
 class Signatures:
@@ -92,7 +92,15 @@ class Signatures:
         """The parameters of a function that the compiler is handed, with ``self`` or ``cls`` first."""
         compiled = compiled or (info.owner is not None and info.name == "forward")
         given = parameter_values(self._api, info, entry=True, compiled=compiled)
-        return {**self.receiver(info, receiver), **given, **self._elements(info, receiver or info.owner, given)}
+        given |= self._elements(info, receiver or info.owner, given)
+        seen = {name: as_observed(given.get(name, UNKNOWN), value) for name, value in self._seen(info).items()}
+        return {**given, **seen, **self.receiver(info, receiver)}
+
+    def _seen(self, info: FunctionInfo) -> dict[str, Value]:
+        """What recorded runs showed of the names that a function starts with."""
+        if not self._project.seen_in(info.index):
+            return {}
+        return self._project.once(("seen", info), info.index, lambda: observed_parameters(info))
 
     def _elements(self, info: FunctionInfo, owner: ClassInfo | None, given: dict[str, Value]) -> dict[str, Value]:
         """The numbers that may be elements of a tensor of the object, as the name says: ``timestep`` of ``timesteps``.
@@ -126,7 +134,7 @@ class Signatures:
         chain = self._project.bases_of(value.info)
         if asked is None or asked not in chain:
             return value
-        if any(set(c.methods) - _SETTING_UP for c in chain[: chain.index(asked)]):
+        if any(set(c.methods) - SETTING_UP for c in chain[: chain.index(asked)]):
             return value
         return Instance(value.sure, value.maybe_none, info=asked, name=asked.qualname)
 
@@ -143,9 +151,11 @@ class Signatures:
     def join_arguments(self, info: FunctionInfo, state: State, given: Arguments) -> ParameterChange:
         """Adds what a call gives.  Returns how far it differs from what the calls before gave."""
         base = self.declared(info)
+        seen = self._seen(info)
         node = info.node.args
         names = [a.arg for a in [*node.posonlyargs, *node.args]]
         defaults = info.defaults
+        receiver = info.first_parameter if info.owner is not None and not info.is_static else None
         change = ParameterChange.NONE
         for position, name in enumerate([*names, *(a.arg for a in node.kwonlyargs)]):
             value = given.get(position if position < len(names) else _NO_POSITION, name)
@@ -156,6 +166,8 @@ class Signatures:
                 value = replace(value, optional=value.optional or Condition(ConditionKind.GIVEN, name))
             if isinstance(value, Tensor) and self._promises_number(info, name):
                 value = _against_promise(value, base.get(name, UNKNOWN), name)
+            if name in seen and name != receiver:
+                value = as_observed(value, seen[name])
             change = max(change, _join_parameter(state, name, value))
         for extra in (node.vararg, node.kwarg):
             if extra is not None and extra.arg not in state.parameters:

@@ -11,6 +11,7 @@ from typing import Any
 from breakscan.analysis.interpreter import narrowing
 from breakscan.analysis.interpreter.assignment import assign, assign_annotated, assign_augmented, bind, delete
 from breakscan.analysis.interpreter.boolean_tests import branch
+from breakscan.analysis.interpreter.call_paths import ANYWHERE, join_outcomes, outcomes_of
 from breakscan.analysis.interpreter.conditions import has_outcome
 from breakscan.analysis.interpreter.contexts import enter
 from breakscan.analysis.interpreter.expressions import evaluate, function_value
@@ -91,13 +92,16 @@ def _if(frame: Frame, node: ast.If) -> bool:
     if known is not None:
         narrowing.narrow(frame, node.test, known)
         return run_body(frame, node.body if known else node.orelse)
-    branch(frame, node.test, "guard" if is_guard(node) else "if", node)
-    before = dict(frame.names)
+    late = branch(frame, node.test, "guard" if is_guard(node) else "if", node)
+    before, known_before = dict(frame.names), frame.outcomes
+    frame.outcomes = outcomes_of(frame, node.test, True, late)
     when_true = narrowing.narrow(frame, node.test, True)
     with frame.muted(isinstance(node.body[-1], ast.Raise)):
         body_goes_on = _run_arm(frame, node, True, when_true)
-    after_body = dict(frame.names)
+    after_body, known_after_body = dict(frame.names), frame.outcomes
     _reset(frame, before)
+    frame.outcomes = known_before
+    frame.outcomes = outcomes_of(frame, node.test, False, late)
     when_false = narrowing.narrow(frame, node.test, False)
     else_goes_on = _run_arm(frame, node, False, when_false) if node.orelse else True
     if body_goes_on and else_goes_on:
@@ -105,8 +109,10 @@ def _if(frame: Frame, node: ast.If) -> bool:
         _mark_conditional(merged, after_body, frame.names, when_true, (node.test, True))
         _mark_conditional(merged, frame.names, after_body, when_false, (node.test, False))
         _reset(frame, merged)
+        frame.outcomes = join_outcomes(frame.outcomes, known_after_body)
     elif body_goes_on:
         _reset(frame, after_body)
+        frame.outcomes = known_after_body
         _rest_stands_under(frame, when_true)
     elif else_goes_on:
         _rest_stands_under(frame, when_false)
@@ -187,6 +193,7 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
 def _run_rounds(frame: Frame, once: Callable[[], None]) -> None:
     """Runs a loop's body, and again where a second round starts with other values than the first."""
     before = dict(frame.names)
+    frame.outcomes = ANYWHERE.outcomes
     once()
     carried = join_names(before, frame.names)
     _reset(frame, carried)
@@ -195,6 +202,7 @@ def _run_rounds(frame: Frame, once: Callable[[], None]) -> None:
         once()
         frame.loops -= 1
         _reset(frame, join_names(carried, frame.names))
+    frame.outcomes = ANYWHERE.outcomes
 
 
 MOST_LOOPS_REPEATED = 3
@@ -241,6 +249,7 @@ def _try(frame: Frame, node: ast.Try) -> bool:
         after = [dict(frame.names)] if goes_on else []
     for handler in node.handlers:
         _reset(frame, at_handler)
+        frame.outcomes = ANYWHERE.outcomes
         if handler.name:
             frame.names[handler.name] = UNKNOWN
         caught = Condition(ConditionKind.RAISED, ast.unparse(handler.type) if handler.type else "")
@@ -266,6 +275,7 @@ def _match(frame: Frame, node: ast.Match) -> bool:
     subject = evaluate(frame, node.subject)
     before = dict(frame.names)
     results = [before]
+    frame.outcomes = ANYWHERE.outcomes
     for case in node.cases:
         _reset(frame, dict(before))
         for pattern in ast.walk(case.pattern):

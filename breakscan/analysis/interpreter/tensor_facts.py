@@ -24,6 +24,7 @@ from breakscan.analysis.interpreter.fact_leaves import (
     number_facts,
     weakest_source,
 )
+from breakscan.analysis.interpreter.observed_values import agrees, observed_facts, seen_attribute, seen_of
 from breakscan.analysis.interpreter.values import (
     Class,
     ClassOrObject,
@@ -91,8 +92,15 @@ class FunctionFacts:
         self._stored = function.stored_attributes
         self._settled: dict[int, TensorFacts] = {}
         """Facts without joins, by their identity."""
+        self._function = function
+        self._seen = seen = seen_of(function)
         for name, value in names.items():
-            names[name] = self._rooted(value, Symbol(name, (*self._at, 0)))
+            symbol = Symbol(name, (*self._at, 0))
+            tensor = seen.names[name].tensor if seen is not None and name in seen.names else None
+            if tensor is not None and isinstance(value, Tensor) and agrees(value, tensor):
+                names[name] = with_facts(value, observed_facts(symbol, tensor, value))
+            else:
+                names[name] = self._rooted(value, symbol)
 
     # -- what the interpreter calls ---------------------------------------------------------------------------------
 
@@ -229,7 +237,11 @@ class FunctionFacts:
         if not stable or isinstance(owner.value, PythonValue):
             return leaf
         (of,) = owner.facts.storage
-        return leaf_facts(Symbol(f"{of.name}.{node.attr}", of.at), value)
+        symbol = Symbol(f"{of.name}.{node.attr}", of.at)
+        seen = seen_attribute(self._function, self._seen, node) if self._seen is not None else None
+        if seen is not None and seen.tensor is not None and isinstance(value, Tensor) and agrees(value, seen.tensor):
+            return observed_facts(symbol, seen.tensor, value)
+        return leaf_facts(symbol, value)
 
     def _of_tensor(self, node: ast.Attribute, owner: Given, leaf: TensorFacts) -> TensorFacts:
         facts = owner.facts

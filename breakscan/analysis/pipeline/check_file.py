@@ -16,11 +16,12 @@ from breakscan.analysis.pipeline.judge import Judge
 from breakscan.analysis.pipeline.merge import CONFIDENCE_ORDER, Merged
 from breakscan.analysis.pipeline.results import FileResult
 from breakscan.analysis.pipeline.shadowed import gives_up, reach_of
-from breakscan.analysis.project.entry_points import find_entries, named_entries
+from breakscan.analysis.project.entry_points import find_entries, named_entries, observed_entries
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
 from breakscan.config import Settings, enabled_rules, resolve_target
 from breakscan.findings import Finding, Mode, SourceError
+from breakscan.observations import Observations
 from breakscan.rulebook.ledger import load_ledger
 from breakscan.rulebook.library import Library, load_library
 from breakscan.rulebook.matching import RuleIndex
@@ -38,12 +39,14 @@ def _rule_index(library: Library, enabled: frozenset[str]) -> RuleIndex:
 
 class FileChecker:
     """Checks one file after the other under one set of settings.  ``functions`` names, by absolute path, those that
-    the compiler is known to have been in: then nothing else counts as compiled."""
+    the compiler is known to have been in: then nothing else counts as compiled.  ``observations`` are taken for true.
+    """
 
     def __init__(
         self,
         settings: Settings,
         functions: Mapping[Path, Mapping[str, bool]] | None = None,
+        observations: Observations | None = None,
     ) -> None:
         self.settings = settings
         self.functions = functions
@@ -55,7 +58,7 @@ class FileChecker:
         self.api = load_api(target.ledger)
         self.per_file = PerFileIgnores(settings)
         self.shown = frozenset(CONFIDENCE_ORDER[: CONFIDENCE_ORDER.index(settings.confidence) + 1])
-        self.project = Project(settings.root)
+        self.project = Project(settings.root, observations)
 
     def check_file(self, path: Path, text: str | None = None, notes: Notes | None = None) -> FileResult:
         """The findings of what a file, or a text that goes by its path, hands to the compiler.
@@ -104,6 +107,7 @@ class FileChecker:
         program = Program(self.project, index, self.api, self.rules, notes=notes)
         if self.functions is None:
             entries = find_entries(self.project, index, self.settings.regions)
+            entries += observed_entries(self.project, index)
         else:
             entries = named_entries(index, self.functions.get(index.module.path, {}))
         program.run(entries)

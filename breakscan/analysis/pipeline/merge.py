@@ -71,10 +71,11 @@ _SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 _CONDITIONS = tuple(ConditionKind)
 
 
-def _precedence(finding: Finding) -> tuple[int, int, list[_ConditionOrder], str, str]:
+def _precedence(finding: Finding) -> tuple[int, int, int, list[_ConditionOrder], str, str]:
     """The surest comes first, then the worst; the rest only makes the choice the same in any order."""
     confidence, severity = CONFIDENCE_ORDER.index(finding.confidence), _SEVERITIES.index(finding.severity)
-    return confidence, severity, list(map(_condition_order, finding.conditions)), finding.via or "", finding.message
+    conditions = list(map(_condition_order, finding.conditions))
+    return confidence, severity, finding.observed, conditions, finding.via or "", finding.message
 
 
 _ConditionOrder = tuple[bool, bool, str, int, tuple[str, ...]]

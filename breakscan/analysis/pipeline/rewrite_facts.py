@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from breakscan.analysis.pipeline.results import FileResult
 from breakscan.config import Settings, resolve_target
 from breakscan.facts import FileFacts
 from breakscan.findings import Finding, SourceError
+from breakscan.observations import FunctionSeen
 from breakscan.source.module import SourceModule
 from breakscan.source.paths import display_path
 
@@ -24,19 +25,22 @@ MOST_KEPT = 64
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """What is known of one file.  Findings are in the order of their sites; ``errors`` are those of any root."""
+    """What is known of one file.  Findings are in the order of their sites; ``errors`` are those of any root.
+    ``functions`` are those of the file that a recorded run saw, where that is taken for true."""
 
     module: SourceModule
     findings: tuple[Finding, ...]
     facts: FileFacts
     errors: tuple[SourceError, ...]
+    functions: Mapping[str, FunctionSeen]
 
 
 class Studies:
     """Studies the files at ``paths``, which are absolute, one after the other.
 
     Files that several of them import are read once, and a root from which several are reached is checked once.
-    ``checker`` may have checked the files already: its trees are used.
+    ``checker`` may have checked the files already: its trees are used.  It tells whether observations are taken for
+    true, by default they are not.
     """
 
     def __init__(self, settings: Settings, paths: Iterable[Path], checker: FileChecker | None = None) -> None:
@@ -69,10 +73,12 @@ class Studies:
             for finding in result.findings:
                 if finding.site.path == display:
                     merged.add(finding)
-        module = self._checker.project.load(path).module
+        index = self._checker.project.load(path)
+        module = index.module
         ordered = sorted(merged.findings(), key=lambda f: (f.site.line, f.site.column, f.rule))
         facts = facts_of(module, [notes for _, notes in checked])
-        return Study(module, tuple(ordered), facts, tuple(error for result, _ in checked for error in result.errors))
+        errors = tuple(error for result, _ in checked for error in result.errors)
+        return Study(module, tuple(ordered), facts, errors, self._checker.project.seen_in(index))
 
     def _checked(self, root: Path) -> tuple[FileResult, Notes]:
         known = self._kept.pop(root, None) or self._check(root)

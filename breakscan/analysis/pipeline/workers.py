@@ -17,6 +17,7 @@ from typing import TypeVar
 from breakscan.analysis.pipeline.cache_fingerprint import open_cache
 from breakscan.analysis.pipeline.check_file import FileChecker
 from breakscan.analysis.pipeline.deep_stack import with_deep_stack
+from breakscan.analysis.pipeline.observed import with_observed
 from breakscan.analysis.pipeline.results import FileResult
 from breakscan.config import Settings
 from breakscan.findings import SourceError
@@ -48,8 +49,7 @@ def check_files(
             bench = _Bench(settings, checker)
             for path in files:
                 yield bench.check(path)
-            if checker is None:
-                bench.checker.project.release()
+            bench.release(keep=checker)
         return
     batches = _batches(files, workers)
     done = 0
@@ -127,13 +127,24 @@ class _Bench:
     def __init__(self, settings: Settings, checker: FileChecker | None = None) -> None:
         self.checker = checker or FileChecker(settings)
         self.cache = open_cache(settings, Path.cwd())
+        self._observations = settings.observations
+        self._with_observed = FileChecker(settings, observations=settings.observations)
 
     def check(self, path: Path) -> FileResult:
         result = with_deep_stack(self.checker.check_file, path)
+        if self._observations is not None and self._observations.concern(result.depends.values()):
+            observed = with_deep_stack(self._with_observed.check_file, path)
+            result = with_observed(result, observed, self._observations)
         if self.cache is not None and not result.errors:
             self.cache.put(path, result)
         result.depends = {}  # hundreds of paths, which nobody asks for again
         return result
+
+    def release(self, keep: FileChecker | None) -> None:
+        """Lets go of all trees but those of ``keep``."""
+        for checker in (self.checker, self._with_observed):
+            if checker is not keep:
+                checker.project.release()
 
 
 _bench: _Bench | None = None

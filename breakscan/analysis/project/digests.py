@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import blake2b
 
-from breakscan.source.regular_files import read_regular_file
+from breakscan.source.regular_files import content_digest, read_regular_file
 
 ABSENT = ""
 """Stands for a file that is not there."""
@@ -31,7 +30,7 @@ class Digests:
 
         What is analyzed has to come in here: a file can change between two readings.
         """
-        known = self._known[path] = _digest(content)
+        known = self._known[path] = content_digest(content)
         return known
 
     def agree(self, depends: Mapping[str, str]) -> bool:
@@ -45,12 +44,8 @@ class Digests:
 
 def _digest_of_file(path: str) -> str:
     try:
-        return _digest(read_regular_file(path)[0])
+        return content_digest(read_regular_file(path)[0])
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
     except OSError:
         return UNKNOWN
-
-
-def _digest(content: bytes) -> str:
-    return blake2b(content, digest_size=16).hexdigest()

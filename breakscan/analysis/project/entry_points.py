@@ -68,7 +68,7 @@ def disabling_decorator(info: FunctionInfo) -> str | None:
 def find_entries(project: Project, index: ModuleIndex, mode: str) -> list[Entry]:
     """The entries of a file.
 
-    ``auto`` takes what the file itself compiles, else every ``nn.Module.forward`` but those that prepare data.
+    ``auto`` takes what the file itself compiles, else every ``nn.Module.forward`` but those that prepare data or train.
     ``roots`` takes the first of the two, ``modules`` every ``forward``, ``all`` every function that could be compiled.
     """
     roots = _unique(_Roots(project, index).find()) if mode != "modules" and _may_compile(index) else []
@@ -79,7 +79,12 @@ def find_entries(project: Project, index: ModuleIndex, mode: str) -> list[Entry]
     found = _unique(_forwards(project, index))
     if mode == "modules":
         return found
-    return [entry for entry in found if entry.receiver is None or not prepares_data(project, entry.receiver)]
+    return [
+        entry
+        for entry in found
+        if not _makes_optimizer(entry.function)
+        and (entry.receiver is None or not prepares_data(project, entry.receiver))
+    ]
 
 
 def named_entries(index: ModuleIndex, compiled: Mapping[str, bool]) -> list[Entry]:
@@ -91,6 +96,22 @@ def named_entries(index: ModuleIndex, compiled: Mapping[str, bool]) -> list[Entr
         for info in index.all_functions.values()
         if (name := without_locals(info.qualname)) in compiled
     )
+
+
+def observed_entries(project: Project, index: ModuleIndex) -> list[Entry]:
+    """The functions of a file that a recorded run shows the compiler to have been in."""
+    seen, path = project.seen_in(index), index.module.display
+    return [
+        Entry(info, Region(path, info.node.lineno, "run", info.qualname, recorded=True), info.owner, one.compiled)
+        for info in index.all_functions.values()
+        if (one := seen.get(info.qualname)) is not None
+    ]
+
+
+def _makes_optimizer(function: FunctionInfo) -> bool:
+    """Whether a function creates an optimizer, as a training loop does."""
+    calls = (node for node in function.own_nodes if isinstance(node, ast.Call))
+    return any((function.index.dotted(call.func) or "").startswith("torch.optim.") for call in calls)
 
 
 def _may_compile(index: ModuleIndex) -> bool:

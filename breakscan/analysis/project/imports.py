@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from breakscan.analysis.project.index import (
     ModuleIndex,
     build_index,
 )
+from breakscan.observations import FunctionSeen, Observations
 from breakscan.source.module import SourceProblem, decode_source, parse_module, read_source
 from breakscan.source.paths import display_path
 
@@ -67,14 +68,16 @@ _NOTHING_DRAWN = Drawn({}, [])
 
 
 class Project:
-    """Loads and resolves for one file after the other; ``depends`` lists what the current one loaded.
+    """Loads and resolves for one file after the other; ``depends`` lists what the current one loaded.  ``observations``
+    are those that are taken for true.
 
     ``root`` is the folder of the configuration: absolute imports are looked for in the folder of the outermost
     package, and in those between it and ``root``.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, observations: Observations | None = None) -> None:
         self.root = str(root)
+        self._observations = observations
         self._texts: dict[Path, str] = {}
         """The texts that files have for now, see :meth:`changed`."""
         self.depends: dict[str, str] = {}
@@ -151,6 +154,13 @@ class Project:
                 index.remembered, index.answers = known, answers
             if own is not None:
                 self._kept[key] = own
+
+    def seen_in(self, index: ModuleIndex) -> Mapping[str, FunctionSeen]:
+        """What runs showed of the functions of a file, by their qualified names.  It holds for a text that stands in
+        place of the file, too: that of an edit, which keeps what functions are called with."""
+        if self._observations is None:
+            return {}
+        return self._observations.files.get(self._digests.of(str(index.module.path)), {})
 
     def load(self, path: Path, text: str | None = None) -> ModuleIndex:
         """The index of a file, or of a text that goes by its path.

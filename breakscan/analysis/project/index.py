@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+from breakscan.observations import FunctionSeen
 from breakscan.source.module import SourceModule
 from breakscan.source.walking import FunctionNode, blocks, own_nodes
 
 BUILTINS = frozenset(dir(builtins))
+
+
+Answer = TypeVar("Answer")
 
 
 class Resolver(Protocol):
@@ -19,6 +24,9 @@ class Resolver(Protocol):
     def find(self, dotted: str, index: ModuleIndex) -> Definition | None: ...
     def star(self, index: ModuleIndex, name: str) -> str | None: ...
     def is_module(self, info: ClassInfo) -> bool: ...
+    def bases_of(self, info: ClassInfo) -> Sequence[ClassInfo]: ...
+    def once(self, key: object, index: ModuleIndex, find: Callable[[], Answer]) -> Answer: ...
+    def seen_in(self, index: ModuleIndex) -> Mapping[str, FunctionSeen]: ...
 
 
 @dataclass(eq=False, slots=True)

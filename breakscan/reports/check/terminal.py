@@ -18,6 +18,7 @@ from breakscan.reports.shared.console import STYLES, report_console
 from breakscan.reports.shared.finding_words import FIX_HINT, behind_sentence, region_words, verdict_sentence
 from breakscan.reports.shared.printable import printable
 from breakscan.reports.shared.source_lines import source_lines
+from breakscan.reports.shared.wording import counted
 from breakscan.rulebook.document import Rule
 
 
@@ -93,6 +94,8 @@ def _finding(
         said.append(("Why: ", f"{rule.why}."))
     if condition := conditions_in_words(finding.conditions):
         said.append(("Only when ", f"{condition}."))
+    if finding.observed:
+        said.append(("Observed ", f"in {counted(finding.observed, 'call')} of the recorded run."))
     if sentence := verdict_sentence(finding, torch):
         said.append(("", sentence))
     if rule:

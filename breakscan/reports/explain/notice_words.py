@@ -24,6 +24,7 @@ _WITHOUT_HOOK = {
     "fullgraph": "--keep-going could not set fullgraph=True aside",
     "skips": "compiled functions that the compiler passes over in silence may be missing",
     "guards": "the lines that asked for guards are missing",
+    "values": "the values of functions are missing, which check and fix --recording ask for",
     "bytes": "what kernels read and write is missing",
     "cudagraphs": "why graphs do not run as CUDA graphs is missing",
 }

@@ -18,6 +18,7 @@ from breakscan.reports.shared.code_frame import INDENT
 from breakscan.reports.shared.durations import duration, seconds_in_words
 from breakscan.reports.shared.markdown_text import clipped
 from breakscan.reports.shared.site_words import place, short_path
+from breakscan.reports.shared.value_words import value_in_words
 from breakscan.reports.shared.wording import counted
 from breakscan.runtime.explain.compiled import CompiledFrame, Generated, Graph, GuardLine, Kernel
 from breakscan.runtime.explain.explanation import Explanation
@@ -171,6 +172,15 @@ def compile_table(explanation: Explanation) -> RenderableType | None:
     return _table("Compilations", columns, rows)
 
 
+def value_table(explanation: Explanation) -> RenderableType | None:
+    """What the names of each function were."""
+    rows = []
+    for function in explanation.values:
+        words = "; ".join(f"{name} {value_in_words(value)}" for name, value in function.values.items())
+        rows.append((function.function, place(function.site), str(function.calls), words))
+    return _table("Values", ("function", "at", ">calls", "values"), rows)
+
+
 def _phases(compile_: CompiledFrame) -> str:
     """The longest first; not those that no one would look at."""
     least = LEAST_PHASE * compile_.seconds
@@ -191,6 +201,7 @@ LISTINGS: dict[str, Listing] = {
     "kernels": Listing(lambda e: any(graph.generated for graph in e.graphs), (kernel_table, autograd_table)),
     "guards": Listing(lambda e: any(compile_.guards for compile_ in e.compiles), (guard_list,)),
     "compiles": Listing(lambda e: bool(e.compiles), (compile_table,)),
+    "values": Listing(lambda e: bool(e.values), (value_table,)),
 }
 """By the word that asks for them."""
 

@@ -44,6 +44,8 @@ def _outcome(one: FixedFinding, written: bool) -> str:
         return f"{'Rewritten' if written else 'breakscan fix --write rewrites this'} by {one.words}"
     if one.outcome is FindingOutcome.NOT_WRITTEN:
         return f"The file could not be written: this would be rewritten by {one.words}"
+    if one.outcome is FindingOutcome.OBSERVED:
+        return f"breakscan fix --observed rewrites this by {one.words}"
     if one.outcome is FindingOutcome.UNSAFE:
         return f"breakscan fix --unsafe rewrites this by {one.words}"
     if one.outcome is FindingOutcome.SOFTENS:

@@ -29,7 +29,8 @@ def write_fix_json(report: FixReport, stream: TextIO) -> None:
             "files": repair.checked,
             "changed": sum(file.changed for file in repair.files),
             "applied": sum(len(file.applied) for file in repair.files),
-            "unsafe": sum(len(file.held) for file in repair.files),
+            "observed": sum(not one.differences for file in repair.files for one in file.held),
+            "unsafe": sum(bool(one.differences) for file in repair.files for one in file.held),
             "softening": sum(len(file.softened) for file in repair.files),
             "declined": sum(len(file.refused) for file in repair.files),
             "without": sum(len(file.without) for file in repair.files),
@@ -46,7 +47,8 @@ def _file(file: FileRepair, written: bool) -> dict[str, Any]:
         "written": written and file.changed,
         "diff": "".join(diff_lines(file)),
         "applied": [_applied(one) for one in file.applied],
-        "unsafe": [_applied(one) for one in file.held],
+        "observed": [_applied(one) for one in file.held if not one.differences],
+        "unsafe": [_applied(one) for one in file.held if one.differences],
         "softening": [_applied(one) for one in file.softened],
         "declined": [
             {
@@ -68,4 +70,5 @@ def _applied(one: Applied) -> dict[str, Any]:
         "effects": sorted({effect.value for difference in one.differences for effect in difference.effects}),
         "remains": one.remains,
         "takes_out": None if one.takes_out is None else asdict(one.takes_out),
+        "rests_on": None if one.rests_on is None else asdict(one.rests_on),
     }

@@ -7,6 +7,7 @@ from enum import Enum
 
 from breakscan.findings import Finding
 from breakscan.repair.result import Applied, FileRepair, Refused
+from breakscan.reports.shared.value_words import rests_on_words
 from breakscan.reports.shared.wording import counted
 from breakscan.rewrite_support.difference import TakenOut
 
@@ -19,6 +20,8 @@ class FindingOutcome(str, Enum):
 
     REWRITTEN = "rewritten"
     NOT_WRITTEN = "not written"
+    OBSERVED = "observed"
+    """It would be rewritten by an edit that is safe for what a recorded run saw."""
     UNSAFE = "unsafe"
     SOFTENS = "softens"
     STAYS = "stays"
@@ -37,11 +40,15 @@ def fixed_findings(file: FileRepair, is_unwritten: bool) -> list[FixedFinding]:
     """The findings of a printable file, in the order of their lines."""
     applied = FindingOutcome.NOT_WRITTEN if is_unwritten else FindingOutcome.REWRITTEN
     found = [FixedFinding(one.finding, applied, _rewrite(one)) for one in file.applied]
-    found += [FixedFinding(one.finding, FindingOutcome.UNSAFE, _rewrite(one)) for one in file.held]
+    found += [FixedFinding(one.finding, _held(one), _rewrite(one)) for one in file.held]
     found += [FixedFinding(one.finding, FindingOutcome.SOFTENS, _rewrite(one)) for one in file.softened]
     found += [FixedFinding(one.finding, FindingOutcome.STAYS, _reasons(one)) for one in file.refused]
     found += [FixedFinding(one, FindingOutcome.STAYS, "no rewrite is known") for one in file.without]
     return sorted(found, key=lambda one: (one.finding.site.line, one.finding.site.column))
+
+
+def _held(one: Applied) -> FindingOutcome:
+    return FindingOutcome.UNSAFE if one.differences else FindingOutcome.OBSERVED
 
 
 def _reasons(refused: Refused) -> str:
@@ -66,4 +73,5 @@ def _rewrite(one: Applied) -> str:
     differences = [one.difference] if one.difference else []
     differences += [taken_out_words(one.takes_out)] if one.takes_out else []
     differences += [f"it still breaks if `{one.remains}`"] if one.remains else []
+    differences += [rests_on_words(one.rests_on)] if one.rests_on else []
     return f"{one.rewrite}: {', and '.join(differences)}" if differences else one.rewrite

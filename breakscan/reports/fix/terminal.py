@@ -17,6 +17,7 @@ from breakscan.reports.shared.printable import printable
 STYLES = {
     FindingOutcome.REWRITTEN: "green",
     FindingOutcome.NOT_WRITTEN: "red",
+    FindingOutcome.OBSERVED: "yellow",
     FindingOutcome.UNSAFE: "yellow",
     FindingOutcome.SOFTENS: "yellow",
     FindingOutcome.STAYS: "red",

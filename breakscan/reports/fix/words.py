@@ -11,16 +11,18 @@ def summary_line(report: FixReport) -> str:
     repair = report.repair
     changed = [file for file in repair.files if file.changed and file.display not in report.unwritten_paths]
     applied = sum(len(file.applied) for file in changed)
-    held = sum(len(file.held) for file in repair.files)
+    held = sum(bool(one.differences) for file in repair.files for one in file.held)
+    observed = sum(len(file.held) for file in repair.files) - held
     softened = sum(len(file.softened) for file in repair.files)
     stays = sum(len(file.refused) + len(file.without) for file in repair.files)
     parts = []
     if applied:
         verb = "Rewrote" if report.written else "Would rewrite"
         parts.append(f"{verb} {counted(applied, 'finding')} in {counted(len(changed), 'file')}")
-    if held:
-        more = f"{held} more" if applied else f"{counted(held, 'finding')} to rewrite"
-        parts.append(f"{more} with --unsafe")
+    for count, option in ((observed, "--observed"), (held, "--unsafe")):
+        if count:
+            more = f"{count} more" if parts else f"{counted(count, 'finding')} to rewrite"
+            parts.append(f"{more} with {option}")
     if softened:
         parts.append(f"{softened if parts else counted(softened, 'finding')} to soften with --soften")
     if stays:

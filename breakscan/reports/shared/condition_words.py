@@ -43,3 +43,5 @@ def _in_words(condition: Condition) -> str:
             return f"{subject} is this function"
         case ConditionKind.PASSED_ON:
             return f"`@{condition.classes[0]}` lets it through to this {subject}"
+        case ConditionKind.UNSEEN:
+            return "the values are not those of the recorded run"

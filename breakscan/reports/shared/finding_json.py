@@ -26,6 +26,7 @@ def finding_object(finding: Finding) -> dict[str, Any]:
         "rewrite": asdict(finding.rewrite) if finding.rewrite else None,
         "condition": conditions_in_words(finding.conditions),
         "behind": asdict(finding.behind) if finding.behind else None,
+        "observed": finding.observed or None,
     }
 
 

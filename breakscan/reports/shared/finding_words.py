@@ -49,7 +49,9 @@ def region_words(finding: Finding) -> str:
     same_file = region.path == finding.site.path
     where = f"line {region.line}" if same_file else f"{region.path}:{region.line}"
     entry = region.entry if region.entry != finding.function else None
-    if region.assumed is None:
+    if region.recorded:
+        why = "compiled in the recorded run"
+    elif region.assumed is None:
         why = f"compiled from {where}{f' via {entry}' if entry else ''}"
     elif region.entry == finding.function and same_file:
         why = "assumed compiled"
@@ -74,6 +76,8 @@ def one_line(finding: Finding) -> str:
     words = finding.message
     if condition := conditions_in_words(finding.conditions):
         words += f" (only when {condition})"
+    if finding.observed:
+        words += f" (observed in {counted(finding.observed, 'call')})"
     if finding.behind:
         words += f" (hidden by line {finding.behind.line})"
     return words

@@ -57,6 +57,7 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "reason": next(iter(reasons), None),
         "reasons": reasons,
         "difference": proof.difference,
+        "rests_on": asdict(proof.rests_on) if proof.rests_on else None,
         "breaks_there": proof.breaks_there,
         "revealed": list(proof.revealed),
         "unrun": list(proof.unrun),

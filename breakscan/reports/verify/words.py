@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from breakscan.reports.shared.durations import UNITS
 from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.ratio_words import interval, number, ratio_words
+from breakscan.reports.shared.value_words import rests_on_words
 from breakscan.reports.shared.wording import counted, sentence
 from breakscan.reports.verify.unseen_words import grouped, outcome_words, stress_words
 from breakscan.verify.label import Label, RewriteLabel, SetLabel
@@ -118,6 +119,8 @@ def remarks(proof: Proof) -> list[str]:
     said += [_capitalized(stress_words(*group)) for group in grouped(proof.stress)]
     if proof.difference and not proof.members:
         said.append(sentence(f"Not safe: {proof.difference}"))
+    if proof.rests_on and not proof.members:
+        said.append(sentence(_capitalized(rests_on_words(proof.rests_on))))
     return said
 
 

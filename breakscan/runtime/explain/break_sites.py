@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from breakscan.findings import Origin, Place, Site, Verdict
+from breakscan.observations import ValueSeen
 from breakscan.runtime.explain.context import ExplainContext, reason_of
 from breakscan.runtime.explain.explanation import BreakSite, FunctionPart
 from breakscan.runtime.parsers.break_text import chained, frame_skipped, parse_causes, rest_skipped
@@ -72,13 +73,18 @@ class BreakSites:
 
 
 def break_sites(
-    breaks: Sequence[BreakSeen], keys: BreakSites, started: Mapping[str, CompileStarted], lens: ExplainContext
+    breaks: Sequence[BreakSeen],
+    keys: BreakSites,
+    started: Mapping[str, CompileStarted],
+    values: Mapping[tuple[str, int], Mapping[str, ValueSeen]],
+    lens: ExplainContext,
 ) -> dict[Key, BreakSite]:
-    """Returns the sites in the order of a report.  ``started`` holds the stack above each compile."""
+    """Returns the sites in the order of a report.  ``started`` holds the stack above each compile, ``values`` what the
+    names on lines were."""
     groups: dict[Key, list[BreakSeen]] = {}
     for seen in breaks:
         groups.setdefault(keys.key(seen), []).append(seen)
-    sites = {key: _site(key[0], group, started, lens) for key, group in groups.items()}
+    sites = {key: _site(key[0], group, started, values, lens) for key, group in groups.items()}
     return dict(
         sorted(
             sites.items(),
@@ -112,7 +118,11 @@ def _frames(seen: BreakSeen, lens: ExplainContext) -> tuple[StackFrame, StackFra
 
 
 def _site(
-    site: Site, group: Sequence[BreakSeen], started: Mapping[str, CompileStarted], lens: ExplainContext
+    site: Site,
+    group: Sequence[BreakSeen],
+    started: Mapping[str, CompileStarted],
+    values: Mapping[tuple[str, int], Mapping[str, ValueSeen]],
+    lens: ExplainContext,
 ) -> BreakSite:
     first = group[0]
     innermost, own = _frames(first, lens)
@@ -142,6 +152,7 @@ def _site(
         compile_ids=tuple(dict.fromkeys(seen.compile_id for seen in group if seen.compile_id)),
         stack=lens.callers((*above, *first.stack)),
         code=lens.sources.line(where.path, site.line),
+        values=values.get((where.path, where.line), {}),
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from breakscan.findings import Origin, Site
+from breakscan.observations import ValueSeen
 from breakscan.runtime.parsers.guard_text import Demand, TensorDemand
 
 
@@ -94,6 +95,18 @@ class GuardLine:
     kind: str
     demand: Demand | TensorDemand
     site: Site | None
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionValues:
+    """What the names of a function were when it started, in how many calls.  ``compiled`` says that Dynamo started
+    there, at least once, and did not only follow a call."""
+
+    site: Site
+    function: str
+    calls: int
+    compiled: bool
+    values: Mapping[str, ValueSeen]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from breakscan.findings import Origin, Place, Site, Verdict
+from breakscan.observations import ValueSeen
 from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain.compiled import (
     AutogradCapture,
     Calls,
     CompiledFrame,
     CudaGraphSkip,
+    FunctionValues,
     Graph,
     Price,
     RunTotals,
@@ -51,7 +53,8 @@ class BreakSite:
 
     ``reason`` is Dynamo's own, in one line; ``consequence`` the type of the break that followed from it, such
     as the loop around it; ``given_up`` the functions that run eager because of it; ``stack`` the way there,
-    outermost first; ``code`` the line on which the site begins, without the blanks around it.
+    outermost first; ``code`` the line on which the site begins, without the blanks around it;
+    ``values`` what the names on that line were.
     """
 
     rule: Rule | None
@@ -72,6 +75,7 @@ class BreakSite:
     stack: tuple[Caller, ...]
     price: Price | None = None
     code: str | None = None
+    values: Mapping[str, ValueSeen] = field(default_factory=dict)
 
 
 class AdviceKind(Enum):
@@ -301,6 +305,7 @@ class Explanation:
     cudagraph_skips: Sequence[CudaGraphSkip] = ()
     autograd: Sequence[AutogradCapture] = ()
     calls: Sequence[Calls] = ()
+    values: Sequence[FunctionValues] = ()
     runs: Sequence[RunTotals] = ()
     ranks: RankReport | None = None
     processes: int = 1

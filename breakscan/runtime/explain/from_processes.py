@@ -13,6 +13,7 @@ from breakscan.runtime.explain.compile_targets import compile_targets, torchs_mo
 from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.cudagraph_skips import cudagraph_skips
 from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.explain.function_values import function_values, values_at_breaks
 from breakscan.runtime.explain.graphs import reported_graph, traced_lines
 from breakscan.runtime.explain.kernels import with_generated
 from breakscan.runtime.explain.notices import notices
@@ -80,7 +81,8 @@ def explain_processes(
     recorded = _Recorded(recording)
     context = _context(recorded, rules, UserSource(show, files))
     keys = BreakSites(recorded.all_breaks, context)
-    sites = break_sites(recorded.all_breaks, keys, recorded.started, context)
+    there = values_at_breaks(recorded.all)
+    sites = break_sites(recorded.all_breaks, keys, recorded.started, there, context)
     endings = recorded.endings()
     targets = {call.code for call in recorded.calls}
     fates = frame_fates(endings, recorded.graphs, targets, keys, sites, context)
@@ -110,6 +112,7 @@ def explain_processes(
         specialisations=specialisations(recorded.all, recorded.started, context),
         cudagraph_skips=cudagraph_skips(recorded.all, context),
         autograd=autograd_captures(recorded.all),
+        values=function_values(recorded.processes, context),
         traced=traced_lines(recorded.graphs, context),
     )
     return with_prices(explanation, recorded.processes, recorded.breaks, endings, keys, context)

@@ -16,6 +16,7 @@ from breakscan.runtime.records.graphs import CompiledAutograd, DdpSplit, GraphCo
 from breakscan.runtime.records.guards import GuardsBuilt, RecompileSeen, ShapeSpecialised
 from breakscan.runtime.records.processes import HookFailed, HookInstalled, ProcessForked, ProcessStarted, RankSeen
 from breakscan.runtime.records.runs import CallsRan, GapRan, GraphRan, RunsTraced
+from breakscan.runtime.records.values import BreakValuesSeen, FileSeen, ValuesMet, ValuesSeen
 
 Record = (
     ProcessStarted
@@ -45,4 +46,8 @@ Record = (
     | GapRan
     | CallsRan
     | RunsTraced
+    | FileSeen
+    | ValuesSeen
+    | ValuesMet
+    | BreakValuesSeen
 )

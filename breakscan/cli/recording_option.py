@@ -1,0 +1,48 @@
+"""The option ``--recording`` of ``check`` and ``fix``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from breakscan.config import Settings
+from breakscan.reports.shared.printable import visible
+from breakscan.source.paths import display_path
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def recording_option(command: F) -> F:
+    """Adds the option, as ``recordings``."""
+    return click.option(
+        "--recording",
+        "recordings",
+        metavar="FOLDER",
+        multiple=True,
+        type=click.Path(path_type=Path, exists=True, file_okay=False),
+        help="Take the values that breakscan explain --save FOLDER saw for granted; may be given several times.",
+    )(command)
+
+
+def with_recordings(settings: Settings, recordings: Sequence[Path], files: Sequence[Path]) -> Settings:
+    """The settings with what recordings say of the files that are checked; says which of it is left out."""
+    if not recordings:
+        return settings
+    from breakscan.agreement.recorded_values import changed_since, observations_of
+    from breakscan.runtime.session import SessionError, read_run
+
+    try:
+        runs = [read_run(folder) for folder in recordings]
+    except SessionError as error:
+        raise click.ClickException(visible(str(error))) from error
+    observations = observations_of(process for run in runs for part in run.parts for process in part.processes)
+    if not observations.files:
+        click.echo("warning: the recording holds no values of functions: record the program again", err=True)
+    for path in changed_since(observations, files):
+        shown = visible(display_path(path, Path.cwd()))
+        click.echo(f"warning: {shown} has changed since it was recorded: nothing is taken from the recording", err=True)
+    return replace(settings, observations=observations)

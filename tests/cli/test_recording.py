@@ -1,0 +1,213 @@
+"""``check`` and ``fix`` with what a recorded run saw."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from breakscan.observations import TensorSeen, ValueSeen
+from breakscan.runtime.recording import RecordingWriter
+from breakscan.runtime.records.compiles import CompileStarted
+from breakscan.runtime.records.graphs import GraphCompiled
+from breakscan.runtime.records.processes import ProcessStarted
+from breakscan.runtime.records.runs import GraphRan
+from breakscan.runtime.records.source import Code
+from breakscan.runtime.records.values import FileSeen, ValuesMet, ValuesSeen
+from breakscan.runtime.session import FORMAT, Manifest
+from breakscan.source.regular_files import content_digest
+
+HELPER = """import torch
+
+
+def scale(x, limit, verbose=True):
+    if verbose:
+        print("scaled")
+    y = x.sin()
+    if y.sum() > limit:
+        y = y / 2
+    return y.cos()
+"""
+FLOAT = TensorSeen(("float32",), (2,), ((3, 5), (4, 4)), ("cpu",), (False,), (True,))
+SEEN = {
+    "x": ValueSeen(("torch.Tensor",), tensor=FLOAT),
+    "limit": ValueSeen(("float",), ("1.0",)),
+    "verbose": ValueSeen(("bool",), ("False",)),
+}
+
+
+def record(folder: Path, path: Path, names: dict[str, ValueSeen], name: str = "scale", line: int = 4) -> str:
+    """Writes the recording of a run in which the compiler started at a function, forty times."""
+    recording = folder / "run"
+    recording.mkdir()
+    manifest = Manifest(FORMAT, "0.1.0", ("train.py",), str(folder), "python", "host", 1, None, time.time())
+    (recording / "run.json").write_text(json.dumps(asdict(manifest)), encoding="utf-8")
+    writer = RecordingWriter(recording)
+    code = Code(str(path), line, name)
+    writer.write(ProcessStarted(1, 0, (), None, None, 0.0, 0.0, "2.13.0", "3.11", "torch", "lib", None, False))
+    writer.write(CompileStarted("0/0", code, (), 0.0))
+    writer.write(FileSeen(str(path), content_digest(path.read_bytes())))
+    writer.write(ValuesSeen(0, code, name, names, False))
+    writer.write(ValuesMet("0/0", (0,)))
+    writer.write(GraphCompiled("0/0", code, 3, ("cpu",), 0, (), (), 0.0, 0.1))
+    writer.write(GraphRan(0, 40, 1.0, 0, 0.0))
+    writer.close()
+    return str(recording)
+
+
+@pytest.fixture
+def helper(folder: Path) -> Path:
+    for path in folder.glob("*.py"):
+        path.unlink()
+    path = folder / "helper.py"
+    path.write_text(HELPER, encoding="utf-8")
+    (folder / "pyproject.toml").write_text('[tool.breakscan]\ntarget-torch = "2.13"\n', encoding="utf-8")
+    return path
+
+
+def test_what_only_the_run_shows_is_found(breakscan: Callable[..., Any], folder: Path, helper: Path) -> None:
+    assert breakscan("check", "helper.py").status == 0
+    done = breakscan("check", "--recording", record(folder, helper, SEEN), "--format", "concise", "helper.py")
+    assert done.status == 1
+    assert "helper.py:8:8: warning BRK101" in done.out
+    assert "(observed in 40 calls)" in done.out
+    # The flag was off.
+    assert "BRK401" not in done.out
+
+
+def test_json_says_what_was_observed(
+    breakscan: Callable[..., Any], valid: Callable[..., Any], folder: Path, helper: Path
+) -> None:
+    done = breakscan("check", "--recording", record(folder, helper, SEEN), "--format", "json", "helper.py")
+    (finding,) = done.json["findings"]
+    assert (finding["observed"], finding["confidence"]) == (40, "certain")
+    valid(done.out, "check")
+
+
+def test_what_the_run_contradicts_is_less_sure(breakscan: Callable[..., Any], folder: Path, helper: Path) -> None:
+    helper.write_text(HELPER.replace("def scale", "@torch.compile\ndef scale"), encoding="utf-8")
+    recording = record(folder, helper, SEEN)
+    plain = {one["rule"]: one for one in breakscan("check", "--format", "json").json["findings"]}
+    assert plain["BRK401"]["condition"] == "`verbose`"
+    done = breakscan("check", "--recording", recording, "--format", "json")
+    found = {one["rule"]: one for one in done.json["findings"]}
+    assert found["BRK401"]["confidence"] == "conditional"
+    assert found["BRK401"]["condition"] == "`verbose` and the values are not those of the recorded run"
+    # An assumption of the code becomes an observation.
+    assert (plain["BRK101"]["confidence"], plain["BRK101"]["observed"]) == ("likely", None)
+    assert (found["BRK101"]["confidence"], found["BRK101"]["observed"]) == ("certain", 40)
+
+
+def test_a_changed_file_has_nothing_of_it(breakscan: Callable[..., Any], folder: Path, helper: Path) -> None:
+    recording = record(folder, helper, SEEN)
+    helper.write_text(HELPER + "\n", encoding="utf-8")
+    done = breakscan("check", "--recording", recording, "helper.py")
+    assert done.status == 0
+    assert "warning: helper.py has changed since it was recorded" in done.err
+
+
+def test_a_file_that_moved_is_the_same(breakscan: Callable[..., Any], folder: Path, helper: Path) -> None:
+    recording = record(folder, helper, SEEN)
+    helper.rename(folder / "moved.py")
+    done = breakscan("check", "--recording", recording, "moved.py", "--format", "json")
+    assert [one["observed"] for one in done.json["findings"]] == [40]
+
+
+def test_the_cache_tells_recordings_apart(breakscan: Callable[..., Any], folder: Path, helper: Path) -> None:
+    recording = record(folder, helper, SEEN)
+    for _ in range(2):
+        assert breakscan("check", "helper.py").status == 0
+        assert breakscan("check", "--recording", recording, "helper.py").status == 1
+
+
+def test_a_folder_without_recording(breakscan: Callable[..., Any], folder: Path, helper: Path) -> None:
+    (folder / "empty").mkdir()
+    done = breakscan("check", "--recording", "empty", "helper.py")
+    assert done.status != 0
+    assert "holds no recording" in done.err
+
+
+def test_fix_names_an_edit_that_rests_on_the_run(breakscan: Callable[..., Any], folder: Path, helper: Path) -> None:
+    recording = record(folder, helper, SEEN)
+    done = breakscan("fix", "--recording", recording, "helper.py")
+    assert (done.status, done.out) == (0, "")
+    assert "BRK101 branch-on-tensor  observed\n   where: holds for what was observed: x float32, 2-D" in done.err
+    assert "in 40 calls" in done.err
+    assert "1 finding to rewrite with --observed" in done.err
+    done = breakscan("fix", "--recording", recording, "--observed", "helper.py")
+    assert done.status == 1
+    assert "+    y = torch.where(y.sum() > limit, y / 2, y)\n" in done.out
+
+
+def test_fix_says_so_in_json(
+    breakscan: Callable[..., Any], valid: Callable[..., Any], folder: Path, helper: Path
+) -> None:
+    done = breakscan("fix", "--recording", record(folder, helper, SEEN), "--format", "json", "helper.py")
+    (file,) = done.json["files"]
+    (held,) = file["observed"]
+    assert (held["finding"]["rewrite"]["safety"], held["difference"]) == ("observed", None)
+    assert held["rests_on"]["calls"] == 40
+    assert held["rests_on"]["values"]["x"]["tensor"]["dtypes"] == ["float32"]
+    assert (done.json["summary"]["observed"], done.json["summary"]["unsafe"]) == (1, 0)
+    valid(done.out, "fix")
+
+
+def test_what_is_safe_without_the_run_stays_safe(breakscan: Callable[..., Any], folder: Path, helper: Path) -> None:
+    typed = HELPER.replace("x, limit, verbose=True", "x: torch.Tensor, limit: float, verbose: bool = False")
+    helper.write_text(typed.replace("def scale", "@torch.compile\ndef scale"), encoding="utf-8")
+    plain = breakscan("fix", "--format", "json").json["files"]
+    with_run = breakscan("fix", "--recording", record(folder, helper, SEEN), "--format", "json").json["files"]
+    safe = [[one for one in file["applied"] if one["finding"]["rewrite"]["safety"] == "safe"] for file in plain]
+    assert safe
+    assert [file["applied"] for file in with_run] == safe
+
+
+def test_observed_needs_a_recording(breakscan: Callable[..., Any], helper: Path) -> None:
+    done = breakscan("fix", "--observed", "helper.py")
+    assert done.status == 2
+    assert "--observed needs --recording" in done.err
+
+
+METHODS = """import torch
+
+
+class Block:
+    def __init__(self, config, limit):
+        self.config = config
+        self.limit = limit
+        self.calls = False
+
+    def scale(self, x):
+        if self.config.verbose:
+            print("scaled")
+        if self.calls:
+            print("called again")
+        self.count()
+        y = x.sin()
+        if self.limit.sum() > 1:
+            y = y / 2
+        return y.cos()
+
+    def count(self):
+        self.calls = True
+"""
+
+
+def test_attributes_of_the_object_count(breakscan: Callable[..., Any], folder: Path, helper: Path) -> None:
+    helper.write_text(METHODS, encoding="utf-8")
+    off = ValueSeen(("bool",), ("False",))
+    config = ValueSeen(("settings.Config",), entries={"verbose": off})
+    entries = {"config": config, "limit": ValueSeen(("torch.Tensor",), tensor=FLOAT), "calls": off}
+    names = {"self": ValueSeen(("helper.Block",), entries=entries), "x": SEEN["x"]}
+    recording = record(folder, helper, names, "Block.scale", 10)
+    found = breakscan("check", "--recording", recording, "--format", "json").json["findings"]
+    # What a method sets may be another value by then.
+    assert [(one["rule"], one["site"]["line"]) for one in found] == [("BRK401", 14), ("BRK101", 17)]
+    done = breakscan("fix", "--recording", recording, "--observed")
+    assert "+        y = torch.where(self.limit.sum() > 1, y / 2, y)\n" in done.out
+    assert "where: holds for what was observed: x float32, 2-D; self.limit float32, 2-D, in 40 calls" in done.err
