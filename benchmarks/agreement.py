@@ -7,8 +7,9 @@ The oracle folder has a JSON file for each package, recorded from runs under tor
     {"package": NAME, "version": VERSION, "files": {PATH: {"traced": [[FIRST, LAST], ...], "breaks": [
         {"line": LINE, "gb": [ID, ...], "visible": "file" | "project" | "runtime"}, ...]}}}
 ``traced`` are the lines that Dynamo traced, ``breaks`` those at which it broke the graph, ``visible`` says whether the
-file shows the break, other files are needed to see it, or only a run knows.  PATH is relative to the folder in which
-pip installs packages; they are downloaded there without dependencies, which a check does not need.
+file shows the break, other files are needed to see it, or only a run knows.  ``"follows": true`` marks a line that
+breaks only because another break makes its function run by itself: such lines are counted apart.  PATH is relative to
+the folder in which pip installs packages; they are downloaded there without dependencies, which a check does not need.
 
 Per package and in total:
   recall       break lines that are in a graph-break finding, by ``visible``
@@ -35,7 +36,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-VISIBLE = ("file", "project", "runtime")
+KINDS = ("file", "project", "runtime", "follows")
 COUNTED = ("certain", "likely")
 
 
@@ -73,7 +74,7 @@ class Share:
 class Agreement:
     """The counts of a comparison."""
 
-    recall: dict[str, Share] = field(default_factory=lambda: {kind: Share() for kind in VISIBLE})
+    recall: dict[str, Share] = field(default_factory=lambda: {kind: Share() for kind in KINDS})
     precision: Share = field(default_factory=Share)
     wrong: dict[str, Share] = field(default_factory=lambda: {confidence: Share() for confidence in COUNTED})
     """Of the findings of each confidence, those that contain no break."""
@@ -84,7 +85,7 @@ class Agreement:
     def add(self, part: Agreement) -> None:
         """Adds the counts of another comparison."""
         pairs = [(self.precision, part.precision), (self.conditional, part.conditional)]
-        pairs += [(self.recall[kind], part.recall[kind]) for kind in VISIBLE]
+        pairs += [(self.recall[kind], part.recall[kind]) for kind in KINDS]
         for mine, other in pairs + [(self.wrong[confidence], part.wrong[confidence]) for confidence in COUNTED]:
             mine.part += other.part
             mine.whole += other.whole
@@ -93,7 +94,7 @@ class Agreement:
 
     def row(self, name: str) -> str:
         """The line that is printed."""
-        recall = "  ".join(f"{kind} {self.recall[kind]!s:15}" for kind in VISIBLE)
+        recall = "  ".join(f"{kind} {self.recall[kind]!s:15}" for kind in KINDS)
         return f"{name:28} recall {recall} precision {self.precision!s:15} conditional {self.conditional}"
 
 
@@ -128,11 +129,12 @@ def compare(oracle: dict[str, Any], findings: Iterable[dict[str, Any]], base: Pa
                 agreement.alarms.append(Place(package, path, site["line"], rule, note))
         for entry in facts["breaks"]:
             hit = entry["line"] in covered
-            agreement.recall[entry["visible"]].count(hit)
+            kind = "follows" if entry.get("follows") else entry["visible"]
+            agreement.recall[kind].count(hit)
             if not hit:
                 reason = entry["gb"][0] if entry["gb"] else "no reason recorded"
                 note = f"{' '.join(entry['gb'])}, visible in the {entry['visible']}"
-                agreement.misses.append(Place(package, path, entry["line"], f"{entry['visible']:8} {reason}", note))
+                agreement.misses.append(Place(package, path, entry["line"], f"{kind:8} {reason}", note))
     return agreement
 
 

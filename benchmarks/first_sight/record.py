@@ -12,6 +12,11 @@ Every call runs in processes of its own: eager, then compiled with a backend tha
 eval and in train mode.  The result is ``recordings/DISTRIBUTION-VERSION.json``, in the format of ``agreement.py``.
 Whether the file shows a break (``visible``) is a judgement: a new line is written as "unjudged", and judgements in a
 recording that is there already are kept.  ``--lines`` prints the unjudged lines with their code.
+
+``follows`` marks lines that break only because of another break.  Where a frame was given up and runs as plain Python,
+Dynamo compiles what it calls one by one, and it can compile generators and constructors of modules only as parts of
+their caller.  So after such a break, the same generator or constructor is compiled inside a small caller of its own, in
+a copy of the process.  If that does not break at this line, the line follows from the other break.
 """
 
 from __future__ import annotations
@@ -20,12 +25,16 @@ import argparse
 import contextlib
 import importlib
 import importlib.metadata
+import importlib.util
+import inspect
 import json
 import linecache
 import multiprocessing
 import os
-import runpy
+import pickle
+import signal
 import sys
+import types
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -41,13 +50,32 @@ from torch._dynamo.exc import Unsupported, UserError
 HERE = Path(__file__).resolve().parent
 
 
+Stack = list[tuple[str, int, str]]
+"""File, line and function of the user's frames, outermost first."""
+
+
+@dataclass
+class Break:
+    """One break, as Dynamo reported it."""
+
+    kind: str
+    stack: Stack
+    inlined: list[Stack] | None = None
+    """Where a small caller of the frame's function breaks, if Dynamo compiles the function only inside a caller."""
+
+
 @dataclass
 class Seen:
     """What Dynamo did in one process."""
 
     traced: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    breaks: list[tuple[str, list[tuple[str, int, str]]]] = field(default_factory=list)
-    """The type of each break, with the stack of the user's code, outermost first."""
+    breaks: list[Break] = field(default_factory=list)
+    frames: int = 0
+    first_frame_only: bool = False
+
+
+class FirstFrameOnly(BaseException):
+    """Ends a run whose first frame has been compiled."""
 
 
 def first_cause(error: BaseException) -> BaseException:
@@ -58,11 +86,63 @@ def first_cause(error: BaseException) -> BaseException:
     return error
 
 
+def small_caller(frame: Any) -> Callable[[], Any] | None:
+    """What calls the generator or the constructor of a module that the frame is of, as the program did."""
+    code: types.CodeType = frame.f_code
+    values = dict(frame.f_locals)
+    count = code.co_argcount + code.co_kwonlyargcount
+    extra = code.co_varnames[count:]
+    variable = values[extra[0]] if code.co_flags & inspect.CO_VARARGS else ()
+    keywords = {name: values[name] for name in code.co_varnames[code.co_argcount : count]}
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        keywords |= values[extra[bool(code.co_flags & inspect.CO_VARARGS)]]
+    arguments = [*(values[name] for name in code.co_varnames[: code.co_argcount]), *variable]
+    if code.co_flags & inspect.CO_GENERATOR:
+        function = types.FunctionType(code, frame.f_globals, closure=frame.closure)
+        if code.co_name == "<genexpr>":
+            items = list(arguments[0])
+            return lambda: list(function(iter(items)))
+        return lambda: list(function(*arguments, **keywords))
+    if code.co_name == "__init__" and isinstance(arguments[0], torch.nn.Module):
+        for owner in type(arguments[0]).__mro__:
+            if getattr(vars(owner).get("__init__"), "__code__", None) is code:
+                return lambda: owner(*arguments[1:], **keywords)
+    return None
+
+
+def breaks_in_caller(frame: Any, seen: Seen) -> list[Stack] | None:
+    """Where a small caller of the frame's function breaks, or None if it is not such a function or cannot be tried."""
+    if not frame.f_code.co_flags & inspect.CO_GENERATOR and frame.f_code.co_name != "__init__":
+        return None
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        stacks: list[Stack] | None = None
+        with contextlib.suppress(BaseException):
+            caller = small_caller(frame)
+            if caller is not None:
+                torch._dynamo.reset()
+                seen.breaks, seen.frames, seen.first_frame_only = [], 0, True
+                with contextlib.suppress(FirstFrameOnly):
+                    torch.compile(caller, backend=lambda graph, inputs: graph)()
+                stacks = [found.stack for found in seen.breaks]
+        with os.fdopen(writing, "wb") as answer:
+            pickle.dump(stacks, answer)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as answer:
+        written = answer.read()
+    os.waitpid(child, 0)
+    return pickle.loads(written) if written else None
+
+
 def watch(seen: Seen) -> None:
     """Hooks into Dynamo of this process."""
     starts_line = symbolic_convert.InstructionTranslatorBase.starts_line
     log_graph_break = symbolic_convert.InstructionTranslatorBase.log_graph_break
     format_error = torch._dynamo.convert_frame.format_error_msg
+    convert_frame = torch._dynamo.convert_frame.ConvertFrame.__call__
     known: set[int] = set()
 
     def add(error: BaseException) -> None:
@@ -75,7 +155,8 @@ def watch(seen: Seen) -> None:
         with contextlib.suppress(Exception):
             above = symbolic_convert.collapse_resume_frames(symbolic_convert.get_stack_above_dynamo())
             stack = [*above, *stack]
-        seen.breaks.append((name, [(frame.filename, frame.lineno, frame.name) for frame in stack]))
+        places = [(frame.filename, frame.lineno, frame.name) for frame in stack]
+        seen.breaks.append(Break(name, places))
 
     def on_line(tracer: Any, line: int) -> Any:
         seen.traced[tracer.f_code.co_filename].add(line)
@@ -90,10 +171,25 @@ def watch(seen: Seen) -> None:
             add(error)
         return format_error(error, *args, **kwargs)
 
+    def on_frame(convert: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+        seen.frames += 1
+        number, before = seen.frames, len(seen.breaks)
+        try:
+            return convert_frame(convert, frame, *args, **kwargs)
+        finally:
+            if seen.first_frame_only:
+                raise FirstFrameOnly
+            new = seen.breaks[before:]
+            if new and number > 1:
+                inlined = breaks_in_caller(frame, seen)
+                for found in new:
+                    found.inlined = inlined
+
     for owner, name, hook in (
         (symbolic_convert.InstructionTranslatorBase, "starts_line", on_line),
         (symbolic_convert.InstructionTranslatorBase, "log_graph_break", on_break),
         (torch._dynamo.convert_frame, "format_error_msg", on_error),
+        (torch._dynamo.convert_frame.ConvertFrame, "__call__", on_frame),
     ):
         setattr(owner, name, hook)
 
@@ -156,14 +252,24 @@ def outcomes(calls: dict[str, Any], limit: float) -> Iterator[tuple[str, str, An
             yield name, outcome, traced, breaks
 
 
+def load(path: Path) -> Any:
+    """The module of a program, under a name that no package has and that Dynamo can import."""
+    spec = importlib.util.spec_from_file_location(f"first_sight_of_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("--lines", action="store_true", help="print the unjudged lines")
     parser.add_argument("--limit", type=float, default=120, metavar="SECONDS", help="for one call")
     options = parser.parse_args()
-    program = runpy.run_path(str(HERE / "programs" / f"{options.program}.py"))
-    name, folder = program["DISTRIBUTION"], program["FOLDER"]
+    program = load(HERE / "programs" / f"{options.program}.py")
+    name, folder = program.DISTRIBUTION, program.FOLDER
     version = importlib.metadata.version(name)
     base = Path(str(importlib.metadata.distribution(name).locate_file("")))
     target = HERE / "recordings" / f"{name}-{version}.json"
@@ -173,18 +279,27 @@ def main() -> int:
             judged |= {(path, entry["line"]): entry["visible"] for entry in facts["breaks"]}
     traced: dict[str, set[int]] = defaultdict(set)
     broken: dict[str, dict[int, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    own_cause: set[tuple[str, int]] = set()
     stacks = {}
-    for call, _, lines, breaks in outcomes(program["CALLS"], options.limit):
+
+    def own_line(stack: Stack) -> tuple[str, int] | None:
+        """The innermost line of the package."""
+        own = [frame for frame in stack if Path(frame[0]).is_relative_to(base / folder)]
+        return (Path(own[-1][0]).relative_to(base).as_posix(), own[-1][1]) if own else None
+
+    for call, _, lines, breaks in outcomes(program.CALLS, options.limit):
         for path, numbers in lines.items():
             if Path(path).is_relative_to(base / folder):
                 traced[Path(path).relative_to(base).as_posix()] |= numbers
-        for kind, stack in breaks:
-            own = [frame for frame in stack if Path(frame[0]).is_relative_to(base / folder)]
-            if own:
-                path, line = Path(own[-1][0]).relative_to(base).as_posix(), own[-1][1]
+        for found in breaks:
+            at = own_line(found.stack)
+            if at:
+                path, line = at
                 traced[path].add(line)
-                broken[path][line][kind] += 1
-                stacks[path, line] = (call, stack[-1])
+                broken[path][line][found.kind] += 1
+                stacks[at] = (call, found.stack[-1])
+                if found.inlined is None or at in map(own_line, found.inlined):
+                    own_cause.add(at)
     files = {
         path: {
             "traced": spans(traced[path]),
@@ -193,6 +308,7 @@ def main() -> int:
                     "line": line,
                     "gb": [kind for kind, _ in kinds.most_common()],
                     "visible": judged.get((path, line), "unjudged"),
+                    **({} if (path, line) in own_cause else {"follows": True}),
                 }
                 for line, kinds in sorted(broken[path].items())
             ],
@@ -201,9 +317,9 @@ def main() -> int:
     }
     recording = {"package": name, "version": version, "torch": torch.__version__, "files": files}
     target.write_text(json.dumps(recording, separators=(",", ":")) + "\n", encoding="utf-8")
-    found = [(path, entry) for path, facts in files.items() for entry in facts["breaks"]]  # type: ignore[attr-defined]
-    print(f"{target.name}: {sum(map(len, traced.values()))} lines traced, {len(found)} break lines")
-    for path, entry in found:
+    entries = [(path, entry) for path, facts in files.items() for entry in facts["breaks"]]  # type: ignore[attr-defined]
+    print(f"{target.name}: {sum(map(len, traced.values()))} lines traced, {len(entries)} break lines")
+    for path, entry in entries:
         if options.lines and entry["visible"] == "unjudged":
             call, (file, at, _) = stacks[path, entry["line"]]
             print(f"{path}:{entry['line']} {entry['gb'][0]} ({call}, in {Path(file).name}:{at})")
