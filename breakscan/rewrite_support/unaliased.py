@@ -10,11 +10,10 @@ from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.operators import cuts_gradient, makes_new, operator_of
 from breakscan.rewrite_support.walking import findall, nodes_named
-from breakscan.torch_facts.not_measured import KEEPS_NO_RESULT, SHOWS_THE_MEMORY
+from breakscan.torch_facts.not_measured import KEEPS_NO_RESULT, ONLY_LOOKED_AT, SHOWS_THE_MEMORY
 
 _SHOWS_THE_OBJECT = m.Attribute(attr=m.Name(m.MatchIfTrue(({"_version", *SHOWS_THE_MEMORY}).__contains__)))
 """What tells a tensor that was changed in place from a new one of the same name."""
-_ONLY_LOOKED_AT = frozenset({"shape", "dtype", "device", "ndim"})
 
 
 def is_unshared(context: RewriteContext, name: cst.Name) -> bool:
@@ -66,7 +65,7 @@ def _saves_nothing(context: RewriteContext, read: cst.Name) -> bool:
     if isinstance(above, cst.BinaryOperation):
         other = above.right if above.left is read else above.left
         return isinstance(above.operator, cst.Add | cst.Subtract) or isinstance(other, cst.BaseNumber)
-    if isinstance(above, cst.Attribute) and (above.attr is read or above.attr.value in _ONLY_LOOKED_AT):
+    if isinstance(above, cst.Attribute) and (above.attr is read or above.attr.value in ONLY_LOOKED_AT):
         return True
     if isinstance(above, cst.Attribute | cst.Arg):
         call = context.parent(above)
@@ -96,7 +95,7 @@ def _is_harmless(context: RewriteContext, read: cst.CSTNode) -> bool:
         call = context.parent(above)
         if isinstance(call, cst.Call) and call.func is above:
             return makes_new(context, call) or isinstance(context.parent(call), cst.Expr)
-        return above.attr.value in _ONLY_LOOKED_AT
+        return above.attr.value in ONLY_LOOKED_AT
     if isinstance(above, cst.Subscript) and above.value is read:
         stored = isinstance(context.parent(above), cst.AssignTarget | cst.AugAssign)
         return stored or all(

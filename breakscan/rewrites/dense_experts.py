@@ -29,6 +29,7 @@ from breakscan.rewrite_support.shapes import rank_of
 from breakscan.rewrite_support.unaliased import is_unshared, may_be_saved
 from breakscan.rewrite_support.walking import findall, nodes_named
 from breakscan.rewrite_support.wording import plain
+from breakscan.torch_facts.not_measured import ONLY_LOOKED_AT
 
 _NUMBERS = ("nonzero", "argwhere")
 _ZERO = m.SubscriptElement(m.Index(m.Integer("0")))
@@ -450,7 +451,7 @@ class _Loop:
         above = self.context.parent(node)
         if isinstance(above, cst.Subscript):
             return isinstance(self.context.parent(above), cst.AssignTarget | cst.AugAssign)
-        return isinstance(above, cst.Attribute) and above.attr.value in ("index_add_", "dtype", "device", "shape")
+        return isinstance(above, cst.Attribute) and above.attr.value in {"index_add_", *ONLY_LOOKED_AT}
 
     def _is_rows_of(self, target: cst.BaseExpression) -> bool:
         """Whether an expression is the selected rows of a tensor, ``out[hit]`` or ``out[hit, :]``."""

@@ -131,6 +131,8 @@ SWITCHES_THE_GRAD_MODE = frozenset(
 they return is entered."""
 DIVISIONS = frozenset({"div", "divide", "floor_divide", "true_divide"})
 """Functions and methods that divide: on a GPU, by a number as multiplication with its inverse (measured on an H100)."""
+ONLY_LOOKED_AT = frozenset({"shape", "dtype", "device", "ndim"})
+"""Attributes that say what a tensor is like and give no other tensor."""
 KEEPS_NO_RESULT = frozenset(
     "abs add clamp clone contiguous cos cosh detach div double erf expand float flatten gelu half leaky_relu lerp log "
     "log10 log1p log2 masked_fill matmul mean mm mul neg permute round roll sign silu sin sinh softplus square sub sum "
