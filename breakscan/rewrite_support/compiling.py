@@ -58,17 +58,19 @@ def guarded(context: RewriteContext, statements: Sequence[Statement]) -> cst.If:
 
 def either(
     context: RewriteContext,
-    line: cst.SimpleStatementLine,
-    compiled: cst.BaseSmallStatement,
-    eager: cst.BaseSmallStatement,
+    lines: Sequence[cst.SimpleStatementLine],
+    compiled: Sequence[cst.BaseSmallStatement],
+    eager: Sequence[cst.BaseSmallStatement],
 ) -> cst.If:
-    """``if torch.compiler.is_compiling(): compiled`` / ``else: eager`` in place of a line; its comments stay."""
-    old = line.deep_clone().with_changes(leading_lines=[], body=[eager])
+    """``if torch.compiler.is_compiling(): compiled`` / ``else: eager`` in place of lines, each of which has one
+    statement; their comments stay.
+    """
+    first, *others = (line.deep_clone().with_changes(body=[one]) for line, one in zip(lines, eager, strict=True))
     return cst.If(
         compiling(context),
-        cst.IndentedBlock([cst.SimpleStatementLine([compiled])]),
-        cst.Else(cst.IndentedBlock([old])),
-        leading_lines=[one.deep_clone() for one in line.leading_lines],
+        cst.IndentedBlock([cst.SimpleStatementLine([one]) for one in compiled]),
+        cst.Else(cst.IndentedBlock([first.with_changes(leading_lines=[]), *others])),
+        leading_lines=first.leading_lines,
     )
 
 

@@ -7,6 +7,8 @@ returns the constant text.  A message without values stays one statement.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import libcst as cst
 
 from breakscan.rewrite_support.assertions import FAILURE, asserted_test
@@ -23,6 +25,12 @@ _NO_VALUES = differs(
 _SHOWN = differs("a failing check now shows its message instead of raising a TypeError", *EXCEPTIONS)
 
 
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    statement: cst.BaseSmallStatement
+    differences: list[Difference]
+
+
 def rewrite(context: RewriteContext) -> Edit:
     """The message as a literal, and the test as a single tensor if it is not one yet."""
     if isinstance(context.node, cst.Call) and context.finding.rule == "BRK430":
@@ -31,15 +39,53 @@ def rewrite(context: RewriteContext) -> Edit:
     if node is None or node.msg is None:
         raise Declined("this is not an assert with a message")
     text = _text(context, node.msg)
-    test, check = asserted_test(context, node.test) or (None, None)
     if not shows_values(node.msg):
+        test, check = asserted_test(context, node.test) or (None, None)
         differences = [FAILURE, *(check.differences() if check else [])]
         return Edit({node.msg: text, **({} if test is None else {node.test: test})}, differences)
-    compiled = node.deep_clone().with_changes(msg=text)
-    if test is not None:
-        compiled = compiled.with_changes(test=test)
-    differences = [FAILURE, *(check.differences(compiled=True) if check else [])]
-    return _two_ways(context, compiled, node.deep_clone(), differences)
+    return _under_one_test(context, context.line(), _compiled(context, node))
+
+
+def _compiled(context: RewriteContext, node: cst.Assert) -> _Compiled:
+    """An assert as compiled code has it.  Declines if there is no such form."""
+    assert node.msg is not None
+    made = node.deep_clone().with_changes(msg=_text(context, node.msg))
+    found = asserted_test(context, node.test)
+    if found is None:
+        return _Compiled(made, [FAILURE])
+    test, check = found
+    return _Compiled(made.with_changes(test=test), [FAILURE, *check.differences(compiled=True)])
+
+
+def _under_one_test(context: RewriteContext, line: cst.SimpleStatementLine, compiled: _Compiled) -> Edit:
+    """The assert of a line with those that follow it directly."""
+    lines, all_compiled = [line], [compiled]
+    body, position = context.siblings(line)
+    for one in body[position + 1 :]:
+        following = _follows(context, one)
+        if following is None:
+            break
+        lines.append(cst.ensure_type(one, cst.SimpleStatementLine))
+        all_compiled.append(following)
+    made = either(context, lines, [one.statement for one in all_compiled], [one.body[0].deep_clone() for one in lines])
+    replace: dict[cst.CSTNode, Replacement] = {line: made, **dict.fromkeys(lines[1:])}
+    return Edit(replace, list(dict.fromkeys(said for one in all_compiled for said in one.differences)))
+
+
+def _follows(context: RewriteContext, line: cst.CSTNode) -> _Compiled | None:
+    """The assert of a line without a comment above it, if that breaks the graph, too."""
+    if not isinstance(line, cst.SimpleStatementLine) or line.leading_lines or len(line.body) > 1:
+        return None
+    node = line.body[0]
+    if not isinstance(node, cst.Assert) or node.msg is None or not shows_values(node.msg):
+        return None
+    sites = (context.tree.at(one.site) for one in context.others if one.rule == context.finding.rule)
+    if not any(site is node or node in context.around(site) for site in sites if site is not None):
+        return None
+    try:
+        return _compiled(context, node)
+    except Declined:
+        return None
 
 
 def _of_check(context: RewriteContext, node: cst.Call) -> Edit:
@@ -61,18 +107,9 @@ def _of_check(context: RewriteContext, node: cst.Call) -> Edit:
         return cst.Expr(copied(node).with_changes(args=args))
 
     eager = said.deep_clone() if isinstance(said, cst.Lambda) else _lambda(made.deep_clone())
-    return _two_ways(context, checked(_lambda(text)), checked(eager), [*differences, _NO_VALUES])
-
-
-def _two_ways(
-    context: RewriteContext,
-    compiled: cst.BaseSmallStatement,
-    eager: cst.BaseSmallStatement,
-    differences: list[Difference],
-) -> Edit:
     line = context.line()
-    replace: dict[cst.CSTNode, Replacement] = {line: either(context, line, compiled, eager)}
-    return Edit(replace, differences)
+    made_line = either(context, [line], [checked(_lambda(text))], [checked(eager)])
+    return Edit({line: made_line}, [*differences, _NO_VALUES])
 
 
 def _text(context: RewriteContext, message: cst.BaseExpression) -> cst.BaseExpression:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.assertions import edit_of_assert
 from breakscan.rewrite_support.build import operand_of_and
 from breakscan.rewrite_support.checks import AS_TENSOR, check_of
@@ -40,6 +41,12 @@ def rewrite(context: RewriteContext) -> Edit:
         if when.otherwise:
             raise Declined("if the shapes differ, the result is a Python bool")
         made = cst.BooleanOperation(operand_of_and(when.test), cst.And(), made)
+    if isinstance(above, cst.GeneratorExp | cst.ListComp) and isinstance(made, cst.BooleanOperation):
+        around = context.parent(context.parent(above) or above)
+        if _is_python(context, around):
+            raise Declined("Python tests each result, which also breaks the graph")
+    if isinstance(above, cst.Return) and _promises_bool(context):
+        raise Declined("the function is annotated to return a Python bool")
     made = made.with_changes(
         lpar=[one.deep_clone() for one in value.lpar], rpar=[one.deep_clone() for one in value.rpar]
     )
@@ -51,6 +58,11 @@ def rewrite(context: RewriteContext) -> Edit:
     if not check.certain:
         differences.append(assumes("both operands must be tensors", only=ShowsOnly.NO_TENSOR))
     return Edit({value: made}, differences)
+
+
+def _promises_bool(context: RewriteContext) -> bool:
+    function = context.enclosing(cst.FunctionDef)
+    return function is not None and m.matches(function.returns, m.Annotation(m.Name("bool")))
 
 
 def _is_not(node: cst.CSTNode | None) -> bool:
