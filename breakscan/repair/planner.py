@@ -290,7 +290,10 @@ class _Planner:
                 # One of them may invalidate the result of all, so they are tried one after the other.
                 chosen = chosen[:1]
                 continue
+            helpful = {one.finding.function for number, one in enumerate(chosen) if number not in useless}
             for number, reason in useless.items():
+                if chosen[number].finding.function in helpful:
+                    continue  # what breaks now may be due to the other edit: it is tried again after that
                 key = _key(chosen[number].finding, seen.module)
                 self.failed[key, chosen[number].rewrite, self.phase.safe] = reason
             chosen = [one for number, one in enumerate(chosen) if number not in useless]

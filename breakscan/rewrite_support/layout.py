@@ -38,7 +38,7 @@ def fitted(statement: cst.BaseStatement, indent: int, text: str, module: cst.Mod
     code = module.code_for_node(statement)
     width = width_of(text) - indent
     old = {line.strip() for line in text.splitlines() if len(line) > width + indent}
-    if not _too_long(code, width, old) and "(\n" not in code:
+    if not _too_long(code, width, old) and "\n" not in code.strip():
         return statement
     config = module.config_for_parsing
     for _ in range(_MOST_STEPS):

@@ -9,12 +9,13 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.rewrite_support import matchers as m
+from breakscan.rewrite_support.assignments import is_read
 from breakscan.rewrite_support.compiling import and_not_compiling, guarded
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, ShowsOnly, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
-from breakscan.rewrite_support.walking import findall
+from breakscan.rewrite_support.walking import findall, nodes_named
 
 DIFFERENCE = differs(
     "in compiled code, the tensor is not set to require a gradient", Effect.GRADIENTS, only=ShowsOnly.COMPILED
@@ -32,6 +33,8 @@ def rewrite(context: RewriteContext) -> Edit:
     for one in findall(context.function, m.Attribute()):
         if cst.ensure_type(one, cst.Attribute).attr.value in ("grad", "backward", "retain_grad", "register_hook"):
             raise Declined("the function computes gradients itself: use torch.func.grad, which stays in the graph")
+    if (kept := _kept(context, line, target)) is not None:
+        raise Declined(f"`{kept}` keeps the tensor, for gradients that other code computes: compile only the rest")
     block = context.parent(line)
     above = context.parent(block) if block is not None else None
     if (
@@ -42,6 +45,23 @@ def rewrite(context: RewriteContext) -> Edit:
     ):
         return Edit({above.test: and_not_compiling(context, above.test, first=False)}, [DIFFERENCE])
     return Edit({line: guarded(context, [line])}, [DIFFERENCE])
+
+
+def _kept(context: RewriteContext, line: cst.SimpleStatementLine, target: cst.Name) -> str | None:
+    """The statement that stores or returns the tensor itself, not what is computed from it."""
+    own = [one for one in nodes_named(context.function, target.value) if context.tree.holds(one)]
+    later = [one for one in own if context.tree.span(one) > context.tree.span(line)]
+    is_rebound = any(not is_read(context, one) for one in later)
+    for one in later:
+        node: cst.CSTNode = one
+        above = context.parent(node)
+        while isinstance(above, cst.BaseElement | cst.BaseDictElement | cst.Tuple | cst.List | cst.Dict | cst.Set):
+            node, above = above, context.parent(above)
+        if isinstance(above, cst.Return | cst.Yield) and not is_rebound:
+            return context.code(above)
+        if isinstance(above, cst.Assign) and above.value is node and is_read(context, one):
+            return context.code(above)
+    return None
 
 
 def _target(statement: cst.BaseSmallStatement) -> cst.BaseExpression:
