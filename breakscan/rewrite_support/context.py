@@ -16,7 +16,7 @@ from breakscan.rewrite_support.contradictions import may_be_no_tensor
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.places import Places
-from breakscan.rewrite_support.walking import children
+from breakscan.rewrite_support.walking import code_children
 
 Node = TypeVar("Node", bound=cst.CSTNode)
 Function = cst.FunctionDef | cst.Lambda
@@ -90,22 +90,18 @@ def _is_a(kind: type[cst.CSTNode], *kinds: type[cst.CSTNode]) -> bool:
     return issubclass(kind, kinds)
 
 
-_WITHOUT_CHILDREN = frozenset({cst.SimpleWhitespace, cst.Newline, cst.Comment})
-
-
 def _parents(module: cst.Module) -> dict[cst.CSTNode, cst.CSTNode]:
-    """The parent of every node below a module.
+    """The parent of every node below a module that holds code.
 
-    Like ``ParentNodeProvider`` of libcst, which also copies the whole tree and takes ten times as long.
+    Like ``ParentNodeProvider`` of libcst, which also copies the whole tree and takes twenty times as long.
     """
     found: dict[cst.CSTNode, cst.CSTNode] = {}
     pending: list[cst.CSTNode] = [module]
     while pending:
         node = pending.pop()
-        for child in children(node):
-            found[child] = node
-            if type(child) not in _WITHOUT_CHILDREN:
-                pending.append(child)
+        below = code_children(node)
+        found.update(dict.fromkeys(below, node))
+        pending += below
     return found
 
 

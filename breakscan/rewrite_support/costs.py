@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import libcst as cst
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.operators import operator_of
-from breakscan.rewrite_support.walking import walk
+from breakscan.rewrite_support.walking import findall
 
 
 def what_costs(context: RewriteContext, node: cst.CSTNode) -> str | None:
     """The code of the first costly part of an expression: a matrix product, a convolution, a module."""
-    for one in walk(node):
+    for one in findall(node, m.Call() | m.BinaryOperation()):
         if isinstance(one, cst.Call):
             known = operator_of(context, one)
             if (known is not None and known.costly) or context.fact(one.func).kind == "module":

@@ -65,7 +65,6 @@ def _compare(version: str, one: Dtype, other: Dtype, given: tuple[KnownDtype, ..
         return Comparison(True, False, None, source)
     differing: list[Choice] = []
     failing: list[Choice] = []
-    unknown = False
     cases = _cases(version, (one, other))
     if cases is None:
         return Comparison(False, False, None, source)
@@ -75,13 +74,13 @@ def _compare(version: str, one: Dtype, other: Dtype, given: tuple[KnownDtype, ..
         if _RAISES in (left, right):
             failing.append(choice)
         elif left is None or right is None:
-            unknown = True
+            return Comparison(False, False, None, source)
         elif left != right:
             differing.append(choice)
-    if not differing and not failing and not unknown:
+            if not cases.of_one_value:
+                return Comparison(False, False, None, source)
+    if not differing and not failing:
         return Comparison(True, False, None, source)
-    if unknown:
-        return Comparison(False, False, None, source)
     return Comparison(False, not differing, _when([cases.dtypes(one) for one in differing or failing]), source)
 
 
@@ -158,6 +157,8 @@ class _Cases:
         self._evaluates: dict[int, _Evaluate] = {}
         """By the identity of a dtype: values share those they are computed from."""
         self.size = prod(map(len, self._options))
+        self.of_one_value = len(leaves) == 1
+        """Whether they depend on the dtype of a single value, so that words can tell them apart."""
 
     def choices(self, known: Sequence[KnownDtype]) -> Iterator[Choice]:
         """The choices in which the known facts, which are about the same values, hold."""

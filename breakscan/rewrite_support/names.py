@@ -8,7 +8,7 @@ from typing import Any
 
 import libcst as cst
 
-from breakscan.rewrite_support.walking import children
+from breakscan.rewrite_support.walking import code_children
 
 MOST_KEPT = 2_048
 """For how many nodes the names are cached: rewrites often ask about the same function."""
@@ -25,7 +25,7 @@ class _Names:
             return
         special = _SPECIAL.get(type(node))
         if special is None:
-            for child in children(node):
+            for child in code_children(node):
                 self.add(child)
         else:
             special(self, node)
@@ -121,7 +121,7 @@ def _function(names: _Names, node: cst.FunctionDef) -> None:
 
 def _class(names: _Names, node: cst.ClassDef) -> None:
     names.bound[node.name.value] = None
-    for child in children(node):
+    for child in code_children(node):
         names.add(child)
 
 

@@ -16,7 +16,7 @@ from breakscan.rewrite_support.difference import Difference, Effect, differs
 from breakscan.rewrite_support.edit import Edit
 from breakscan.rewrite_support.grad_mode import no_gradient_scope
 from breakscan.rewrite_support.names import written
-from breakscan.rewrite_support.walking import children, findall
+from breakscan.rewrite_support.walking import code_children, findall
 from breakscan.torch_facts.not_measured import SAVES_NO_OPERAND, SAVES_THE_CONDITION, SHARES_THE_OPERAND
 
 _KEEP_NOTHING = (cst.Add, cst.Subtract, cst.BitAnd, cst.BitOr, cst.BitXor)
@@ -74,7 +74,7 @@ def _saved(nodes: Iterable[cst.CSTNode]) -> Iterator[str]:
         for operand in _kept(node):
             yield from _same(operand, views=True)
         if not isinstance(node, cst.Comparison | cst.BooleanOperation | cst.Lambda):
-            yield from _saved(children(node))
+            yield from _saved(code_children(node))
 
 
 def _saved_before(context: RewriteContext, old: cst.CSTNode) -> Iterator[str]:

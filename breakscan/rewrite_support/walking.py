@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import fields
 from functools import cache, lru_cache
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any
 
 import libcst as cst
 
@@ -81,14 +81,19 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     return _nodes_in(_all_values(type(node))(node))
 
 
-def _nodes_in(values: tuple[object, ...]) -> list[cst.CSTNode]:
-    found: list[Any] = []
+def code_children(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The child nodes of a node that hold code, in the order of the text."""
+    return _nodes_in(_code_values(type(node))(node))
+
+
+def _nodes_in(values: tuple[Any, ...]) -> list[cst.CSTNode]:
+    found: list[cst.CSTNode] = []
     for value in values:
         kind = type(value)
         if kind in _NODES:
             found.append(value)
         elif kind is tuple or kind is list:
-            found += [one for one in cast(Sequence[object], value) if type(one) in _NODES]
+            found += value
     return found
 
 
@@ -98,7 +103,7 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     while pending:
         one = pending.pop()
         yield one
-        pending += _nodes_in(_code_values(type(one))(one))[::-1]
+        pending += code_children(one)[::-1]
 
 
 def findall(node: cst.CSTNode, matcher: m.BaseMatcherNode) -> list[cst.CSTNode]:

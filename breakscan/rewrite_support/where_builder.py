@@ -32,7 +32,7 @@ from breakscan.rewrite_support.plain_attributes import may_run_code
 from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
 from breakscan.rewrite_support.saved_tensors import backward_raises
 from breakscan.rewrite_support.shapes import are_different, are_equal, is_vector
-from breakscan.rewrite_support.walking import children, findall
+from breakscan.rewrite_support.walking import code_children, findall
 
 _ANY = opaque(Symbol("", (0,)), DtypeOf(Symbol("", (0,)), number=None))
 """The facts about an unknown value."""
@@ -323,7 +323,7 @@ def _attributes(context: RewriteContext, node: cst.CSTNode) -> list[str]:
         fact = context.fact(node)
         if fact.kind == "tensor" and fact.dtype not in ("int", "bool") and isinstance(node.value, cst.Name):
             return [context.code(node)] if context.fact(node.value).kind in ("module", "instance") else []
-    for child in children(node):
+    for child in code_children(node):
         found += _attributes(context, child)
     return found
 
@@ -333,8 +333,9 @@ def _codes(context: RewriteContext, node: cst.BaseExpression) -> set[str]:
 
 
 def _expressions(node: cst.CSTNode) -> list[cst.BaseExpression]:
-    found = [child for child in children(node) if isinstance(child, cst.BaseExpression)]
-    return [*found, *(one for child in children(node) for one in _expressions(child))]
+    below = code_children(node)
+    found = [child for child in below if isinstance(child, cst.BaseExpression)]
+    return [*found, *(one for child in below for one in _expressions(child))]
 
 
 def _chosen(yes: TensorFacts, no: TensorFacts) -> TensorFacts:

@@ -25,6 +25,16 @@ def leaf_facts(symbol: Symbol, value: Value, source: Source = Source.INFERRED) -
     return opaque(symbol, dtype, shape, grad)
 
 
+def leaf_kind(value: Value) -> object:
+    """What of a value decides its leaf facts."""
+    if isinstance(value, Tensor):
+        return value.dtype, value.zero_dim
+    if not isinstance(value, PythonValue):
+        return None
+    known = literal_of(value)
+    return type(known) if isinstance(known, bool | int | float) else PythonValue
+
+
 def made_by_function(value: Value, leaf: TensorFacts) -> TensorFacts:
     """The facts about what a function of the project returns: whether every ``return`` makes a tensor."""
     if value.facts is None or not value.facts.is_new:

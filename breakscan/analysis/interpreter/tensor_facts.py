@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count
+from operator import is_
 
 from breakscan.analysis.interpreter import fact_ranks
 from breakscan.analysis.interpreter.fact_calls import Given, TorchCall, dtype_asked, exact_dtype, made, result
@@ -20,6 +21,7 @@ from breakscan.analysis.interpreter.fact_leaves import (
     dtype_class_of,
     is_number,
     leaf_facts,
+    leaf_kind,
     made_by_function,
     number_facts,
     weakest_source,
@@ -42,7 +44,7 @@ from breakscan.analysis.interpreter.values import (
 )
 from breakscan.analysis.project.index import FunctionInfo
 from breakscan.facts import SCALAR, Exactly, Source, Symbol, TensorFacts
-from breakscan.source.walking import stored_names, walk
+from breakscan.source.walking import walk
 from breakscan.torch_facts.not_measured import (
     ATTRIBUTES_OF_THE_SAME_SHAPE,
     LIMITS_OF_DTYPES,
@@ -90,6 +92,7 @@ class FunctionFacts:
         node = function.node
         self._at = (node.lineno, node.col_offset)
         self._stored = function.stored_attributes
+        self._leaves = function.leaves
         self._settled: dict[int, TensorFacts] = {}
         """Facts without joins, by their identity."""
         self._function = function
@@ -151,7 +154,7 @@ class FunctionFacts:
     def start_round(self, loop: ast.stmt, names: dict[str, Value]) -> None:
         """Forgets what is known about the names that a loop binds: at the start of a round they may hold either the
         value from before the loop, or one from the round before."""
-        for name in set(stored_names(loop)):
+        for name in self._function.names_bound_in(loop):
             if name in names:
                 names[name] = self._rooted(names[name], Symbol(name, _position(loop)))
 
@@ -164,7 +167,11 @@ class FunctionFacts:
         return with_facts(value, leaf_facts(symbol, value))
 
     def _leaf(self, node: ast.expr, value: Value, source: Source = Source.INFERRED) -> TensorFacts:
-        return leaf_facts(Symbol(_text(node), _position(node)), value, source)
+        key = node, leaf_kind(value), source
+        known = self._leaves.get(key)
+        if known is None:
+            known = self._leaves[key] = leaf_facts(Symbol(_text(node), _position(node)), value, source)
+        return known
 
     def _placed(self, name: str, facts: TensorFacts) -> TensorFacts:
         if id(facts) in self._settled:
@@ -345,7 +352,12 @@ def _bare(value: Value) -> Value:
         return value
     elements = tuple(map(_stripped, value.elements)) if value.elements is not None else None
     element = _stripped(value.element) if value.element is not None else None
-    return replace(value, elements=elements, element=element, keys=tuple((k, _stripped(v)) for k, v in value.keys))
+    keys = tuple((k, _stripped(v)) for k, v in value.keys)
+    before = (*(value.elements or ()), value.element, *(v for _, v in value.keys))
+    after = (*(elements or ()), element, *(v for _, v in keys))
+    if all(map(is_, before, after)):
+        return value
+    return replace(value, elements=elements, element=element, keys=keys)
 
 
 def _stripped(value: Value) -> Value:

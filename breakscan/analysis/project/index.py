@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from breakscan.facts import TensorFacts
 from breakscan.observations import FunctionSeen
 from breakscan.source.module import SourceModule
-from breakscan.source.walking import FunctionNode, blocks, own_nodes
+from breakscan.source.walking import FunctionNode, blocks, own_nodes, stored_names
 
 BUILTINS = frozenset(dir(builtins))
 
@@ -47,6 +48,9 @@ class FunctionInfo:
     sets: frozenset[str] | None = None
     nodes: tuple[ast.AST, ...] | None = field(default=None, repr=False)
     given_by_default: dict[str, ast.expr] | None = field(default=None, repr=False)
+    bound: dict[ast.stmt, frozenset[str]] = field(default_factory=dict, repr=False)
+    leaves: dict[object, TensorFacts] = field(default_factory=dict, repr=False)
+    """What is known of its expressions by themselves, see ``fact_leaves``."""
 
     @property
     def name(self) -> str:
@@ -66,6 +70,12 @@ class FunctionInfo:
             attributes = (one for one in self.own_nodes if isinstance(one, ast.Attribute))
             self.sets = frozenset(one.attr for one in attributes if not isinstance(one.ctx, ast.Load))
         return self.sets
+
+    def names_bound_in(self, loop: ast.stmt) -> frozenset[str]:
+        """The names that a loop of its body binds."""
+        if loop not in self.bound:
+            self.bound[loop] = frozenset(stored_names(loop))
+        return self.bound[loop]
 
     @property
     def first_parameter(self) -> str | None:
