@@ -95,8 +95,12 @@ def compared(left: cst.BaseExpression, operator: cst.BaseCompOp, right: cst.Base
 
 
 def compared_with_zero(tensor: cst.BaseExpression, negated: bool = False) -> cst.Comparison:
-    """``t != 0``, which is the truth value of a tensor that is not bool; ``t == 0`` for its opposite."""
-    return compared(tensor, cst.Equal() if negated else cst.NotEqual(), cst.Integer("0"))
+    """``t != 0``, which is the truth value of a tensor that is not bool; ``t == 0`` for its opposite.
+
+    ``a | b`` gets parentheses, which Python does not need: readers do.
+    """
+    made = compared(tensor, cst.Equal() if negated else cst.NotEqual(), cst.Integer("0"))
+    return made.with_changes(left=operand(tensor)) if isinstance(tensor, cst.BinaryOperation) else made
 
 
 def is_inverted(node: cst.BaseExpression) -> bool:

@@ -17,7 +17,7 @@ import libcst as cst
 
 from breakscan.facts import Dtype, DtypeOf, Exactly, ResultOf, Source, Symbol
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.torch_facts.operators import operator
+from breakscan.torch_facts.operators import Shape, operator
 from breakscan.torch_facts.promotion import COMPLEX, DTYPES, FLOATS, INTEGERS, Operand, Priority, dtype_class, promoted
 
 MOST_CASES = 20_000
@@ -207,7 +207,10 @@ class _Cases:
             operands = []
             for given, flags in inputs:
                 found = given(choice)
-                if found is None or found == _RAISES:
+                if found is None:
+                    found = results[part] = _whatever(self.version, dtype.operator)
+                    return found
+                if found == _RAISES:
                     results[part] = found
                     return found
                 if found.priority is not Priority.NUMBER:
@@ -262,6 +265,16 @@ def _result(version: str, name: str, operands: tuple[Operand, ...], default: str
     converts = set(known.results_by_dtype.values()) == {("float32",)}
     floated = results[0] == "float32" and dtype_class(together) in ("int", "bool") and not converts
     return Operand(default if floated else results[0])
+
+
+@cache
+def _whatever(version: str, name: str) -> Operand | None:
+    """The dtype that an operator of one tensor returns whatever it is given, as ``isnan`` does."""
+    known = operator(version, name)
+    if known is None or known.result != "tensor" or known.refused or Shape.FIRST not in (known.shapes or ()):
+        return None
+    results = set(known.results_by_dtype.values())
+    return Operand(results.pop()[0]) if results == {("bool",)} else None
 
 
 def _cases(version: str, dtypes: tuple[Dtype, ...]) -> _Cases | None:
