@@ -131,9 +131,10 @@ class ClassAttributes:
         return at_most(join_all(values), Sure.LIKELY) if values else None
 
     def _stored_in(self, owner: ClassInfo, base: ClassInfo, name: str) -> Value | None:
+        key = base, name
         if self.reader is not None:
-            self._readers.setdefault((base, name), {})[self.reader] = None
-        value = self._values.get((base, name))
+            self._readers.setdefault(key, {})[self.reader] = None
+        value = self._values.get(key)
         if isinstance(value, NoneValue) and self._is_set_later(owner, name):
             chain = self._project.bases_of(owner)
             value = next(self._values[b, name] for b in chain if (b, name) in self._values)
@@ -142,10 +143,7 @@ class ClassAttributes:
     def _is_set_later(self, owner: ClassInfo, name: str) -> bool:
         """Whether a method other than ``__init__`` sets an attribute; reads those methods, if so."""
         if (owner, name) not in self._set_later:
-            chain = self._project.bases_of(owner)
-            methods = [
-                m for info in chain for m in info.methods.values() if m.name != "__init__" and name in _stores_of(m)
-            ]
+            methods = [m for info in self._project.bases_of(owner) for m in _setters_in(info).get(name, ())]
             self._set_later[owner, name] = bool(methods)
             for method in methods:
                 self._read_method(method)
@@ -186,6 +184,16 @@ class ClassAttributes:
             return []
         self.read(owner)
         return [n.target.id for n in owner.node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)]
+
+
+def _setters_in(info: ClassInfo) -> dict[str, list[FunctionInfo]]:
+    """The methods of a class, other than ``__init__``, that set each attribute."""
+    if info.setters is None:
+        info.setters = {}
+        for method in info.methods.values():
+            for name in _stores_of(method) if method.name != "__init__" else ():
+                info.setters.setdefault(name, []).append(method)
+    return info.setters
 
 
 def _stores_of(method: FunctionInfo) -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
 from breakscan.findings import Condition, ConditionKind
 from breakscan.source.walking import own_nodes, walk
@@ -19,34 +20,37 @@ class Wrapper:
 
 
 class Decorators:
-    """The decorators that one program meets, each read once."""
+    """The decorators of a project, each read once."""
 
-    def __init__(self) -> None:
-        self._wrappers: dict[tuple[ModuleIndex, str], tuple[Wrapper | None, str | None]] = {}
-        self._methods_set: dict[tuple[ModuleIndex, str], frozenset[str]] = {}
+    def __init__(self, project: Project) -> None:
+        self._project = project
 
     def wrapper(self, name: str, info: FunctionInfo) -> Wrapper | None:
         """What a decorator of the project returns in place of the function that it is given."""
-        key = info.index, name
-        if key not in self._wrappers:
+
+        def find() -> tuple[Wrapper | None, str | None]:
             found = info.index.function_named(name)
-            self._wrappers[key] = (_wrapper_in(found), _choice(found)) if found is not None else (None, None)
-        wrapper, flag = self._wrappers[key]
+            return (_wrapper_in(found), _choice(found)) if found is not None else (None, None)
+
+        wrapper, flag = self._project.once(("wrapper", info.index, name), info.index, find)
         return wrapper if flag is None or flag not in _keywords_given(info) else None
 
     def replaced(self, info: FunctionInfo) -> list[Condition]:
         """The condition under which a method runs, where a decorator of its class replaces it."""
         for name in info.owner.decorators if info.owner is not None else ():
-            key = info.index, name
-            if key not in self._methods_set:
-                found = info.index.function_named(name)
-                nodes = walk(found.node) if found is not None else ()
-                self._methods_set[key] = frozenset(
-                    n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
-                )
-            if info.name in self._methods_set[key]:
+            if info.name in self._methods_set(name, info.index):
                 return [Condition(ConditionKind.PASSED_ON, info.name, classes=(name.rpartition(".")[2],))]
         return []
+
+    def _methods_set(self, name: str, index: ModuleIndex) -> frozenset[str]:
+        """The attributes that a decorator sets."""
+
+        def find() -> frozenset[str]:
+            found = index.function_named(name)
+            nodes = walk(found.node) if found is not None else ()
+            return frozenset(n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
+
+        return self._project.once(("set by", index, name), index, find)
 
 
 def _wrapper_in(decorator: FunctionInfo) -> Wrapper | None:

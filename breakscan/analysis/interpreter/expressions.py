@@ -75,7 +75,7 @@ def _name(frame: Frame, node: ast.Name) -> Value:
 def _attribute(frame: Frame, node: ast.Attribute) -> Value:
     narrowed = frame.names.get(narrowing.attribute_key(node) or "")
     value = narrowed if narrowed is not None else attribute_of(frame, node, evaluate(frame, node.value), node.attr)
-    if narrowed is None:
+    if narrowed is None and frame.seen is not None:
         value = frame.as_seen(node, value)
     if isinstance(value, Module):
         touch(frame, node, value)

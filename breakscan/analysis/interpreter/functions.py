@@ -34,7 +34,7 @@ class Functions:
     def __init__(self, program: Interpreter, summaries: SummaryCache) -> None:
         self._program = program
         self._summaries = summaries
-        self._decorators = Decorators()
+        self._decorators = Decorators(program.project)
         self._wrapped: dict[FunctionInfo, FunctionInfo] = {}
         """What the wrappers of decorators that have been interpreted wrap."""
         self.states: dict[FunctionInfo, State] = {}

@@ -12,7 +12,7 @@ from typing import Any
 from breakscan.analysis.interpreter.call_paths import known_outcome
 from breakscan.analysis.interpreter.conditions import has_outcome
 from breakscan.analysis.interpreter.frame import Frame
-from breakscan.analysis.interpreter.tracing_tests import truth_of_helper, truth_while_tracing
+from breakscan.analysis.interpreter.tracing_tests import TELLING, truth_of_helper, truth_while_tracing
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     NONE,
@@ -124,6 +124,8 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 
 
 def _known_call(frame: Frame, test: ast.Call) -> bool | None:
+    if _asks_a_local(frame, test.func):
+        return None
     dotted = frame.index.dotted(test.func) or ""
     known = truth_while_tracing(dotted)
     if known is not None:
@@ -137,6 +139,18 @@ def _known_call(frame: Frame, test: ast.Call) -> bool | None:
             if isinstance(value, Constant | NoneValue | Size):
                 return False
     return _known_helper(frame, dotted) if dotted else None
+
+
+def _asks_a_local(frame: Frame, called: ast.expr) -> bool:
+    """Whether the method of a local variable is called, as most calls do, which tells nothing of tracing."""
+    if not isinstance(called, ast.Attribute) or called.attr in TELLING:
+        return False
+    root = called.value
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    if not isinstance(root, ast.Name) or root.id == "torch" or root.id not in frame.names:
+        return False
+    return root.id not in frame.index.imports and not frame.index.stars
 
 
 def _known_helper(frame: Frame, dotted: str) -> bool | None:

@@ -40,7 +40,12 @@ def run_body(frame: Frame, body: list[ast.stmt]) -> bool:
     """Runs statements in order.  Returns whether control can reach the end."""
     kept = len(frame.conditions)
     try:
-        return all(run_statement(frame, statement) for statement in body)
+        goes_on = True
+        for statement in body:
+            goes_on = run_statement(frame, statement)
+            if not goes_on:
+                break
+        return goes_on
     finally:
         del frame.conditions[kept:]
 

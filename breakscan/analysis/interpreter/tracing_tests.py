@@ -10,6 +10,9 @@ from breakscan.torch_facts.not_measured import FALSE_WHILE_TRACING, TRUE_WHILE_T
 _MOST_CALLS_DEEP = 3
 _FALSE = frozenset({"torch.jit.is_tracing", "torch._C._get_tracing_state", "torch._C._is_tracing"})
 
+TELLING = frozenset({*TRUE_WHILE_TRACING, *FALSE_WHILE_TRACING, *(name.rpartition(".")[2] for name in _FALSE)})
+"""The last parts of the names of functions that tell whether Dynamo traces."""
+
 
 def truth_while_tracing(dotted: str) -> bool | None:
     """What a function by that name returns while Dynamo traces, or None if it asks something else."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
@@ -13,7 +12,6 @@ from typing import Any, ClassVar, TypeVar
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo
 from breakscan.facts import TensorFacts
 from breakscan.findings import Condition
-from breakscan.source.walking import walk
 
 
 class Sure(int, Enum):
@@ -209,10 +207,7 @@ class Function(Defined):
         """Whether it uses what is no constant of the function around it."""
         if self.info is None or self.closure is None:
             return False
-        nodes = list(walk(self.info.node))
-        used = {n.id for n in nodes if isinstance(n, ast.Name)}
-        used -= {a.arg for a in nodes if isinstance(a, ast.arg)}
-        captured = (self.closure[name] for name in used & self.closure.keys())
+        captured = (self.closure[name] for name in self.info.free_names & self.closure.keys())
         return any(isinstance(value, Tensor | TensorNumber | Module | Instance) for value in captured)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from breakscan.analysis.project.imports import Project
-from breakscan.analysis.project.index import ClassInfo, FunctionInfo
+from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
 
 _TRANSFORMS = "torchvision.transforms."
 _LIBRARIES = (_TRANSFORMS, "PIL.", "cv2.", "albumentations.", "skimage.")
@@ -16,7 +16,7 @@ def prepares_data(project: Project, owner: ClassInfo) -> bool:
     folder that is named for augmentation."""
     chain = project.bases_of(owner)
     derived = any(base.startswith(_TRANSFORMS) for base in project.outside_bases(owner)) or _is_for_augmentation(owner)
-    if not derived and not any(_imports_library(info) for info in chain):
+    if not derived and not any(_imports_library(project, index) for index in {info.index: None for info in chain}):
         return False
     methods = [method for info in chain for method in info.methods.values()]
     if any(_uses_layers(method) for method in methods):
@@ -32,8 +32,11 @@ def _is_for_augmentation(info: ClassInfo) -> bool:
     return any(part.startswith("augment") for part in info.index.name.split("."))
 
 
-def _imports_library(info: ClassInfo) -> bool:
-    return any(f"{name}.".startswith((*_LIBRARIES, "torchvision.")) for name in info.index.imports.values())
+def _imports_library(project: Project, index: ModuleIndex) -> bool:
+    def find() -> bool:
+        return any(f"{name}.".startswith((*_LIBRARIES, "torchvision.")) for name in index.imports.values())
+
+    return project.once(("library", index), index, find)
 
 
 def _uses_library(method: FunctionInfo) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +67,15 @@ class _Remembered:
 _NOTHING_DRAWN = Drawn({}, [])
 
 
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """The files on the way from a folder to what a dotted name stands for, each with how many parts of the name lead to
+    it, and those that were looked for in vain."""
+
+    files: list[tuple[str, int]]
+    missing: list[str]
+
+
 class Project:
     """Loads and resolves for one file after the other; ``depends`` lists what the current one loaded.  ``observations``
     are those that are taken for true.
@@ -90,6 +99,7 @@ class Project:
         self._searches = 0
         """How many searches are under way, one inside the other."""
         self._there: dict[str, bool] = {}
+        self._ways: dict[tuple[str, str], _Way] = {}
         self._digests = Digests()
         self._roots: deque[str] = deque()
         self._counted = FILES_BETWEEN_COUNTS
@@ -167,17 +177,19 @@ class Project:
 
         Raises SourceProblem where it cannot be read or parsed.
         """
-        key = str(path)
+        return self._load(str(path), text)
+
+    def _load(self, key: str, text: str | None = None) -> ModuleIndex:
         kept = self._kept.get(key)
         if kept is None or text is not None:
-            kept = self._read(path, text)
+            kept = self._read(Path(key), text)
             if text is None:
                 self._kept[key] = kept
         else:
             self._kept.move_to_end(key)
         index, digest = kept
         self.depends[key] = digest
-        beside = str(path.parent / "__init__.py")
+        beside = os.path.join(os.path.dirname(key), "__init__.py")
         self.depends.setdefault(beside, self._digests.of(beside))  # it decides by which name others import the file
         self._held[key] = index
         return index
@@ -224,8 +236,11 @@ class Project:
             yield drawn
         finally:
             self.depends = outer
-            drawn.indices.extend([self._kept[path][0] for path in drawn.depends if path in self._kept])
+            drawn.indices.extend(self._kept_among(drawn.depends))
             outer |= drawn.depends
+
+    def _kept_among(self, paths: Iterable[str]) -> list[ModuleIndex]:
+        return [self._kept[path][0] for path in paths if path in self._kept]
 
     def draw_again(self, drawn: Drawn) -> bool:
         """Draws in what was drawn in for another file; False where not all of it is kept any more."""
@@ -246,13 +261,13 @@ class Project:
             if self._held[path] is None:
                 self.depends.setdefault(path, UNKNOWN)
                 return None
-            return self.load(Path(path))
+            return self._load(path)
         if self.is_full:
             return None
         self._held[path] = None
         self._drawn_in.add(path)
         try:
-            return self.load(Path(path))
+            return self._load(path)
         except (SourceProblem, RecursionError):
             self.depends.setdefault(path, UNKNOWN)
             return None
@@ -261,14 +276,6 @@ class Project:
     def is_full(self) -> bool:
         """Whether the current file may draw in no more: what is found out now may not hold for others."""
         return len(self._held) >= MOST_FILES_A_FILE
-
-    def _exists(self, path: str) -> bool:
-        there = self._there.get(path)
-        if there is None:
-            there = self._there[path] = os.path.isfile(path)
-        if not there:
-            self.depends.setdefault(path, "")
-        return there
 
     # -- names ------------------------------------------------------------------------------------------------
 
@@ -317,11 +324,18 @@ class Project:
             known = keeper.answers.get(key)
             if isinstance(known, _Remembered) and self.draw_again(known.drawn):
                 return known.answer, known.drawn.depends
-        with self.recording() as drawn:
+        # As :meth:`recording`, which takes several times as long: most questions are small and draw in nothing.
+        outer = self.depends
+        self.depends = depends = dict[str, str]()
+        try:
             answer = find()
+        finally:
+            self.depends = outer
+            outer |= depends
         if keeper is not None and not self.is_full:
-            keeper.answers[key] = _Remembered(answer, drawn if drawn.depends else _NOTHING_DRAWN)
-        return answer, drawn.depends
+            drawn = Drawn(depends, self._kept_among(depends)) if depends else _NOTHING_DRAWN
+            keeper.answers[key] = _Remembered(answer, drawn)
+        return answer, depends
 
     def _find(self, parts: list[str], index: ModuleIndex) -> Definition | None:
         own_package = index.name.split(".")[0]
@@ -330,30 +344,43 @@ class Project:
         for root in index.roots:
             if _INSTALLED & {os.path.basename(root)} and parts[0] != own_package:
                 continue
-            chain = self._walk(root, parts)
-            if chain:
-                return self._in_chain(chain, parts)
+            key = root, ".".join(parts)
+            way = self._ways.get(key)
+            if way is None:
+                way = self._ways[key] = self._way_down(root, parts)
+            for path in way.missing:
+                self.depends.setdefault(path, "")
+            if way.files:
+                return self._in_chain(way.files, parts)
         return None
 
-    def _walk(self, root: str, parts: list[str]) -> list[tuple[str, int]]:
-        """The files on the way down, each with how many parts of the name lead to it."""
-        chain: list[tuple[str, int]] = []
+    def _way_down(self, root: str, parts: list[str]) -> _Way:
+        way = _Way([], [])
+
+        def exists(path: str) -> bool:
+            there = self._there.get(path)
+            if there is None:
+                there = self._there[path] = os.path.isfile(path)
+            if not there:
+                way.missing.append(path)
+            return there
+
         folder = root
         for i, part in enumerate(parts, 1):
             inner = os.path.join(folder, part)
             package = os.path.join(inner, "__init__.py")
-            if self._exists(package):
-                chain.append((package, i))
-            elif self._exists(inner + ".py"):
-                chain.append((inner + ".py", i))
+            if exists(package):
+                way.files.append((package, i))
+            elif exists(inner + ".py"):
+                way.files.append((inner + ".py", i))
                 break
             elif not os.path.isdir(inner):
-                self._exists(os.path.join(inner, *parts[i:]) + ".py")
+                exists(os.path.join(inner, *parts[i:]) + ".py")
                 break
             folder = inner
-        return chain
+        return way
 
-    def _in_chain(self, chain: list[tuple[str, int]], parts: list[str]) -> Definition | None:
+    def _in_chain(self, chain: Sequence[tuple[str, int]], parts: list[str]) -> Definition | None:
         path, depth = chain[-1]
         if depth < len(parts):
             module = self._other(path)

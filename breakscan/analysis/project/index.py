@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from breakscan.facts import TensorFacts
 from breakscan.observations import FunctionSeen
 from breakscan.source.module import SourceModule
-from breakscan.source.walking import FunctionNode, blocks, own_nodes, stored_names
+from breakscan.source.walking import FunctionNode, blocks, own_nodes, stored_names, walk
 
 BUILTINS = frozenset(dir(builtins))
 
@@ -39,6 +39,7 @@ class FunctionInfo:
     qualname: str
     index: ModuleIndex = field(repr=False)
     owner: ClassInfo | None = None
+    name: str = field(init=False)
     decorators: tuple[str, ...] = ()
     nested: bool = False
     evidence: object | None = field(default=None, repr=False)
@@ -48,13 +49,13 @@ class FunctionInfo:
     sets: frozenset[str] | None = None
     nodes: tuple[ast.AST, ...] | None = field(default=None, repr=False)
     given_by_default: dict[str, ast.expr] | None = field(default=None, repr=False)
+    free: frozenset[str] | None = field(default=None, repr=False)
     bound: dict[ast.stmt, frozenset[str]] = field(default_factory=dict, repr=False)
     leaves: dict[object, TensorFacts] = field(default_factory=dict, repr=False)
     """What is known of its expressions by themselves, see ``fact_leaves``."""
 
-    @property
-    def name(self) -> str:
-        return self.qualname.rsplit(".", 1)[-1]
+    def __post_init__(self) -> None:
+        self.name = self.qualname.rsplit(".", 1)[-1]
 
     @property
     def own_nodes(self) -> tuple[ast.AST, ...]:
@@ -70,6 +71,15 @@ class FunctionInfo:
             attributes = (one for one in self.own_nodes if isinstance(one, ast.Attribute))
             self.sets = frozenset(one.attr for one in attributes if not isinstance(one.ctx, ast.Load))
         return self.sets
+
+    @property
+    def free_names(self) -> frozenset[str]:
+        """The names that it uses, without its parameters and those of functions in it."""
+        if self.free is None:
+            nodes = list(walk(self.node))
+            used = {n.id for n in nodes if isinstance(n, ast.Name)}
+            self.free = frozenset(used - {a.arg for a in nodes if isinstance(a, ast.arg)})
+        return self.free
 
     def names_bound_in(self, loop: ast.stmt) -> frozenset[str]:
         """The names that a loop of its body binds."""
@@ -121,6 +131,7 @@ class ClassInfo:
     bases: tuple[str, ...]
     methods: dict[str, FunctionInfo] = field(default_factory=dict)
     decorators: tuple[str, ...] = ()
+    setters: dict[str, list[FunctionInfo]] | None = field(default=None, repr=False)
 
 
 @dataclass(eq=False, slots=True)
@@ -165,6 +176,7 @@ class ModuleIndex:
         """Lets go of all that it holds, so that the trees go at once and no collector has to look for them."""
         for info in self.classes.values():
             info.methods.clear()
+            info.setters = None
         self.forget()
         for part in (self.functions, self.classes, self.all_functions, self.answers):
             part.clear()
