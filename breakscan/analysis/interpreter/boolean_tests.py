@@ -44,7 +44,8 @@ def branch(
     With ``compound_only`` a jump that is the last of the test and not negated is none: Dynamo makes a check of it.
     """
     found: list[_Branch] = []
-    _branch_operands(frame, test, found, last=True, negated=False)
+    if narrowing.known_truth(frame, test) is None:
+        _branch_operands(frame, test, found, last=True, negated=False)
     decided_late: list[ast.AST] = [jump.node for jump in found]
     if compound_only:
         found = [jump for jump in found if not jump.plain]
@@ -77,8 +78,7 @@ class _Branch:
 
 
 def _branch_operands(frame: Frame, test: ast.expr, found: list[_Branch], *, last: bool, negated: bool) -> None:
-    if narrowing.known_truth(frame, test) is not None:
-        return
+    """Evaluates a test of which nothing is known before."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         _branch_operands(frame, test.operand, found, last=last, negated=not negated)
     elif isinstance(test, ast.BoolOp):

@@ -14,7 +14,7 @@ from breakscan.analysis.interpreter.signatures import ParameterChange
 from breakscan.analysis.interpreter.single_calls import SingleCalls, is_small
 from breakscan.analysis.interpreter.statements import returned_value, run_body, run_statement
 from breakscan.analysis.interpreter.summaries import Summary, SummaryCache, is_untied
-from breakscan.analysis.interpreter.values import Function, Namespace, Unknown, Value, container_of
+from breakscan.analysis.interpreter.values import Function, Module, Namespace, Unknown, Value, container_of
 from breakscan.analysis.project.entry_points import is_untraced
 from breakscan.analysis.project.index import FunctionInfo
 from breakscan.findings import ConditionKind, Place, Region
@@ -124,6 +124,8 @@ class Functions:
 
     def _borrow(self, info: FunctionInfo, given: Arguments, caller: State | None) -> Summary | None:
         """What a function of another file does apart from this one, where the arguments allow it."""
+        if _has_tied_receiver(info, given):
+            return None
         signatures = self._program.signatures
         parameters = {
             name: signatures.in_general(info, name, value) for name, value in signatures.given(info, given).items()
@@ -271,3 +273,8 @@ def _choose(frame: Frame, state: State, is_new: bool) -> ParameterChange:
     if is_new or changed:
         state.chosen = chosen
     return ParameterChange.IN_PART if changed else ParameterChange.NONE
+
+
+def _has_tied_receiver(info: FunctionInfo, given: Arguments) -> bool:
+    """Whether a method is called on a module, which ties it to the program that has the module."""
+    return info.owner is not None and not info.is_static and isinstance(given.get(0), Module)

@@ -159,11 +159,10 @@ def _known_helper(frame: Frame, dotted: str) -> bool | None:
     if head in frame.names or head in BUILTINS or head == "torch":
         return None
 
-    def find() -> bool | None:
-        info = frame.index.function_named(dotted)
-        return truth_of_helper(info) if info is not None else None
-
-    return frame.program.project.once(("helper", frame.index, dotted), frame.index, find)
+    info = frame.index.function_named(dotted)
+    if info is None:
+        return None
+    return frame.program.project.once(("helper", info), info.index, lambda: truth_of_helper(info))
 
 
 def _known_none_test(frame: Frame, test: ast.Compare) -> bool | None:

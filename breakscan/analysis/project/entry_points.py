@@ -110,6 +110,8 @@ def observed_entries(project: Project, index: ModuleIndex) -> list[Entry]:
 
 def _makes_optimizer(function: FunctionInfo) -> bool:
     """Whether a function creates an optimizer, as a training loop does."""
+    if "optim" not in function.index.module.text:
+        return False
     calls = (node for node in function.own_nodes if isinstance(node, ast.Call))
     return any((function.index.dotted(call.func) or "").startswith("torch.optim.") for call in calls)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from breakscan.analysis.project.digests import UNKNOWN, Digests
 from breakscan.analysis.project.index import (
@@ -52,8 +52,17 @@ class Drawn:
 Key = TypeVar("Key")
 Answer = TypeVar("Answer")
 
-_Known = dict[Key, tuple[Answer, dict[str, str]]]
-"""Answers that are kept, each with what finding it drew in, as in ``Project.depends``."""
+
+@dataclass(slots=True)
+class _Found(Generic[Answer]):
+    """An answer, and what finding it drew in, as in ``Project.depends``: ``counted`` is the last one that has it."""
+
+    answer: Answer
+    depends: dict[str, str]
+    counted: dict[str, str] | None = None
+
+
+_Known = dict[Key, _Found[Answer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,12 +291,25 @@ class Project:
     def find(self, dotted: str, index: ModuleIndex) -> Definition | None:
         """What a dotted name stands for in a file, where a file of the project defines it."""
         key = index.roots, dotted
+        found = self._found.get(key)
+        if found is not None:
+            return self._again(found)
         return self._once(self._found, key, lambda: self._find(dotted.split("."), index), None, None)
 
     def once(self, key: object, index: ModuleIndex, find: Callable[[], Answer]) -> Answer:
         """The answer to any question about a file, under a key of its own; it is looked for once."""
+        found: _Found[Answer] | None = self._answers.get(key)
+        if found is not None:
+            return self._again(found)
         answer: Answer = self._once(self._answers, key, find, None, index)
         return answer
+
+    def _again(self, found: _Found[Answer]) -> Answer:
+        """An answer for one who asks again: what it drew in counts, too, see :meth:`recording`."""
+        if found.depends and found.counted is not self.depends:
+            self.depends |= found.depends
+            found.counted = self.depends
+        return found.answer
 
     def _once(
         self,
@@ -298,32 +320,29 @@ class Project:
         keeper: ModuleIndex | None,
     ) -> Answer:
         """An answer that is looked for once for each root, or once as long as the file ``keeper`` and all that it drew
-        in are kept; ``unfinished`` if the search comes round to itself.
-
-        What it drew in counts each time: see :meth:`recording`.
-        """
+        in are kept; ``unfinished`` if the search comes round to itself."""
         found = known.get(key)
         if found is None:
-            known[key] = unfinished, {}
             # Inside another search, the answer depends on where that one began.
             lasts = keeper if not self._searches else None
+            kept = lasts.answers.get(key) if lasts is not None else None
+            if isinstance(kept, _Remembered) and kept.drawn is _NOTHING_DRAWN:
+                found = known[key] = _Found(kept.answer, {})
+                return found.answer
+            known[key] = _Found(unfinished, {})
             self._searches += 1
             try:
-                found = known[key] = self._search(key, find, lasts)
+                if isinstance(kept, _Remembered) and self.draw_again(kept.drawn):
+                    found = _Found(kept.answer, kept.drawn.depends)
+                else:
+                    found = self._search(key, find, lasts)
+                known[key] = found
             finally:
                 self._searches -= 1
-        if found[1]:
-            self.depends |= found[1]
-        return found[0]
+        return self._again(found)
 
-    def _search(
-        self, key: object, find: Callable[[], Answer], keeper: ModuleIndex | None
-    ) -> tuple[Answer, dict[str, str]]:
-        """An answer and what it draws in, from the file that keeps it if it is there."""
-        if keeper is not None:
-            known = keeper.answers.get(key)
-            if isinstance(known, _Remembered) and self.draw_again(known.drawn):
-                return known.answer, known.drawn.depends
+    def _search(self, key: object, find: Callable[[], Answer], keeper: ModuleIndex | None) -> _Found[Answer]:
+        """An answer and what it draws in."""
         # As :meth:`recording`, which takes several times as long: most questions are small and draw in nothing.
         outer = self.depends
         self.depends = depends = dict[str, str]()
@@ -335,7 +354,7 @@ class Project:
         if keeper is not None and not self.is_full:
             drawn = Drawn(depends, self._kept_among(depends)) if depends else _NOTHING_DRAWN
             keeper.answers[key] = _Remembered(answer, drawn)
-        return answer, depends
+        return _Found(answer, depends)
 
     def _find(self, parts: list[str], index: ModuleIndex) -> Definition | None:
         own_package = index.name.split(".")[0]
@@ -433,7 +452,11 @@ class Project:
 
     def bases_of(self, info: ClassInfo) -> list[ClassInfo]:
         """The class and those of its bases that the project holds, in the order in which methods are looked up."""
-        return self._once(self._answers, ("bases", info), lambda: _all_bases(info), [info], info.index)
+        key = "bases", info
+        found = self._answers.get(key)
+        if found is not None:
+            return self._again(found)
+        return self._once(self._answers, key, lambda: _all_bases(info), [info], info.index)
 
     def method(self, info: ClassInfo, name: str) -> FunctionInfo | None:
         """The method that an instance of the class has under a name."""
@@ -444,7 +467,11 @@ class Project:
 
     def outside_bases(self, info: ClassInfo) -> list[str]:
         """The names of those bases, near or far, that the project does not hold."""
-        return self._once(self._answers, ("outside", info), lambda: self._outside_bases(info), [], info.index)
+        key = "outside", info
+        found = self._answers.get(key)
+        if found is not None:
+            return self._again(found)
+        return self._once(self._answers, key, lambda: self._outside_bases(info), [], info.index)
 
     def _outside_bases(self, info: ClassInfo) -> list[str]:
         chain = self.bases_of(info)
