@@ -215,7 +215,8 @@ def _call(frame: Frame, node: ast.Call) -> Value:
             named.update(keys_of(evaluate(frame, keyword.value)))
             spread = True
     result = apply(frame, node, callee, Arguments(positional, named, spread))
-    forget_outcomes(frame, node)
+    if frame.outcomes:
+        forget_outcomes(frame, node)
     return result
 
 

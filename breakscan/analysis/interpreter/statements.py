@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -111,8 +111,9 @@ def _if(frame: Frame, node: ast.If) -> bool:
     else_goes_on = _run_arm(frame, node, False, when_false) if node.orelse else True
     if body_goes_on and else_goes_on:
         merged = join_names(after_body, frame.names)
-        _mark_conditional(merged, after_body, frame.names, when_true, (node.test, True))
-        _mark_conditional(merged, frame.names, after_body, when_false, (node.test, False))
+        differing = [name for name in merged if after_body.get(name) is not frame.names.get(name)]
+        _mark_conditional(merged, differing, after_body, frame.names, when_true, (node.test, True))
+        _mark_conditional(merged, differing, frame.names, after_body, when_false, (node.test, False))
         _reset(frame, merged)
         frame.outcomes = join_outcomes(frame.outcomes, known_after_body)
     elif body_goes_on:
@@ -134,16 +135,16 @@ def _run_arm(frame: Frame, node: ast.If, outcome: bool, conditions: list[Conditi
 
 def _mark_conditional(
     merged: dict[str, Value],
+    differing: Sequence[str],
     side: dict[str, Value],
     other: dict[str, Value],
     conditions: list[Condition],
     test: tuple[ast.expr, bool],
 ) -> None:
     """Attaches a side's condition to values that are tensors on that side only."""
-    for name, value in merged.items():
-        if not isinstance(value, Tensor) or value.optional or side.get(name) is other.get(name):
-            continue
-        if not isinstance(side.get(name), Tensor):
+    for name in differing:
+        value = merged[name]
+        if not isinstance(value, Tensor) or value.optional or not isinstance(side.get(name), Tensor):
             continue
         if conditions and isinstance(other.get(name), Constant | Unknown | Container | Size):
             merged[name] = replace(value, optional=conditions[0])
