@@ -160,7 +160,8 @@ def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.Generato
             bind(frame, generator.target, iterated(iterable))
             with frame.within(place if i or generator.ifs else Place.PLAIN):
                 for condition in generator.ifs:
-                    branch(frame, condition, "filter")
+                    if narrowing.known_truth(frame, condition) is None:
+                        branch(frame, condition, "filter")
                     narrowing.narrow(frame, condition, True)
         with frame.within(place):
             if isinstance(node, ast.DictComp):

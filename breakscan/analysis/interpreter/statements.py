@@ -223,7 +223,8 @@ def _while(frame: Frame, node: ast.While) -> None:
     def once() -> None:
         if frame.facts is not None:
             frame.facts.start_round(node, frame.names)
-        branch(frame, node.test, "while", node)
+        if narrowing.known_truth(frame, node.test) is None:
+            branch(frame, node.test, "while", node)
         narrowing.narrow(frame, node.test, True)
         with frame.within(Place.LOOP, node):
             run_body(frame, node.body)
@@ -273,7 +274,8 @@ def _try(frame: Frame, node: ast.Try) -> bool:
 
 def _assert(frame: Frame, node: ast.Assert) -> None:
     constant = node.msg is None or (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))
-    branch(frame, node.test, "assert" if constant else "assert-message", node, compound_only=constant)
+    if narrowing.known_truth(frame, node.test) is None:
+        branch(frame, node.test, "assert" if constant else "assert-message", node, compound_only=constant)
     narrowing.narrow(frame, node.test, True)
 
 
@@ -288,7 +290,7 @@ def _match(frame: Frame, node: ast.Match) -> bool:
             name = getattr(pattern, "name", None) or getattr(pattern, "rest", None)
             if isinstance(name, str):
                 frame.names[name] = subject if pattern is case.pattern else item_of(subject)
-        if case.guard is not None:
+        if case.guard is not None and narrowing.known_truth(frame, case.guard) is None:
             branch(frame, case.guard, "if")
         if run_body(frame, case.body):
             results.append(dict(frame.names))
