@@ -23,6 +23,7 @@ class RuleIndex:
         """The callees of which a rule asks whether an argument is True."""
         self._reports: dict[tuple[EventKind, str | None], bool] = {}
         self._wanted: dict[tuple[EventKind, str | None, str], bool] = {}
+        self._of_callee: dict[tuple[EventKind, str | None], list[tuple[Rule, EventPattern]]] = {}
         for rule in rules:
             for pattern in rule.match:
                 if pattern.event is EventKind.READ:
@@ -59,31 +60,35 @@ class RuleIndex:
         """Whether an event of that kind and callee could match a rule for code that reports something rare."""
         known = self._reports.get((kind, callee))
         if known is None:
-            candidates = [*self._by_callee.get((kind, callee or ""), ()), *self._open.get(kind, ())]
-            known = any(r.reporting and (not p.callee or _callee_matches(callee, p.callee)) for r, p in candidates)
-            self._reports[kind, callee] = known
+            known = self._reports[kind, callee] = any(rule.reporting for rule, _ in self._candidates(kind, callee))
+        return known
+
+    def _candidates(self, kind: EventKind, callee: str | None) -> list[tuple[Rule, EventPattern]]:
+        """The patterns for events of that kind that do not ask for another callee."""
+        known = self._of_callee.get((kind, callee))
+        if known is None:
+            listed = [*self._by_callee.get((kind, callee or ""), ()), *self._open.get(kind, ())]
+            known = [one for one in listed if not one[1].callee or _callee_matches(callee, one[1].callee)]
+            self._of_callee[kind, callee] = known
         return known
 
     def matching(self, event: Event) -> list[tuple[Rule, EventPattern]]:
         """The rules that an event matches, each with the first of its patterns that does."""
-        candidates = [*self._by_callee.get((event.kind, event.callee or ""), ()), *self._open.get(event.kind, ())]
         found: dict[str, tuple[Rule, EventPattern]] = {}
-        for rule, pattern in candidates:
-            if rule.id not in found and matches(event, pattern):
+        for rule, pattern in self._candidates(event.kind, event.callee):
+            if rule.id not in found and _holds(pattern, event):
                 found[rule.id] = rule, pattern
         return list(found.values())
 
 
-def matches(event: Event, pattern: EventPattern) -> bool:
-    """Whether every condition of the pattern holds for the event."""
+def _holds(pattern: EventPattern, event: Event) -> bool:
+    """Whether every condition of a pattern holds for an event of its kind and callee."""
     return (
-        event.kind is pattern.event
-        and (event.in_region or pattern.anywhere)
+        (event.in_region or pattern.anywhere)
         and (not pattern.form or event.form in pattern.form)
         and (not pattern.place or event.place in pattern.place)
         and (not pattern.operand or not event.operands.isdisjoint(pattern.operand))
         and (not pattern.attribute or event.attribute in pattern.attribute)
-        and (not pattern.callee or _callee_matches(event.callee, pattern.callee))
         and all(_argument_matches(event.arguments, wanted) for wanted in pattern.arguments)
     )
 

@@ -77,6 +77,7 @@ def _push_children(stack: list[ast.AST], node: ast.AST) -> None:
     for name in fields:
         child = getattr(node, name, None)
         if child.__class__ is list:
-            stack.extend([item for item in child if isinstance(item, ast.AST)] if kind in _HOLD_OTHERS else child)
+            if child:
+                stack += [item for item in child if isinstance(item, ast.AST)] if kind in _HOLD_OTHERS else child
         elif isinstance(child, ast.AST):
             stack.append(child)

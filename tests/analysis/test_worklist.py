@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
+from breakscan.analysis.pipeline.check import check_paths
+from breakscan.config import Settings
 from breakscan.findings import CheckResult, Verdict
 
 _ALL = {"regions": "all"}
@@ -73,3 +76,49 @@ def test_a_result_that_turns_out_to_be_more_reaches_its_callers(marked: Callable
                 self.scale = x.mean()
         """
     )
+
+
+WRAPPED = {
+    "library.py": """
+import functools
+
+
+def report(owner, value):
+    for _ in range(2):
+        if value > 0:
+            owner.count = 1
+
+
+def reported(function):
+    @functools.wraps(function)
+    def wrapper(self, x):
+        report(self, 1)
+        y = function(self, x)
+        report(self, y)
+        return y
+
+    return wrapper
+""",
+    "model.py": """
+import torch
+from torch import nn
+
+from library import reported
+
+
+class Model(nn.Module):
+    @reported
+    def forward(self, x: torch.Tensor):
+        return x.sin().sum()
+""",
+}
+
+
+def test_a_tensor_that_comes_late_reaches_what_a_decorator_of_another_file_calls(tmp_path: Path) -> None:
+    for name, text in WRAPPED.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    settings = Settings(root=tmp_path, target_torch="2.13")
+    found = check_paths([tmp_path / name for name in WRAPPED], settings).findings
+    assert [(f.site.path.rsplit("/", 1)[-1], f.site.line, f.rule) for f in found if f.rule == "BRK101"] == [
+        ("library.py", 7, "BRK101")
+    ]

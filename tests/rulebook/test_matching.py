@@ -8,7 +8,7 @@ from breakscan.findings import Place
 from breakscan.rulebook.document import ArgumentPattern, EventPattern, Rule
 from breakscan.rulebook.events import Argument, Event, EventKind
 from breakscan.rulebook.library import load_library
-from breakscan.rulebook.matching import RuleIndex, explaining_rule, matches
+from breakscan.rulebook.matching import RuleIndex, explaining_rule
 
 CALL = Event(
     EventKind.CALL,
@@ -20,6 +20,12 @@ CALL = Event(
     operands=frozenset({"tensor", "tensor:bool"}),
     arguments=(Argument(0, None, frozenset({"tensor"})), Argument(None, "out", frozenset({"none"}))),
 )
+
+
+def matches(event: Event, pattern: EventPattern) -> bool:
+    """Whether a rule with this pattern alone is the rule for an event."""
+    rule = replace(next(iter(load_library())), match=(pattern,))
+    return RuleIndex([rule]).matching(event) != []
 
 
 def test_every_demand_must_hold() -> None:

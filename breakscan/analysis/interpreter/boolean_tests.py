@@ -35,8 +35,8 @@ from breakscan.rulebook.events import EventKind
 def branch(
     frame: Frame, test: ast.expr, form: str, statement: ast.stmt | None = None, *, compound_only: bool = False
 ) -> list[ast.AST]:
-    """Evaluates a test for its truth, as ``if``, ``while``, ``assert`` and their kin do.  Returns the operands that are
-    known only when the graph runs.
+    """Evaluates a test for its truth, as ``if``, ``while``, ``assert`` and their kin do, where that is not known before
+    (``narrowing.known_truth``).  Returns the operands that are known only when the graph runs.
 
     ``and``, ``or`` and ``not`` in a test are separate jumps: each operand branches by itself, and each
     but the first only under the outcome of those before it.  One event speaks for all of them: at the operand
@@ -44,8 +44,7 @@ def branch(
     With ``compound_only`` a jump that is the last of the test and not negated is none: Dynamo makes a check of it.
     """
     found: list[_Branch] = []
-    if narrowing.known_truth(frame, test) is None:
-        _branch_operands(frame, test, found, last=True, negated=False)
+    _branch_operands(frame, test, found, last=True, negated=False)
     decided_late: list[ast.AST] = [jump.node for jump in found]
     if compound_only:
         found = [jump for jump in found if not jump.plain]
@@ -78,7 +77,6 @@ class _Branch:
 
 
 def _branch_operands(frame: Frame, test: ast.expr, found: list[_Branch], *, last: bool, negated: bool) -> None:
-    """Evaluates a test of which nothing is known before."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         _branch_operands(frame, test.operand, found, last=last, negated=not negated)
     elif isinstance(test, ast.BoolOp):

@@ -160,7 +160,8 @@ def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.Generato
             bind(frame, generator.target, iterated(iterable))
             with frame.within(place if i or generator.ifs else Place.PLAIN):
                 for condition in generator.ifs:
-                    branch(frame, condition, "filter")
+                    if narrowing.known_truth(frame, condition) is None:
+                        branch(frame, condition, "filter")
                     narrowing.narrow(frame, condition, True)
         with frame.within(place):
             if isinstance(node, ast.DictComp):
@@ -215,7 +216,8 @@ def _call(frame: Frame, node: ast.Call) -> Value:
             named.update(keys_of(evaluate(frame, keyword.value)))
             spread = True
     result = apply(frame, node, callee, Arguments(positional, named, spread))
-    forget_outcomes(frame, node)
+    if frame.outcomes:
+        forget_outcomes(frame, node)
     return result
 
 

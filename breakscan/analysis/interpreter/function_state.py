@@ -44,6 +44,8 @@ class State:
     """What holds wherever it is called; None while nothing has called it."""
     closure: dict[str, Value] | None = None
     """The names of the enclosing function, for an inner one."""
+    in_wrapper: bool = False
+    """Whether nothing but what decorators put around functions reaches it, and it is in another file."""
     ran: bool = False
     running: bool = False
     changes: int = 0

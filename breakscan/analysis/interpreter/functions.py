@@ -72,7 +72,7 @@ class Functions:
             if summary is not None:
                 return summary.returns
         is_new = info not in self.states
-        state = self._reached(info, caller)
+        state = self._reached(info, caller, caller is not None and caller.in_wrapper)
         if frame.function is not None and self._wrapped.get(frame.function) is info:
             # A wrapper hands on what the function is interpreted for already.  If a break makes the wrapper run eager,
             # the function is compiled by itself.
@@ -98,11 +98,13 @@ class Functions:
             return self._single_calls.result(info, given, closure)
         return state.returns
 
-    def _reached(self, info: FunctionInfo, caller: State | None) -> State:
+    def _reached(self, info: FunctionInfo, caller: State | None, in_wrapper: bool) -> State:
         """The state of a function that is called."""
         state = self.states.get(info)
         if state is None:
             state = self.states[info] = State({}, caller.region if caller else None)
+            state.in_wrapper = info.index is not self._program.index
+        state.in_wrapper = state.in_wrapper and in_wrapper
         if caller is not None:
             caller.calls.add(info)
             state.region = state.region or caller.region
@@ -184,12 +186,14 @@ class Functions:
             return
         if info in self._queue:
             return  # it will see this change too
-        self._wake(info, state)
+        self._wake(info, state, change)
         if info in self._queue and (change is ParameterChange.TO_TENSOR or (change is ParameterChange.IN_KIND and own)):
             self._interpret(info, state)
 
-    def _wake(self, info: FunctionInfo, state: State) -> None:
+    def _wake(self, info: FunctionInfo, state: State, change: ParameterChange = ParameterChange.NONE) -> None:
         """Schedules a function to be interpreted again because one of its inputs has changed."""
+        if state.in_wrapper and change is not ParameterChange.TO_TENSOR:
+            return  # libraries put the same around all functions: the check of their files finds the rest
         most = MOST_CHANGES if info.index is self._program.index else MOST_CHANGES_BORROWED
         if state.changes < most and info not in self._queue:
             state.changes += 1
@@ -257,7 +261,7 @@ class Functions:
             if wrapper is None or wrapper.info in self._wrapped or is_untraced(wrapper.info):
                 continue
             self._wrapped[wrapper.info] = info
-            state = self._reached(wrapper.info, caller)
+            state = self._reached(wrapper.info, caller, in_wrapper=True)
             self._join_arguments(wrapper.info, state, given)
             state.closure = {**(state.closure or {}), wrapper.wrapped: Function(info=info)}
             if state.ran:

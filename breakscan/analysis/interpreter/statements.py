@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -111,8 +111,9 @@ def _if(frame: Frame, node: ast.If) -> bool:
     else_goes_on = _run_arm(frame, node, False, when_false) if node.orelse else True
     if body_goes_on and else_goes_on:
         merged = join_names(after_body, frame.names)
-        _mark_conditional(merged, after_body, frame.names, when_true, (node.test, True))
-        _mark_conditional(merged, frame.names, after_body, when_false, (node.test, False))
+        differing = [name for name in merged if after_body.get(name) is not frame.names.get(name)]
+        _mark_conditional(merged, differing, after_body, frame.names, when_true, (node.test, True))
+        _mark_conditional(merged, differing, frame.names, after_body, when_false, (node.test, False))
         _reset(frame, merged)
         frame.outcomes = join_outcomes(frame.outcomes, known_after_body)
     elif body_goes_on:
@@ -134,16 +135,16 @@ def _run_arm(frame: Frame, node: ast.If, outcome: bool, conditions: list[Conditi
 
 def _mark_conditional(
     merged: dict[str, Value],
+    differing: Sequence[str],
     side: dict[str, Value],
     other: dict[str, Value],
     conditions: list[Condition],
     test: tuple[ast.expr, bool],
 ) -> None:
     """Attaches a side's condition to values that are tensors on that side only."""
-    for name, value in merged.items():
-        if not isinstance(value, Tensor) or value.optional or side.get(name) is other.get(name):
-            continue
-        if not isinstance(side.get(name), Tensor):
+    for name in differing:
+        value = merged[name]
+        if not isinstance(value, Tensor) or value.optional or not isinstance(side.get(name), Tensor):
             continue
         if conditions and isinstance(other.get(name), Constant | Unknown | Container | Size):
             merged[name] = replace(value, optional=conditions[0])
@@ -222,7 +223,8 @@ def _while(frame: Frame, node: ast.While) -> None:
     def once() -> None:
         if frame.facts is not None:
             frame.facts.start_round(node, frame.names)
-        branch(frame, node.test, "while", node)
+        if narrowing.known_truth(frame, node.test) is None:
+            branch(frame, node.test, "while", node)
         narrowing.narrow(frame, node.test, True)
         with frame.within(Place.LOOP, node):
             run_body(frame, node.body)
@@ -272,7 +274,8 @@ def _try(frame: Frame, node: ast.Try) -> bool:
 
 def _assert(frame: Frame, node: ast.Assert) -> None:
     constant = node.msg is None or (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))
-    branch(frame, node.test, "assert" if constant else "assert-message", node, compound_only=constant)
+    if narrowing.known_truth(frame, node.test) is None:
+        branch(frame, node.test, "assert" if constant else "assert-message", node, compound_only=constant)
     narrowing.narrow(frame, node.test, True)
 
 
@@ -287,7 +290,7 @@ def _match(frame: Frame, node: ast.Match) -> bool:
             name = getattr(pattern, "name", None) or getattr(pattern, "rest", None)
             if isinstance(name, str):
                 frame.names[name] = subject if pattern is case.pattern else item_of(subject)
-        if case.guard is not None:
+        if case.guard is not None and narrowing.known_truth(frame, case.guard) is None:
             branch(frame, case.guard, "if")
         if run_body(frame, case.body):
             results.append(dict(frame.names))

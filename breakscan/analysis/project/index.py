@@ -6,6 +6,7 @@ import ast
 import builtins
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 from breakscan.facts import TensorFacts
@@ -235,6 +236,7 @@ class GlobalName:
 Definition = FunctionInfo | ClassInfo | ModuleIndex | GlobalName
 
 
+MOST_NAMES_KEPT = 4_096
 _ALIASES = (
     ("torch.nn.modules.module.Module", "torch.nn.Module"),
     ("torch.functional.", "torch."),
@@ -243,6 +245,7 @@ _ALIASES = (
 )
 
 
+@lru_cache(maxsize=MOST_NAMES_KEPT)
 def canonical(dotted: str) -> str:
     """One spelling for names that torch offers under several."""
     if not dotted.startswith("torch."):
