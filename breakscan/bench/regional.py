@@ -67,7 +67,7 @@ def _lines(regional: RegionalCompile, its: CallableBlocks, arguments: str) -> It
 
 
 def _compiled(module: str, of_torch: bool, arguments: str) -> str:
-    """``block.compile()``, which before torch 2.15 does nothing for modules of torch."""
+    """``block.compile()``, which on torch 2.13 and older does nothing for modules of torch."""
     if of_torch:
         return f"{module}.forward = torch.compile({module}.forward{f', {arguments}' if arguments else ''})"
     return f"{module}.compile({arguments})"
