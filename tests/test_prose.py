@@ -40,6 +40,7 @@ WRITTEN = {
     "analysis/pipeline/cache.py": "what a file of the cache says of itself",
     "analysis/pipeline/check_file.py": "errors of files",
     "analysis/pipeline/workers.py": "errors of files",
+    "bench/regional.py": "code for the user",
     "bench/variants.py": "a part of an exception's message",
     "config.py": "errors of settings",
     "rulebook/document.py": "titles of families of rules; a part of an exception's message",

@@ -5,14 +5,16 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from breakscan.bench.best import best_of, write_for
+from breakscan.bench.break_even import least_time
 from breakscan.bench.eager_baseline import EagerBaseline, measure_eager
 from breakscan.bench.hinted_settings import flags_for
 from breakscan.bench.progress import BenchProgress
 from breakscan.bench.replicates import run_again
-from breakscan.bench.result import OWN, Bench, BenchRow, MeasurementStatus, Variant
+from breakscan.bench.result import OWN, Bench, BenchRow, LeastTime, MeasurementStatus, Variant
 from breakscan.bench.trial import Say, Trial
 from breakscan.bench.variants import (
     Choices,
@@ -192,7 +194,6 @@ class _Variants:
         done = {row.label for row in self.rows}
         left = [interrupted(variant) for variant in self.variants if variant.label not in done]
         callables = {one.name: one.calls for one in about.callables}
-        asked = bool(self.baseline.program.requests.compile)
         return Bench(
             argv=self.baseline.program.argv,
             environment=environment_of(about, self.device),
@@ -204,5 +205,20 @@ class _Variants:
             interrupted=was_interrupted,
             best=best.label if best else None,
             as_fast=tuple(row.label for row in as_fast),
-            write=write_for(best, callables, asked) if best else None,
+            write=self._write(best),
+            least_time=self._least_time(),
         )
+
+    def _least_time(self) -> tuple[LeastTime, ...]:
+        found = least_time(self.rows, self.baseline.eager.step_seconds, self.baseline.same)
+        rows = {row.label: row for row in self.rows}
+        return tuple(replace(one, write=self._write(rows.get(one.label))) for one in found)
+
+    def _write(self, row: BenchRow | None) -> str | None:
+        """Returns the code to write for a variant."""
+        if row is None:
+            return None
+        baseline = self.baseline
+        asked = bool(baseline.program.requests.compile)
+        callables = {one.name: one.calls for one in baseline.about.callables}
+        return write_for(row, callables, asked, baseline.choices.available)

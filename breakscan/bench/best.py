@@ -6,8 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 from breakscan.bench.hinted_settings import as_written
+from breakscan.bench.regional import code_for
 from breakscan.bench.result import OWN, BenchRow, MeasurementStatus
 from breakscan.worker import timing as measure
+from breakscan.worker.protocol import AvailableChoices
 from breakscan.worker.timing import Ratio
 
 AS_CHEAP = 1.25
@@ -24,8 +26,15 @@ def pays_after(row: BenchRow, same: Ratio) -> int | None:
     if not measure.is_faster(row.ratio, same):
         return None
     eager = row.step_seconds * row.ratio.median
-    spent = row.cold_seconds - row.cold_steps * row.step_seconds
-    return max(1, math.ceil(spent / (eager - row.step_seconds)))
+    return max(1, math.ceil(spent_on_compiling(row) / (eager - row.step_seconds)))
+
+
+def spent_on_compiling(row: BenchRow) -> float:
+    """Returns the seconds that the first steps take longer than later ones."""
+    assert row.cold_seconds is not None
+    assert row.cold_steps is not None
+    assert row.step_seconds is not None
+    return row.cold_seconds - row.cold_steps * row.step_seconds
 
 
 def best_of(rows: Sequence[BenchRow], same: Ratio) -> tuple[BenchRow | None, tuple[BenchRow, ...]]:
@@ -43,17 +52,22 @@ def best_of(rows: Sequence[BenchRow], same: Ratio) -> tuple[BenchRow | None, tup
         return None, ()
     fastest = max(faster, key=lambda row: _ratio(row).median)
     least = max(measure.LEAST, measure.apart(same))
-    as_fast = [row for row in faster if not _is_slower(row, fastest, least)]
+    as_fast = [row for row in faster if not is_slower(row, fastest, least)]
     cheapest = min(as_fast, key=_cost)
     own = next((row for row in as_fast if row.label == OWN), None)
     best = own if own is not None and _cost(own) <= AS_CHEAP * _cost(cheapest) else cheapest
     return best, tuple(as_fast)
 
 
-def write_for(row: BenchRow, callables: Mapping[str, int], asked: bool) -> str | None:
-    """Returns the line of code for a variant; None if the program already compiles this way, unless ``--compile`` asked
-    for it.
+def write_for(
+    row: BenchRow, callables: Mapping[str, int], asked: bool, available: AvailableChoices | None = None
+) -> str | None:
+    """Returns the code for a variant; None if the program already compiles this way, unless ``--compile`` asked for it.
+
+    ``available`` has the blocks of the program, which the code of a variant with a region names.
     """
+    if row.variant.regional is not None:
+        return code_for(row.variant.regional, available) if available is not None else None
     settings = as_written(row.variant.settings)
     options = row.variant.options
     if options is None and not asked:
@@ -67,7 +81,7 @@ def write_for(row: BenchRow, callables: Mapping[str, int], asked: bool) -> str |
     return f"{settings}; {call}" if settings else call
 
 
-def _is_slower(row: BenchRow, fastest: BenchRow, least: float) -> bool:
+def is_slower(row: BenchRow, fastest: BenchRow, least: float) -> bool:
     """Returns whether a variant is slower than another.
 
     Each was timed against eager runs in its own process. A machine that was faster at that time changes the ratio, and

@@ -15,11 +15,10 @@ from breakscan.bench.best import pays_after
 from breakscan.bench.eager_baseline import EagerBaseline
 from breakscan.bench.progress import BenchProgress
 from breakscan.bench.result import BenchRow
-from breakscan.bench.step_time import Pace, pace_of
+from breakscan.bench.step_time import Pace, compile_in, pace_of
 from breakscan.worker import timing as measure
 from breakscan.worker.observation import Observation, ObservationKind
 from breakscan.worker.progress import MeasuringStep
-from breakscan.worker.protocol import Compile
 from breakscan.worker.timing import PROCESSES, Unsteady
 from breakscan.worker.worker import ProgramChange, Worker, WorkerError
 
@@ -80,8 +79,7 @@ def _pace(row: BenchRow, baseline: EagerBaseline, first: Path, number: int) -> P
     with Worker(baseline.program, change, folder, cache_of=first, server=baseline.server) as worker:
         if problem := baseline.other_than(worker.ready()) or baseline.not_taken(worker):
             raise _NotComparable(problem)
-        if row.variant.options is not None:
-            worker.ask(Compile(dict(row.variant.options)))
+        compile_in(worker, row.variant)
         pace = pace_of(worker, LONGEST)
     baseline.steps += pace.eager
     return pace

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from breakscan.worker.observation import Observation
-from breakscan.worker.protocol import CompileOption, Stage
+from breakscan.worker.protocol import CompileOption, RegionalCompile, Stage
 from breakscan.worker.timing import Ratio
 
 OWN = "program's own"
@@ -31,12 +31,14 @@ class Variant:
     """A way to run the calls.
 
     ``options`` are keyword arguments of ``torch.compile``, None for the program's own; ``settings`` belong to the
-    compiler's configurations (``dynamo.capture_scalar_outputs``). ``label`` is written as a user would write it.
+    compiler's configurations (``dynamo.capture_scalar_outputs``); ``region`` is compiled by itself, None if all is
+    compiled as a whole. ``label`` is written as a user would write it.
     """
 
     label: str
     options: Mapping[str, CompileOption] | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
+    regional: RegionalCompile | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +98,24 @@ class Eager:
 
 
 @dataclass(frozen=True, slots=True)
+class LeastTime:
+    """From this number of calls on, a variant (``eager``, too) takes the least time in all, including compiling.
+
+    ``write`` is the code to write for it, None if the program already does so.
+    """
+
+    label: str
+    from_call: int
+    write: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Bench:
     """The result of one command.
 
     ``same`` is the ratio of two processes that both run eager. ``best`` is the label of the variant to choose, None if
     none is faster than eager; ``as_fast`` are those within noise of the fastest. ``write`` is the code to write for it,
-    None if the program already does so.
+    None if the program already does so. ``least_time`` says which variant takes the least time for how many calls.
     """
 
     argv: tuple[str, ...]
@@ -115,6 +129,7 @@ class Bench:
     best: str | None = None
     as_fast: tuple[str, ...] = ()
     write: str | None = None
+    least_time: tuple[LeastTime, ...] = ()
 
     def row(self, label: str | None) -> BenchRow | None:
         """Returns the row with this label."""

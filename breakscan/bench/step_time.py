@@ -10,8 +10,9 @@ import functools
 import statistics
 from dataclasses import dataclass
 
+from breakscan.bench.result import Variant
 from breakscan.worker import timing as measure
-from breakscan.worker.protocol import MeasureMemory, Prepare, StepKind
+from breakscan.worker.protocol import Compile, CompileRegional, MeasureMemory, Prepare, StepKind
 from breakscan.worker.timing import Ratio
 from breakscan.worker.worker import Worker
 
@@ -33,6 +34,14 @@ class Pace:
     def ratio(self) -> Ratio:
         """How many times as fast as an eager step a compiled one is."""
         return measure.ratio([self.eager], self.compiled)
+
+
+def compile_in(worker: Worker, variant: Variant) -> None:
+    """Makes a worker compile as a variant does from now on."""
+    if variant.options is not None:
+        worker.ask(Compile(dict(variant.options)))
+    if variant.regional is not None:
+        worker.ask(CompileRegional(variant.regional))
 
 
 def pace_of(worker: Worker, longest: float) -> Pace:

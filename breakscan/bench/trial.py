@@ -11,7 +11,7 @@ from breakscan.bench.best import pays_after
 from breakscan.bench.eager_baseline import LONGEST, EagerBaseline
 from breakscan.bench.progress import BenchProgress
 from breakscan.bench.result import BenchRow, MeasurementStatus, Problem, Variant
-from breakscan.bench.step_time import pace_of
+from breakscan.bench.step_time import compile_in, pace_of
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.records.compiles import CompileTimed
 from breakscan.runtime.records.record import Record
@@ -19,7 +19,7 @@ from breakscan.worker.baseline import run_compiled
 from breakscan.worker.compiled_code import explained, kernels_of_step
 from breakscan.worker.observation import Observation, ObservationKind
 from breakscan.worker.progress import MeasuringStep
-from breakscan.worker.protocol import Compile, CompiledResult, CountLaunches, Description, Stage, StepKind
+from breakscan.worker.protocol import CompiledResult, CountLaunches, Description, RegionalCompile, Stage, StepKind
 from breakscan.worker.timing import Unsteady
 from breakscan.worker.worker import ProgramChange, Worker, WorkerError
 
@@ -72,9 +72,7 @@ class Trial:
         self._require_comparable(about)
         if problem := self._baseline.not_taken(worker):
             self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, problem)
-        options = self.row.variant.options
-        if options is not None:
-            worker.ask(Compile(dict(options)))
+        compile_in(worker, self.row.variant)
         self._say(MeasuringStep.COMPILE)
         result = None
         try:
@@ -118,10 +116,12 @@ class Trial:
             eager_frames=explanation.eager_frames,
             compile_seconds=stages,
         )
+        # A region that runs several times within a graph is in its code once.
+        is_nested = self.row.variant.regional is RegionalCompile.NESTED
         if result is not None and (run := result.run) is not None:
             self.row = replace(
                 self.row,
-                kernels=kernels_of_step(explanation, run.calls_each),
+                kernels={} if is_nested else kernels_of_step(explanation, run.calls_each),
                 first_call_seconds=run.first_call_seconds,
                 cold_seconds=run.cold_seconds,
                 cold_steps=run.cold_calls / run.callables,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from breakscan.bench.regional import planned_parts, without_parts
 from breakscan.bench.result import OWN, BenchRow, MeasurementStatus, Problem, Variant
 from breakscan.worker.observation import Observation, ObservationKind
 from breakscan.worker.protocol import AvailableChoices, CompileChoice, CompileOption, ResolvedChoice, Stage
@@ -29,12 +30,14 @@ class WantedVariants:
 
     ``backends`` and ``modes`` are names, None for all that exist; ``settings`` are tried one by one. Without
     ``autotune``, modes that take minutes are left out; without ``dynamic``, the choice of dynamic shapes is left out.
+    ``regional`` says whether blocks are compiled by themselves; None means: if Inductor is tried.
     """
 
     backends: tuple[str, ...] | None = None
     modes: tuple[str, ...] | None = None
     autotune: bool = True
     dynamic: bool = True
+    regional: bool | None = None
     settings: tuple[Mapping[str, object], ...] = ()
 
 
@@ -84,6 +87,8 @@ def planned(wanted: WantedVariants, choices: Choices) -> tuple[Variant, ...]:
                 variants += [Variant(f"dynamic={value}", {**kept, "dynamic": value}) for value in (True, False)]
         else:
             variants.append(Variant(f'backend="{backend}"', {"backend": backend, **kept}))
+    if wanted.regional or (wanted.regional is None and INDUCTOR in (wanted.backends or LADDER)):
+        variants += planned_parts(choices.available)
     variants += [with_settings(settings) for settings in wanted.settings]
     return tuple(variants)
 
@@ -107,7 +112,8 @@ def _require(names: Sequence[str] | None, known: Sequence[str], what: str, more:
 def doubles(variants: Sequence[Variant], resolved: Sequence[ResolvedChoice], choices: Choices) -> dict[str, BenchRow]:
     """Returns the variants that are not run, by label.
 
-    These are variants that ``torch.compile`` treats like another one, and those that need a GPU if there is none.
+    These are variants that ``torch.compile`` treats like another one, those that need a GPU if there is none, and
+    those that compile blocks by themselves if there are none.
     ``resolved`` is the choice of each variant, in order.
     """
     found: dict[str, BenchRow] = {}
@@ -115,6 +121,10 @@ def doubles(variants: Sequence[Variant], resolved: Sequence[ResolvedChoice], cho
     without_graphs: dict[_ChoiceKey, str] = {}
     for variant, its in zip(variants, resolved, strict=True):
         label = variant.label
+        if variant.regional is not None:
+            if (row := without_parts(variant, choices.available)) is not None:
+                found[label] = row
+            continue
         if its.error is not None:
             problem = Problem(Stage.TORCH_COMPILE, Observation(ObservationKind.ERROR, its.error))
             found[label] = BenchRow(variant, MeasurementStatus.FAILED, problem)

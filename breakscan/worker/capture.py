@@ -135,7 +135,7 @@ def state_of(captured: CapturedCallable, modules: dict[str, Module]) -> StateSna
     """What the callable can reach, and the modules among its arguments."""
     import torch
 
-    subject = _subject(captured.original)
+    subject = subject_of(captured.original)
     owner = getattr(subject, "__self__", None)
     roots: dict[str, object] = {"": getattr(subject, "__func__", subject)}
     if owner is not None:
@@ -145,7 +145,7 @@ def state_of(captured: CapturedCallable, modules: dict[str, Module]) -> StateSna
     return StateSnapshot({**roots, **modules})
 
 
-def _subject(original: Any) -> Any:
+def subject_of(original: Any) -> Any:
     """What is compiled, without the wrapper that Dynamo puts around callables that have no code of the user's."""
     while not hasattr(original, "__self__") and (inner := getattr(original, "__wrapped__", None)) is not None:
         if not getattr(original, "__globals__", {}).get("__name__", "").startswith("torch."):
@@ -184,7 +184,7 @@ def _watch_backward(call: CapturedCall, result: object) -> None:
 def _name(original: Any) -> str:
     import torch
 
-    subject = _subject(original)
+    subject = subject_of(original)
     for one in (subject, getattr(subject, "__self__", None)):
         if isinstance(one, torch.nn.Module):
             return type(one).__qualname__

@@ -46,7 +46,7 @@ class CapturedCallable:
     state: StateSnapshot | None = None
     start: StateDigests = field(default_factory=StateDigests)
     """Digests of what the first call could reach."""
-    context: object = None
+    context: Callable[..., Callable[..., object]] | None = None
     """The arguments of ``torch.compile``, as Dynamo keeps them."""
     module: Any = None
     """The module that ``torch.compile`` returned, if it was given one."""

@@ -23,6 +23,7 @@ from breakscan.worker.protocol import (
     ProgramRun,
     ResolvedChoice,
 )
+from breakscan.worker.regional import RegionalCompiler, has_nested_regions
 from breakscan.worker.shared_state import SharedState
 from breakscan.worker.step_timer import StepTimer
 
@@ -46,18 +47,20 @@ class CommandHandler:
         self._cache = cache
         self._stop_recording = stop_recording
         self._recorder = recorder
+        self._regional = RegionalCompiler(self._callables, capture.hook)
 
     def table(self) -> CommandTable:
         """All commands with what answers them."""
         state = SharedState(self._callables)
         runs = CallRuns(self._callables, self._stop_recording)
         probes = ProbeRuns(self._callables, self._recorder)
-        timer = StepTimer(self._callables, self._before_timing)
+        timer = StepTimer(self._callables, self._before_timing, self._regional.taken_out)
         table = CommandTable()
         table.add(protocol.Describe, self.describe)
         table.add(protocol.ListChoices, self.choices)
         table.add(protocol.ResolveChoices, self.resolve)
         table.add(protocol.Compile, self.compile)
+        table.add(protocol.CompileRegional, self._regional.compile)
         table.add(protocol.DigestStart, state.start)
         table.add(protocol.SaveValues, state.save)
         table.add(protocol.TakeValues, state.take)
@@ -93,7 +96,8 @@ class CommandHandler:
     def choices(self) -> AvailableChoices:
         """Answers :class:`.protocol.ListChoices`."""
         chosen = tuple(choice_of(one.context) for one in self._callables)
-        return AvailableChoices(backends(), all_backends(), modes(), chosen)
+        blocks = self._regional.blocks()
+        return AvailableChoices(backends(), all_backends(), modes(), chosen, blocks, has_nested_regions())
 
     def resolve(self, variants: tuple[dict[str, CompileOption], ...]) -> tuple[ResolvedChoice, ...]:
         """Answers :class:`.protocol.ResolveChoices`."""

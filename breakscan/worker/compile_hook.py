@@ -71,6 +71,16 @@ class CompileHook:
             self._paused = False
         return compiled, contexts[-1] if contexts else None
 
+    def compile_like(
+        self, fn: Callable[..., object], context: Callable[..., Callable[..., object]]
+    ) -> Callable[..., object]:
+        """What the ``torch.compile`` call that made Dynamo's context returns for another function, not wrapped."""
+        self._paused = True
+        try:
+            return context(fn)
+        finally:
+            self._paused = False
+
     def remove_timers(self) -> None:
         """Removes the recorder's hooks from what ``torch.compile`` made: they would be timed, too."""
         for context in self.contexts:

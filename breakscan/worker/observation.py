@@ -58,6 +58,11 @@ class ObservationKind(str, Enum):
     NEEDS_CUDA = "needs-cuda"
     SAME_CHOICE = "same-choice"
     NO_CUDA_GRAPHS = "no-cuda-graphs"
+    NO_MODULE = "no-module"
+    NO_BLOCKS = "no-blocks"
+    NO_REST = "no-rest"
+    NO_NESTED_REGIONS = "no-nested-regions"
+    BLOCKS_OF_TORCH = "blocks-of-torch"
     CONSTANT_SHAPES = "constant-shapes"
     INTERRUPTED = "interrupted"
 

@@ -148,15 +148,58 @@ class CompileChoice:
     fullgraph: bool
 
 
+class RegionalCompile(str, Enum):
+    """Which parts of a module are compiled by themselves."""
+
+    BLOCKS = "blocks"
+    """Each of its repeated blocks."""
+    BLOCKS_AND_REST = "blocks-and-rest"
+    """Each block, and each of the largest parts that hold no block."""
+    NESTED = "nested"
+    """The whole, with the code of the blocks marked as a region that is compiled once."""
+
+
+@dataclass(frozen=True)
+class BlockList:
+    """Siblings of one class in a list of modules: the path of the list, the name of the class, and their names in the
+    list.  ``whole`` says that the list holds nothing else, ``of_torch`` that their ``forward`` is torch's."""
+
+    path: str
+    kind: str
+    of_torch: bool
+    names: tuple[str, ...]
+    whole: bool
+
+
+@dataclass(frozen=True)
+class OtherPart:
+    """A part of a module that holds no repeated block: its path, and whether its ``forward`` is torch's."""
+
+    path: str
+    of_torch: bool
+
+
+@dataclass(frozen=True)
+class CallableBlocks:
+    """The repeated blocks of a callable, and the parts that hold none.  A function has neither."""
+
+    is_module: bool
+    lists: tuple[BlockList, ...] = ()
+    rest: tuple[OtherPart, ...] = ()
+
+
 @dataclass(frozen=True)
 class AvailableChoices:
     """Backends for use, all backends that can be named, the options of each mode of Inductor, and the choice of the
-    program for each callable (None where this torch does not tell)."""
+    program for each callable (None where this torch does not tell).  ``blocks`` are those of each callable;
+    ``nested`` says that torch can compile a region within a graph once."""
 
     backends: tuple[str, ...]
     all_backends: tuple[str, ...]
     modes: dict[str, dict[str, CompileOption]]
     chosen: tuple[CompileChoice | None, ...]
+    blocks: tuple[CallableBlocks, ...] = ()
+    nested: bool = False
 
 
 @dataclass(frozen=True)
@@ -184,6 +227,13 @@ class Compile(Command[None]):
     """Compiles each callable with these keyword arguments of ``torch.compile`` from now on."""
 
     options: dict[str, CompileOption]
+
+
+@dataclass(frozen=True)
+class CompileRegional(Command[None]):
+    """Compiles parts of each callable by themselves from now on, with the program's own arguments."""
+
+    regional: RegionalCompile
 
 
 # -- the same state in all processes ------------------------------------------------------------------------------

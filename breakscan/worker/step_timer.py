@@ -44,11 +44,18 @@ class _TimedCall:
 
 
 class StepTimer:
-    """``before_timing`` is called once before anything is timed: it removes what would be timed, too."""
+    """``before_timing`` is called once before anything is timed: it removes what would be timed, too.  Eager steps run
+    within the context that ``as_written`` makes."""
 
-    def __init__(self, callables: Sequence[CapturedCallable], before_timing: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        callables: Sequence[CapturedCallable],
+        before_timing: Callable[[], None],
+        as_written: Callable[[], contextlib.AbstractContextManager[None]],
+    ) -> None:
         self._callables = callables
         self._before_timing = before_timing
+        self._as_written = as_written
         self._steps: dict[StepKind, list[list[_TimedCall]]] = {}
 
     def prepare(self, kind: StepKind) -> float:
@@ -83,6 +90,7 @@ class StepTimer:
             if same_modes:
                 stack.enter_context(modes[0].set())
             if kind is StepKind.EAGER:
+                stack.enter_context(self._as_written())
                 stack.enter_context(eager_stance())
             compiles = stack.enter_context(compiles_counted())
             run = _run if same_modes else _run_in_modes

@@ -48,7 +48,7 @@ def resolved(variant: Variant) -> ResolvedChoice:
 
 def run(choices: Choices, **wanted: Any) -> tuple[list[str], dict[str, str | None]]:
     """The labels of what is run, and of what is skipped, with what that is the same as."""
-    variants = planned(WantedVariants(**wanted), choices)
+    variants = planned(WantedVariants(**{"regional": False, **wanted}), choices)
     skipped = doubles(variants, [resolved(variant) for variant in variants], choices)
     return [variant.label for variant in variants if variant.label not in skipped], {
         key: one.same_as for key, one in skipped.items()
@@ -92,6 +92,13 @@ def test_what_the_program_asks_for_is_kept_and_not_run_twice() -> None:
 
 def test_a_program_that_compiles_in_several_ways_is_like_none_of_them() -> None:
     assert run(offered(choice(), choice("eager"), cuda=True))[1] == {}
+
+
+def test_blocks_are_compiled_by_themselves_where_inductor_is_tried() -> None:
+    assert run(CPU, regional=None)[1]["regional"] is None
+    assert "regional" in run(CPU, backends=("inductor",), regional=None)[1]
+    assert "regional" not in run(CPU, backends=("eager",), regional=None)[1]
+    assert "regional" in run(CPU, backends=("eager",), regional=True)[1]
 
 
 def test_lists_narrow_and_widen_what_is_tried() -> None:

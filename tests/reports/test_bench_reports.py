@@ -13,7 +13,7 @@ import pytest
 from bench_results import DEFAULT, FASTEST, FLAG, OWN_ROW, REDUCE, WHOLE, bench, row
 
 from breakscan.bench.progress import BenchProgress
-from breakscan.bench.result import OWN, Bench, MeasurementStatus, Problem
+from breakscan.bench.result import OWN, Bench, LeastTime, MeasurementStatus, Problem
 from breakscan.reports.bench.words import headline, progress_words, verdict, write_words
 from breakscan.reports.formats import BENCH
 from breakscan.worker.observation import Observation, ObservationKind
@@ -33,8 +33,8 @@ def written(format_: str, told: Bench = WHOLE) -> str:
 def test_the_fastest_is_named_with_its_cost_and_the_code() -> None:
     assert headline(WHOLE) == 'Fastest: mode="reduce-overhead", 3.10× eager [3.00, 3.20]'
     assert "Compiling takes 14.0 s (Inductor 12.0 s) and pays after 2,100 calls." in verdict(WHOLE)
-    assert write_words(WHOLE) == 'Write: torch.compile(model, mode="reduce-overhead")'
-    assert write_words(replace(WHOLE, write=None)) == "Your program compiles so already."
+    assert write_words(WHOLE) == ['Write: torch.compile(model, mode="reduce-overhead")']
+    assert write_words(replace(WHOLE, write=None)) == ["Your program compiles so already."]
 
 
 def test_settings_and_breaks_are_counted() -> None:
@@ -67,8 +67,37 @@ def test_of_equals_it_is_said_why_one_is_chosen() -> None:
 def test_why_nothing_is_faster_is_read_off_the_figures(rows: list[Any], said: str) -> None:
     told = bench(*rows)
     assert headline(told) == "Nothing is faster than eager here"
-    assert write_words(told) is None
+    assert write_words(told) == []
     assert said in " ".join(verdict(told))
+
+
+def test_after_how_many_calls_a_costlier_compile_pays_is_said_with_the_code() -> None:
+    lines = ("for block in model.layers: block.compile()", "model.head.compile()")
+    told = replace(
+        WHOLE,
+        least_time=(
+            LeastTime("eager", 1),
+            LeastTime("blocks + rest", 340, "\n".join(lines)),
+            LeastTime(REDUCE, 6780, WHOLE.write),
+        ),
+    )
+    assert (
+        "With compiling, least time is taken by eager up to 340 calls, by blocks + rest up to 6,800 calls, then by "
+        'mode="reduce-overhead".' in verdict(told)
+    )
+    assert write_words(told) == [
+        'Write: torch.compile(model, mode="reduce-overhead")',
+        "For fewer than 6,800 calls, write:",
+        *(f"    {line}" for line in lines),
+    ]
+    assert f"`{lines[1]}`" in written("markdown", told)
+    assert json.loads(written("json", told))["least_time"][1] == {
+        "way": "blocks + rest",
+        "from_call": 340,
+        "write": "\n".join(lines),
+    }
+    whole = replace(told, least_time=(told.least_time[0], LeastTime(REDUCE, 6780)))
+    assert not any("least time" in words for words in verdict(whole)), "it is what the table says"
 
 
 def test_an_interrupt_is_said_first() -> None:

@@ -29,6 +29,7 @@ def write_bench_json(bench: Bench, stream: TextIO) -> None:
         "best": bench.best,
         "as_fast": list(bench.as_fast),
         "write": bench.write,
+        "least_time": [{"way": one.label, "from_call": one.from_call, "write": one.write} for one in bench.least_time],
     }
     json.dump(told, stream, indent=2, default=repr)
     stream.write("\n")
@@ -43,6 +44,7 @@ def _variant(row: BenchRow) -> dict[str, Any]:
         "way": row.label,
         "options": dict(row.variant.options or {}),
         "settings": dict(row.variant.settings),
+        "regional": row.variant.regional.value if row.variant.regional else None,
         "standing": row.status.value,
         **told,
     }

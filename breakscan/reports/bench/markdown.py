@@ -29,12 +29,19 @@ def write_bench_markdown(bench: Bench, stream: TextIO) -> None:
     parts = [f"{MARK}\n### breakscan bench: {prose(headline(bench))}\n"]
     if bench.eager is not None:
         parts.append(_table(bench))
-    write = write_words(bench)
     said = [*verdict(bench), *(sentence(visible(observation_words(note))) for note in bench.notes), *basis_words(bench)]
     parts += [paragraph(words) + "\n" for words in said]
-    if write is not None:
-        parts.append((f"Write {code(visible(bench.write))}" if bench.write else paragraph(write)) + "\n")
+    if write := write_words(bench):
+        parts.append("".join(f"{_written(line)}  \n" for line in write))
     stream.write("\n".join(parts))
+
+
+def _written(line: str) -> str:
+    """A line of what to write: the code in it as code."""
+    intro, separator, rest = line.partition(": ")
+    if line.startswith(" "):
+        return code(line.strip())
+    return f"{paragraph(intro)} {code(rest)}" if separator and rest else paragraph(line)
 
 
 def _table(bench: Bench) -> str:

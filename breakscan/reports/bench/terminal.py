@@ -48,9 +48,8 @@ def write_bench_terminal(bench: Bench, stream: TextIO) -> None:
         console.print(paragraph("Note: ", sentence(visible(observation_words(note))), console.width))
     for words in basis_words(bench):
         console.print(paragraph("", words, console.width))
-    write = write_words(bench)
-    if write is not None:
-        console.print(Text(write, "bold"))
+    for line in write_words(bench):
+        console.print(Text(line, "bold"))
 
 
 def _table(bench: Bench, console: Console) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 from breakscan.bench.progress import BenchProgress
 from breakscan.bench.result import OWN, Bench, BenchRow, MeasurementStatus, Problem
@@ -88,14 +89,36 @@ def verdict(bench: Bench) -> list[str]:
     """What follows from the figures, as sentences."""
     row = bench.row(bench.best)
     said = [*_why_not(bench)] if row is None else [*_choice(bench, row), _cost(row)]
-    return [*said, *_flags(bench), *_left(row or bench.row(OWN))]
+    return [*said, *_least_time(bench), *_flags(bench), *_left(row or bench.row(OWN))]
 
 
-def write_words(bench: Bench) -> str | None:
-    """What to write; None where there is nothing to choose."""
+def write_words(bench: Bench) -> list[str]:
+    """What to write, as lines: the code for the best way, then for ways that take less time for fewer calls."""
     if bench.best is None:
-        return None
-    return "Your program compiles so already." if bench.write is None else f"Write: {visible(bench.write)}"
+        return []
+    lines = ["Your program compiles so already."] if bench.write is None else _written("Write", bench.write)
+    for one, following in pairwise(bench.least_time):
+        if one.write is not None and one.label != bench.best:
+            lines += _written(f"For fewer than {calls_words(following.from_call)}, write", one.write)
+    return lines
+
+
+def _written(intro: str, code: str) -> list[str]:
+    first, *more = map(visible, code.splitlines())
+    return [f"{intro}: {first}"] if not more else [f"{intro}:", *(f"    {line}" for line in (first, *more))]
+
+
+def _least_time(bench: Bench) -> list[str]:
+    """Which way takes the least time for how many calls, if that is another one than eager and the best."""
+    if len(bench.least_time) < 3:
+        return []
+    parts = [
+        f"{visible(one.label)} up to {calls_words(following.from_call)}"
+        for one, following in pairwise(bench.least_time)
+    ]
+    return [
+        f"With compiling, least time is taken by {', by '.join(parts)}, then by {visible(bench.least_time[-1].label)}."
+    ]
 
 
 def basis_words(bench: Bench) -> list[str]:
