@@ -11,7 +11,7 @@ from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.names import written
-from breakscan.rewrite_support.walking import findall, nodes_named, walk
+from breakscan.rewrite_support.walking import findall, nodes_named, nodes_of
 
 _INNER = (cst.Lambda, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
 _LOOPS = (cst.For, cst.While)
@@ -178,7 +178,9 @@ def is_outer(context: RewriteContext, name: str) -> bool:
 @lru_cache(maxsize=MOST_FUNCTIONS_KEPT)
 def _declared(function: cst.FunctionDef) -> frozenset[str]:
     """The names that a function, or one in it, declares ``global`` or ``nonlocal``."""
-    declared = [one for one in walk(function) if isinstance(one, cst.Global | cst.Nonlocal)]
+    declared = [
+        one for one in nodes_of(function, cst.Global, cst.Nonlocal) if isinstance(one, cst.Global | cst.Nonlocal)
+    ]
     return frozenset(item.name.value for one in declared for item in one.names)
 
 

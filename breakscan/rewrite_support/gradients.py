@@ -10,12 +10,13 @@ from math import isfinite
 
 import libcst as cst
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, differs
 from breakscan.rewrite_support.grad_mode import no_gradient_scope
 from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.operators import operator_of
-from breakscan.rewrite_support.walking import walk
+from breakscan.rewrite_support.walking import findall
 from breakscan.torch_facts.not_measured import MADE_FROM_SIZES
 from breakscan.torch_facts.operators import Gradient
 
@@ -56,7 +57,7 @@ def assigned_values(function: cst.FunctionDef, name: str) -> list[cst.BaseExpres
 def values_in(node: cst.CSTNode, name: str) -> list[cst.BaseExpression]:
     """The values that a piece of code assigns to a name."""
     found: list[cst.BaseExpression] = []
-    for one in walk(node):
+    for one in findall(node, m.Assign() | m.AnnAssign() | m.AugAssign()):
         if isinstance(one, cst.Assign | cst.AnnAssign | cst.AugAssign) and one.value is not None:
             targets = one.targets if isinstance(one, cst.Assign) else (one,)
             if any(name in written(target) for target in targets):

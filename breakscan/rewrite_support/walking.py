@@ -13,7 +13,7 @@ import libcst as cst
 
 from breakscan.rewrite_support import matchers as m
 
-MOST_KEPT = 64
+MOST_KEPT = 128
 """How many nodes keep what is in them: rewrites look through one function again and again."""
 
 _FIRST: dict[type[cst.CSTNode], tuple[str, ...]] = {
@@ -110,12 +110,15 @@ def findall(node: cst.CSTNode, matcher: m.BaseMatcherNode) -> list[cst.CSTNode]:
     """The nodes that a matcher matches, or one of several matchers, like ``libcst.matchers.findall``."""
     options = tuple(matcher.alternatives())
     kinds = {one.kind for one in options}
-    if type(node) in (cst.Module, cst.ClassDef, cst.FunctionDef):
+    if type(node) in _ASKED_OFTEN:
         found = _of_kinds(node, kinds)
     else:
         found = [one for one in walk(node) if type(one).__name__ in kinds]
     asks_kind_only = not any(one.wanted for one in options)
     return found if asks_kind_only else [one for one in found if m.matches(one, matcher)]
+
+
+_ASKED_OFTEN = frozenset({cst.Module, cst.ClassDef, cst.FunctionDef, cst.IndentedBlock})
 
 
 def nodes_of(node: cst.CSTNode, *kinds: type[cst.CSTNode]) -> list[cst.CSTNode]:

@@ -20,7 +20,7 @@ from breakscan.rewrite_support.definitions import attributes_of_wrapper
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.taken_out import taken_out
-from breakscan.rewrite_support.walking import children, findall, walk
+from breakscan.rewrite_support.walking import code_children, findall, nodes_of
 
 FEWEST_BREAKS = 2
 ENTRIES = frozenset({"forward", "__call__"})
@@ -78,7 +78,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 def _may_compute(context: RewriteContext, node: cst.CSTNode) -> str | None:
     """The code of the first called object that may be Python code of the program, or a module."""
-    for one in walk(node):
+    for one in nodes_of(node, cst.Call):
         if isinstance(one, cst.Call) and not _is_plain_call(context, one):
             return context.code(one.func)
     return None
@@ -120,4 +120,4 @@ def _yields(node: cst.CSTNode) -> bool:
         return True
     if isinstance(node, _OWN):
         return False
-    return any(map(_yields, children(node)))
+    return any(map(_yields, code_children(node)))

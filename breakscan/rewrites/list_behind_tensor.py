@@ -52,9 +52,10 @@ def rewrite(context: RewriteContext) -> Edit:
 def _looped_over(context: RewriteContext, function: cst.FunctionDef) -> cst.Param:
     """The parameter from whose elements the site is computed."""
     declined: Declined | None = None
+    all_loops = findall(function.body, m.For() | m.CompFor())
     for parameter in _parameters(function):
         name = parameter.name.value
-        loops = [one for one in findall(function.body, m.For() | m.CompFor()) if _iterates(one, name)]
+        loops = [one for one in all_loops if _iterates(one, name)]
         if not any(_is_about(context, one) for one in loops):
             continue
         try:
