@@ -24,6 +24,8 @@ from typing import Any
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "regional_programs"
 TINY = {"decoder": (3, 64, 32), "vision_transformer": (3, 32, 2), "convolutions": (3, 8, 2)}
+SIZES = {"decoder": (16, 512, 512), "vision_transformer": (24, 384, 16), "convolutions": (27, 64, 16)}
+"""Models of up to 100 million parameters: bench copies and compares all values of a model several times."""
 TRAINED = ("vision_transformer",)
 WAYS = {
     "eager": "eager",
@@ -43,7 +45,7 @@ def time_way(name: str, way: str, cpu: bool) -> dict[str, float]:
 
     sys.path.insert(0, str(PROGRAMS))
     program: Any = importlib.import_module(name)
-    model, inputs = program.build("cpu" if cpu else "cuda", *(TINY[name] if cpu else ()))
+    model, inputs = program.build("cpu" if cpu else "cuda", *(TINY if cpu else SIZES)[name])
     blocks = [one for one in model.modules() if type(one).__name__ == "Block"]
     if way == "whole":
         model = torch.compile(model)
@@ -116,8 +118,8 @@ def by_hand(name: str, cpu: bool) -> dict[str, dict[str, float]]:
 
 
 def by_bench(name: str, cpu: bool, output: Path) -> dict[str, Any]:
-    device = ["cpu", *map(str, TINY[name])] if cpu else ["cuda"]
-    words = ["--backends", "inductor", "--modes", "default", "--no-dynamic", "--format", "json"]
+    device = ["cpu" if cpu else "cuda", *map(str, (TINY if cpu else SIZES)[name])]
+    words = ["--backends", "inductor", "--modes", "default", "--no-dynamic", "--calls", "1", "--format", "json"]
     path = output / f"{name}.json"
     train = ["train"] if name in TRAINED else []
     arguments = [*words, "-o", str(path), str(PROGRAMS / f"{name}.py"), *device, *train]
