@@ -20,7 +20,7 @@ from breakscan.repair.result import Applied, FileRepair, Reason, Refused
 from breakscan.repair.source_map import SourceMap
 from breakscan.rewrite_support.context import FileTree, RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
-from breakscan.rewrite_support.generated import refuse_generated
+from breakscan.rewrite_support.generated import refuse_generated, why_generated
 from breakscan.rewrite_support.observers import observed
 from breakscan.rulebook.library import load_library
 from breakscan.source.module import SourceModule, SourceProblem, decode_source, read_source
@@ -83,12 +83,13 @@ def repair_file(
     wanted: WantedRewrites,
     studies: Studies | None = None,
     observed: Studies | None = None,
+    findings: Sequence[Finding] | None = None,
 ) -> FileRepair:
     """Returns the repair of the file at an absolute path, which the compiler reaches from the files ``roots``. Writes
     nothing.
 
     ``studies`` are shared with other files, by default with none; ``observed`` are those that take the observations of
-    the settings for true.
+    the settings for true. ``findings`` are those of ``check`` in the file, if it has been checked without observations.
     """
     display = display_path(path, Path.cwd())
     data = b""
@@ -97,10 +98,13 @@ def repair_file(
         before = decode_source(data, display)
     except SourceProblem as problem:
         return FileRepair(path, display, data, "", "", errors=(problem.error,))
+    planner = _Planner(path, display, before, roots, settings, wanted)
+    if findings is not None and (reason := why_generated(before)) is not None:
+        return planner.declined(data, findings, reason)
     studies = studies or Studies(settings, [path])
     if observed is None and settings.observations is not None:
         observed = Studies(settings, [path], FileChecker(settings, observations=settings.observations))
-    return _Planner(path, display, before, roots, settings, wanted).run(data, _phases(wanted, studies, observed))
+    return planner.run(data, _phases(wanted, studies, observed))
 
 
 def _phases(wanted: WantedRewrites, studies: Studies, observed: Studies | None) -> list[_Phase]:
@@ -164,6 +168,27 @@ class _Planner:
             self.lines,
         )
 
+    def declined(self, data: bytes, findings: Sequence[Finding], reason: str) -> FileRepair:
+        """The repair of a file in which every rewrite declines for the same reason."""
+        left = Left()
+        for finding in findings:
+            ids = self._ids(finding)
+            if ids:
+                reasons = tuple(Reason(one, reason, one not in SOFTENING) for one in ids)
+                left.refused.append(Refused(replace(finding, behind=None), reasons))
+            elif ids is not None and not self._offered(finding):
+                left.without.append(replace(finding, behind=None))
+        return FileRepair(
+            self.path,
+            self.display,
+            data,
+            self.before,
+            self.before,
+            refused=tuple(left.refused),
+            without=tuple(left.without),
+            lines=self.lines,
+        )
+
     def _rounds(self, text: str) -> tuple[str, Sequence[SourceError]]:
         try:
             seen = self._study(text)
@@ -195,12 +220,9 @@ class _Planner:
         for finding in seen.findings:
             if _key(finding, seen.module) in self.remaining:
                 continue
-            ids = self._ids(finding)
-            if self.wanted.places is not None:
-                there = self.wanted.places.get(place_of(self.lines.moved(finding)))
-                if there is None:
-                    continue
-                ids = [one for one in ids if one == there]
+            ids = self._ids(self.lines.moved(finding))
+            if ids is None:
+                continue
             if not ids:
                 if not self._offered(finding):
                     self.left.without.append(self.lines.moved(finding))
@@ -225,8 +247,15 @@ class _Planner:
         rule = self.library.get(finding.rule)
         return rule.rewrites if rule is not None else ()
 
-    def _ids(self, finding: Finding) -> list[str]:
-        return [one for one in self._offered(finding) if self.wanted.ids is None or one in self.wanted.ids]
+    def _ids(self, finding: Finding) -> list[str] | None:
+        """The rewrites to try for a finding of the file before any edit; None if nothing is wanted there."""
+        ids = [one for one in self._offered(finding) if self.wanted.ids is None or one in self.wanted.ids]
+        if self.wanted.places is not None:
+            there = self.wanted.places.get(place_of(finding))
+            if there is None:
+                return None
+            ids = [one for one in ids if one == there]
+        return sorted(ids, key=lambda one: one in SOFTENING)
 
     def _try(
         self, tree: FileTree, seen: Study, finding: Finding, ids: Collection[str]
@@ -237,7 +266,7 @@ class _Planner:
         """
         unsafe: _Chosen | None = None
         reasons: list[Reason] = []
-        for one in sorted(ids, key=lambda one: one in SOFTENING):
+        for one in ids:
             if unsafe is not None and one in SOFTENING:
                 break
             found = self._edit(tree, seen, finding, one)

@@ -14,12 +14,12 @@ from breakscan.analysis.pipeline.check_file import FileChecker
 from breakscan.analysis.pipeline.rewrite_facts import Studies
 from breakscan.analysis.pipeline.workers import in_processes, no_collector, start_worker
 from breakscan.config import Settings
-from breakscan.findings import CheckResult, SourceError
+from breakscan.findings import CheckResult, Finding, SourceError
 from breakscan.repair.planner import WantedRewrites, repair_file
 from breakscan.repair.result import FileRepair, Repair
 
-Task = tuple[Path, tuple[Path, ...]]
-"""A file, and the files from which the compiler reaches it."""
+Task = tuple[Path, tuple[Path, ...], tuple[Finding, ...]]
+"""A file, the files from which the compiler reaches it, and its findings."""
 
 FEWEST_FILES = 4
 """The number of files below which starting processes costs more than it saves."""
@@ -72,7 +72,13 @@ def repair_found(
     paths = set(found.roots)
     if wanted.places is not None:
         paths &= {path for path, *_ in wanted.places}
-    tasks = [(Path(os.path.abspath(path)), tuple(map(Path, found.roots[path]))) for path in sorted(paths)]
+    findings: dict[str, list[Finding]] = {path: [] for path in paths}
+    for finding in found.findings:
+        findings.get(finding.site.path, []).append(finding)
+    tasks = [
+        (Path(os.path.abspath(path)), tuple(map(Path, found.roots[path])), tuple(findings[path]))
+        for path in sorted(paths)
+    ]
     repairs: list[FileRepair] = []
     for done, repair in enumerate(_repairs(tasks, settings, wanted, jobs, checker), 1):
         repairs.append(repair)
@@ -111,14 +117,15 @@ class _Planned:
     ) -> None:
         self.settings = settings
         self.wanted = wanted
-        paths = [path for path, _ in tasks]
+        paths = [path for path, _, _ in tasks]
         self.studies = Studies(settings, paths, checker)
         observing = settings.observations and FileChecker(settings, observations=settings.observations)
         self.observed = Studies(settings, paths, observing) if observing else None
 
     def repair(self, task: Task) -> FileRepair:
-        path, roots = task
-        return repair_file(path, roots, self.settings, self.wanted, self.studies, self.observed)
+        path, roots, found = task
+        findings = found if self.settings.observations is None else None
+        return repair_file(path, roots, self.settings, self.wanted, self.studies, self.observed, findings)
 
     def release(self) -> None:
         """Lets go of all trees."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 import libcst as cst
 
@@ -14,10 +15,26 @@ _KEPT = re.compile(r"\bdo not (?:edit|modify|change)\b|\bautomatically generated
 
 def refuse_generated(module: cst.Module) -> None:
     """Declines if the comments at the top of a file say that it is generated."""
+    reason = _why(module)
+    if reason is not None:
+        raise Declined(reason)
+
+
+def why_generated(text: str) -> str | None:
+    """The reason to decline, for a file with this text; None if it is not generated."""
+    top = takewhile(_is_comment_or_blank, text.splitlines(keepends=True))
+    return _why(cst.parse_module(f"{''.join(top)}pass\n"))
+
+
+def _is_comment_or_blank(line: str) -> bool:
+    return line.lstrip()[:1] in ("", "#")
+
+
+def _why(module: cst.Module) -> str | None:
     comments = "\n".join(line.comment.value for line in module.header if line.comment is not None)
     found = _GENERATED.search(comments)
     if found is None or _KEPT.search(comments) is None:
-        return
+        return None
     source = found["source"]
     where = f"from `{source}`: change the code there" if source else "by a program: change what it is generated from"
-    raise Declined(f"this file is generated {where}")
+    return f"this file is generated {where}"

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import libcst as cst
 import pytest
 
 from breakscan.analysis.pipeline.check import check_paths
+from breakscan.analysis.pipeline.rewrite_facts import Studies
 from breakscan.config import load_settings
 from breakscan.repair.planner import WantedRewrites, repair_file
 from breakscan.repair.repair import repair_found, repair_paths
+from breakscan.rewrite_support.edit import Declined
+from breakscan.rewrite_support.generated import refuse_generated, why_generated
 
 PROJECT = {
     "base.py": """import torch
@@ -116,3 +120,76 @@ def test_a_repair_after_the_check_in_one_process_is_that_of_a_new_one(
     repaired = repair_paths(files, settings, wanted, jobs=1).files
     assert all(one.applied for one in repaired)
     assert repaired == repair_found(check_paths(files, settings), settings, wanted, jobs=1).files
+
+
+GENERATED = """# This file was automatically generated from modular_net.py.
+# Do not edit it.
+
+import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        print(x)
+        if x.sum() > 0:
+            x = x + 1
+        return x
+"""
+
+
+def test_a_generated_file_is_declined_by_its_findings_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "net.py"
+    path.write_text(GENERATED, encoding="utf-8")
+    settings = load_settings(tmp_path, None, target_torch="2.13", no_cache=True)
+    wanted = WantedRewrites(unsafe=True)
+    studied = repair_file(path, [path], settings, wanted)
+    found = check_paths([path], settings)
+    monkeypatch.setattr(Studies, "study", lambda *given: pytest.fail("it was studied"))
+    (repair,) = repair_found(found, settings, wanted, jobs=1).files
+    assert [one.finding.rule for one in repair.refused] == [one.rule for one in found.findings] != []
+    assert repair == studied
+
+
+@pytest.mark.parametrize(
+    "top",
+    [
+        "# Automatically generated from net.py.\n\n",
+        "\n  # Automatically generated from net.py.\n\n\n",
+        "# Automatically generated from net.py.\n",
+        '"""Net."""\n# Automatically generated from net.py.\n\n',
+        "import torch  # automatically generated from net.py\n",
+        "# -*- coding: utf-8 -*-\n# Auto-generated.\n#\n# Do not modify.\n\n",
+    ],
+)
+def test_a_text_is_generated_where_its_tree_is(top: str) -> None:
+    text = f"{top}class Net:\n    pass\n"
+    declined = None
+    try:
+        refuse_generated(cst.parse_module(text))
+    except Declined as reason:
+        declined = str(reason)
+    assert why_generated(text) == declined
+
+
+SIZES = """import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x: torch.Tensor, sizes: torch.Tensor):
+        n = sizes.max()
+        return x.view(n, -1).reshape(-1, n)
+"""
+
+
+def test_findings_that_start_at_one_place_each_have_an_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "net.py"
+    path.write_text(SIZES, encoding="utf-8")
+    settings = load_settings(tmp_path, None, target_torch="2.13", no_cache=True)
+    found = check_paths([path], settings)
+    places = [(one.rule, one.site.line, one.site.column) for one in found.findings]
+    assert len(places) > len(set(places))
+    (repair,) = repair_found(found, settings, WantedRewrites(), jobs=1).files
+    outcomes = [*(one.finding for one in (*repair.held, *repair.softened, *repair.refused)), *repair.without]
+    assert sorted(one.site.end_column for one in outcomes) == sorted(one.site.end_column for one in found.findings)
