@@ -21,11 +21,11 @@ class Left:
 
 def joined_left(several: Sequence[Left], applied: Iterable[Applied]) -> Left:
     """What became of each finding, where it differs with the facts: the best, and of equals the first."""
-    taken = {_place(one.finding) for one in applied}
+    taken = {(one.finding.rule, one.finding.site) for one in applied}
 
     def new(finding: Finding) -> bool:
         known = len(taken)
-        taken.add(_place(finding))
+        taken.add((finding.rule, finding.site))
         return len(taken) > known
 
     held = [one for left in several for one in left.held]

@@ -35,7 +35,7 @@ class Rows:
     ``hits`` is then the matrix of a row and a column for each selected weight.  ``packed`` are names that hold selected
     rows, ``called`` what computes with them besides operations of torch, and ``multiplies`` tells whether matrices do.
     ``ranks`` says how many more dimensions than the mask a tensor must have, by its text, and ``widths`` what must be
-    the size of a row.
+    the size of a row.  ``aliases`` are other names of the index and the column.
     """
 
     index: str
@@ -47,10 +47,16 @@ class Rows:
     called: dict[str, None] = field(default_factory=dict)
     ranks: dict[str, tuple[cst.BaseExpression, int]] = field(default_factory=dict)
     widths: dict[str, None] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+
+    def name_of(self, text: str) -> str:
+        """Code, by its first name."""
+        return self.aliases.get(text, text)
 
     def touches(self, context: RewriteContext, node: cst.CSTNode) -> bool:
         """Whether code uses selected rows, or indices of rows."""
-        names = {*self.packed, *([self.index, self.column or self.index] if self.hits is not None else [])}
+        names = {*self.packed, *self.aliases}
+        names |= {self.index, self.column or self.index} if self.hits is not None else set()
         if not names.isdisjoint(read(node)):
             return True
         return any(self.selects(context, one) for one in findall(node, m.Subscript()))
@@ -59,7 +65,8 @@ class Rows:
         """Whether a subscript selects rows."""
         elements = cst.ensure_type(node, cst.Subscript).slice
         return any(
-            isinstance(one.slice, cst.Index) and plain(context, one.slice.value) == self.index for one in elements
+            isinstance(one.slice, cst.Index) and self.name_of(plain(context, one.slice.value)) == self.index
+            for one in elements
         )
 
 
@@ -99,11 +106,11 @@ def _subscript(context: RewriteContext, rows: Rows, node: cst.Subscript) -> cst.
         if not m.matches(first, _ALL) or any(rows.touches(context, one) for one in rest):
             raise _refused(context, node)
         return _with_dimensions(of_all(context, rows, node.value), rest)
-    is_first = isinstance(first.slice, cst.Index) and plain(context, first.slice.value) == rows.index
-    if not is_first or any(plain(context, one) == rows.index for one in rest):
+    is_first = isinstance(first.slice, cst.Index) and rows.name_of(plain(context, first.slice.value)) == rows.index
+    if not is_first or any(rows.name_of(plain(context, one)) == rows.index for one in rest):
         raise _refused(context, node)
     owner = build.copied(node.value)
-    if rest and rows.column is not None and plain(context, rest[0]).rstrip(", ") == rows.column:
+    if rest and rows.column is not None and rows.name_of(plain(context, rest[0]).rstrip(", ")) == rows.column:
         if rows.hits is None or len(rest) > 2 or not all(m.matches(one, _NONE) for one in rest[1:]):
             raise _refused(context, node)
         chosen = build.call(context.imported("torch.where"), rows.hits, owner, build.expression("0"))
@@ -157,7 +164,7 @@ def _method(context: RewriteContext, rows: Rows, node: cst.Call, func: cst.Attri
             # `h[None, rows].reshape(-1, n)`
             value = cst.ensure_type(value, cst.Subscript)
             value = value.with_changes(slice=[value.slice[1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
-            if plain(context, value.slice[0]) != rows.index:
+            if rows.name_of(plain(context, value.slice[0])) != rows.index:
                 raise _refused(context, node)
             return build.copied(value.value)
         return of_all(context, rows, value)

@@ -6,7 +6,7 @@ A test that skips experts without rows goes, and so does the list of those with 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -201,16 +201,17 @@ class _Loop:
             self._refuse_changes(text, 1)
             if is_read_outside(context, text, self.loop):
                 raise Declined(f"`{text}` is used after the loop")
+        aliases = self._aliases(texts)
         truth = build.copied(mask) if is_bool_tensor(context, mask) else build.method(mask, "bool")
         if len(names) == 1 and (is_vector or isinstance(target, cst.Tuple)):
             if rank_of(context, mask).most != 1:
                 self.differences.append(assumes(f"`{plain(context, mask)}` must have one dimension"))
             new = small.with_changes(targets=[cst.AssignTarget(build.copied(names[0]))], value=truth)  # type: ignore[arg-type]
             self.changes[line] = line.with_changes(body=[new])
-            return Rows(texts[0])
+            return Rows(texts[0], aliases=aliases)
         if len(names) != 2 or is_vector:
             raise Declined("there are more than two indices")
-        index = self._row_index(texts)
+        index = self._row_index(texts, aliases)
         if index == 1:
             turned = cst.Attribute(build.operand(mask), cst.Name("T"))
             truth = turned if is_bool_tensor(context, mask) else build.method(turned, "bool")
@@ -220,14 +221,33 @@ class _Loop:
         self.changes[line] = [first, second]
         self.differences.append(_ONCE)
         self.routed = routed
-        return Rows(texts[index], texts[1 - index], hits=hit)
+        return Rows(texts[index], texts[1 - index], hits=hit, aliases=aliases)
 
-    def _row_index(self, texts: Sequence[str]) -> int:
+    def _aliases(self, texts: Sequence[str]) -> dict[str, str]:
+        """Other names that the loop gives to indices, whose lines go."""
+        found: dict[str, str] = {}
+        alias = m.Assign([m.AssignTarget(m.Name())], m.Name())
+        for line in self._lines(self.loop.body):
+            if not m.matches(line.body[0], alias):
+                continue
+            small = cst.ensure_type(line.body[0], cst.Assign)
+            name, value = plain(self.context, small.targets[0].target), plain(self.context, small.value)
+            if value not in texts:
+                continue
+            self._refuse_changes(name, 1)
+            if is_read_outside(self.context, name, self.loop):
+                raise Declined(f"`{name}` is used after the loop")
+            found[name] = value
+            self.changes[line] = None
+        return found
+
+    def _row_index(self, texts: Sequence[str], aliases: Mapping[str, str]) -> int:
         """Which of two indices selects the rows: the one that comes first in subscripts."""
         firsts = set()
         for one in findall(self.loop.body, m.Subscript()):
             elements = [plain(self.context, each.slice) for each in cst.ensure_type(one, cst.Subscript).slice]
-            firsts.add(elements[1] if elements[0] == "None" and len(elements) > 1 else elements[0])
+            first = elements[1] if elements[0] == "None" and len(elements) > 1 else elements[0]
+            firsts.add(aliases.get(first, first))
         found = [text in firsts for text in texts]
         if found.count(True) != 1:
             raise Declined("it is not known which of the two indices selects the rows")
@@ -369,6 +389,9 @@ class _Loop:
         self._refuse_carried(name, small.value)
         made = of_all(self.context, self.rows, small.value)
         self.rows.packed.add(name)
+        if small.value.lpar and not made.lpar:
+            # Without its parentheses, an expression of several lines ends at the first.
+            made = made.with_changes(lpar=small.value.lpar, rpar=small.value.rpar)
         return small.with_changes(value=made)
 
     def _parts(self, small: cst.Assign) -> cst.Assign:
@@ -408,7 +431,7 @@ class _Loop:
         args = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
         if len(args) != len(call.args) or len(args) != 3 or not m.matches(args[0], m.Integer("0")):
             raise Declined(f"`{plain(context, call)}` does not add rows by position")
-        if plain(context, args[1]) != self.rows.index:
+        if self.rows.name_of(plain(context, args[1])) != self.rows.index:
             raise Declined(f"`{plain(context, args[1])}` is not the index of the selected rows")
         return self._sum(owner, self._where(args[2], owner, build.expression("0")), cst.AddAssign())
 
@@ -455,7 +478,9 @@ class _Loop:
 
     def _is_rows_of(self, target: cst.BaseExpression) -> bool:
         """Whether an expression is the selected rows of a tensor, ``out[hit]`` or ``out[hit, :]``."""
-        if not isinstance(target, cst.Subscript) or plain(self.context, target.slice[0].slice) != self.rows.index:
+        if not isinstance(target, cst.Subscript):
+            return False
+        if self.rows.name_of(plain(self.context, target.slice[0].slice)) != self.rows.index:
             return False
         return all(m.matches(one, _ALL) for one in target.slice[1:])
 

@@ -547,6 +547,32 @@ given = f
 def f(x):
     return given(x, hold(torch.arange(4)).held)
 """,
+    "a shape that is compared with a computed length": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    count = y.long().sum() + 5
+    if torch.arange(4).shape == (count,):  # !
+        y = y + 1
+    return y.cos()
+""",
+    "lists of tensors that are ordered": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    low, high = [y.sum(), 1], [y.mean(), 1]
+    if low > high:  # !
+        y = y + 1
+    return y.cos()
+""",
+    "lists and tuples that are compared without a tensor": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    total = y.sum()
+    if [total] == (total,) or (total, 1) == () or (total,) == (None,) or (1, total) == (2, total):
+        y = y + 1
+    if (y, 1) == (y, 2) or (y.shape, y.dtype) == ((3,), torch.int64):
+        y = y + 2
+    return y.cos()
+""",
     "a comparison that indexes nothing": """
 def f(x, count=3):
     y = x.sin()

@@ -170,3 +170,26 @@ def test_a_text_is_generated_where_its_tree_is(top: str) -> None:
     except Declined as reason:
         declined = str(reason)
     assert why_generated(text) == declined
+
+
+SIZES = """import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x: torch.Tensor, sizes: torch.Tensor):
+        n = sizes.max()
+        return x.view(n, -1).reshape(-1, n)
+"""
+
+
+def test_findings_that_start_at_one_place_each_have_an_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "net.py"
+    path.write_text(SIZES, encoding="utf-8")
+    settings = load_settings(tmp_path, None, target_torch="2.13", no_cache=True)
+    found = check_paths([path], settings)
+    places = [(one.rule, one.site.line, one.site.column) for one in found.findings]
+    assert len(places) > len(set(places))
+    (repair,) = repair_found(found, settings, WantedRewrites(), jobs=1).files
+    outcomes = [*(one.finding for one in (*repair.held, *repair.softened, *repair.refused)), *repair.without]
+    assert sorted(one.site.end_column for one in outcomes) == sorted(one.site.end_column for one in found.findings)

@@ -20,12 +20,17 @@ from breakscan.analysis.interpreter.values import (
     Namespace,
     NoneValue,
     PythonValue,
+    Size,
+    Sure,
     Tensor,
     TensorNumber,
     Unknown,
     Value,
     array,
+    container,
     doubt,
+    elements_of,
+    literal_of,
     tensor,
 )
 from breakscan.findings import Condition, ConditionKind
@@ -200,10 +205,51 @@ def _compare_pair(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Value, r
     left, right = tested(left), tested(right)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         return _compare_tensors(left, right)
+    if isinstance(left, Container) or isinstance(right, Container):
+        _compare_elements(frame, node, op, left, right)
     known = of_numbers(left, right)
     if known is not None:
         return known
     return UNKNOWN if isinstance(left, Unknown | Namespace) or isinstance(right, Unknown | Namespace) else CONSTANT
+
+
+_ORDERS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "__eq__",
+    ast.NotEq: "__ne__",
+    ast.Lt: "__lt__",
+    ast.LtE: "__le__",
+    ast.Gt: "__gt__",
+    ast.GtE: "__ge__",
+}
+
+
+def _compare_elements(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Value, right: Value) -> None:
+    """Emits the comparison of two lists or tuples if it asks a tensor in them whether it is true."""
+    sides = [elements_of(side) for side in (left, right) if not isinstance(side, Size)]
+    longest = max((len(side) for side in sides if side is not None), default=0)
+    if not longest or any(side is None or len(side) != longest for side in sides):
+        return
+    displays = [side for side in (node.left, *node.comparators) if isinstance(side, ast.Tuple | ast.List)]
+    if len({type(side) for side in displays}) > 1:
+        return  # they are not equal, whatever is in them
+    for i in range(longest):
+        pair = [side[i] for side in sides if side is not None]
+        tensors = [value for value in pair if isinstance(value, Tensor)]
+        if len(displays) > 1 and len({ast.dump(side.elts[i]) for side in displays}) == 1:
+            continue  # one object is equal to itself
+        if tensors and not any(isinstance(value, NoneValue) for value in pair):
+            kind = "list" if isinstance(displays[0] if displays else None, ast.List) else "tuple"
+            sure = min(Sure.LIKELY if i else Sure.CERTAIN, *(value.sure for value in tensors))
+            compared = replace(container(tensors), sure=sure, optional=doubt(*tensors))
+            frame.emit(EventKind.CALL, node, callee=f"{kind}.{_ORDERS[type(op)]}", operand=compared)
+        if tensors or _differ(pair):
+            return
+
+
+def _differ(pair: list[Value]) -> bool:
+    """Whether two values are known to be different."""
+    literals = [literal_of(value) for value in pair]
+    return None not in literals and len(set(literals)) > 1
 
 
 def _membership(frame: Frame, node: ast.Compare, left: Value, right: Value) -> Value:
