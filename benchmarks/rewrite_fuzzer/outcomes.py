@@ -10,7 +10,7 @@ import logging
 import random
 import sys
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 from types import CodeType, FrameType, ModuleType
 from typing import Any
@@ -67,10 +67,29 @@ def outcomes(text: str, name: str, wanted: Collection[str] | None = None) -> dic
 
 
 def _outcome(module: ModuleType, given: tuple[Tensor, Tensor], *, catches: bool) -> Outcome:
-    outcome: Outcome = {}
     for one in given:
         if one.requires_grad and not one.is_leaf:
             one.retain_grad()
+    outcome = outcome_of_calls(lambda: module.f(*given), given, {f"<{module.__name__}>"} if catches else ())
+    for name, one in zip("xy", given, strict=True):
+        describe_input(outcome, name, one)
+    outcome["state COUNT"] = repr(getattr(module, "COUNT", None))
+    outcome["state TABLE"] = len(getattr(module, "TABLE", ()))
+    # A shrunk program may have no model.
+    model = getattr(module, "model", None)
+    if isinstance(model, torch.nn.Module):
+        _describe_model(outcome, model)
+    return outcome
+
+
+def outcome_of_calls(
+    function: Callable[[], Any], given: Sequence[Tensor], noted: Collection[str], entered: set[CodeType] | None = None
+) -> Outcome:
+    """What two calls return, raise, print and draw.
+
+    In code of the ``noted`` files, exceptions that are caught count as well, and ``entered`` collects what runs there.
+    """
+    outcome: Outcome = {}
     torch.manual_seed(0)
     random.seed(0)
     np.random.seed(0)
@@ -80,8 +99,8 @@ def _outcome(module: ModuleType, given: tuple[Tensor, Tensor], *, catches: bool)
         with _captured(shown), warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             try:
-                with _noted(module, raised) if catches else contextlib.nullcontext():
-                    result: Any = module.f(*given)
+                with _noted(noted, raised, entered) if noted else contextlib.nullcontext():
+                    result: Any = function()
             except Exception as error:
                 outcome[f"exception of the {call} call"] = type(error).__name__
                 raised = [one for one in raised if one is not error] + [error]
@@ -92,31 +111,33 @@ def _outcome(module: ModuleType, given: tuple[Tensor, Tensor], *, catches: bool)
         outcome[f"warnings of the {call} call"] = sorted(about)
         _describe(outcome, f"{call} result", result, given)
     outcome["generator"] = torch.get_rng_state().sum().item()
-    outcome["generator of Python"] = hash(random.getstate())
+    outcome["generator of Python"] = hash(repr(random.getstate()))
     numbers: Any = np.random.get_state()
     outcome["generator of NumPy"] = hash((numbers[1].tobytes(), numbers[2]))
-    for name, one in zip("xy", given, strict=True):
-        outcome[f"input {name}"] = _values(one)
-        outcome[f"input {name} requires_grad"] = one.requires_grad
-        outcome[f"input {name} attributes"] = sorted(vars(one))
-        grad = one.grad if one.is_leaf or one.retains_grad else None
-        outcome[f"gradient of {name}"] = None if grad is None else _unsigned_zeros(grad)
-    outcome["state COUNT"] = repr(getattr(module, "COUNT", None))
-    outcome["state TABLE"] = len(getattr(module, "TABLE", ()))
-    # A shrunk program may have no model.
-    model = getattr(module, "model", None)
-    if isinstance(model, torch.nn.Module):
-        _describe_model(outcome, model)
     return outcome
 
 
+def describe_input(outcome: Outcome, name: str, given: Tensor) -> None:
+    """Adds what the calls have made of an input."""
+    outcome[f"input {name}"] = values(given)
+    outcome[f"input {name} requires_grad"] = given.requires_grad
+    outcome[f"input {name} attributes"] = sorted(vars(given))
+    grad = given.grad if given.is_leaf or given.retains_grad else None
+    outcome[f"gradient of {name}"] = None if grad is None else unsigned_zeros(grad)
+
+
 @contextlib.contextmanager
-def _noted(module: ModuleType, raised: list[BaseException]) -> Iterator[None]:
-    """Collects the exceptions that pass through code of the program, also those that it catches."""
+def _noted(files: Collection[str], raised: list[BaseException], entered: set[CodeType] | None = None) -> Iterator[None]:
+    """Collects the exceptions that pass through code of the files, also those that it catches, and the code itself."""
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
         if event == "call":
-            return trace if frame.f_code.co_filename == f"<{module.__name__}>" else None
+            if frame.f_code.co_filename not in files:
+                return None
+            frame.f_trace_lines = False
+            if entered is not None:
+                entered.add(frame.f_code)
+            return trace
         if event == "exception" and isinstance(argument[1], Exception) and argument[0] is not StopIteration:
             raised[:] = [*(one for one in raised if one is not argument[1]), argument[1]]
         return trace
@@ -156,14 +177,14 @@ def _describe_model(outcome: Outcome, model: torch.nn.Module) -> None:
         held = getattr(model, name, None)
         outcome[f"type of the attribute {name}"] = type(held).__name__
         outcome[f"state {name}"] = _shown(held)
-    outcome["state log"] = [_values(one) for one in getattr(model, "log", ()) if isinstance(one, Tensor)]
+    outcome["state log"] = [values(one) for one in getattr(model, "log", ()) if isinstance(one, Tensor)]
     outcome["state dict"] = sorted(model.state_dict())
     weight = getattr(model, "weight", None)
     grad = weight.grad if isinstance(weight, Tensor) else None
-    outcome["gradient of weight"] = None if grad is None else _unsigned_zeros(grad)
+    outcome["gradient of weight"] = None if grad is None else unsigned_zeros(grad)
 
 
-def _describe(outcome: Outcome, name: str, result: Any, given: tuple[Tensor, Tensor]) -> None:
+def _describe(outcome: Outcome, name: str, result: Any, given: Sequence[Tensor]) -> None:
     parts, structure = tree_flatten(result)
     outcome[f"type of {name}"] = [str(structure), *(type(one).__name__ for one in parts)]
     tensors = [one for one in parts if isinstance(one, Tensor)]
@@ -185,7 +206,7 @@ def _describe(outcome: Outcome, name: str, result: Any, given: tuple[Tensor, Ten
 def _shown(value: Any) -> Any:
     """A value without its address and the name of its module."""
     if isinstance(value, Tensor):
-        return _values(value)
+        return values(value)
     plain = value is None or isinstance(value, bool | int | float | complex | str)
     return repr(value) if plain else f"{type(value).__name__} {getattr(value, '__name__', '')}"
 
@@ -201,7 +222,7 @@ def _strides(tensor: Tensor) -> tuple[int, ...]:
     return tuple(stride for stride, size in zip(tensor.stride(), tensor.shape, strict=True) if size > 1)
 
 
-def _values(tensor: Tensor) -> Any:
+def values(tensor: Tensor) -> Any:
     """The bits of a tensor, in which all NaN are one."""
     plain = _real(tensor.detach().as_subclass(Tensor)).contiguous().clone()
     if plain.is_floating_point():
@@ -210,9 +231,9 @@ def _values(tensor: Tensor) -> Any:
     return plain.flatten().tolist()
 
 
-def _unsigned_zeros(gradient: Tensor) -> Any:
+def unsigned_zeros(gradient: Tensor) -> Any:
     """The bits of a gradient, but for the sign of zeros: a sum of gradients does not keep it."""
-    return _values(gradient + 0.0)
+    return values(gradient + 0.0)
 
 
 def difference_kinds(before: Outcome, after: Outcome) -> dict[str, tuple[Any, Any]]:

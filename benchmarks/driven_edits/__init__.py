@@ -1,0 +1,1 @@
+"""Applies the edits of ``breakscan fix`` to packages, and drives both sides with usual and unusual inputs."""

@@ -1,0 +1,63 @@
+"""``python -m benchmarks.driven_edits PACKAGE DRIVER [--unsafe]``: what the edits of a package change when it runs.
+
+PACKAGE is the folder of an unpacked package.  DRIVER is a script that imports J and K from a module ``common``, which
+this benchmark provides: ``J(name, build, with_gradients)`` adds a call, and ``build()`` gives a callable and its
+arguments, with the keyword arguments last as ``K(...)``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from benchmarks.driven_edits.sides import Result, compared, make_sides
+
+
+def row(name: str, mode: str, result: Result) -> str:
+    """A line of the table."""
+    stated = len(result.differences) - len(result.faults)
+    numbers = (
+        result.files,
+        result.edits,
+        len(result.reached),
+        result.calls,
+        result.outcomes,
+        result.returned,
+        stated,
+        len(result.faults),
+        result.unsteady,
+    )
+    return f"| {name} | {mode} | {' | '.join(map(str, numbers))} |"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.driven_edits")
+    parser.add_argument("package", type=Path)
+    parser.add_argument("driver", type=Path)
+    parser.add_argument("--unsafe", action="store_true", help="apply unsafe edits as well")
+    parser.add_argument("--path", type=Path, action="append", default=[], help="a folder with what the package needs")
+    parser.add_argument("--before", action="append", default=[], metavar="MODULE", help="import it before the driver")
+    parser.add_argument("--seconds", type=float, default=60, help="CPU time for the calls of one side")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        sides = make_sides(
+            options.package.absolute(),
+            Path(folder).resolve(),
+            options.driver.absolute(),
+            unsafe=options.unsafe,
+            paths=[one.absolute() for one in options.path],
+            before=tuple(options.before),
+            seconds=options.seconds,
+        )
+        result = compared(sides)
+    print(row(options.package.name, "unsafe" if options.unsafe else "safe", result), flush=True)
+    for one in result.faults:
+        print(f"\n{one.label}, reaches {', '.join(one.edits)}")
+        for kind, (old, new) in one.kinds.items():
+            print(f"  {kind}: {str(old)[:200]} -> {str(new)[:200]}")
+    return 1 if result.faults else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,68 @@
+"""The benchmark that drives packages with the edits of ``fix`` sees an edit that is wrong, and what it states."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("benchmarks.driven_edits")
+pytestmark = pytest.mark.torch
+
+from benchmarks.driven_edits import sides as driven  # noqa: E402
+from benchmarks.driven_edits.sides import Sides, compared, make_sides  # noqa: E402
+
+PACKAGE = """import torch
+
+
+def halved(x: torch.Tensor):
+    y = x.sin()
+    if y.sum() > 0:
+        y = y / 2
+    return y.cos()
+
+
+def never_called(x: torch.Tensor):
+    y = x.sin()
+    if y.sum() > 0:
+        y = y / 2
+    return y.cos()
+"""
+DRIVER = """from common import *
+import driven_package
+
+J("halved", lambda: (driven_package.halved, torch.tensor([0.25, 2.0]), K()))
+J("elsewhere", lambda: (torch.sin, torch.ones(2)))
+"""
+
+
+@pytest.fixture
+def sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sides:
+    package = tmp_path / "driven_package"
+    package.mkdir()
+    (package / "__init__.py").write_text(PACKAGE)
+    driver = tmp_path / "calls.py"
+    driver.write_text(DRIVER)
+    monkeypatch.setattr(driven, "VARIANTS", ("as given", "nan", "int64", "non-contiguous gradients"))
+    (tmp_path / "sides").mkdir()
+    return make_sides(package, tmp_path / "sides", driver, unsafe=False)
+
+
+def test_the_edits_that_calls_reach_are_counted(sides: Sides) -> None:
+    result = compared(sides)
+    assert (result.files, result.edits, len(result.reached)) == (1, 2, 1)
+    assert (result.calls, result.outcomes) == (1, 4)
+    assert not result.faults
+
+
+def test_a_planted_wrong_edit_is_a_fault(sides: Sides) -> None:
+    text = sides.folder / "after/driven_package/__init__.py"
+    assert "torch.where(y.sum() > 0, y / 2, y)" in text.read_text()
+    text.write_text(text.read_text().replace("y / 2, y)", "y / 3, y)", 1))
+    faults = compared(sides).faults
+    assert {one.label for one in faults} == {
+        ("halved", one) for one in ("as given", "int64", "non-contiguous gradients")
+    }
+    assert "value of first result" in faults[0].kinds
+    assert faults[0].edits == ("driven_package/__init__.py:6 where",)
