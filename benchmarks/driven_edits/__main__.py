@@ -16,6 +16,7 @@ from benchmarks.driven_edits.sides import Result, compared, make_sides
 
 def row(name: str, mode: str, result: Result) -> str:
     """A line of the table."""
+    assumed = [one for one in result.differences if one.assumed]
     stated = len(result.differences) - len(result.faults)
     numbers = (
         result.files,
@@ -25,6 +26,7 @@ def row(name: str, mode: str, result: Result) -> str:
         result.outcomes,
         result.returned,
         stated,
+        len(assumed),
         len(result.faults),
         result.unsteady,
     )
@@ -39,6 +41,7 @@ def main() -> int:
     parser.add_argument("--path", type=Path, action="append", default=[], help="a folder with what the package needs")
     parser.add_argument("--before", action="append", default=[], metavar="MODULE", help="import it before the driver")
     parser.add_argument("--seconds", type=float, default=60, help="CPU time for the calls of one side")
+    parser.add_argument("--assumed", action="store_true", help="show the differences that only an assumption states")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         sides = make_sides(
@@ -52,8 +55,10 @@ def main() -> int:
         )
         result = compared(sides)
     print(row(options.package.name, "unsafe" if options.unsafe else "safe", result), flush=True)
-    for one in result.faults:
-        print(f"\n{one.label}, reaches {', '.join(one.edits)}")
+    for one in sorted(result.differences, key=lambda one: one.stated):
+        if one.stated and not (one.assumed and options.assumed):
+            continue
+        print(f"\n{one.label}, {'assumed' if one.assumed else 'not stated'}, reaches {', '.join(one.edits)}")
         for kind, (old, new) in one.kinds.items():
             print(f"  {kind}: {str(old)[:200]} -> {str(new)[:200]}")
     return 1 if result.faults else 0

@@ -20,7 +20,7 @@ from breakscan.config import load_settings
 from breakscan.repair.planner import WantedRewrites
 from breakscan.repair.repair import repair_paths
 from breakscan.repair.result import Applied, FileRepair
-from breakscan.rewrite_support.difference import effects_of
+from breakscan.rewrite_support.difference import Effect, effects_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 Label = tuple[str, str]
@@ -35,6 +35,8 @@ class Difference:
     stated: bool
     kinds: Mapping[str, tuple[Any, Any]]
     edits: tuple[str, ...]
+    assumed: bool = False
+    """Whether only an assumption states it, such as that a value is a plain tensor: without it, anything may differ."""
 
 
 @dataclass
@@ -139,9 +141,10 @@ def judged(label: Label, before: Ran, after: Ran, edits: Mapping[str, Applied]) 
     if not kinds:
         return None
     stated = [one for edit in edits.values() for one in edit.differences if one.only is None]
+    exactly = [one for one in stated if one.effects != frozenset(Effect)]
     raised = {call: (old[RAISED.format(call)], new[RAISED.format(call)]) for call in CALLS}
-    other = unstated(kinds, effects_of(stated), raised)
-    return Difference(label, not other, other or kinds, tuple(edits))
+    other, inexact = (unstated(kinds, effects_of(by), raised) for by in (stated, exactly))
+    return Difference(label, not other, other or inexact or kinds, tuple(edits), assumed=bool(inexact) and not other)
 
 
 def _drop_unsteady(sides: Sides, before: Mapping[Label, Ran], result: Result) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,9 @@ pytest.importorskip("benchmarks.driven_edits")
 pytestmark = pytest.mark.torch
 
 from benchmarks.driven_edits import sides as driven  # noqa: E402
-from benchmarks.driven_edits.sides import Sides, compared, make_sides  # noqa: E402
+from benchmarks.driven_edits.run_calls import Ran  # noqa: E402
+from benchmarks.driven_edits.sides import Sides, compared, judged, make_sides  # noqa: E402
+from breakscan.rewrite_support.difference import Difference, Effect, assumes  # noqa: E402
 
 PACKAGE = """import torch
 
@@ -66,3 +70,20 @@ def test_a_planted_wrong_edit_is_a_fault(sides: Sides) -> None:
     }
     assert "value of first result" in faults[0].kinds
     assert faults[0].edits == ("driven_package/__init__.py:6 where",)
+
+
+@pytest.mark.parametrize(
+    ("difference", "stated", "assumed"),
+    [
+        (Difference("other values", frozenset({Effect.VALUES})), True, False),
+        (assumes("`y` is assumed to be a tensor"), True, True),
+        (Difference("other strides", frozenset({Effect.STRIDES})), False, False),
+    ],
+)
+def test_what_only_an_assumption_states_is_marked(difference: Difference, stated: bool, assumed: bool) -> None:
+    raised = {"raised in the first call": (), "raised in the second call": ()}
+    before, after = (Ran({"value of first result": [one], **raised}, frozenset()) for one in (1, 2))
+    edit: Any = SimpleNamespace(differences=(difference,))
+    found = judged(("f", "as given"), before, after, {"f.py:1 where": edit})
+    assert found is not None
+    assert (found.stated, found.assumed) == (stated, assumed)

@@ -70,6 +70,9 @@ class Block(torch.nn.Module):
         self.scale = torch.nn.Parameter(torch.ones(()))
 
     def forward(self, x):
+        if not torch.compiler.is_compiling():
+            marked = hasattr(type(self).forward, "__marked_compile_region_fn__")
+            print("through" if self._compiled_call_impl is not None or marked else "as written")
         return x * self.scale
 
 
@@ -104,7 +107,10 @@ def test_a_region_is_compiled_and_left_out_of_eager_steps(tmp_path: Path, region
         def told(kind: StepKind) -> int:
             before = worker.output()
             assert worker.block(6, kind).seconds > 0
-            return worker.output()[len(before) :].count("compiled")
+            lines = worker.output()[len(before) :].split("\n")
+            assert "through" not in lines, "eager code calls through what was compiled"
+            assert lines.count("as written") == (18 if kind is StepKind.EAGER else 0)
+            return lines.count("compiled")
 
         choices = worker.ask(ListChoices())
         (its,) = choices.blocks
