@@ -30,7 +30,6 @@ from breakscan.analysis.interpreter.values import (
 )
 from breakscan.rulebook.events import EventKind
 
-
 _NAMES: dict[type[ast.operator | ast.unaryop], str] = {
     ast.Add: "add",
     ast.Sub: "sub",
