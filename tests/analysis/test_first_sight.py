@@ -547,6 +547,66 @@ given = f
 def f(x):
     return given(x, hold(torch.arange(4)).held)
 """,
+    "a number that a generator of Python drew": """
+import random
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    generator = random.Random(3)
+    if generator.random() < 0.5:  # !
+        y = y + 1
+    return y.cos()
+""",
+    "arithmetic with a number that was drawn": """
+import random
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    last = random.randrange(4)
+    last += 1  # !
+    return y.cos() * last
+""",
+    "a number that was drawn, divided by a tensor": """
+import random
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    return random.randrange(4) / y.exp()  # !
+""",
+    "a number that was drawn, as an int": """
+import random
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    return y.cos() * int(random.uniform(0, 4))  # !
+""",
+    "numbers that were drawn before, and arithmetic with a tensor": """
+import random
+
+COUNT = random.randrange(4)
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.count = random.randrange(4)
+
+    def forward(self, x: torch.Tensor):
+        if self.count + COUNT > 2:
+            x = x + 1
+        return x * random.randrange(4) - random.uniform(0, 1)
+
+
+layer = Layer()
+
+
+def f(x: torch.Tensor):
+    return layer(x.sin()).cos()
+""",
     "a shape that is compared with a computed length": """
 def f(x: torch.Tensor):
     y = x.sin()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import item_of, join
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
@@ -27,6 +28,36 @@ from breakscan.analysis.interpreter.values import (
     doubt,
     tensor,
 )
+from breakscan.rulebook.events import EventKind
+
+_NAMES: dict[type[ast.operator | ast.unaryop], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "truediv",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.USub: "neg",
+}
+"""Operators by their names in the module ``operator``."""
+
+
+def operate(frame: Frame, node: ast.AST, left: Value, op: ast.operator, right: Value) -> Value:
+    """The value of an arithmetic operation.  Emits one on a number that was drawn: only a tensor can be computed from
+    it, and nothing by dividing it."""
+    drawn = left if isinstance(left, DrawnNumber) else right
+    if isinstance(drawn, DrawnNumber):
+        of_tensor = isinstance(right if drawn is left else left, Tensor | Unknown | Namespace)
+        if not of_tensor or (drawn is left and isinstance(op, ast.Div) and isinstance(right, Tensor)):
+            return emit_operation(frame, node, op, drawn)
+    return binary(left, right, op)
+
+
+def emit_operation(frame: Frame, node: ast.AST, op: ast.operator | ast.unaryop, operand: Value) -> Value:
+    """Emits an operation on a number that was drawn.  The graph ends there, and the result is computed in Python."""
+    frame.emit(EventKind.CALL, node, callee=f"operator.{_NAMES.get(type(op), '')}", operand=operand, sure=operand.sure)
+    return CONSTANT
 
 
 def binary(left: Value, right: Value, op: ast.operator) -> Value:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from breakscan.analysis.interpreter import narrowing
 from breakscan.analysis.interpreter.annotations import annotated_value
-from breakscan.analysis.interpreter.arithmetic import binary
+from breakscan.analysis.interpreter.arithmetic import operate
 from breakscan.analysis.interpreter.call_paths import forget_outcomes
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import any_of, item_of
@@ -71,14 +71,14 @@ def assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
     value = frame.evaluate(node.value)
     if isinstance(target, ast.Name):
         old = frame.look_up(target.id)
-        new = binary(old, value, node.op)
+        new = operate(frame, node, old, node.op, value)
         frame.names[target.id] = frame.facts.augmented(node, old, new) if frame.facts is not None else new
     elif isinstance(target, ast.Subscript):
         subscript(frame, target, frame.evaluate(target.value), "augment")
         forget_outcomes(frame, target)
     else:
         old = frame.evaluate(target)
-        store_attribute(frame, target, binary(old, value, node.op), "augment")
+        store_attribute(frame, target, operate(frame, node, old, node.op, value), "augment")
 
 
 def delete(frame: Frame, node: ast.Delete) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from breakscan.analysis.interpreter import narrowing
-from breakscan.analysis.interpreter.arithmetic import has_number, of_numbers
+from breakscan.analysis.interpreter.arithmetic import emit_operation, has_number, of_numbers
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import join, join_all
 from breakscan.analysis.interpreter.values import (
@@ -149,6 +149,8 @@ def unary(frame: Frame, node: ast.UnaryOp) -> Value:
         return replace(value, parameter=False, intermediate=True)
     if isinstance(value, Constant):
         return replace(value, literal=_signed(node.op, value.literal), truth=None)
+    if isinstance(value, DrawnNumber):
+        return emit_operation(frame, node, node.op, value)
     return value if isinstance(value, PythonValue) else UNKNOWN
 
 
@@ -239,7 +241,9 @@ def _compare_elements(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Valu
             continue  # one object is equal to itself
         if tensors and not any(isinstance(value, NoneValue) for value in pair):
             kind = "list" if isinstance(displays[0] if displays else None, ast.List) else "tuple"
-            sure = min(Sure.LIKELY if i else Sure.CERTAIN, *(value.sure for value in tensors))
+            # What comes before may differ, and so may the length of a shape.
+            known = Sure.CERTAIN if not i and len(sides) > 1 else Sure.LIKELY
+            sure = min(known, *(value.sure for value in tensors))
             compared = replace(container(tensors), sure=sure, optional=doubt(*tensors))
             frame.emit(EventKind.CALL, node, callee=f"{kind}.{_ORDERS[type(op)]}", operand=compared)
         if tensors or _differ(pair):

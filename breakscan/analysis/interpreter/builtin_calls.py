@@ -18,6 +18,7 @@ from breakscan.analysis.interpreter.values import (
     UNKNOWN,
     Constant,
     Container,
+    DrawnNumber,
     NoneValue,
     Size,
     Sure,
@@ -37,7 +38,7 @@ def builtin(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Va
     """The result of a builtin."""
     first = arguments.positional[0] if arguments.positional else UNKNOWN
     if name in _CONVERSIONS:
-        if isinstance(first, Tensor):
+        if isinstance(first, Tensor | DrawnNumber):
             frame.emit(EventKind.CONVERT, node, form=name, operand=first)
         if isinstance(first, Tensor | TensorNumber):
             return TensorNumber(first.sure)

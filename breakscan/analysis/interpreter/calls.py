@@ -163,6 +163,8 @@ def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: 
             enter_on_stack(frame, node, arguments.positional[0])
             return arguments.positional[0]
         emit_skippable(frame, node, dotted, arguments.with_receiver(owner), owner.sure)
+        if dotted in _DRAWS and not frame.silent:
+            return DrawnNumber(owner.sure)
         if owner.name == "re.Pattern" and f"re.{name}" in _MAKES:
             return Instance(name="re.Match")
         if dotted == "torch.Generator.manual_seed":
@@ -278,7 +280,7 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
         return container_of(iterated(arguments.positional[0]))
     if dotted == "collections.namedtuple":
         return named_tuple_class(node)
-    if dotted in _DRAWS:
+    if dotted in _DRAWS and not frame.silent:
         return DrawnNumber()
     made = _MAKES.get(dotted) or (dotted if last[:1].isupper() and not last.isupper() else None)
     if made is not None:
@@ -308,7 +310,10 @@ _MAKES = {
 
 
 _LOGGERS = frozenset({"getLogger", "get_logger"})
-_DRAWS = frozenset({"random.randint", "random.randrange", "random.uniform"})
+_DRAWS = frozenset(
+    {"random.randint", "random.randrange", "random.uniform"}
+    | {f"random.Random.{name}" for name in ("randint", "randrange", "uniform", "random")}
+)
 
 _STANDARD = ("time.", "random.", "os.", "warnings.", "logging.", "sys.", "datetime.", "json.", "uuid.", "inspect.")
 

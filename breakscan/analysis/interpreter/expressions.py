@@ -8,7 +8,7 @@ from typing import Any
 
 from breakscan.analysis.interpreter import narrowing
 from breakscan.analysis.interpreter.arguments import Arguments
-from breakscan.analysis.interpreter.arithmetic import binary
+from breakscan.analysis.interpreter.arithmetic import operate
 from breakscan.analysis.interpreter.assignment import bind
 from breakscan.analysis.interpreter.attributes import attribute_of
 from breakscan.analysis.interpreter.boolean_tests import bool_op, branch, compare, if_expression, unary
@@ -94,7 +94,7 @@ def _binary(frame: Frame, node: ast.BinOp) -> Value:
     if isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
         argument = Argument(0, None, right.words())
         frame.emit(EventKind.CALL, node, callee="str.__mod__", operand=right, arguments=(argument,))
-    return binary(left, right, node.op)
+    return operate(frame, node, left, node.op, right)
 
 
 def _formatted(frame: Frame, node: ast.FormattedValue) -> Value:
