@@ -182,6 +182,11 @@ NAMES = (
     Internal("torch._C._dynamo:eval_frame._debug_get_cache_entry_list", "which functions are compiled", _NOT_PUT_BACK),
     Internal("torch._dynamo.callback:callback_handler", "whether a timed round compiled something", _CANNOT_START),
     Internal("torch._inductor:list_mode_options", "the modes that bench tries", "bench cannot run"),
+    Internal(
+        "torch._dynamo.external_utils:wrap_inline",
+        "compiling the call of a module whose forward is torch's (bench --regional)",
+        "bench --regional cannot run",
+    ),
     Internal("torch._inductor.config:trace", "settings of Inductor", "verify and bench cannot change settings"),
     Internal("torch.utils._pytree:tree_leaves", "the values in arguments and results", "verify and bench cannot run"),
     Internal("torch.utils._pytree:tree_map", "copies of arguments and results", "verify and bench cannot run"),

@@ -343,13 +343,23 @@ def test_a_single_number_out_of_one_dimension(marked) -> None:
     )
 
 
-def test_a_number_that_random_drew(marked) -> None:
+def test_a_test_of_a_number_that_random_drew(marked) -> None:
     marked(
         "import random\n"
         + body("""
-            depth = random.randint(0, 3) + 1
+            depth = random.randint(0, 3)
             if depth > 2:  # ! BRK481
                 x = x + 1
+            return x + depth
+        """)
+    )
+
+
+def test_arithmetic_with_a_number_that_random_drew(marked) -> None:
+    marked(
+        "import random\n"
+        + body("""
+            depth = random.randint(0, 3) + 1  # ! BRK481
             return x + depth
         """)
     )
