@@ -159,7 +159,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.one:
         form, mode, *sizes = given.one
-        print(json.dumps(time_one(form, mode, tuple(map(int, sizes)), given.cpu, given.output)))
+        experts, chosen, batch, length = map(int, sizes)
+        print(json.dumps(time_one(form, mode, (experts, chosen, batch, length), given.cpu, given.output)))
         return
     import torch
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -50,7 +51,7 @@ def _then_leaf(change: Change) -> Change:
 CHANGES: Mapping[str, Change] = {
     "as given": lambda one: one,
     "gradients": _of_floats(_leaf),
-    **{name: _of_floats(lambda one, to=name: one.to(getattr(torch, to))) for name in DTYPES if name != "float32"},
+    **{name: _of_floats(partial(Tensor.to, dtype=getattr(torch, name))) for name in DTYPES if name != "float32"},
     "integers int32": _of_integers(lambda one: one.int()),
     "integers bool": _of_integers(lambda one: one.bool()),
     "integers zero": _of_integers(torch.zeros_like),

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_flatten
 
+from benchmarks.rewrite_fuzzer.effects import CALLS
 from benchmarks.rewrite_fuzzer.inputs import arguments
 
 Outcome = dict[str, Any]
@@ -52,8 +53,13 @@ def load(text: str, name: str) -> ModuleType:
     return module
 
 
-def outcomes(text: str, name: str, wanted: Collection[str] | None = None) -> dict[str, Outcome]:
-    """The outcomes for the wanted pairs of arguments (None: all); the program is loaded again for each."""
+def outcomes(
+    text: str, name: str, wanted: Collection[str] | None = None, *, may_fail: bool = False
+) -> dict[str, Outcome]:
+    """The outcomes for the wanted pairs of arguments (None: all); the program is loaded again for each.
+
+    An exception at its top level counts as one of the first call if ``may_fail``.  Raises it otherwise.
+    """
     found = {}
     torch.set_warn_always(True)
     for label, given in arguments():
@@ -61,9 +67,25 @@ def outcomes(text: str, name: str, wanted: Collection[str] | None = None) -> dic
             "torch.FloatTensor" in text and not given[0].is_floating_point()
         ):
             continue
-        module = load(text, name)
+        try:
+            module = load(text, name)
+        except Exception as error:
+            if not may_fail:
+                raise
+            found[label] = _failure(error)
+            continue
         found[label] = _outcome(module, given, catches="except" in text or "suppress(" in text)
     return found
+
+
+def _failure(error: Exception) -> Outcome:
+    kind = type(error).__name__
+    first, second = CALLS
+    return {
+        f"exception of the {first} call": kind,
+        RAISED.format(first): ((kind, str(error)),),
+        RAISED.format(second): (),
+    }
 
 
 def _outcome(module: ModuleType, given: tuple[Tensor, Tensor], *, catches: bool) -> Outcome:
@@ -93,7 +115,7 @@ def outcome_of_calls(
     torch.manual_seed(0)
     random.seed(0)
     np.random.seed(0)
-    for call in ("first", "second"):
+    for call in CALLS:
         shown = io.StringIO()
         raised: list[BaseException] = []
         with _captured(shown), warnings.catch_warnings(record=True) as warned:

@@ -45,25 +45,53 @@ def _class_of_self(context: RewriteContext, node: cst.BaseExpression) -> cst.Cla
     return None
 
 
+def definer(
+    context: RewriteContext, owner: cst.ClassDef, names: m.BaseMatcherNode, seen: frozenset[str] = frozenset()
+) -> cst.ClassDef | None:
+    """The first of a class of the file and its bases there that has a member with one of some names."""
+    if _defines(owner, names):
+        return owner
+    seen |= {owner.name.value}
+    for base in owner.bases:
+        made = _without_arguments(base.value)
+        if isinstance(made, cst.Name) and made.value not in seen:
+            defined = _classes_named(context, made.value)
+            if len(defined) == 1 and (found := definer(context, defined[0], names, seen)):
+                return found
+    return None
+
+
 def may_define(
     context: RewriteContext, owner: cst.ClassDef, names: m.BaseMatcherNode, seen: frozenset[str] = frozenset()
 ) -> bool:
     """Whether a class of the file, or a base of it, may have a member with one of some names."""
-    if findall(owner, m.FunctionDef(names) | m.AssignTarget(names)) or owner.keywords:
+    if _defines(owner, names) or owner.keywords:
         return True
     seen |= {owner.name.value}
-    module = context.tree.module
     for base in owner.bases:
-        made = base.value.value if isinstance(base.value, cst.Subscript) else base.value
-        name = import_name(module, made)
+        made = _without_arguments(base.value)
+        name = import_name(context.tree.module, made)
         if name is not None and name.startswith(_PLAIN_BASES):
             continue
         if not isinstance(made, cst.Name):
             return True
-        defined = [one for one in findall(module, m.ClassDef(m.Name(made.value))) if isinstance(one, cst.ClassDef)]
+        defined = _classes_named(context, made.value)
         if len(defined) == 1:
             if made.value not in seen and may_define(context, defined[0], names, seen):
                 return True
         elif defined or name is not None or not hasattr(builtins, made.value):
             return True
     return False
+
+
+def _defines(owner: cst.ClassDef, names: m.BaseMatcherNode) -> bool:
+    return bool(findall(owner, m.FunctionDef(names) | m.AssignTarget(names)))
+
+
+def _without_arguments(base: cst.BaseExpression) -> cst.BaseExpression:
+    """``Base`` of ``Base[T]``."""
+    return base.value if isinstance(base, cst.Subscript) else base
+
+
+def _classes_named(context: RewriteContext, name: str) -> list[cst.ClassDef]:
+    return [one for one in findall(context.tree.module, m.ClassDef(m.Name(name))) if isinstance(one, cst.ClassDef)]

@@ -9,7 +9,7 @@ import libcst as cst
 
 from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.assignments import defined
-from breakscan.rewrite_support.attribute_access import may_define
+from breakscan.rewrite_support.attribute_access import definer, may_define
 from breakscan.rewrite_support.build import operand
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.definitions import is_function, value_at_top
@@ -18,6 +18,7 @@ from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.walking import findall
 
 UNKNOWN = assumes("it must be a module, and not of a torch.nn class, which would not be compiled in place")
+_COMPILE = m.Name("compile")
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -36,7 +37,10 @@ def rewrite(context: RewriteContext) -> Edit:
     if known.name is not None and known.name.startswith("torch.nn."):
         raise Declined("a module of a torch.nn class cannot be compiled in place")
     owner = _class_of(context, model.value)
-    if own and (owner is None or may_define(context, owner, m.Name("compile"))):
+    if owner is not None and (other := definer(context, owner, _COMPILE)):
+        raise Declined(f"`{other.name.value}` defines `compile` itself")
+    is_set = bool(findall(context.tree.module, m.AssignTarget(m.Attribute(attr=_COMPILE))))
+    if own and (is_set or owner is None or may_define(context, owner, _COMPILE)):
         differences = [assumes(f"the class of `{context.code(model.value)}` must not define `compile`")]
     else:
         differences = [] if own else [UNKNOWN]

@@ -37,4 +37,6 @@ def rewrite(context: RewriteContext) -> Edit:
     # ``lstsq`` takes a batch of vectors, which ``@`` takes for a matrix.
     said = f"if `{context.code(matrix)}` is a batch of matrices, `{context.code(right)}` must be one as well"
     batch = differs(said, Effect.VALUES, Effect.RAISES, Effect.SHAPES)
-    return Edit({taken: made}, [rounds, batch, differs("the strides of the solution change", Effect.STRIDES)])
+    casts = differs("under autocast the solution has a lower precision", Effect.DTYPES, Effect.VALUES, Effect.RAISES)
+    strides = differs("the strides of the solution change", Effect.STRIDES)
+    return Edit({taken: made}, [rounds, batch, strides, casts])

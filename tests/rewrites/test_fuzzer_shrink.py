@@ -136,3 +136,30 @@ def test_what_follows_from_a_stated_difference_is_stated(text: str, rewrite: str
     assert found.rewrites == (rewrite,)
     assert found.differs
     assert found.faults == ()
+
+
+PATCHED = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x.sin()
+
+
+Model.compile = lambda self, optimizer: None
+model = Model()
+torch.compile(model)
+
+
+def f(x, y):
+    return model(x)
+"""
+
+
+def test_a_program_that_can_no_longer_be_loaded_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = compare(PATCHED, unsafe=True, only="module-compile", inputs=["float16 positive"])
+    assert found.differs
+    assert found.faults == ()
+    monkeypatch.setattr("benchmarks.rewrite_fuzzer.comparing.effects_of", lambda differences, **options: frozenset())
+    found = compare(PATCHED, unsafe=True, only="module-compile", inputs=["float16 positive"])
+    assert found.faults[0].kind == "exception of the first call"

@@ -55,7 +55,7 @@ def train(name, *given, **options):
 
 
 CALLS: dict[str, Callable[..., Any]] = {}
-for label, chosen in {
+SINGLE: dict[str, dict[str, Any]] = {
     "plain": {},
     "decay": {"decay": 0.8, "commitment_weight": 1.0},
     "kmeans": {"kmeans_init": True, "kmeans_iters": 3},
@@ -83,7 +83,8 @@ for label, chosen in {
     "sync update": {"sync_update_v": 0.01, "learnable_codebook": True, "ema_update": False},
     "frozen": {"freeze_codebook": True},
     "normed": {"layernorm_after_project_in": True, "codebook_dim": 4},
-}.items():
+}
+for label, chosen in SINGLE.items():
     CALLS[f"vq {label}"] = layer("VectorQuantize", dim=8, codebook_size=12, **chosen)
     CALLS[f"vq {label} train"] = train("VectorQuantize", dim=8, codebook_size=12, **chosen)
 CALLS |= {
@@ -100,7 +101,7 @@ CALLS |= {
     "vq output": codes("VectorQuantize", "get_output_from_indices", torch.zeros(2, 16).long(), dim=8, codebook_size=12),
     "random projection": layer("RandomProjectionQuantizer", dim=8, num_codebooks=2, codebook_dim=4, codebook_size=12),
 }
-for label, chosen in {
+STACKED: dict[str, dict[str, Any]] = {
     "plain": {},
     "stochastic": {"stochastic_sample_codes": True, "shared_codebook": True},
     "kmeans": {"kmeans_init": True, "kmeans_iters": 3},
@@ -110,7 +111,8 @@ for label, chosen in {
     "beam": {"beam_size": 2},
     "codebook dim": {"codebook_dim": 4},
     "sizes": {"num_quantizers": None, "codebook_size": (12, 8, 4)},
-}.items():
+}
+for label, chosen in STACKED.items():
     given = {"dim": 8, "num_quantizers": 3, "codebook_size": 12} | chosen
     CALLS[f"residual {label}"] = layer("ResidualVQ", **given)
     CALLS[f"residual {label} train"] = train("ResidualVQ", **given)
