@@ -16,7 +16,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from types import CodeType
 from typing import Any, BinaryIO
 
 import torch
@@ -25,7 +24,15 @@ from torch.utils._pytree import tree_leaves
 
 from benchmarks.driven_edits.variants import varied
 from benchmarks.rewrite_fuzzer.comparing import time_limit
-from benchmarks.rewrite_fuzzer.outcomes import Outcome, describe_input, outcome_of_calls, unsigned_zeros, values
+from benchmarks.rewrite_fuzzer.outcomes import (
+    Line,
+    Outcome,
+    describe_input,
+    outcome_of_calls,
+    tracing,
+    unsigned_zeros,
+    values,
+)
 
 SECONDS_OF_A_CALL = 10
 
@@ -54,10 +61,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Ran:
-    """The outcome of one call, and the code of the observed files that it entered: file, first and last line."""
+    """The outcome of one call, and the lines of the observed files that it executed, building included."""
 
     outcome: Outcome
-    entered: frozenset[tuple[str, int, int]]
+    executed: frozenset[Line]
 
 
 class Why(Enum):
@@ -107,8 +114,10 @@ def _free(name: str, jobs: Collection[tuple[str, Any, bool]]) -> str:
 def run_call(build: Any, gradients: bool, variant: str, files: tuple[str, ...]) -> Ran | NotRun:
     """Builds a call and runs it, twice in a row."""
     torch.manual_seed(0)
+    executed: set[Line] = set()
     try:
-        function, *rest = build()
+        with tracing(files, [], executed):
+            function, *rest = build()
         named = dict(rest.pop()) if rest and isinstance(rest[-1], K) else {}
         rest, named = varied((rest, named), variant)
     except Exception as error:
@@ -117,9 +126,8 @@ def run_call(build: Any, gradients: bool, variant: str, files: tuple[str, ...]) 
     for one in given:
         if one.requires_grad and not one.is_leaf:
             one.retain_grad()
-    entered: set[CodeType] = set()
     with torch.set_grad_enabled(gradients or "gradients" in variant):
-        outcome = outcome_of_calls(lambda: function(*rest, **named), given, files, entered)
+        outcome = outcome_of_calls(lambda: function(*rest, **named), given, files, executed)
         for place, one in enumerate(given):
             describe_input(outcome, str(place), one)
         for place, module in enumerate(_modules(function)):
@@ -128,7 +136,7 @@ def run_call(build: Any, gradients: bool, variant: str, files: tuple[str, ...]) 
                     outcome[f"state {name} of model {place}"] = values(one)
                     grad = one.grad if one.is_leaf else None
                     outcome[f"gradient of {name} of model {place}"] = None if grad is None else unsigned_zeros(grad)
-    return Ran({kind: _short(one) for kind, one in outcome.items()}, frozenset(map(_lines, entered)))
+    return Ran({kind: _short(one) for kind, one in outcome.items()}, frozenset(executed))
 
 
 def _modules(function: Any) -> Iterator[nn.Module]:
@@ -136,10 +144,6 @@ def _modules(function: Any) -> Iterator[nn.Module]:
     cells = getattr(function, "__closure__", None) or ()
     held = [getattr(function, "__self__", function), *(one.cell_contents for one in cells)]
     yield from (one for one in held if isinstance(one, nn.Module))
-
-
-def _lines(code: CodeType) -> tuple[str, int, int]:
-    return code.co_filename, code.co_firstlineno, max(line for _, _, line in code.co_lines() if line is not None)
 
 
 def _short(value: Any) -> Any:

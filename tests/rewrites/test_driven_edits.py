@@ -123,6 +123,52 @@ def test_a_rewritten_package_that_does_not_load_is_a_difference(sides: Sides) ->
     assert "NameError: name 'no_such_name' is not defined" in after
 
 
+RETURNS_EARLY = """def halved(x: torch.Tensor, early: bool = False):
+    if early:
+        return x.cos()
+    y = x.sin()
+    if (
+        y.sum() > 0
+    ):
+        y = y / 2
+    return y.cos()"""
+
+
+def test_an_edit_is_reached_when_its_line_runs_not_when_its_function_starts(tmp_path: Path) -> None:
+    package = tmp_path / "driven_package"
+    package.mkdir()
+    text = f"import torch\n\n\n{RETURNS_EARLY}\n\n\n{RETURNS_EARLY.replace('halved', 'left')}\n"
+    (package / "__init__.py").write_text(text)
+    (tmp_path / "calls.py").write_text("""from common import *
+import driven_package
+J("early", lambda: (driven_package.left, torch.ones(2), True))
+J("whole", lambda: (driven_package.halved, torch.ones(2)))
+""")
+    (tmp_path / "sides").mkdir()
+    sides = make_sides(package, tmp_path / "sides", tmp_path / "calls.py", unsafe=False)
+    result = compared(sides)
+    assert result.edits == 2
+    assert result.reached == {"driven_package/__init__.py:8 where"}
+    assert result.calls == 1
+
+
+def test_an_edit_that_building_a_call_reaches_counts(sides: Sides) -> None:
+    sides.driver.write_text("""from common import *
+import driven_package
+J("built", lambda: (torch.sin, driven_package.halved(torch.tensor([0.25, 2.0]))))
+""")
+    assert len(compared(sides).reached) == 1
+
+
+def test_a_call_that_reaches_an_edit_with_some_inputs_alone_is_compared(sides: Sides) -> None:
+    sides.driver.write_text("""from common import *
+import driven_package
+J("late", lambda: (lambda x: driven_package.halved(x) if x.isnan().any() else x, torch.tensor([0.25, 2.0])))
+""")
+    result = compared(sides)
+    assert (result.calls, result.outcomes, len(result.reached)) == (1, 4, 1)
+
+
 def test_an_unchanged_package_that_does_not_load_says_why(sides: Sides) -> None:
     sides.driver.write_text("import driven_package.no_such_module")
     with pytest.raises(CannotLoadError, match=r"No module named 'driven_package\.no_such_module'"):
