@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import importlib.util
+import itertools
 import pickle
 import sys
 import time
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +28,10 @@ from benchmarks.rewrite_fuzzer.comparing import time_limit
 from benchmarks.rewrite_fuzzer.outcomes import Outcome, describe_input, outcome_of_calls, unsigned_zeros, values
 
 SECONDS_OF_A_CALL = 10
+
+
+Label = tuple[str, str]
+"""The name of a call and a variant of its inputs."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,10 @@ class Request:
     calls: frozenset[str] | None = None
     before: tuple[str, ...] = ()
     """Modules that the driver needs and does not import."""
+    done: frozenset[Label] = frozenset()
+    """What an earlier process ran."""
+    skipped: frozenset[str] = frozenset()
+    """Calls that ended an earlier process."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +58,24 @@ class Ran:
 
     outcome: Outcome
     entered: frozenset[tuple[str, int, int]]
+
+
+class Why(Enum):
+    """Why there is no outcome."""
+
+    NOT_BUILT = "not built"
+    TOO_LONG = f"over {SECONDS_OF_A_CALL} seconds"
+    CRASHED = "crashed"
+    SKIPPED = "skipped after a crash"
+    NO_TIME = "no time left"
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """A call without an outcome."""
+
+    why: Why
+    detail: str = ""
 
 
 class K(dict[str, Any]):
@@ -58,7 +87,7 @@ def jobs_of(driver: str) -> list[tuple[str, Any, bool]]:
     jobs: list[tuple[str, Any, bool]] = []
     common = types.ModuleType("common")
     common.__dict__.update(JOBS=jobs, K=K, torch=torch, nn=nn, main=lambda *given, **named: None)
-    common.__dict__.update(J=lambda name, build, grad=False: jobs.append((name, build, grad)))
+    common.__dict__.update(J=lambda name, build, grad=False: jobs.append((_free(name, jobs), build, grad)))
     common.__dict__.update(os=importlib.import_module("os"), sys=sys)
     sys.modules["common"] = common
     spec = importlib.util.spec_from_file_location("driver", driver)
@@ -68,15 +97,22 @@ def jobs_of(driver: str) -> list[tuple[str, Any, bool]]:
     return jobs
 
 
-def run_call(build: Any, gradients: bool, variant: str, files: tuple[str, ...]) -> Ran | None:
-    """None if the call cannot be built."""
+def _free(name: str, jobs: Collection[tuple[str, Any, bool]]) -> str:
+    """The name of a call, or one with a number behind it if another call has the name."""
+    taken = {one for one, _, _ in jobs}
+    names = itertools.chain([name], (f"{name} {number}" for number in itertools.count(2)))
+    return next(one for one in names if one not in taken)
+
+
+def run_call(build: Any, gradients: bool, variant: str, files: tuple[str, ...]) -> Ran | NotRun:
+    """Builds a call and runs it, twice in a row."""
     torch.manual_seed(0)
     try:
         function, *rest = build()
         named = dict(rest.pop()) if rest and isinstance(rest[-1], K) else {}
         rest, named = varied((rest, named), variant)
-    except Exception:
-        return None
+    except Exception as error:
+        return NotRun(Why.NOT_BUILT, f"{type(error).__name__}: {error}")
     given = [one for one in tree_leaves((rest, named)) if isinstance(one, Tensor)]
     for one in given:
         if one.requires_grad and not one.is_leaf:
@@ -115,27 +151,38 @@ def _short(value: Any) -> Any:
     return [_short(one) for one in value]
 
 
+def run_calls(request: Request, answers: BinaryIO) -> None:
+    """Writes each label before its call runs, so that a crash shows which call it was, and the outcome behind it."""
+    jobs = [one for one in jobs_of(request.driver) if request.calls is None or one[0] in request.calls]
+    start = time.process_time()
+    for variant, (name, build, gradients) in itertools.product(request.variants, jobs):
+        label = name, variant
+        if label in request.done:
+            continue
+        if name in request.skipped or time.process_time() - start > request.seconds:
+            why = Why.SKIPPED if name in request.skipped else Why.NO_TIME
+            _write(answers, (label, NotRun(why), 0.0))
+            continue
+        _write(answers, label)
+        ran: Ran | NotRun = NotRun(Why.TOO_LONG)
+        with contextlib.suppress(KeyboardInterrupt), time_limit(SECONDS_OF_A_CALL):
+            ran = run_call(build, gradients, variant, request.files)
+        _write(answers, (label, ran, time.process_time() - start))
+
+
+def _write(answers: BinaryIO, record: object) -> None:
+    pickle.dump(record, answers)
+    answers.flush()
+
+
 def main() -> None:
     request: Request = pickle.loads(Path(sys.argv[1]).read_bytes())
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     for name in request.before:
         importlib.import_module(name)
-    jobs = [one for one in jobs_of(request.driver) if request.calls is None or one[0] in request.calls]
-    start = time.process_time()
-    found: dict[tuple[str, str], Ran] = {}
-    for variant in request.variants:
-        for name, build, gradients in jobs:
-            if time.process_time() - start > request.seconds:
-                break
-            try:
-                with time_limit(SECONDS_OF_A_CALL):
-                    ran = run_call(build, gradients, variant, request.files)
-            except KeyboardInterrupt:
-                continue
-            if ran is not None:
-                found[name, variant] = ran
-    Path(sys.argv[2]).write_bytes(pickle.dumps(found))
+    with Path(sys.argv[2]).open("wb") as answers:
+        run_calls(request, answers)
 
 
 if __name__ == "__main__":

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.driven_edits.run_calls import Ran, Request
+from benchmarks.driven_edits.run_calls import Label, NotRun, Ran, Request, Why
 from benchmarks.driven_edits.variants import VARIANTS
 from benchmarks.rewrite_fuzzer.effects import CALLS, unstated
 from benchmarks.rewrite_fuzzer.outcomes import RAISED, difference_kinds
@@ -23,8 +26,12 @@ from breakscan.repair.result import Applied, FileRepair
 from breakscan.rewrite_support.difference import Effect, effects_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-Label = tuple[str, str]
-"""The name of a call and a variant of its inputs."""
+Answers = dict[Label, Ran | NotRun]
+LOADING: Label = ("the driver", "when it is loaded")
+
+
+class CannotLoadError(Exception):
+    """The driver, or the package that it imports, raises or crashes when it is loaded."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,8 @@ class Result:
     """The outcomes of both calls without an exception."""
     unsteady: int = 0
     differences: list[Difference] = field(default_factory=list)
+    not_run: dict[NotRun, list[Label]] = field(default_factory=lambda: defaultdict(list))
+    """The calls that have no outcome on one of the sides, by the reason."""
 
     @property
     def faults(self) -> list[Difference]:
@@ -69,20 +78,44 @@ class Sides:
     before: tuple[str, ...] = ()
     seconds: float = 60
 
-    def run(self, side: str, variants: Sequence[str], calls: Collection[str] | None = None) -> dict[Label, Ran]:
-        """Runs calls of the driver on a side, in a process of their own."""
+    def run(self, side: str, variants: Sequence[str], calls: Collection[str] | None = None) -> Answers:
+        """Runs calls of the driver on a side, in a process of their own.
+
+        If a call ends the process, the rest runs in another one, without this call. Raises CannotLoadError.
+        """
         files = tuple(str(self.folder / side / name) for name in self.repairs)
         wanted = None if calls is None else frozenset(calls)
         request = Request(str(self.driver), files, tuple(variants), self.seconds, wanted, self.before)
-        asked, answered = self.folder / "request", self.folder / "outcomes"
+        found: Answers = {}
+        while True:
+            process, records = self._process(side, request)
+            finished = [one for one in records if len(one) == 3]
+            found |= {label: answer for label, answer, _ in finished}
+            begun = next((one for one in records[-1:] if len(one) == 2), None)
+            if begun is None:
+                if process.returncode:
+                    raise CannotLoadError(_last_lines(process.stderr))
+                return found
+            found[begun] = NotRun(Why.CRASHED, f"{_end_of(process)}: {_place_of_crash(process.stderr)}")
+            request = replace(
+                request,
+                seconds=request.seconds - max((spent for _, _, spent in finished), default=0),
+                done=frozenset(found),
+                skipped=request.skipped | {begun[0]},
+            )
+
+    def _process(self, side: str, request: Request) -> tuple[subprocess.CompletedProcess[str], list[Any]]:
+        asked, answered = self.folder / "request", self.folder / "answers"
         asked.write_bytes(pickle.dumps(request))
+        answered.unlink(missing_ok=True)
         paths = [str(self.folder / side), str(REPOSITORY), *map(str, self.paths), str(self.driver.parent)]
         steady = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
         environment = os.environ | steady | {"PYTHONPATH": os.pathsep.join(paths)}
-        command = [sys.executable, "-m", "benchmarks.driven_edits.run_calls", str(asked), str(answered)]
-        subprocess.run(command, env=environment, cwd=self.folder, check=True, capture_output=True, text=True)
-        found: dict[Label, Ran] = pickle.loads(answered.read_bytes())
-        return found
+        options = ["-X", "faulthandler", "-m", "benchmarks.driven_edits.run_calls", str(asked), str(answered)]
+        process = subprocess.run(
+            [sys.executable, *options], env=environment, cwd=self.folder, capture_output=True, text=True
+        )
+        return process, list(_records(answered))
 
     def edits_in(self, ran: Ran) -> dict[str, Applied]:
         """The edits in functions that a call entered on the side ``before``, by their places."""
@@ -94,6 +127,30 @@ class Sides:
                 if any(first <= line <= last for first, last in spans):
                     found[f"{name}:{line} {one.rewrite}"] = one
         return found
+
+
+def _records(path: Path) -> Iterator[Any]:
+    """What a process wrote before it ended."""
+    if not path.exists():
+        return
+    with path.open("rb") as stream, contextlib.suppress(EOFError, pickle.UnpicklingError):
+        while True:
+            yield pickle.load(stream)
+
+
+def _end_of(process: subprocess.CompletedProcess[str]) -> str:
+    code = process.returncode
+    return signal.Signals(-code).name if code < 0 else f"exit status {code}"
+
+
+def _place_of_crash(text: str) -> str:
+    """The innermost frames that the handler of a crash wrote, or the last lines of something else."""
+    frames = [line.strip() for line in text.splitlines() if line.startswith("  File ")]
+    return " < ".join(frames[:3]) or _last_lines(text)
+
+
+def _last_lines(text: str) -> str:
+    return "\n".join(text.strip().splitlines()[-12:])
 
 
 def make_sides(package: Path, folder: Path, driver: Path, *, unsafe: bool, **options: Any) -> Sides:
@@ -110,28 +167,45 @@ def make_sides(package: Path, folder: Path, driver: Path, *, unsafe: bool, **opt
 
 
 def compared(sides: Sides) -> Result:
-    """Drives both sides with the calls that reach an edit."""
+    """Drives both sides with the calls that reach an edit. Raises CannotLoadError if the unchanged package fails."""
     result = Result(len(sides.repairs), sum(len(one.applied) for one in sides.repairs.values()))
     if not sides.repairs:
         return result
+    before = sides.run("before", VARIANTS[:1])
     reaching = set()
-    for (name, _), ran in sides.run("before", VARIANTS[:1]).items():
-        if edits := sides.edits_in(ran):
+    for (name, _), ran in before.items():
+        if isinstance(ran, Ran) and (edits := sides.edits_in(ran)):
             reaching.add(name)
             result.reached.update(edits)
     result.calls = len(reaching)
-    if not reaching:
+    before |= sides.run("before", VARIANTS[1:], reaching) if reaching else {}
+    try:
+        after = sides.run("after", VARIANTS, reaching)
+    except CannotLoadError as error:
+        result.differences.append(Difference(LOADING, False, {"exception": (None, str(error))}, ()))
         return result
-    before, after = (sides.run(side, VARIANTS, reaching) for side in ("before", "after"))
-    for label in before.keys() & after.keys():
-        edits = sides.edits_in(before[label])
-        result.reached.update(edits)
-        result.outcomes += 1
-        result.returned += not any(kind.startswith("exception") for kind in before[label].outcome)
-        if found := judged(label, before[label], after[label], edits):
-            result.differences.append(found)
+    for label, old in before.items():
+        if isinstance(old, NotRun):
+            result.not_run[old].append(label)
+        elif label[0] in reaching:
+            _compare(sides, label, old, after[label], result)
     _drop_unsteady(sides, before, result)
     return result
+
+
+def _compare(sides: Sides, label: Label, old: Ran, new: Ran | NotRun, result: Result) -> None:
+    edits = sides.edits_in(old)
+    result.reached.update(edits)
+    if isinstance(new, NotRun):
+        if new.why in (Why.CRASHED, Why.NOT_BUILT):
+            result.differences.append(Difference(label, False, {new.why.value: (None, new.detail)}, tuple(edits)))
+        else:
+            result.not_run[new].append(label)
+        return
+    result.outcomes += 1
+    result.returned += not any(kind.startswith("exception") for kind in old.outcome)
+    if found := judged(label, old, new, edits):
+        result.differences.append(found)
 
 
 def judged(label: Label, before: Ran, after: Ran, edits: Mapping[str, Applied]) -> Difference | None:
@@ -147,16 +221,19 @@ def judged(label: Label, before: Ran, after: Ran, edits: Mapping[str, Applied]) 
     return Difference(label, not other, other or inexact or kinds, tuple(edits), assumed=bool(inexact) and not other)
 
 
-def _drop_unsteady(sides: Sides, before: Mapping[Label, Ran], result: Result) -> None:
+def _drop_unsteady(sides: Sides, before: Answers, result: Result) -> None:
     """Drops what differs in a second run of the unchanged package, too."""
     if not result.faults:
         return
     again = sides.run("before", VARIANTS, {one.label[0] for one in result.faults})
-    kept = []
-    for one in result.differences:
-        once_more = again.get(one.label, before[one.label])
-        varies = difference_kinds(before[one.label].outcome, once_more.outcome).keys()
-        if one.stated or not varies & one.kinds.keys():
-            kept.append(one)
+    kept = [
+        one for one in result.differences if one.stated or not _varies(one, before[one.label], again.get(one.label))
+    ]
     result.unsteady = len(result.differences) - len(kept)
     result.differences = kept
+
+
+def _varies(difference: Difference, first: Ran | NotRun, second: Ran | NotRun | None) -> bool:
+    if isinstance(first, Ran) and isinstance(second, Ran):
+        return bool(difference_kinds(first.outcome, second.outcome).keys() & difference.kinds.keys())
+    return isinstance(second, NotRun) and second.why.value in difference.kinds

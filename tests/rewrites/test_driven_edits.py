@@ -13,8 +13,8 @@ pytest.importorskip("benchmarks.driven_edits")
 pytestmark = pytest.mark.torch
 
 from benchmarks.driven_edits import sides as driven  # noqa: E402
-from benchmarks.driven_edits.run_calls import Ran  # noqa: E402
-from benchmarks.driven_edits.sides import Sides, compared, judged, make_sides  # noqa: E402
+from benchmarks.driven_edits.run_calls import Ran, Why  # noqa: E402
+from benchmarks.driven_edits.sides import CannotLoadError, Sides, compared, judged, make_sides  # noqa: E402
 from breakscan.rewrite_support.difference import Difference, Effect, assumes  # noqa: E402
 
 PACKAGE = """import torch
@@ -70,6 +70,63 @@ def test_a_planted_wrong_edit_is_a_fault(sides: Sides) -> None:
     }
     assert "value of first result" in faults[0].kinds
     assert faults[0].edits == ("driven_package/__init__.py:6 where",)
+
+
+CRASHES = """from common import *
+import os
+import driven_package
+
+def crashes(x):
+    os.abort() if x.isnan().any() else None
+    return driven_package.halved(x)
+
+J("crashes", lambda: (crashes, torch.tensor([0.25, 2.0])))
+J("halved", lambda: (driven_package.halved, torch.tensor([0.25, 2.0]), K()))
+J("has no file", lambda: (driven_package.halved, open("no such file")))
+"""
+
+
+def test_a_call_that_crashes_is_left_out_and_reported(sides: Sides) -> None:
+    sides.driver.write_text(CRASHES)
+    result = compared(sides)
+    assert not result.faults
+    assert (result.calls, result.outcomes) == (2, 5)
+    found = {one.why: (one.detail, labels) for one, labels in result.not_run.items()}
+    detail, labels = found.pop(Why.CRASHED)
+    assert labels == [("crashes", "nan")]
+    assert detail.startswith("SIGABRT: File ")
+    assert "calls.py" in detail
+    assert found == {
+        Why.SKIPPED: ("", [("crashes", "int64"), ("crashes", "non-contiguous gradients")]),
+        Why.NOT_BUILT: (
+            "FileNotFoundError: [Errno 2] No such file or directory: 'no such file'",
+            [("has no file", "as given")],
+        ),
+    }
+
+
+def test_a_crash_of_the_rewritten_side_alone_is_a_difference(sides: Sides) -> None:
+    text = sides.folder / "after/driven_package/__init__.py"
+    text.write_text(text.read_text().replace("torch.where(", "__import__('os').abort() or torch.where(", 1))
+    faults = compared(sides).faults
+    assert [one.label for one in faults] == [("halved", "as given")]
+    assert faults[0].kinds.keys() == {"crashed"}
+    assert faults[0].edits == ("driven_package/__init__.py:6 where",)
+
+
+def test_a_rewritten_package_that_does_not_load_is_a_difference(sides: Sides) -> None:
+    text = sides.folder / "after/driven_package/__init__.py"
+    text.write_text(f"{text.read_text()}\nno_such_name\n")
+    (fault,) = compared(sides).faults
+    before, after = fault.kinds["exception"]
+    assert before is None
+    assert "NameError: name 'no_such_name' is not defined" in after
+
+
+def test_an_unchanged_package_that_does_not_load_says_why(sides: Sides) -> None:
+    sides.driver.write_text("import driven_package.no_such_module")
+    with pytest.raises(CannotLoadError, match=r"No module named 'driven_package\.no_such_module'"):
+        compared(sides)
 
 
 @pytest.mark.parametrize(
