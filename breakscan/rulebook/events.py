@@ -72,9 +72,7 @@ FORMS: dict[EventKind, frozenset[str]] = {
         }
     ),
     EventKind.CONVERT: frozenset({"item", "tolist", "float", "int", "bool", "complex"}),
-    EventKind.CALL: frozenset(
-        {"skipped", "no-counterpart", "iterator", "optional-keys", "autograd-function", "plain"}
-    ),
+    EventKind.CALL: frozenset({"skipped", "no-counterpart", "iterator", "optional-keys", "autograd-function", "plain"}),
     EventKind.INDEX: frozenset({"load", "store", "augment", "slice"}),
     EventKind.ITERATE: frozenset(),
     EventKind.ENTER: frozenset({"made", "held", "stack"}),

@@ -10,7 +10,6 @@ from breakscan.findings import Condition
 from breakscan.rulebook.document import ArgumentPattern, EventPattern, RecordedPattern, Rule
 from breakscan.rulebook.events import OPERANDS, Argument, Event, EventKind
 
-
 PLAIN = "plain"
 """The form of a call that has none."""
 
