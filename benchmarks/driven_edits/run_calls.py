@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from benchmarks.driven_edits.variants import varied
+from benchmarks.driven_edits.variants import varied, vary_models
 from benchmarks.rewrite_fuzzer.comparing import time_limit
 from benchmarks.rewrite_fuzzer.outcomes import (
     Line,
@@ -74,6 +74,7 @@ class Why(Enum):
     TOO_LONG = f"over {SECONDS_OF_A_CALL} seconds"
     CRASHED = "crashed"
     SKIPPED = "skipped after a crash"
+    SAME = "the same inputs as another variant"
     NO_TIME = "no time left"
 
 
@@ -119,7 +120,11 @@ def run_call(build: Any, gradients: bool, variant: str, files: tuple[str, ...]) 
         with tracing(files, [], executed):
             function, *rest = build()
         named = dict(rest.pop()) if rest and isinstance(rest[-1], K) else {}
-        rest, named = varied((rest, named), variant)
+        models = list(_models(function, rest, named))
+        if (changed := varied((rest, named), variant)) is None:
+            return NotRun(Why.SAME)
+        rest, named = changed
+        vary_models(models, variant)
     except Exception as error:
         return NotRun(Why.NOT_BUILT, f"{type(error).__name__}: {error}")
     given = [one for one in tree_leaves((rest, named)) if isinstance(one, Tensor)]
@@ -130,8 +135,8 @@ def run_call(build: Any, gradients: bool, variant: str, files: tuple[str, ...]) 
         outcome = outcome_of_calls(lambda: function(*rest, **named), given, files, executed)
         for place, one in enumerate(given):
             describe_input(outcome, str(place), one)
-        for place, module in enumerate(_modules(function)):
-            for name, one in module.state_dict(keep_vars=True).items():
+        for place, model in enumerate(models):
+            for name, one in model.state_dict(keep_vars=True).items():
                 if isinstance(one, Tensor):
                     outcome[f"state {name} of model {place}"] = values(one)
                     grad = one.grad if one.is_leaf else None
@@ -139,11 +144,12 @@ def run_call(build: Any, gradients: bool, variant: str, files: tuple[str, ...]) 
     return Ran({kind: _short(one) for kind, one in outcome.items()}, frozenset(executed))
 
 
-def _modules(function: Any) -> Iterator[nn.Module]:
-    """The models that a callable holds."""
+def _models(function: Any, *arguments: Any) -> Iterator[nn.Module]:
+    """The models that a callable holds, or is given."""
     cells = getattr(function, "__closure__", None) or ()
-    held = [getattr(function, "__self__", function), *(one.cell_contents for one in cells)]
-    yield from (one for one in held if isinstance(one, nn.Module))
+    bound = getattr(function, "__self__", function), getattr(function, "__defaults__", None)
+    held = tree_leaves((bound, [one.cell_contents for one in cells], arguments))
+    yield from dict.fromkeys(one for one in held if isinstance(one, nn.Module))
 
 
 def _short(value: Any) -> Any:

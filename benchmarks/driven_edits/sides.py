@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import math
 import os
 import pickle
 import shutil
@@ -81,13 +82,23 @@ class Sides:
     seconds: float = 60
 
     def run(self, side: str, variants: Sequence[str], calls: Collection[str] | None = None) -> Answers:
-        """Runs calls of the driver on a side, in a process of their own.
-
-        If a call ends the process, the rest runs in another one, without this call. Raises CannotLoadError.
-        """
-        files = tuple(str(self.folder / side / name) for name in self.repairs)
+        """Runs calls of the driver (None: all) on a side, as long as there is time. Raises CannotLoadError."""
         wanted = None if calls is None else frozenset(calls)
-        request = Request(str(self.driver), files, tuple(variants), self.seconds, wanted, self.before)
+        return self._run(side, Request(str(self.driver), (), tuple(variants), self.seconds, wanted, self.before))
+
+    def run_again(self, side: str, before: Answers, calls: Collection[str]) -> Answers:
+        """Runs on a side what has an outcome in ``before``, however long it takes. Raises CannotLoadError."""
+        without = frozenset(label for label, ran in before.items() if isinstance(ran, NotRun))
+        wanted = frozenset(calls)
+        request = Request(str(self.driver), (), VARIANTS, math.inf, wanted, self.before, done=without)
+        return self._run(side, request)
+
+    def _run(self, side: str, request: Request) -> Answers:
+        """Runs what is asked for in a process of its own.
+
+        If a call ends the process, the rest runs in another one, without this call.
+        """
+        request = replace(request, files=tuple(str(self.folder / side / name) for name in self.repairs))
         found: Answers = {}
         while True:
             process, records = self._process(side, request)
@@ -102,7 +113,7 @@ class Sides:
             request = replace(
                 request,
                 seconds=request.seconds - max((spent for _, _, spent in finished), default=0),
-                done=frozenset(found),
+                done=request.done | frozenset(found),
                 skipped=request.skipped | {begun[0]},
             )
 
@@ -203,7 +214,7 @@ def compared(sides: Sides) -> Result:
     reaching = _reaching(sides, before)
     result.calls = len(reaching)
     try:
-        after = sides.run("after", VARIANTS, reaching)
+        after = sides.run_again("after", before, reaching)
     except CannotLoadError as error:
         result.differences.append(Difference(LOADING, False, {"exception": (None, str(error))}, ()))
         return result
@@ -253,7 +264,7 @@ def _drop_unsteady(sides: Sides, before: Answers, result: Result) -> None:
     """Drops what differs in a second run of the unchanged package, too."""
     if not result.faults:
         return
-    again = sides.run("before", VARIANTS, {one.label[0] for one in result.faults})
+    again = sides.run_again("before", before, {one.label[0] for one in result.faults})
     kept = [
         one for one in result.differences if one.stated or not _varies(one, before[one.label], again.get(one.label))
     ]

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 pytest.importorskip("benchmarks.driven_edits")
 pytestmark = pytest.mark.torch
 
 from benchmarks.driven_edits import sides as driven  # noqa: E402
-from benchmarks.driven_edits.run_calls import Ran, Why  # noqa: E402
+from benchmarks.driven_edits.run_calls import NotRun, Ran, Why, run_call  # noqa: E402
 from benchmarks.driven_edits.sides import CannotLoadError, Sides, compared, judged, make_sides  # noqa: E402
+from benchmarks.driven_edits.variants import varied  # noqa: E402
 from breakscan.rewrite_support.difference import Difference, Effect, assumes  # noqa: E402
 
 PACKAGE = """import torch
@@ -167,6 +168,32 @@ J("late", lambda: (lambda x: driven_package.halved(x) if x.isnan().any() else x,
 """)
     result = compared(sides)
     assert (result.calls, result.outcomes, len(result.reached)) == (1, 4, 1)
+
+
+def test_a_variant_of_the_first_tensor_leaves_the_others() -> None:
+    first, second = torch.ones(2), torch.ones(2)
+    (changed, other), _ = varied(([first, second], {}), "zero first tensor")
+    assert changed.tolist() == [0, 0]
+    assert other is second
+
+
+@pytest.mark.parametrize("variant", ["integers one", "zero first tensor", "one tensor for all that are alike"])
+def test_a_variant_that_changes_nothing_is_no_call_of_its_own(variant: str) -> None:
+    ran = run_call(lambda: (torch.sin, torch.ones(2)), False, variant, ())
+    assert ran == NotRun(Why.SAME)
+
+
+@pytest.mark.parametrize("given", ["default", "argument", "itself"])
+def test_models_follow_the_dtype_of_their_inputs(given: str) -> None:
+    model, x = torch.nn.Linear(2, 1), torch.ones(3, 2)
+    calls: dict[str, Any] = {
+        "default": lambda: (lambda x, model=model: model(x), x),
+        "argument": lambda: (lambda model, x: model(x), model, x),
+        "itself": lambda: (model, x),
+    }
+    ran = run_call(calls[given], False, "float64", ())
+    assert isinstance(ran, Ran)
+    assert ran.outcome["dtype of first result"] == ["torch.float64"]
 
 
 def test_an_unchanged_package_that_does_not_load_says_why(sides: Sides) -> None:
