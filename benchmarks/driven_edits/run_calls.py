@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import itertools
 import pickle
+import random
 import sys
 import time
 import types
@@ -162,10 +163,15 @@ def _short(value: Any) -> Any:
 
 
 def run_calls(request: Request, answers: BinaryIO) -> None:
-    """Writes each label before its call runs, so that a crash shows which call it was, and the outcome behind it."""
+    """Writes each label before its call runs, so that a crash shows which call it was, and the outcome behind it.
+
+    The order is mixed, so that what there is no time for is not always the same variants.
+    """
     jobs = [one for one in jobs_of(request.driver) if request.calls is None or one[0] in request.calls]
     start = time.process_time()
-    for variant, (name, build, gradients) in itertools.product(request.variants, jobs):
+    pairs = list(itertools.product(request.variants, jobs))
+    random.Random(0).shuffle(pairs)
+    for variant, (name, build, gradients) in pairs:
         label = name, variant
         if label in request.done:
             continue
