@@ -8,10 +8,13 @@ arguments, with the keyword arguments last as ``K(...)``.
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.driven_edits.sides import Result, compared, make_sides
+from benchmarks.driven_edits.run_calls import Why
+from benchmarks.driven_edits.sides import CannotLoadError, Result, compared, make_sides
 
 
 def row(name: str, mode: str, result: Result) -> str:
@@ -31,6 +34,18 @@ def row(name: str, mode: str, result: Result) -> str:
         result.unsteady,
     )
     return f"| {name} | {mode} | {' | '.join(map(str, numbers))} |"
+
+
+def not_run(result: Result) -> Iterator[str]:
+    """A line for each reason why calls have no outcome, with the first ones."""
+    for why in Why:
+        labels = [label for reason, labels in result.not_run.items() if reason.why is why for label in labels]
+        if labels:
+            yield f"{len(labels)} outcomes of {len({name for name, _ in labels})} calls: {why.value}"
+    for reason, labels in result.not_run.items():
+        if reason.detail:
+            name, variant = labels[0]
+            yield f"  {name}, {variant}: {reason.why.value}: {reason.detail[:300]}"
 
 
 def main() -> int:
@@ -53,8 +68,14 @@ def main() -> int:
             before=tuple(options.before),
             seconds=options.seconds,
         )
-        result = compared(sides)
+        try:
+            result = compared(sides)
+        except CannotLoadError as error:
+            print(f"The unchanged package does not run:\n{error}", file=sys.stderr)
+            return 2
     print(row(options.package.name, "unsafe" if options.unsafe else "safe", result), flush=True)
+    for line in not_run(result):
+        print(line, flush=True)
     for one in sorted(result.differences, key=lambda one: one.stated):
         if one.stated and not (one.assumed and options.assumed):
             continue

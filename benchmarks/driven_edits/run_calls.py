@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import importlib.util
+import itertools
 import pickle
+import random
 import sys
 import time
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from types import CodeType
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from benchmarks.driven_edits.variants import varied
+from benchmarks.driven_edits.variants import varied, vary_models
 from benchmarks.rewrite_fuzzer.comparing import time_limit
-from benchmarks.rewrite_fuzzer.outcomes import Outcome, describe_input, outcome_of_calls, unsigned_zeros, values
+from benchmarks.rewrite_fuzzer.outcomes import (
+    Line,
+    Outcome,
+    describe_input,
+    outcome_of_calls,
+    tracing,
+    unsigned_zeros,
+    values,
+)
 
 SECONDS_OF_A_CALL = 10
+
+
+Label = tuple[str, str]
+"""The name of a call and a variant of its inputs."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +54,37 @@ class Request:
     calls: frozenset[str] | None = None
     before: tuple[str, ...] = ()
     """Modules that the driver needs and does not import."""
+    done: frozenset[Label] = frozenset()
+    """What an earlier process ran."""
+    skipped: frozenset[str] = frozenset()
+    """Calls that ended an earlier process."""
 
 
 @dataclass(frozen=True)
 class Ran:
-    """The outcome of one call, and the code of the observed files that it entered: file, first and last line."""
+    """The outcome of one call, and the lines of the observed files that it executed, building included."""
 
     outcome: Outcome
-    entered: frozenset[tuple[str, int, int]]
+    executed: frozenset[Line]
+
+
+class Why(Enum):
+    """Why there is no outcome."""
+
+    NOT_BUILT = "not built"
+    TOO_LONG = f"over {SECONDS_OF_A_CALL} seconds"
+    CRASHED = "crashed"
+    SKIPPED = "skipped after a crash"
+    SAME = "the same inputs as another variant"
+    NO_TIME = "no time left"
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """A call without an outcome."""
+
+    why: Why
+    detail: str = ""
 
 
 class K(dict[str, Any]):
@@ -58,7 +96,7 @@ def jobs_of(driver: str) -> list[tuple[str, Any, bool]]:
     jobs: list[tuple[str, Any, bool]] = []
     common = types.ModuleType("common")
     common.__dict__.update(JOBS=jobs, K=K, torch=torch, nn=nn, main=lambda *given, **named: None)
-    common.__dict__.update(J=lambda name, build, grad=False: jobs.append((name, build, grad)))
+    common.__dict__.update(J=lambda name, build, grad=False: jobs.append((_free(name, jobs), build, grad)))
     common.__dict__.update(os=importlib.import_module("os"), sys=sys)
     sys.modules["common"] = common
     spec = importlib.util.spec_from_file_location("driver", driver)
@@ -68,42 +106,51 @@ def jobs_of(driver: str) -> list[tuple[str, Any, bool]]:
     return jobs
 
 
-def run_call(build: Any, gradients: bool, variant: str, files: tuple[str, ...]) -> Ran | None:
-    """None if the call cannot be built."""
+def _free(name: str, jobs: Collection[tuple[str, Any, bool]]) -> str:
+    """The name of a call, or one with a number behind it if another call has the name."""
+    taken = {one for one, _, _ in jobs}
+    names = itertools.chain([name], (f"{name} {number}" for number in itertools.count(2)))
+    return next(one for one in names if one not in taken)
+
+
+def run_call(build: Any, gradients: bool, variant: str, files: tuple[str, ...]) -> Ran | NotRun:
+    """Builds a call and runs it, twice in a row."""
     torch.manual_seed(0)
+    executed: set[Line] = set()
     try:
-        function, *rest = build()
+        with tracing(files, [], executed):
+            function, *rest = build()
         named = dict(rest.pop()) if rest and isinstance(rest[-1], K) else {}
-        rest, named = varied((rest, named), variant)
-    except Exception:
-        return None
+        models = list(_models(function, rest, named))
+        if (changed := varied((rest, named), variant)) is None:
+            return NotRun(Why.SAME)
+        rest, named = changed
+        vary_models(models, variant)
+    except Exception as error:
+        return NotRun(Why.NOT_BUILT, f"{type(error).__name__}: {error}")
     given = [one for one in tree_leaves((rest, named)) if isinstance(one, Tensor)]
     for one in given:
         if one.requires_grad and not one.is_leaf:
             one.retain_grad()
-    entered: set[CodeType] = set()
     with torch.set_grad_enabled(gradients or "gradients" in variant):
-        outcome = outcome_of_calls(lambda: function(*rest, **named), given, files, entered)
+        outcome = outcome_of_calls(lambda: function(*rest, **named), given, files, executed)
         for place, one in enumerate(given):
             describe_input(outcome, str(place), one)
-        for place, module in enumerate(_modules(function)):
-            for name, one in module.state_dict(keep_vars=True).items():
+        for place, model in enumerate(models):
+            for name, one in model.state_dict(keep_vars=True).items():
                 if isinstance(one, Tensor):
                     outcome[f"state {name} of model {place}"] = values(one)
                     grad = one.grad if one.is_leaf else None
                     outcome[f"gradient of {name} of model {place}"] = None if grad is None else unsigned_zeros(grad)
-    return Ran({kind: _short(one) for kind, one in outcome.items()}, frozenset(map(_lines, entered)))
+    return Ran({kind: _short(one) for kind, one in outcome.items()}, frozenset(executed))
 
 
-def _modules(function: Any) -> Iterator[nn.Module]:
-    """The models that a callable holds."""
+def _models(function: Any, *arguments: Any) -> Iterator[nn.Module]:
+    """The models that a callable holds, or is given."""
     cells = getattr(function, "__closure__", None) or ()
-    held = [getattr(function, "__self__", function), *(one.cell_contents for one in cells)]
-    yield from (one for one in held if isinstance(one, nn.Module))
-
-
-def _lines(code: CodeType) -> tuple[str, int, int]:
-    return code.co_filename, code.co_firstlineno, max(line for _, _, line in code.co_lines() if line is not None)
+    bound = getattr(function, "__self__", function), getattr(function, "__defaults__", None)
+    held = tree_leaves((bound, [one.cell_contents for one in cells], arguments))
+    yield from dict.fromkeys(one for one in held if isinstance(one, nn.Module))
 
 
 def _short(value: Any) -> Any:
@@ -115,27 +162,43 @@ def _short(value: Any) -> Any:
     return [_short(one) for one in value]
 
 
+def run_calls(request: Request, answers: BinaryIO) -> None:
+    """Writes each label before its call runs, so that a crash shows which call it was, and the outcome behind it.
+
+    The order is mixed, so that what there is no time for is not always the same variants.
+    """
+    jobs = [one for one in jobs_of(request.driver) if request.calls is None or one[0] in request.calls]
+    start = time.process_time()
+    pairs = list(itertools.product(request.variants, jobs))
+    random.Random(0).shuffle(pairs)
+    for variant, (name, build, gradients) in pairs:
+        label = name, variant
+        if label in request.done:
+            continue
+        if name in request.skipped or time.process_time() - start > request.seconds:
+            why = Why.SKIPPED if name in request.skipped else Why.NO_TIME
+            _write(answers, (label, NotRun(why), 0.0))
+            continue
+        _write(answers, label)
+        ran: Ran | NotRun = NotRun(Why.TOO_LONG)
+        with contextlib.suppress(KeyboardInterrupt), time_limit(SECONDS_OF_A_CALL):
+            ran = run_call(build, gradients, variant, request.files)
+        _write(answers, (label, ran, time.process_time() - start))
+
+
+def _write(answers: BinaryIO, record: object) -> None:
+    pickle.dump(record, answers)
+    answers.flush()
+
+
 def main() -> None:
     request: Request = pickle.loads(Path(sys.argv[1]).read_bytes())
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     for name in request.before:
         importlib.import_module(name)
-    jobs = [one for one in jobs_of(request.driver) if request.calls is None or one[0] in request.calls]
-    start = time.process_time()
-    found: dict[tuple[str, str], Ran] = {}
-    for variant in request.variants:
-        for name, build, gradients in jobs:
-            if time.process_time() - start > request.seconds:
-                break
-            try:
-                with time_limit(SECONDS_OF_A_CALL):
-                    ran = run_call(build, gradients, variant, request.files)
-            except KeyboardInterrupt:
-                continue
-            if ran is not None:
-                found[name, variant] = ran
-    Path(sys.argv[2]).write_bytes(pickle.dumps(found))
+    with Path(sys.argv[2]).open("wb") as answers:
+        run_calls(request, answers)
 
 
 if __name__ == "__main__":

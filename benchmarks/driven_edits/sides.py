@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import math
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchmarks.driven_edits.run_calls import Ran, Request
+from benchmarks.driven_edits.run_calls import Label, NotRun, Ran, Request, Why
 from benchmarks.driven_edits.variants import VARIANTS
 from benchmarks.rewrite_fuzzer.effects import CALLS, unstated
-from benchmarks.rewrite_fuzzer.outcomes import RAISED, difference_kinds
+from benchmarks.rewrite_fuzzer.outcomes import RAISED, Line, difference_kinds
 from breakscan.config import load_settings
 from breakscan.repair.planner import WantedRewrites
 from breakscan.repair.repair import repair_paths
@@ -23,8 +29,12 @@ from breakscan.repair.result import Applied, FileRepair
 from breakscan.rewrite_support.difference import Effect, effects_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-Label = tuple[str, str]
-"""The name of a call and a variant of its inputs."""
+Answers = dict[Label, Ran | NotRun]
+LOADING: Label = ("the driver", "when it is loaded")
+
+
+class CannotLoadError(Exception):
+    """The driver, or the package that it imports, raises or crashes when it is loaded."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,7 @@ class Difference:
 
 @dataclass
 class Result:
-    """What was found for a package. ``reached`` are edits in functions that ran; ``unsteady`` calls differ anyway."""
+    """What was found for a package. ``reached`` are edits whose statements ran; ``unsteady`` calls differ anyway."""
 
     files: int = 0
     edits: int = 0
@@ -52,6 +62,8 @@ class Result:
     """The outcomes of both calls without an exception."""
     unsteady: int = 0
     differences: list[Difference] = field(default_factory=list)
+    not_run: dict[NotRun, list[Label]] = field(default_factory=lambda: defaultdict(list))
+    """The calls that have no outcome on one of the sides, by the reason."""
 
     @property
     def faults(self) -> list[Difference]:
@@ -69,31 +81,111 @@ class Sides:
     before: tuple[str, ...] = ()
     seconds: float = 60
 
-    def run(self, side: str, variants: Sequence[str], calls: Collection[str] | None = None) -> dict[Label, Ran]:
-        """Runs calls of the driver on a side, in a process of their own."""
-        files = tuple(str(self.folder / side / name) for name in self.repairs)
+    def run(self, side: str, variants: Sequence[str], calls: Collection[str] | None = None) -> Answers:
+        """Runs calls of the driver (None: all) on a side, as long as there is time. Raises CannotLoadError."""
         wanted = None if calls is None else frozenset(calls)
-        request = Request(str(self.driver), files, tuple(variants), self.seconds, wanted, self.before)
-        asked, answered = self.folder / "request", self.folder / "outcomes"
+        return self._run(side, Request(str(self.driver), (), tuple(variants), self.seconds, wanted, self.before))
+
+    def run_again(self, side: str, before: Answers, calls: Collection[str]) -> Answers:
+        """Runs on a side what has an outcome in ``before``, however long it takes. Raises CannotLoadError."""
+        without = frozenset(label for label, ran in before.items() if isinstance(ran, NotRun))
+        wanted = frozenset(calls)
+        request = Request(str(self.driver), (), VARIANTS, math.inf, wanted, self.before, done=without)
+        return self._run(side, request)
+
+    def _run(self, side: str, request: Request) -> Answers:
+        """Runs what is asked for in a process of its own.
+
+        If a call ends the process, the rest runs in another one, without this call.
+        """
+        request = replace(request, files=tuple(str(self.folder / side / name) for name in self.repairs))
+        found: Answers = {}
+        while True:
+            process, records = self._process(side, request)
+            finished = [one for one in records if len(one) == 3]
+            found |= {label: answer for label, answer, _ in finished}
+            begun = next((one for one in records[-1:] if len(one) == 2), None)
+            if begun is None:
+                if process.returncode:
+                    raise CannotLoadError(_last_lines(process.stderr))
+                return found
+            found[begun] = NotRun(Why.CRASHED, f"{_end_of(process)}: {_place_of_crash(process.stderr)}")
+            request = replace(
+                request,
+                seconds=request.seconds - max((spent for _, _, spent in finished), default=0),
+                done=request.done | frozenset(found),
+                skipped=request.skipped | {begun[0]},
+            )
+
+    def _process(self, side: str, request: Request) -> tuple[subprocess.CompletedProcess[str], list[Any]]:
+        asked, answered = self.folder / "request", self.folder / "answers"
         asked.write_bytes(pickle.dumps(request))
+        answered.unlink(missing_ok=True)
         paths = [str(self.folder / side), str(REPOSITORY), *map(str, self.paths), str(self.driver.parent)]
         steady = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
         environment = os.environ | steady | {"PYTHONPATH": os.pathsep.join(paths)}
-        command = [sys.executable, "-m", "benchmarks.driven_edits.run_calls", str(asked), str(answered)]
-        subprocess.run(command, env=environment, cwd=self.folder, check=True, capture_output=True, text=True)
-        found: dict[Label, Ran] = pickle.loads(answered.read_bytes())
-        return found
+        options = ["-X", "faulthandler", "-m", "benchmarks.driven_edits.run_calls", str(asked), str(answered)]
+        process = subprocess.run(
+            [sys.executable, *options], env=environment, cwd=self.folder, capture_output=True, text=True
+        )
+        return process, list(_records(answered))
 
     def edits_in(self, ran: Ran) -> dict[str, Applied]:
-        """The edits in functions that a call entered on the side ``before``, by their places."""
+        """The edits whose statements a call executed on the side ``before``, by their places."""
+        return {place: edit for place, (lines, edit) in self._edits.items() if not lines.isdisjoint(ran.executed)}
+
+    @cached_property
+    def _edits(self) -> dict[str, tuple[frozenset[Line], Applied]]:
+        """The lines of the statement of each edit, by its place."""
         found = {}
         for name, repair in self.repairs.items():
-            spans = [(first, last) for file, first, last in ran.entered if file == str(self.folder / "before" / name)]
+            file = str(self.folder / "before" / name)
+            statements = list(_statements(ast.parse(repair.before)))
             for one in repair.applied:
                 line = one.finding.site.line
-                if any(first <= line <= last for first, last in spans):
-                    found[f"{name}:{line} {one.rewrite}"] = one
+                around = min((lines for lines in statements if line in lines), key=len, default=(line,))
+                found[f"{name}:{line} {one.rewrite}"] = frozenset((file, number) for number in around), one
         return found
+
+
+def _statements(tree: ast.Module) -> Iterator[range]:
+    """The lines of each statement; of a compound one, those before its body."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None) or getattr(node, "cases", None)
+            end = min(_lines(body[0])) if body else max(_lines(node)) + 1
+            first = min(_lines(node))
+            yield range(first, max(end, first + 1))
+
+
+def _lines(node: ast.AST) -> Iterator[int]:
+    for one in ast.walk(node):
+        if isinstance(one, ast.stmt | ast.expr | ast.pattern):
+            yield from (one.lineno, one.end_lineno or one.lineno)
+
+
+def _records(path: Path) -> Iterator[Any]:
+    """What a process wrote before it ended."""
+    if not path.exists():
+        return
+    with path.open("rb") as stream, contextlib.suppress(EOFError, pickle.UnpicklingError):
+        while True:
+            yield pickle.load(stream)
+
+
+def _end_of(process: subprocess.CompletedProcess[str]) -> str:
+    code = process.returncode
+    return signal.Signals(-code).name if code < 0 else f"exit status {code}"
+
+
+def _place_of_crash(text: str) -> str:
+    """The innermost frames that the handler of a crash wrote, or the last lines of something else."""
+    frames = [line.strip() for line in text.splitlines() if line.startswith("  File ")]
+    return " < ".join(frames[:3]) or _last_lines(text)
+
+
+def _last_lines(text: str) -> str:
+    return "\n".join(text.strip().splitlines()[-12:])
 
 
 def make_sides(package: Path, folder: Path, driver: Path, *, unsafe: bool, **options: Any) -> Sides:
@@ -110,28 +202,49 @@ def make_sides(package: Path, folder: Path, driver: Path, *, unsafe: bool, **opt
 
 
 def compared(sides: Sides) -> Result:
-    """Drives both sides with the calls that reach an edit."""
+    """Drives both sides with the calls that reach an edit. Raises CannotLoadError if the unchanged package fails."""
     result = Result(len(sides.repairs), sum(len(one.applied) for one in sides.repairs.values()))
     if not sides.repairs:
         return result
-    reaching = set()
-    for (name, _), ran in sides.run("before", VARIANTS[:1]).items():
-        if edits := sides.edits_in(ran):
-            reaching.add(name)
-            result.reached.update(edits)
+    before = sides.run("before", VARIANTS[:1])
+    reaching = _reaching(sides, before)
+    # Those that reach an edit come first; the others may do so with other inputs.
+    for calls in (reaching, {name for (name, _), ran in before.items() if isinstance(ran, Ran)} - reaching):
+        before |= sides.run("before", VARIANTS[1:], calls) if calls else {}
+    reaching = _reaching(sides, before)
     result.calls = len(reaching)
-    if not reaching:
+    try:
+        after = sides.run_again("after", before, reaching)
+    except CannotLoadError as error:
+        result.differences.append(Difference(LOADING, False, {"exception": (None, str(error))}, ()))
         return result
-    before, after = (sides.run(side, VARIANTS, reaching) for side in ("before", "after"))
-    for label in before.keys() & after.keys():
-        edits = sides.edits_in(before[label])
-        result.reached.update(edits)
-        result.outcomes += 1
-        result.returned += not any(kind.startswith("exception") for kind in before[label].outcome)
-        if found := judged(label, before[label], after[label], edits):
-            result.differences.append(found)
+    for label, old in before.items():
+        if isinstance(old, NotRun):
+            result.not_run[old].append(label)
+        elif label[0] in reaching:
+            _compare(sides, label, old, after[label], result)
     _drop_unsteady(sides, before, result)
     return result
+
+
+def _reaching(sides: Sides, answers: Answers) -> set[str]:
+    """The calls that reach an edit."""
+    return {name for (name, _), ran in answers.items() if isinstance(ran, Ran) and sides.edits_in(ran)}
+
+
+def _compare(sides: Sides, label: Label, old: Ran, new: Ran | NotRun, result: Result) -> None:
+    edits = sides.edits_in(old)
+    result.reached.update(edits)
+    if isinstance(new, NotRun):
+        if new.why in (Why.CRASHED, Why.NOT_BUILT):
+            result.differences.append(Difference(label, False, {new.why.value: (None, new.detail)}, tuple(edits)))
+        else:
+            result.not_run[new].append(label)
+        return
+    result.outcomes += 1
+    result.returned += not any(kind.startswith("exception") for kind in old.outcome)
+    if found := judged(label, old, new, edits):
+        result.differences.append(found)
 
 
 def judged(label: Label, before: Ran, after: Ran, edits: Mapping[str, Applied]) -> Difference | None:
@@ -147,16 +260,19 @@ def judged(label: Label, before: Ran, after: Ran, edits: Mapping[str, Applied]) 
     return Difference(label, not other, other or inexact or kinds, tuple(edits), assumed=bool(inexact) and not other)
 
 
-def _drop_unsteady(sides: Sides, before: Mapping[Label, Ran], result: Result) -> None:
+def _drop_unsteady(sides: Sides, before: Answers, result: Result) -> None:
     """Drops what differs in a second run of the unchanged package, too."""
     if not result.faults:
         return
-    again = sides.run("before", VARIANTS, {one.label[0] for one in result.faults})
-    kept = []
-    for one in result.differences:
-        once_more = again.get(one.label, before[one.label])
-        varies = difference_kinds(before[one.label].outcome, once_more.outcome).keys()
-        if one.stated or not varies & one.kinds.keys():
-            kept.append(one)
+    again = sides.run_again("before", before, {one.label[0] for one in result.faults})
+    kept = [
+        one for one in result.differences if one.stated or not _varies(one, before[one.label], again.get(one.label))
+    ]
     result.unsteady = len(result.differences) - len(kept)
     result.differences = kept
+
+
+def _varies(difference: Difference, first: Ran | NotRun, second: Ran | NotRun | None) -> bool:
+    if isinstance(first, Ran) and isinstance(second, Ran):
+        return bool(difference_kinds(first.outcome, second.outcome).keys() & difference.kinds.keys())
+    return isinstance(second, NotRun) and second.why.value in difference.kinds

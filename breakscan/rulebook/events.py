@@ -19,7 +19,7 @@ class EventKind(str, Enum):
     CALL = "call"
     """A call to ``callee``; a method's receiver is argument 0.  Forms: skipped, no-counterpart (not
     traced, as measured, and no rule names the callee), iterator (argument 0 is one, by its syntax),
-    optional-keys (of a ``TypedDict``)."""
+    optional-keys (of a ``TypedDict``), autograd-function (in a method of one), plain (any other)."""
     INDEX = "index"
     """A subscript.  Forms: load, store, augment, slice.  The operand is the index."""
     ITERATE = "iterate"
@@ -72,7 +72,7 @@ FORMS: dict[EventKind, frozenset[str]] = {
         }
     ),
     EventKind.CONVERT: frozenset({"item", "tolist", "float", "int", "bool", "complex"}),
-    EventKind.CALL: frozenset({"skipped", "no-counterpart", "iterator", "optional-keys"}),
+    EventKind.CALL: frozenset({"skipped", "no-counterpart", "iterator", "optional-keys", "autograd-function", "plain"}),
     EventKind.INDEX: frozenset({"load", "store", "augment", "slice"}),
     EventKind.ITERATE: frozenset(),
     EventKind.ENTER: frozenset({"made", "held", "stack"}),

@@ -10,6 +10,9 @@ from breakscan.findings import Condition
 from breakscan.rulebook.document import ArgumentPattern, EventPattern, RecordedPattern, Rule
 from breakscan.rulebook.events import OPERANDS, Argument, Event, EventKind
 
+PLAIN = "plain"
+"""The form of a call that has none."""
+
 
 class RuleIndex:
     """The event patterns of some rules, indexed by their first condition."""
@@ -85,7 +88,7 @@ def _holds(pattern: EventPattern, event: Event) -> bool:
     """Whether every condition of a pattern holds for an event of its kind and callee."""
     return (
         (event.in_region or pattern.anywhere)
-        and (not pattern.form or event.form in pattern.form)
+        and (not pattern.form or (event.form or PLAIN) in pattern.form)
         and (not pattern.place or event.place in pattern.place)
         and (not pattern.operand or not event.operands.isdisjoint(pattern.operand))
         and (not pattern.attribute or event.attribute in pattern.attribute)

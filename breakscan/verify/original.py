@@ -21,7 +21,7 @@ from breakscan.worker.captured_program import require_calls
 from breakscan.worker.compiled_code import explained, kernels_of_step
 from breakscan.worker.forks import ForkServerProcess
 from breakscan.worker.progress import MeasuringStep
-from breakscan.worker.protocol import CompiledRun, Description, DigestStart, StateDigests
+from breakscan.worker.protocol import CompiledRun, Description, DigestStart, FindOverwritten, StateDigests
 from breakscan.worker.worker import ProgramChange, UserProgram, Worker, WorkerError
 
 Say = Callable[[MeasuringStep, Label | None], None]
@@ -95,8 +95,16 @@ class Original:
     compiled: CompiledProgram
 
     def other_start(self, worker: Worker) -> OtherStart:
-        """Returns what differs in a worker before the first calls."""
-        return _other_start(self.starts, worker.ask(DigestStart())).without(self.wavering)
+        """Returns what differs in a worker before the first calls.
+
+        Values do not count if the first calls overwrite them, here and there, without reading them.
+        """
+        found = _other_start(self.starts, worker.ask(DigestStart())).without(self.wavering)
+        overwritten = frozenset(found.values)
+        for one in (self.second, worker):
+            if overwritten:
+                overwritten &= {*one.ask(FindOverwritten(tuple(sorted(overwritten))))}
+        return found.without(OtherStart(overwritten, frozenset()))
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from breakscan.worker.compile_failure import one_line
 from breakscan.worker.compile_options import all_backends, backends, choice_of, modes
 from breakscan.worker.device import cuda_in_use
 from breakscan.worker.outcomes import OutcomeRecorder
+from breakscan.worker.overwritten_values import OverwrittenValues
 from breakscan.worker.probe_runs import ProbeRuns
 from breakscan.worker.protocol import (
     AvailableChoices,
@@ -62,6 +63,7 @@ class CommandHandler:
         table.add(protocol.Compile, self.compile)
         table.add(protocol.CompileRegional, self._regional.compile)
         table.add(protocol.DigestStart, state.start)
+        table.add(protocol.FindOverwritten, OverwrittenValues(self._callables).find)
         table.add(protocol.SaveValues, state.save)
         table.add(protocol.TakeValues, state.take)
         table.add(protocol.DigestCalls, state.digests)

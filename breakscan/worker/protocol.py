@@ -273,6 +273,13 @@ class DigestStart(Command[tuple[StateDigests, ...]]):
 
 
 @dataclass(frozen=True)
+class FindOverwritten(Command[tuple[str, ...]]):
+    """Runs the first calls eager with other values for these names.  Returns those that change nothing."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class SaveValues(Command[tuple[StateDigests, ...]]):
     """Writes the state of all calls to a file for the other processes.  Returns the digests of each call."""
 

@@ -743,3 +743,18 @@ def test_an_argument_that_no_call_gives_is_not_true(check) -> None:
     assert not check(source).findings
     given = source.replace("Scale(x)", "Scale(x, validate=True)")
     assert [f.rule for f in check(given).findings] == ["BRK110"]
+
+
+def test_whether_a_tensor_requires_a_gradient_depends_on_the_caller(found) -> None:
+    source = """
+        def f(xs: list[torch.Tensor], y: torch.Tensor):
+            z = y if y.requires_grad else y.detach().requires_grad_(True)
+            if y.requires_grad:
+                print(z)
+            return [x if x.requires_grad else x.detach().requires_grad_(True) for x in xs], z
+    """
+    assert found(source) == [
+        ("BRK603", CONDITIONAL, "not `y.requires_grad`"),
+        ("BRK401", CONDITIONAL, "`y.requires_grad`"),
+        ("BRK603", CONDITIONAL, "not `x.requires_grad`"),
+    ]

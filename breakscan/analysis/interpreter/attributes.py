@@ -72,7 +72,7 @@ def _instance_attribute(frame: Frame, node: ast.AST, owner: ClassOrObject, info:
         return Function(info=found, bound=bound)
     if isinstance(owner, Module):
         return _module_attribute(owner, name)
-    if name == "apply" and isinstance(owner, Class) and _FUNCTION in frame.program.project.outside_bases(info):
+    if name == "apply" and isinstance(owner, Class) and _is_autograd_function(frame, info):
         forward = frame.program.project.method(info, "forward")
         if forward is not None:
             takes_context = frame.program.project.method(info, "setup_context") is None
@@ -80,7 +80,16 @@ def _instance_attribute(frame: Frame, node: ast.AST, owner: ClassOrObject, info:
     return Namespace(Sure.POSSIBLE, name=f"?.{name}", bound=replace(owner, name=None))
 
 
-_FUNCTION = "torch.autograd.Function"
+def in_autograd_function(frame: Frame) -> bool:
+    """Whether the function of a frame is a method of a subclass of ``torch.autograd.Function``."""
+    owner = frame.function.owner if frame.function is not None else None
+    return owner is not None and _is_autograd_function(frame, owner)
+
+
+def _is_autograd_function(frame: Frame, info: ClassInfo) -> bool:
+    return "torch.autograd.Function" in frame.program.project.outside_bases(info)
+
+
 _CONTEXT = Instance(name="torch.autograd.function.FunctionCtx")
 
 

@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 
 from breakscan.analysis.interpreter.arguments import Arguments
+from breakscan.analysis.interpreter.attributes import in_autograd_function
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.values import (
     UNKNOWN,
@@ -28,6 +29,8 @@ def emit_call(frame: Frame, node: ast.Call, callee: str, arguments: Arguments, s
     form = untraced
     if untraced and any(frame.program.rules.names(kind, callee) for kind in (EventKind.CALL, EventKind.ENTER)):
         form = ""
+    if not form and in_autograd_function(frame):
+        form = "autograd-function"
     if not frame.wants(EventKind.CALL, callee, form):
         return
     operand = arguments.get(0) or UNKNOWN

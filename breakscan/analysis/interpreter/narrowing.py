@@ -236,7 +236,9 @@ def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[Condition]:
         return _narrow_compare(frame, test, outcome)
     if isinstance(test, ast.Call):
         return _narrow_call(frame, test, outcome)
-    if isinstance(test, ast.Attribute) and (test.attr == "training" or (outcome and test.attr == "_validate_args")):
+    if isinstance(test, ast.Attribute) and (
+        test.attr in ("training", "requires_grad") or (outcome and test.attr == "_validate_args")
+    ):
         # Dynamo turns the validation of distributions off that were not asked to validate.
         return [has_outcome(test, outcome)]
     return []
