@@ -127,7 +127,8 @@ def run_call(build: Any, gradients: bool, variant: str, files: tuple[str, ...]) 
         rest, named = changed
         vary_models(models, variant)
     except Exception as error:
-        return NotRun(Why.NOT_BUILT, f"{type(error).__name__}: {error}")
+        text = str(error).partition("\n")[0]
+        return NotRun(Why.NOT_BUILT, f"{type(error).__name__}: {text}")
     given = [one for one in tree_leaves((rest, named)) if isinstance(one, Tensor)]
     for one in given:
         if one.requires_grad and not one.is_leaf:
