@@ -12,7 +12,7 @@ from breakscan.analysis.interpreter.arithmetic import operate
 from breakscan.analysis.interpreter.call_paths import forget_outcomes
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import any_of, item_of
-from breakscan.analysis.interpreter.subscripts import subscript
+from breakscan.analysis.interpreter.subscripts import entry_of, subscript
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     UNKNOWN,
@@ -25,6 +25,7 @@ from breakscan.analysis.interpreter.values import (
     Tensor,
     Unknown,
     Value,
+    at_most,
     container_of,
     elements_of,
     tensor,
@@ -95,6 +96,8 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
         if frame.facts is not None:
             value = frame.facts.bound(target, value)
         frame.names[target.id] = value
+        if frame.entries:
+            frame.entries.pop(target.id, None)
         if frame.notes is not None and not frame.silent:
             frame.notes.value(target, value)
     elif isinstance(target, ast.Tuple | ast.List):
@@ -128,6 +131,12 @@ def _grow(frame: Frame, target: ast.Subscript, owner: Value, value: Value) -> No
             keys[target.slice.value] = value
         element = any_of((owner.element, value)) if owner.element is not None else value
         frame.names[target.value.id] = replace(owner, elements=None, element=element, keys=tuple(keys.items()))
+    elif isinstance(owner, Unknown | Namespace) and (place := entry_of(target)) is not None:
+        name, key = place
+        if isinstance(value, Tensor) and value.sure is Sure.CERTAIN and value.optional is None:
+            frame.entries.setdefault(name, {})[key] = at_most(value, Sure.LIKELY)
+        else:
+            frame.entries.get(name, {}).pop(key, None)
 
 
 def store_attribute(frame: Frame, target: ast.Attribute, value: Value, form: str) -> None:
