@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import itertools
 import pickle
+import random
 import sys
 import time
 import types
@@ -16,16 +17,23 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from types import CodeType
 from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from benchmarks.driven_edits.variants import varied
+from benchmarks.driven_edits.variants import varied, vary_models
 from benchmarks.rewrite_fuzzer.comparing import time_limit
-from benchmarks.rewrite_fuzzer.outcomes import Outcome, describe_input, outcome_of_calls, unsigned_zeros, values
+from benchmarks.rewrite_fuzzer.outcomes import (
+    Line,
+    Outcome,
+    describe_input,
+    outcome_of_calls,
+    tracing,
+    unsigned_zeros,
+    values,
+)
 
 SECONDS_OF_A_CALL = 10
 
@@ -54,10 +62,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Ran:
-    """The outcome of one call, and the code of the observed files that it entered: file, first and last line."""
+    """The outcome of one call, and the lines of the observed files that it executed, building included."""
 
     outcome: Outcome
-    entered: frozenset[tuple[str, int, int]]
+    executed: frozenset[Line]
 
 
 class Why(Enum):
@@ -67,6 +75,7 @@ class Why(Enum):
     TOO_LONG = f"over {SECONDS_OF_A_CALL} seconds"
     CRASHED = "crashed"
     SKIPPED = "skipped after a crash"
+    SAME = "the same inputs as another variant"
     NO_TIME = "no time left"
 
 
@@ -107,39 +116,41 @@ def _free(name: str, jobs: Collection[tuple[str, Any, bool]]) -> str:
 def run_call(build: Any, gradients: bool, variant: str, files: tuple[str, ...]) -> Ran | NotRun:
     """Builds a call and runs it, twice in a row."""
     torch.manual_seed(0)
+    executed: set[Line] = set()
     try:
-        function, *rest = build()
+        with tracing(files, [], executed):
+            function, *rest = build()
         named = dict(rest.pop()) if rest and isinstance(rest[-1], K) else {}
-        rest, named = varied((rest, named), variant)
+        models = list(_models(function, rest, named))
+        if (changed := varied((rest, named), variant)) is None:
+            return NotRun(Why.SAME)
+        rest, named = changed
+        vary_models(models, variant)
     except Exception as error:
         return NotRun(Why.NOT_BUILT, f"{type(error).__name__}: {error}")
     given = [one for one in tree_leaves((rest, named)) if isinstance(one, Tensor)]
     for one in given:
         if one.requires_grad and not one.is_leaf:
             one.retain_grad()
-    entered: set[CodeType] = set()
     with torch.set_grad_enabled(gradients or "gradients" in variant):
-        outcome = outcome_of_calls(lambda: function(*rest, **named), given, files, entered)
+        outcome = outcome_of_calls(lambda: function(*rest, **named), given, files, executed)
         for place, one in enumerate(given):
             describe_input(outcome, str(place), one)
-        for place, module in enumerate(_modules(function)):
-            for name, one in module.state_dict(keep_vars=True).items():
+        for place, model in enumerate(models):
+            for name, one in model.state_dict(keep_vars=True).items():
                 if isinstance(one, Tensor):
                     outcome[f"state {name} of model {place}"] = values(one)
                     grad = one.grad if one.is_leaf else None
                     outcome[f"gradient of {name} of model {place}"] = None if grad is None else unsigned_zeros(grad)
-    return Ran({kind: _short(one) for kind, one in outcome.items()}, frozenset(map(_lines, entered)))
+    return Ran({kind: _short(one) for kind, one in outcome.items()}, frozenset(executed))
 
 
-def _modules(function: Any) -> Iterator[nn.Module]:
-    """The models that a callable holds."""
+def _models(function: Any, *arguments: Any) -> Iterator[nn.Module]:
+    """The models that a callable holds, or is given."""
     cells = getattr(function, "__closure__", None) or ()
-    held = [getattr(function, "__self__", function), *(one.cell_contents for one in cells)]
-    yield from (one for one in held if isinstance(one, nn.Module))
-
-
-def _lines(code: CodeType) -> tuple[str, int, int]:
-    return code.co_filename, code.co_firstlineno, max(line for _, _, line in code.co_lines() if line is not None)
+    bound = getattr(function, "__self__", function), getattr(function, "__defaults__", None)
+    held = tree_leaves((bound, [one.cell_contents for one in cells], arguments))
+    yield from dict.fromkeys(one for one in held if isinstance(one, nn.Module))
 
 
 def _short(value: Any) -> Any:
@@ -152,10 +163,15 @@ def _short(value: Any) -> Any:
 
 
 def run_calls(request: Request, answers: BinaryIO) -> None:
-    """Writes each label before its call runs, so that a crash shows which call it was, and the outcome behind it."""
+    """Writes each label before its call runs, so that a crash shows which call it was, and the outcome behind it.
+
+    The order is mixed, so that what there is no time for is not always the same variants.
+    """
     jobs = [one for one in jobs_of(request.driver) if request.calls is None or one[0] in request.calls]
     start = time.process_time()
-    for variant, (name, build, gradients) in itertools.product(request.variants, jobs):
+    pairs = list(itertools.product(request.variants, jobs))
+    random.Random(0).shuffle(pairs)
+    for variant, (name, build, gradients) in pairs:
         label = name, variant
         if label in request.done:
             continue

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import math
 import os
 import pickle
 import shutil
@@ -12,13 +14,14 @@ import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from benchmarks.driven_edits.run_calls import Label, NotRun, Ran, Request, Why
 from benchmarks.driven_edits.variants import VARIANTS
 from benchmarks.rewrite_fuzzer.effects import CALLS, unstated
-from benchmarks.rewrite_fuzzer.outcomes import RAISED, difference_kinds
+from benchmarks.rewrite_fuzzer.outcomes import RAISED, Line, difference_kinds
 from breakscan.config import load_settings
 from breakscan.repair.planner import WantedRewrites
 from breakscan.repair.repair import repair_paths
@@ -48,7 +51,7 @@ class Difference:
 
 @dataclass
 class Result:
-    """What was found for a package. ``reached`` are edits in functions that ran; ``unsteady`` calls differ anyway."""
+    """What was found for a package. ``reached`` are edits whose statements ran; ``unsteady`` calls differ anyway."""
 
     files: int = 0
     edits: int = 0
@@ -79,13 +82,23 @@ class Sides:
     seconds: float = 60
 
     def run(self, side: str, variants: Sequence[str], calls: Collection[str] | None = None) -> Answers:
-        """Runs calls of the driver on a side, in a process of their own.
-
-        If a call ends the process, the rest runs in another one, without this call. Raises CannotLoadError.
-        """
-        files = tuple(str(self.folder / side / name) for name in self.repairs)
+        """Runs calls of the driver (None: all) on a side, as long as there is time. Raises CannotLoadError."""
         wanted = None if calls is None else frozenset(calls)
-        request = Request(str(self.driver), files, tuple(variants), self.seconds, wanted, self.before)
+        return self._run(side, Request(str(self.driver), (), tuple(variants), self.seconds, wanted, self.before))
+
+    def run_again(self, side: str, before: Answers, calls: Collection[str]) -> Answers:
+        """Runs on a side what has an outcome in ``before``, however long it takes. Raises CannotLoadError."""
+        without = frozenset(label for label, ran in before.items() if isinstance(ran, NotRun))
+        wanted = frozenset(calls)
+        request = Request(str(self.driver), (), VARIANTS, math.inf, wanted, self.before, done=without)
+        return self._run(side, request)
+
+    def _run(self, side: str, request: Request) -> Answers:
+        """Runs what is asked for in a process of its own.
+
+        If a call ends the process, the rest runs in another one, without this call.
+        """
+        request = replace(request, files=tuple(str(self.folder / side / name) for name in self.repairs))
         found: Answers = {}
         while True:
             process, records = self._process(side, request)
@@ -100,7 +113,7 @@ class Sides:
             request = replace(
                 request,
                 seconds=request.seconds - max((spent for _, _, spent in finished), default=0),
-                done=frozenset(found),
+                done=request.done | frozenset(found),
                 skipped=request.skipped | {begun[0]},
             )
 
@@ -118,15 +131,37 @@ class Sides:
         return process, list(_records(answered))
 
     def edits_in(self, ran: Ran) -> dict[str, Applied]:
-        """The edits in functions that a call entered on the side ``before``, by their places."""
+        """The edits whose statements a call executed on the side ``before``, by their places."""
+        return {place: edit for place, (lines, edit) in self._edits.items() if not lines.isdisjoint(ran.executed)}
+
+    @cached_property
+    def _edits(self) -> dict[str, tuple[frozenset[Line], Applied]]:
+        """The lines of the statement of each edit, by its place."""
         found = {}
         for name, repair in self.repairs.items():
-            spans = [(first, last) for file, first, last in ran.entered if file == str(self.folder / "before" / name)]
+            file = str(self.folder / "before" / name)
+            statements = list(_statements(ast.parse(repair.before)))
             for one in repair.applied:
                 line = one.finding.site.line
-                if any(first <= line <= last for first, last in spans):
-                    found[f"{name}:{line} {one.rewrite}"] = one
+                around = min((lines for lines in statements if line in lines), key=len, default=(line,))
+                found[f"{name}:{line} {one.rewrite}"] = frozenset((file, number) for number in around), one
         return found
+
+
+def _statements(tree: ast.Module) -> Iterator[range]:
+    """The lines of each statement; of a compound one, those before its body."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None) or getattr(node, "cases", None)
+            end = min(_lines(body[0])) if body else max(_lines(node)) + 1
+            first = min(_lines(node))
+            yield range(first, max(end, first + 1))
+
+
+def _lines(node: ast.AST) -> Iterator[int]:
+    for one in ast.walk(node):
+        if isinstance(one, ast.stmt | ast.expr | ast.pattern):
+            yield from (one.lineno, one.end_lineno or one.lineno)
 
 
 def _records(path: Path) -> Iterator[Any]:
@@ -172,15 +207,14 @@ def compared(sides: Sides) -> Result:
     if not sides.repairs:
         return result
     before = sides.run("before", VARIANTS[:1])
-    reaching = set()
-    for (name, _), ran in before.items():
-        if isinstance(ran, Ran) and (edits := sides.edits_in(ran)):
-            reaching.add(name)
-            result.reached.update(edits)
+    reaching = _reaching(sides, before)
+    # Those that reach an edit come first; the others may do so with other inputs.
+    for calls in (reaching, {name for (name, _), ran in before.items() if isinstance(ran, Ran)} - reaching):
+        before |= sides.run("before", VARIANTS[1:], calls) if calls else {}
+    reaching = _reaching(sides, before)
     result.calls = len(reaching)
-    before |= sides.run("before", VARIANTS[1:], reaching) if reaching else {}
     try:
-        after = sides.run("after", VARIANTS, reaching)
+        after = sides.run_again("after", before, reaching)
     except CannotLoadError as error:
         result.differences.append(Difference(LOADING, False, {"exception": (None, str(error))}, ()))
         return result
@@ -191,6 +225,11 @@ def compared(sides: Sides) -> Result:
             _compare(sides, label, old, after[label], result)
     _drop_unsteady(sides, before, result)
     return result
+
+
+def _reaching(sides: Sides, answers: Answers) -> set[str]:
+    """The calls that reach an edit."""
+    return {name for (name, _), ran in answers.items() if isinstance(ran, Ran) and sides.edits_in(ran)}
 
 
 def _compare(sides: Sides, label: Label, old: Ran, new: Ran | NotRun, result: Result) -> None:
@@ -225,7 +264,7 @@ def _drop_unsteady(sides: Sides, before: Answers, result: Result) -> None:
     """Drops what differs in a second run of the unchanged package, too."""
     if not result.faults:
         return
-    again = sides.run("before", VARIANTS, {one.label[0] for one in result.faults})
+    again = sides.run_again("before", before, {one.label[0] for one in result.faults})
     kept = [
         one for one in result.differences if one.stated or not _varies(one, before[one.label], again.get(one.label))
     ]

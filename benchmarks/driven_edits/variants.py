@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.utils._pytree import tree_map_only
+from torch import Tensor, nn
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from benchmarks.rewrite_fuzzer.inputs import DTYPES, INFINITE
 
@@ -71,13 +71,36 @@ CHANGES: Mapping[str, Change] = {
     "nan gradients": _then_leaf(_some(float("nan"))),
     "zero gradients": _then_leaf(torch.zeros_like),
 }
+ALWAYS = ("as given", "gradients")
+"""The variants that differ in the gradient mode, if in nothing else."""
 SHARED = "one tensor for all that are alike"
-VARIANTS = (*CHANGES, SHARED)
+FIRST = "{} first tensor"
+"""Varies the first tensor alone: what checks its other arguments would raise otherwise."""
+VARIANTS = (*CHANGES, SHARED, *(FIRST.format(name) for name in CHANGES if name != "as given"))
 
 
 def varied(arguments: Any, variant: str) -> Any:
-    """The arguments, in which each tensor is changed."""
+    """The arguments, in which each tensor is changed. None if an earlier variant gives the same."""
+    leaves, structure = tree_flatten(arguments)
+    places = [place for place, one in enumerate(leaves) if isinstance(one, Tensor)]
+    changed = list(leaves)
     if variant == SHARED:
         seen: dict[Any, Tensor] = {}
-        return tree_map_only(Tensor, lambda one: seen.setdefault((one.shape, one.dtype), one), arguments)
-    return tree_map_only(Tensor, CHANGES[variant], arguments)
+        for place in places:
+            changed[place] = seen.setdefault((leaves[place].shape, leaves[place].dtype), leaves[place])
+    else:
+        name = variant.removesuffix(FIRST.format(""))
+        if name != variant:
+            places = places[:1] if len(places) > 1 else []
+        for place in places:
+            changed[place] = CHANGES[name](leaves[place])
+    is_same = all(one is other for one, other in zip(leaves, changed, strict=True))
+    return None if is_same and variant not in ALWAYS else tree_unflatten(changed, structure)
+
+
+def vary_models(models: Iterable[nn.Module], variant: str) -> None:
+    """Gives models the dtype of a variant of all tensors."""
+    dtype = getattr(torch, variant, None)
+    if isinstance(dtype, torch.dtype) and dtype.is_floating_point:
+        for model in models:
+            model.to(dtype)

@@ -26,6 +26,8 @@ from benchmarks.rewrite_fuzzer.inputs import arguments
 
 Outcome = dict[str, Any]
 """What was seen, by kind: ``exception``, ``value``, ``dtype``, ``shape``, ``gradient``, ``input``, ``state`` ..."""
+Line = tuple[str, int]
+"""A file and a line of it."""
 RAISED = "raised in the {} call"
 """Where an outcome has the exceptions of a call, which are compared by their types alone, and only if it ends so."""
 ATTRIBUTES = ("kept", "steps", "rate", "freq", "far", "short")
@@ -105,11 +107,11 @@ def _outcome(module: ModuleType, given: tuple[Tensor, Tensor], *, catches: bool)
 
 
 def outcome_of_calls(
-    function: Callable[[], Any], given: Sequence[Tensor], noted: Collection[str], entered: set[CodeType] | None = None
+    function: Callable[[], Any], given: Sequence[Tensor], noted: Collection[str], executed: set[Line] | None = None
 ) -> Outcome:
     """What two calls return, raise, print and draw.
 
-    In code of the ``noted`` files, exceptions that are caught count as well, and ``entered`` collects what runs there.
+    In code of the ``noted`` files, exceptions that are caught count, too, and ``executed`` collects the lines that run.
     """
     outcome: Outcome = {}
     torch.manual_seed(0)
@@ -121,7 +123,7 @@ def outcome_of_calls(
         with _captured(shown), warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             try:
-                with _noted(noted, raised, entered) if noted else contextlib.nullcontext():
+                with tracing(noted, raised, executed) if noted else contextlib.nullcontext():
                     result: Any = function()
             except Exception as error:
                 outcome[f"exception of the {call} call"] = type(error).__name__
@@ -149,17 +151,16 @@ def describe_input(outcome: Outcome, name: str, given: Tensor) -> None:
 
 
 @contextlib.contextmanager
-def _noted(files: Collection[str], raised: list[BaseException], entered: set[CodeType] | None = None) -> Iterator[None]:
-    """Collects the exceptions that pass through code of the files, also those that it catches, and the code itself."""
+def tracing(files: Collection[str], raised: list[BaseException], executed: set[Line] | None = None) -> Iterator[None]:
+    """Collects the exceptions that pass through code of the files, also those that it catches, and which lines run."""
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
         if event == "call":
             if frame.f_code.co_filename not in files:
                 return None
-            frame.f_trace_lines = False
-            if entered is not None:
-                entered.add(frame.f_code)
-            return trace
+            frame.f_trace_lines = executed is not None
+        if event in ("call", "line") and executed is not None:
+            executed.add((frame.f_code.co_filename, frame.f_lineno))
         if event == "exception" and isinstance(argument[1], Exception) and argument[0] is not StopIteration:
             raised[:] = [*(one for one in raised if one is not argument[1]), argument[1]]
         return trace

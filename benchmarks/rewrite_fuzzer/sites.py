@@ -40,6 +40,12 @@ BRANCHES_AND_READS = (
     "b = torch.tensor([1.0, 2.0]).tolist()\nb = a * b[0]",
     "for v in a.tolist():\n    y = y + v",
     "b = a\nb += {value}\nif {test}:\n    b = b * 2",
+    "i = a.argmax() - 1\nb = a[i] if i >= 0 else {value}",
+    "i = y.long().max()\nb = x[i] if 0 <= i else {number}",
+    "c = torch.stack([a, a])\ni = y.long().sum() - 3\nif i < 0:\n    b = {value}\nelse:\n    b = c[i] * 2\n{change}",
+    "i = y.argmax()\nif i == a.shape[0] - 1:\n    b = {value}\nelse:\n    b = a[i + 1]\n{change}",
+    "b = {number} if {test} else {value}",
+    "b = {value}\nif {test}:\n    b = {number}\nb = b * 2",
     "if {test}:\n    self.kept = {value}\nelse:\n    self.kept = {other}\nb = self.kept",
 )
 

@@ -16,15 +16,27 @@ from breakscan.rewrite_support.copies import names_of
 from breakscan.rewrite_support.difference import EXCEPTIONS, Difference, Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.numbers import is_number
-from breakscan.rewrite_support.shapes import rank_of
+from breakscan.rewrite_support.shapes import on_one_device, rank_of
 from breakscan.rewrite_support.shared_memory import elements_may_share
 from breakscan.rewrite_support.walking import findall
 
+_ARITHMETIC = cst.Add | cst.Subtract | cst.Multiply | cst.FloorDivide | cst.Modulo
+_COUNTS = frozenset({"argmax", "argmin", "count_nonzero", "int", "long", "sum"})
 OUT_OF_RANGE = differs(
     "on a GPU, an index out of range is a device-side assert instead of an IndexError",
     *EXCEPTIONS,
     only=ShowsOnly.DEVICES,
 )
+
+
+def why_on_other_device(
+    context: RewriteContext, owner: cst.BaseExpression, index: cst.BaseExpression
+) -> Difference | None:
+    """What an index with a dimension needs of devices.  A 0-d one may be anywhere, because its number is read."""
+    if on_one_device(context.fact(owner), context.fact(index)):
+        return None
+    said = f"if `{context.code(index)}` is on a GPU, `{context.code(owner)}` must be there, too"
+    return differs(said, Effect.RAISES, only=ShowsOnly.DEVICES)
 
 
 def element_edit(
@@ -45,6 +57,8 @@ def element_edit(
         found.insert(0, assumes(f"`{context.code(node.value)}` is assumed to be a tensor", only=ShowsOnly.NO_TENSOR))
     if len(node.slice) > 1 or not always_in_range(context, node.value, source):
         found.append(OUT_OF_RANGE)
+    if (device := why_on_other_device(context, node.value, source)) is not None:
+        found.append(device)
     above = context.parent(node)
     if isinstance(above, cst.Element) and context.enclosing(cst.AssignTarget) is not None:
         raise Declined("several targets are assigned at once")
@@ -58,6 +72,14 @@ def element_edit(
         found += _of_load(context, node)
         replacement = squeezed(element, dimension)
     return Edit({node: replacement}, list(dict.fromkeys(found)))
+
+
+def is_no_mask(context: RewriteContext, index: cst.BaseExpression) -> bool:
+    """Whether an index cannot be a bool tensor: a sum, or arithmetic with a number."""
+    made = defined(context, index)
+    if isinstance(made, cst.BinaryOperation) and isinstance(made.operator, _ARITHMETIC):
+        return is_number(context, made.left) or is_number(context, made.right)
+    return context.method(made) in _COUNTS
 
 
 def with_dimension(index: cst.BaseExpression) -> cst.BaseExpression:

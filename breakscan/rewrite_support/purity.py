@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import libcst as cst
 
 from breakscan.rewrite_support import matchers as m
@@ -38,9 +40,12 @@ def why_not_pure(context: RewriteContext, node: cst.CSTNode, *, modules: bool = 
     return found.reasons[0] if found.reasons else None
 
 
-def why_may_raise(context: RewriteContext, node: cst.CSTNode) -> str | None:
-    """Why an expression may raise for some values of its tensors, as the end of a sentence; None if it does not."""
-    found = _Raises(context)
+def why_may_raise(context: RewriteContext, node: cst.CSTNode, in_range: Collection[cst.CSTNode] = ()) -> str | None:
+    """Why an expression may raise for some values of its tensors, as the end of a sentence; None if it does not.
+
+    ``in_range`` are subscripts that are known not to raise.
+    """
+    found = _Raises(context, in_range)
     node.visit(found)
     return found.reasons[0] if found.reasons else None
 
@@ -104,8 +109,9 @@ class _Impurities(Effects):
 
 
 class _Raises(cst.CSTVisitor):
-    def __init__(self, context: RewriteContext) -> None:
+    def __init__(self, context: RewriteContext, in_range: Collection[cst.CSTNode]) -> None:
         self.context = context
+        self.in_range = in_range
         self.reasons: list[str] = []
 
     def visit_Call(self, node: cst.Call) -> None:
@@ -113,6 +119,8 @@ class _Raises(cst.CSTVisitor):
             self.reasons.append(f"`{self.context.code(node.func)}` raises for some values")
 
     def visit_Subscript(self, node: cst.Subscript) -> None:
+        if node in self.in_range:
+            return
         for element in node.slice:
             index = element.slice.value if isinstance(element.slice, cst.Index) else None
             if index is None or self._is_in_range(index):

@@ -25,8 +25,10 @@ from breakscan.rewrite_support.gradients import (
     why_gradient_differs,
     why_origin_differs,
 )
+from breakscan.rewrite_support.guarded_index import guarded
 from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.not_raising import may_raise
+from breakscan.rewrite_support.numbers import written_number
 from breakscan.rewrite_support.operators import asks_for_gradient
 from breakscan.rewrite_support.plain_attributes import may_run_code
 from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
@@ -55,6 +57,7 @@ class SideValue:
     source: cst.BaseExpression | None = None
     chosen_from: tuple[SideValue, ...] = ()
     """The two values, if this value is the result of another choice, which has no aliases."""
+    is_number: bool = False
 
     @property
     def sources(self) -> tuple[cst.BaseExpression, ...]:
@@ -72,14 +75,26 @@ class Chooser:
 
     context: RewriteContext
     given: list[KnownDtype] = field(default_factory=list)
+    computes_both: bool = True
+    """Whether both sides are computed and may be numbers, as for ``torch.where``; not so for ``torch.cond``."""
     doubts: dict[Difference, None] = field(default_factory=dict)
     ran: set[str] = field(default_factory=set)
     """The code of expressions that were computed before the choice."""
+    in_range: set[cst.CSTNode] = field(default_factory=set)
+    """The subscripts that do not raise because their indices are changed."""
 
     def value(self, source: cst.BaseExpression, made: cst.BaseExpression | None = None) -> SideValue:
         """The value of an expression.  Declines if it is not a tensor, or breaks the graph itself."""
         fact = self.context.fact(source)
-        refuse_breaks_in(self.context, source)
+        if self.computes_both and isinstance(written_number(source), int | float):
+            code = self.context.code(source)
+            self.doubts[differs(f"the result is a tensor even if `{code}` is chosen", Effect.TYPES)] = None
+            return SideValue(source, _ANY, frozenset(), source, is_number=True)
+        if self.computes_both and made is None and (safe := guarded(self.context, source)) is not None:
+            made = safe.made
+            self.in_range |= safe.nodes
+            self.doubts.update(dict.fromkeys(safe.differences))
+        refuse_breaks_in(self.context, source, made)
         self._check_tensor(fact, self.context.code(source), source)
         return SideValue(made or source, fact.tensor or _ANY, frozenset(read(made or source)), source)
 
@@ -127,6 +142,8 @@ class Chooser:
 
         ``becomes`` says how the result is used, ``rebound`` is the name that it is bound to.
         """
+        if yes.is_number and no.is_number:
+            raise Declined(f"`{self.context.code(yes.made)}` is a Python number, not a tensor")
         facts = _chosen(yes.facts, no.facts)
         if truth.opposite:
             yes, no = no, yes
@@ -175,7 +192,7 @@ class Chooser:
         """Records if a side is an existing tensor, which the choice copies."""
         context, facts = self.context, value.facts
         is_made_here = facts.is_new and not isinstance(value.made, cst.Name)
-        if is_made_here or becomes is Fate.USED or value.chosen_from:
+        if is_made_here or becomes is Fate.USED or value.chosen_from or value.is_number:
             return
         text = context.code(value.made)
         if self._loses_gradient(facts, becomes):
@@ -224,7 +241,7 @@ class Chooser:
         if source is None:
             return
         context = self.context
-        if (reason := why_not_pure(context, source) or why_may_raise(context, source)) is not None:
+        if (reason := why_not_pure(context, source) or why_may_raise(context, source, self.in_range)) is not None:
             raise Declined(f"both sides would run, and {reason}")
         if (costly := what_costs(context, source)) is not None:
             raise Declined(f"both sides would run, and `{costly}` is costly")

@@ -33,7 +33,7 @@ def _of_expression(context: RewriteContext, node: cst.IfExp) -> Edit:
     tested = truth(context, node.test)
     if tested.static:
         raise Declined(f"`{context.code(tested.static[0])}` is not a tensor")
-    chooser = Chooser(context)
+    chooser = Chooser(context, computes_both=False)
     made = _conditional(context, tested, chooser.value(node.body), chooser.value(node.orelse))
     return Edit({node: made}, _differences(tested, chooser))
 
@@ -44,7 +44,7 @@ def _of_statement(context: RewriteContext, node: cst.If) -> Edit:
         raise Declined("there are more than two branches")
     if not isinstance(node.body, cst.IndentedBlock):
         raise Declined("a side is on the same line as its test")
-    chooser = Chooser(context)
+    chooser = Chooser(context, computes_both=False)
     yes = read_side(node.body.body, context)
     no = None
     if node.orelse is not None:

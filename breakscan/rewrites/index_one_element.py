@@ -9,14 +9,9 @@ from __future__ import annotations
 
 import libcst as cst
 
-from breakscan.rewrite_support.assignments import defined
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
-from breakscan.rewrite_support.numbers import is_number
-from breakscan.rewrite_support.one_element import element_edit
-
-_ARITHMETIC = cst.Add | cst.Subtract | cst.Multiply | cst.FloorDivide | cst.Modulo
-_COUNTS = frozenset({"argmax", "argmin", "count_nonzero", "int", "long", "sum"})
+from breakscan.rewrite_support.one_element import element_edit, is_no_mask
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -26,7 +21,7 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined(f"`{context.code(node.value)}` is not known to be a tensor")
     if context.fact(index).dtype == "bool":
         raise OtherForm(f"`{context.code(index)}` is a mask")
-    if context.fact(index).dtype != "int" and not _is_no_mask(context, index):
+    if context.fact(index).dtype != "int" and not is_no_mask(context, index):
         raise Declined(f"`{context.code(index)}` may be a mask")
     return element_edit(context, node, index, index, index)
 
@@ -41,11 +36,3 @@ def _index(context: RewriteContext) -> tuple[cst.Subscript, cst.BaseExpression]:
     if len(tensors) != 1:
         raise Declined("it is not known which index is a 0-d tensor" if not tensors else "two indices are tensors")
     return node, tensors[0]
-
-
-def _is_no_mask(context: RewriteContext, index: cst.BaseExpression) -> bool:
-    """Whether an index cannot be a bool tensor: a sum, or arithmetic with a number."""
-    made = defined(context, index)
-    if isinstance(made, cst.BinaryOperation) and isinstance(made.operator, _ARITHMETIC):
-        return is_number(context, made.left) or is_number(context, made.right)
-    return context.method(made) in _COUNTS

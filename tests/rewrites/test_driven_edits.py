@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 pytest.importorskip("benchmarks.driven_edits")
 pytestmark = pytest.mark.torch
 
 from benchmarks.driven_edits import sides as driven  # noqa: E402
-from benchmarks.driven_edits.run_calls import Ran, Why  # noqa: E402
+from benchmarks.driven_edits.run_calls import NotRun, Ran, Why, run_call  # noqa: E402
 from benchmarks.driven_edits.sides import CannotLoadError, Sides, compared, judged, make_sides  # noqa: E402
+from benchmarks.driven_edits.variants import varied  # noqa: E402
 from breakscan.rewrite_support.difference import Difference, Effect, assumes  # noqa: E402
 
 PACKAGE = """import torch
@@ -77,7 +78,7 @@ import os
 import driven_package
 
 def crashes(x):
-    os.abort() if x.isnan().any() else None
+    os.abort() if x.requires_grad or x.isnan().any() or x.dtype == torch.int64 else None
     return driven_package.halved(x)
 
 J("crashes", lambda: (crashes, torch.tensor([0.25, 2.0])))
@@ -92,12 +93,13 @@ def test_a_call_that_crashes_is_left_out_and_reported(sides: Sides) -> None:
     assert not result.faults
     assert (result.calls, result.outcomes) == (2, 5)
     found = {one.why: (one.detail, labels) for one, labels in result.not_run.items()}
-    detail, labels = found.pop(Why.CRASHED)
-    assert labels == [("crashes", "nan")]
+    detail, crashed = found.pop(Why.CRASHED)
     assert detail.startswith("SIGABRT: File ")
     assert "calls.py" in detail
+    _, skipped = found.pop(Why.SKIPPED)
+    assert (len(crashed), len(skipped)) == (1, 2)
+    assert {*crashed, *skipped} == {("crashes", one) for one in ("nan", "int64", "non-contiguous gradients")}
     assert found == {
-        Why.SKIPPED: ("", [("crashes", "int64"), ("crashes", "non-contiguous gradients")]),
         Why.NOT_BUILT: (
             "FileNotFoundError: [Errno 2] No such file or directory: 'no such file'",
             [("has no file", "as given")],
@@ -109,7 +111,7 @@ def test_a_crash_of_the_rewritten_side_alone_is_a_difference(sides: Sides) -> No
     text = sides.folder / "after/driven_package/__init__.py"
     text.write_text(text.read_text().replace("torch.where(", "__import__('os').abort() or torch.where(", 1))
     faults = compared(sides).faults
-    assert [one.label for one in faults] == [("halved", "as given")]
+    assert [one.label[0] for one in faults] == ["halved"]
     assert faults[0].kinds.keys() == {"crashed"}
     assert faults[0].edits == ("driven_package/__init__.py:6 where",)
 
@@ -121,6 +123,78 @@ def test_a_rewritten_package_that_does_not_load_is_a_difference(sides: Sides) ->
     before, after = fault.kinds["exception"]
     assert before is None
     assert "NameError: name 'no_such_name' is not defined" in after
+
+
+RETURNS_EARLY = """def halved(x: torch.Tensor, early: bool = False):
+    if early:
+        return x.cos()
+    y = x.sin()
+    if (
+        y.sum() > 0
+    ):
+        y = y / 2
+    return y.cos()"""
+
+
+def test_an_edit_is_reached_when_its_line_runs_not_when_its_function_starts(tmp_path: Path) -> None:
+    package = tmp_path / "driven_package"
+    package.mkdir()
+    text = f"import torch\n\n\n{RETURNS_EARLY}\n\n\n{RETURNS_EARLY.replace('halved', 'left')}\n"
+    (package / "__init__.py").write_text(text)
+    (tmp_path / "calls.py").write_text("""from common import *
+import driven_package
+J("early", lambda: (driven_package.left, torch.ones(2), True))
+J("whole", lambda: (driven_package.halved, torch.ones(2)))
+""")
+    (tmp_path / "sides").mkdir()
+    sides = make_sides(package, tmp_path / "sides", tmp_path / "calls.py", unsafe=False)
+    result = compared(sides)
+    assert result.edits == 2
+    assert result.reached == {"driven_package/__init__.py:8 where"}
+    assert result.calls == 1
+
+
+def test_an_edit_that_building_a_call_reaches_counts(sides: Sides) -> None:
+    sides.driver.write_text("""from common import *
+import driven_package
+J("built", lambda: (torch.sin, driven_package.halved(torch.tensor([0.25, 2.0]))))
+""")
+    assert len(compared(sides).reached) == 1
+
+
+def test_a_call_that_reaches_an_edit_with_some_inputs_alone_is_compared(sides: Sides) -> None:
+    sides.driver.write_text("""from common import *
+import driven_package
+J("late", lambda: (lambda x: driven_package.halved(x) if x.isnan().any() else x, torch.tensor([0.25, 2.0])))
+""")
+    result = compared(sides)
+    assert (result.calls, result.outcomes, len(result.reached)) == (1, 4, 1)
+
+
+def test_a_variant_of_the_first_tensor_leaves_the_others() -> None:
+    first, second = torch.ones(2), torch.ones(2)
+    (changed, other), _ = varied(([first, second], {}), "zero first tensor")
+    assert changed.tolist() == [0, 0]
+    assert other is second
+
+
+@pytest.mark.parametrize("variant", ["integers one", "zero first tensor", "one tensor for all that are alike"])
+def test_a_variant_that_changes_nothing_is_no_call_of_its_own(variant: str) -> None:
+    ran = run_call(lambda: (torch.sin, torch.ones(2)), False, variant, ())
+    assert ran == NotRun(Why.SAME)
+
+
+@pytest.mark.parametrize("given", ["default", "argument", "itself"])
+def test_models_follow_the_dtype_of_their_inputs(given: str) -> None:
+    model, x = torch.nn.Linear(2, 1), torch.ones(3, 2)
+    calls: dict[str, Any] = {
+        "default": lambda: (lambda x, model=model: model(x), x),
+        "argument": lambda: (lambda model, x: model(x), model, x),
+        "itself": lambda: (model, x),
+    }
+    ran = run_call(calls[given], False, "float64", ())
+    assert isinstance(ran, Ran)
+    assert ran.outcome["dtype of first result"] == ["torch.float64"]
 
 
 def test_an_unchanged_package_that_does_not_load_says_why(sides: Sides) -> None:
