@@ -299,7 +299,7 @@ def if_expression(frame: Frame, node: ast.IfExp) -> Value:
         frame.names.update(saved)
     merged = join(*sides)
     if isinstance(merged, Tensor) and merged.optional is None:
-        for i, side in enumerate(sides):
-            if isinstance(side, Constant | Size):
+        for i, value in enumerate(sides):
+            if isinstance(value, Constant | Size):
                 return replace(merged, optional=conditions[1 - i])
     return merged

@@ -109,7 +109,9 @@ class Program:
 
     def _run_returned(self, state: State, returned: Value) -> None:
         """Interprets what a function makes and returns, as a decorator does: it could be compiled as well."""
-        made = returned.info if isinstance(returned, Function) else None
+        if not isinstance(returned, Function):
+            return
+        made = returned.info
         if made is None or not made.nested or made.index is not self.index or is_untraced(made):
             return
         if made not in self.states:
