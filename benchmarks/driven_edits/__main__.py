@@ -45,7 +45,7 @@ def not_run(result: Result) -> Iterator[str]:
     for reason, labels in result.not_run.items():
         if reason.detail:
             name, variant = labels[0]
-            yield f"  {name}, {variant}: {reason.why.value}: {reason.detail[:300]}"
+            yield f"  {name}, {variant}: {reason.why.value}: {reason.detail[-600:]}"
 
 
 def main() -> int:

@@ -109,7 +109,7 @@ class Sides:
                 if process.returncode:
                     raise CannotLoadError(_last_lines(process.stderr))
                 return found
-            found[begun] = NotRun(Why.CRASHED, f"{_end_of(process)}: {_place_of_crash(process.stderr)}")
+            found[begun] = NotRun(Why.CRASHED, _end_of(process))
             request = replace(
                 request,
                 seconds=request.seconds - max((spent for _, _, spent in finished), default=0),
@@ -175,13 +175,14 @@ def _records(path: Path) -> Iterator[Any]:
 
 def _end_of(process: subprocess.CompletedProcess[str]) -> str:
     code = process.returncode
-    return signal.Signals(-code).name if code < 0 else f"exit status {code}"
+    if code >= 0:
+        return f"exit status {code}: {_last_lines(process.stderr)}"
+    return f"{signal.Signals(-code).name}: {_innermost(process.stderr)}"
 
 
-def _place_of_crash(text: str) -> str:
-    """The innermost frames that the handler of a crash wrote, or the last lines of something else."""
-    frames = [line.strip() for line in text.splitlines() if line.startswith("  File ")]
-    return " < ".join(frames[:3]) or _last_lines(text)
+def _innermost(text: str) -> str:
+    """The innermost frames that the handler of a signal wrote."""
+    return " < ".join([line.strip() for line in text.splitlines() if line.startswith("  File ")][:3])
 
 
 def _last_lines(text: str) -> str:

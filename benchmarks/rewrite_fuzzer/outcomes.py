@@ -216,7 +216,7 @@ def _describe(outcome: Outcome, name: str, result: Any, given: Sequence[Tensor])
     outcome[f"shape of {name}"] = [tuple(one.shape) for one in tensors]
     outcome[f"strides of {name}"] = [_strides(one) for one in tensors]
     outcome[f"requires_grad of {name}"] = [one.requires_grad for one in tensors]
-    pointers = [one.untyped_storage().data_ptr() for one in (*given, *tensors) if one.numel()]
+    pointers = [one.untyped_storage().data_ptr() for one in (*given, *tensors) if one.numel() and _is_strided(one)]
     outcome[f"aliasing of {name}"] = [pointers.index(one) for one in pointers]
     wanted = [_real(one) for one in tensors if one.requires_grad]
     if wanted:
@@ -240,13 +240,17 @@ def _real(tensor: Tensor) -> Tensor:
 
 def _strides(tensor: Tensor) -> tuple[int, ...]:
     """The strides that matter: those of dimensions with more than one element."""
-    if tensor.numel() < 2:
+    if tensor.numel() < 2 or not _is_strided(tensor):
         return ()
     return tuple(stride for stride, size in zip(tensor.stride(), tensor.shape, strict=True) if size > 1)
 
 
 def values(tensor: Tensor) -> Any:
     """The bits of a tensor, in which all NaN are one."""
+    if not _is_strided(tensor):
+        return [str(tensor.layout), *values(tensor.detach().to_dense())]
+    if _is_freed(tensor):
+        return ["freed"]
     plain = _real(tensor.detach().as_subclass(Tensor)).contiguous().clone()
     if plain.is_floating_point():
         wide = plain.double()
@@ -254,9 +258,20 @@ def values(tensor: Tensor) -> Any:
     return plain.flatten().tolist()
 
 
+def _is_strided(tensor: Tensor) -> bool:
+    return tensor.layout is torch.strided
+
+
+def _is_freed(tensor: Tensor) -> bool:
+    """Whether the storage was made smaller than the tensor, as code does that saves memory: to read it may crash."""
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    needed = (tensor.storage_offset() + last + 1) * tensor.element_size() if tensor.numel() else 0
+    return tensor.untyped_storage().nbytes() < needed
+
+
 def unsigned_zeros(gradient: Tensor) -> Any:
     """The bits of a gradient, but for the sign of zeros: a sum of gradients does not keep it."""
-    return values(gradient + 0.0)
+    return values(gradient if not _is_strided(gradient) or _is_freed(gradient) else gradient + 0.0)
 
 
 def difference_kinds(before: Outcome, after: Outcome) -> dict[str, tuple[Any, Any]]:

@@ -38,6 +38,8 @@ BRANCHES_AND_READS = (
     "import copy\nb = copy.deepcopy(a) * 2",
     "b = any(v > 0 for v in a)",
     "b = torch.tensor([1.0, 2.0]).tolist()\nb = a * b[0]",
+    "b = torch.arange(2, a.dim()).tolist()\na = a * len(b)",
+    "b = torch.arange(len(y)).tolist()\nb = a.sum(b)",
     "for v in a.tolist():\n    y = y + v",
     "b = a\nb += {value}\nif {test}:\n    b = b * 2",
     "i = a.argmax() - 1\nb = a[i] if i >= 0 else {value}",

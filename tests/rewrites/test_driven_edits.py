@@ -197,6 +197,20 @@ def test_models_follow_the_dtype_of_their_inputs(given: str) -> None:
     assert ran.outcome["dtype of first result"] == ["torch.float64"]
 
 
+def test_sparse_and_freed_tensors_have_an_outcome() -> None:
+    def call(x: torch.Tensor) -> torch.Tensor:
+        sparse = x.to_sparse_coo() if x.untyped_storage().nbytes() else torch.eye(1).to_sparse_csr()
+        x.untyped_storage().resize_(0)
+        return sparse
+
+    ran = run_call(lambda: (call, torch.eye(2)), False, "as given", ())
+    assert isinstance(ran, Ran)
+    assert ran.outcome["input 0"] == ["freed"]
+    assert ran.outcome["value of first result"][0][0] == "torch.sparse_coo"
+    assert [value for value, _ in ran.outcome["value of first result"][0][1:]] == [1, 0, 0, 1]
+    assert ran.outcome["value of second result"][0][0] == "torch.sparse_csr"
+
+
 def test_an_unchanged_package_that_does_not_load_says_why(sides: Sides) -> None:
     sides.driver.write_text("import driven_package.no_such_module")
     with pytest.raises(CannotLoadError, match=r"No module named 'driven_package\.no_such_module'"):

@@ -1,0 +1,76 @@
+"""``torch.arange(2, n).tolist()`` → ``list(range(2, n))``, with Python integers.
+
+``range`` is computed during tracing, and gives the same integers.  If the end is before the start, ``torch.arange``
+raises, and a range is empty.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.rewrite_support import matchers as m
+from breakscan.rewrite_support.build import call, copied
+from breakscan.rewrite_support.called import called
+from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
+from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
+from breakscan.rewrite_support.names import written
+from breakscan.rewrite_support.numbers import written_number
+
+_TOLIST = m.Call(func=m.Attribute(value=m.Call(), attr=m.Name("tolist")), args=[])
+
+
+def rewrite(context: RewriteContext) -> Edit:
+    """The list of a range."""
+    node = context.node
+    if not m.matches(node, _TOLIST):
+        raise OtherForm("no list is made of a call")
+    made = cst.ensure_type(cst.ensure_type(cst.ensure_type(node, cst.Call).func, cst.Attribute).value, cst.Call)
+    if called(context, made)[0] != "torch.arange":
+        raise OtherForm(f"`{context.code(made.func)}` is not `torch.arange`")
+    if not 1 <= len(made.args) <= 2 or any(arg.keyword is not None or arg.star for arg in made.args):
+        raise Declined("`torch.arange` is called with more than a start and an end")
+    bounds = [arg.value for arg in made.args]
+    for one in bounds:
+        if not _is_integer(context, one):
+            raise Declined(f"`{context.code(one)}` is not known to be a Python integer")
+    for name in ("list", "range"):
+        if any(name in written(one) for one in (context.tree.module, context.function)):
+            raise Declined(f"`{name}` has another meaning in this file")
+    differences = []
+    if not _is_upwards(context, bounds):
+        said = "if the end is before the start, the list is empty, and there is no RuntimeError"
+        differences.append(differs(said, Effect.NO_LONGER_RAISES))
+    whole = call(cst.Name("range"), *[copied(one) for one in bounds])
+    return Edit({node: call(cst.Name("list"), whole)}, differences)
+
+
+def _is_integer(context: RewriteContext, node: cst.BaseExpression) -> bool:
+    number = written_number(node)
+    if number is not None:
+        return isinstance(number, int)
+    return _is_size(context, node)
+
+
+def _is_size(context: RewriteContext, node: cst.BaseExpression) -> bool:
+    """Whether an expression is a length, which is not negative."""
+    if isinstance(node, cst.Call) and called(context, node)[0] == "builtins.len":
+        return True
+    owner: cst.BaseExpression | None = None
+    if isinstance(node, cst.Attribute) and node.attr.value == "ndim":
+        owner = node.value
+    elif isinstance(node, cst.Call) and context.method(node) == ("size" if node.args else "dim"):
+        owner = cst.ensure_type(node.func, cst.Attribute).value
+    elif isinstance(node, cst.Subscript) and m.matches(node.value, m.Attribute(attr=m.Name("shape"))):
+        owner = cst.ensure_type(node.value, cst.Attribute).value
+        if not m.matches(node, m.Subscript(slice=[m.SubscriptElement(m.Index())])):
+            return False
+    return owner is not None and context.fact(owner).is_tensor and context.fact(owner).certain
+
+
+def _is_upwards(context: RewriteContext, bounds: list[cst.BaseExpression]) -> bool:
+    """Whether the end is known not to be before the start."""
+    start = 0 if len(bounds) == 1 else written_number(bounds[0])
+    end = written_number(bounds[-1])
+    least = end if isinstance(end, int) else 0 if _is_size(context, bounds[-1]) else None
+    return isinstance(start, int) and least is not None and start <= least
