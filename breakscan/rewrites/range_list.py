@@ -59,10 +59,8 @@ def _is_size(context: RewriteContext, node: cst.BaseExpression) -> bool:
     owner: cst.BaseExpression | None = None
     if isinstance(node, cst.Attribute) and node.attr.value == "ndim":
         owner = node.value
-    elif isinstance(node, cst.Call) and context.method(node) in ("dim", "ndimension", "numel", "size"):
+    elif isinstance(node, cst.Call) and context.method(node) == ("size" if node.args else "dim"):
         owner = cst.ensure_type(node.func, cst.Attribute).value
-        if context.method(node) == "size" and len(node.args) != 1:
-            return False
     elif isinstance(node, cst.Subscript) and m.matches(node.value, m.Attribute(attr=m.Name("shape"))):
         owner = cst.ensure_type(node.value, cst.Attribute).value
         if not m.matches(node, m.Subscript(slice=[m.SubscriptElement(m.Index())])):

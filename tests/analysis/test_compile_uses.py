@@ -187,6 +187,30 @@ def test_an_input_that_grows(marked: Marked) -> None:
     )
 
 
+def test_an_attribute_that_forward_updates(marked: Marked) -> None:
+    """Each int is compiled in.  A float is left open after the second value."""
+    marked(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.steps = self.seen = 0
+                self.half = 8
+                self.scale = self.rate = 1.0
+
+            def forward(self, x):
+                self.steps += 1  # ! BRK701
+                self.seen = self.seen + 1  # ! BRK701
+                self.seen = self.steps + 1
+                self.half /= 2
+                self.scale *= 0.99
+                self.rate = 0.5 * self.rate
+                self.last = x + 1
+                return x * self.steps
+        """
+    )
+
+
 def test_an_attribute_set_from_outside(marked: Marked) -> None:
     marked(
         """

@@ -758,3 +758,53 @@ def test_whether_a_tensor_requires_a_gradient_depends_on_the_caller(found) -> No
         ("BRK401", CONDITIONAL, "`y.requires_grad`"),
         ("BRK603", CONDITIONAL, "not `x.requires_grad`"),
     ]
+
+
+def test_a_ternary_with_a_tensor_on_one_arm(found) -> None:
+    source = """
+        def f(x: torch.Tensor, firsts: list[bool] | None = None, scale: float = 1.0):
+            if firsts[0] if firsts is not None else x.sum() == 1:
+                x = x * 2
+            largest = x.max() if scale > 2 else scale
+            return x * float(largest)
+    """
+    assert found(source) == [
+        ("BRK101", CONDITIONAL, "`firsts is None`"),
+        ("BRK202", CONDITIONAL, "`scale > 2`"),
+    ]
+
+
+def test_what_a_mapping_holds_is_known_until_its_name_is_bound_again(found) -> None:
+    source = """
+        def f(x: torch.Tensor, states):
+            state = states[0]
+            state["low"] = x.min()
+            state["rate"] = x.max() if len(state) else 0.5
+            if state["rate"] > 1:
+                x = x * 2
+            state["low"] = 3
+            if state["low"] > 1:
+                x = x * 2
+            state["low"] = x.min()
+            state = states[1]
+            if state["low"] > 1:
+                x = x * 2
+            return x
+    """
+    assert not found(source)
+
+
+def test_one_of_two_functions_of_one_name_is_returned(found) -> None:
+    source = """
+        def make(weights: torch.Tensor, count: int):
+            low = weights < 0
+            if count == 0:
+                def scale(y: torch.Tensor):
+                    return -y
+                return scale
+
+            def scale(y: torch.Tensor):
+                return y[..., low] - 1
+            return scale
+    """
+    assert [rule for rule, _, _ in found(source)] == ["BRK303"]

@@ -365,6 +365,23 @@ class Chosen(torch.autograd.Function):
 def f(x: torch.Tensor):
     return Chosen.apply(x.sin(), x).cos()
 """,
+    "the state of an optimizer, read as it was made": """
+holder = hold({})
+
+
+def f(x: torch.Tensor):
+    state = holder.held
+    if len(state) == 0:
+        state["count"] = 0
+        state["total"] = torch.zeros([])
+    total = state["total"]
+    y = x.sin()
+    if state["count"] == 0:
+        y = y * 2
+    if total == 0:  # !
+        y = y * 2
+    return y.cos()
+""",
     "tuples with tensors are sorted": """
 def f(x: torch.Tensor):
     y = x.sin()

@@ -87,5 +87,12 @@ def test_the_text_tells_skipped_functions_apart() -> None:
     assert getattr(explain("GB0007", text.format("made_up", "thing")), "id", None) == "BRK420"
 
 
+def test_a_sort_that_compares_tuples_is_a_sort() -> None:
+    text = "Attempted to compare\n{}"
+    assert getattr(explain("GB6622", text.format("scored.sort()")), "id", None) == "BRK209"
+    assert getattr(explain("GB6622", text.format("first = sorted(scored)[0]")), "id", None) == "BRK209"
+    assert getattr(explain("GB6622", text.format("if (a, 1) == (b, 1):")), "id", None) == "BRK220"
+
+
 def test_an_unknown_break_has_no_rule() -> None:
     assert explain("GB9999", "something new") is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from breakscan.analysis.interpreter import narrowing
 from breakscan.analysis.interpreter.annotations import annotated_value
@@ -12,7 +13,7 @@ from breakscan.analysis.interpreter.arithmetic import operate
 from breakscan.analysis.interpreter.call_paths import forget_outcomes
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import any_of, item_of
-from breakscan.analysis.interpreter.subscripts import subscript
+from breakscan.analysis.interpreter.subscripts import entry_of, subscript
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     UNKNOWN,
@@ -25,6 +26,7 @@ from breakscan.analysis.interpreter.values import (
     Tensor,
     Unknown,
     Value,
+    at_most,
     container_of,
     elements_of,
     tensor,
@@ -42,6 +44,8 @@ def assign(frame: Frame, node: ast.Assign) -> None:
     for target in node.targets:
         if isinstance(value, Unknown) and isinstance(node.value, ast.Call):
             _bind_result_of_unknown(frame, target, node.value)
+        elif isinstance(target, ast.Attribute) and isinstance(value, Constant) and _is_update(node.value, target):
+            store_attribute(frame, target, value, _form_of_update(frame.evaluate(target), node.value))
         else:
             bind(frame, target, value)
 
@@ -55,6 +59,21 @@ def _bind_result_of_unknown(frame: Frame, target: ast.expr, call: ast.Call) -> N
             bind(frame, part, tensor(sure))
         else:
             bind(frame, part, UNKNOWN)
+
+
+def _is_update(value: ast.expr, target: ast.Attribute) -> TypeGuard[ast.BinOp]:
+    """``self.steps = self.steps + 1``."""
+    return isinstance(value, ast.BinOp) and ast.unparse(target) in map(ast.unparse, (value.left, value.right))
+
+
+def _form_of_update(old: Value, update: ast.BinOp | ast.AugAssign) -> str:
+    """An attribute that becomes a float is assigned, for Dynamo does not compile it for each value."""
+    parts = (update.left, update.right) if isinstance(update, ast.BinOp) else (update.value,)
+    numbers = [part.value for part in parts if isinstance(part, ast.Constant)]
+    if isinstance(old, Constant):
+        numbers.append(old.literal)
+    is_float = isinstance(update.op, ast.Div) or any(isinstance(number, float) for number in numbers)
+    return "assign" if is_float else "augment"
 
 
 def assign_annotated(frame: Frame, node: ast.AnnAssign) -> None:
@@ -78,7 +97,7 @@ def assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
         forget_outcomes(frame, target)
     else:
         old = frame.evaluate(target)
-        store_attribute(frame, target, operate(frame, node, old, node.op, value), "augment")
+        store_attribute(frame, target, operate(frame, node, old, node.op, value), _form_of_update(old, node))
 
 
 def delete(frame: Frame, node: ast.Delete) -> None:
@@ -95,6 +114,8 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
         if frame.facts is not None:
             value = frame.facts.bound(target, value)
         frame.names[target.id] = value
+        if frame.entries:
+            frame.entries.pop(target.id, None)
         if frame.notes is not None and not frame.silent:
             frame.notes.value(target, value)
     elif isinstance(target, ast.Tuple | ast.List):
@@ -128,6 +149,12 @@ def _grow(frame: Frame, target: ast.Subscript, owner: Value, value: Value) -> No
             keys[target.slice.value] = value
         element = any_of((owner.element, value)) if owner.element is not None else value
         frame.names[target.value.id] = replace(owner, elements=None, element=element, keys=tuple(keys.items()))
+    elif isinstance(owner, Unknown | Namespace) and (place := entry_of(target)) is not None:
+        name, key = place
+        if isinstance(value, Tensor) and value.sure is Sure.CERTAIN and value.optional is None:
+            frame.entries.setdefault(name, {})[key] = at_most(value, Sure.LIKELY)
+        else:
+            frame.entries.get(name, {}).pop(key, None)
 
 
 def store_attribute(frame: Frame, target: ast.Attribute, value: Value, form: str) -> None:

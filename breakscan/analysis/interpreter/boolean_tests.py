@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from breakscan.analysis.interpreter import narrowing
 from breakscan.analysis.interpreter.arithmetic import emit_operation, has_number, of_numbers
+from breakscan.analysis.interpreter.conditions import has_outcome
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import join, join_all
 from breakscan.analysis.interpreter.values import (
@@ -287,10 +288,18 @@ def if_expression(frame: Frame, node: ast.IfExp) -> Value:
         return frame.evaluate(node.body if known else node.orelse)
     branch(frame, node.test, "ternary")
     sides = []
+    conditions = []
     for side, outcome in ((node.body, True), (node.orelse, False)):
         saved = dict(frame.names)
-        with frame.under(*narrowing.narrow(frame, node.test, outcome)):
+        narrowed = narrowing.narrow(frame, node.test, outcome)
+        conditions.append(narrowed[0] if narrowed else has_outcome(node.test, outcome))
+        with frame.under(*narrowed):
             sides.append(frame.evaluate(side))
         frame.names.clear()
         frame.names.update(saved)
-    return join(*sides)
+    merged = join(*sides)
+    if isinstance(merged, Tensor) and merged.optional is None:
+        for i, value in enumerate(sides):
+            if isinstance(value, Constant | Size):
+                return replace(merged, optional=conditions[1 - i])
+    return merged

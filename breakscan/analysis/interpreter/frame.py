@@ -123,6 +123,8 @@ class Frame:
         self._base_place = place
         self._via = via
         self._places: list[_Enclosing] = []
+        self.entries: dict[str, dict[str, Value]] = {}
+        """The tensors that the function has stored in mappings of which nothing else is known, by name and key."""
         self.conditions: list[Condition] = []
         self.tests: list[tuple[ast.expr, bool]] = []
         """The tests that enclose the current statement, each with its outcome."""

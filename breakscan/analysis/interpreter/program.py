@@ -91,7 +91,9 @@ class Program:
             self.functions.run_once(entry.function)
             self.functions.run_wrappers(entry.function)
             if entry.region.assumed is Assumption.FUNCTION:
-                self._run_returned(self.states[entry.function])
+                state = self.states[entry.function]
+                for made in getattr(state.returns, "choices", ()) or (state.returns,):
+                    self._run_returned(state, made)
         self.functions.settle()
 
     def _enter(self, entry: Entry) -> None:
@@ -105,11 +107,11 @@ class Program:
                 known.parameters[name] = join(known.parameters[name], value)
             known.path = CallPath()
 
-    def _run_returned(self, state: State) -> None:
+    def _run_returned(self, state: State, returned: Value) -> None:
         """Interprets what a function makes and returns, as a decorator does: it could be compiled as well."""
-        if not isinstance(state.returns, Function):
+        if not isinstance(returned, Function):
             return
-        made = state.returns.info
+        made = returned.info
         if made is None or not made.nested or made.index is not self.index or is_untraced(made):
             return
         if made not in self.states:
@@ -117,7 +119,7 @@ class Program:
             around = state.region or Region(path, 0, "")
             region = replace(around, path=path, line=made.node.lineno, entry=made.qualname)
             self._enter(Entry(made, region, compiled=False))
-        self.functions.run_once(made, state.returns.closure)
+        self.functions.run_once(made, returned.closure)
 
     def run_apart(self, info: FunctionInfo, parameters: dict[str, Value]) -> Value:
         """Interprets one function, for another file, and returns what it returns."""

@@ -44,7 +44,16 @@ def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Val
         return _element(owner, indices[0])
     if isinstance(owner, Module) and owner.element is not None:
         return owner.element
+    if isinstance(owner, Unknown | Namespace) and frame.entries and (place := entry_of(node)) is not None:
+        name, key = place
+        return frame.entries.get(name, {}).get(key, UNKNOWN)
     return item_of(owner) if isinstance(owner, Size) else UNKNOWN
+
+
+def entry_of(node: ast.Subscript) -> tuple[str, str] | None:
+    """The name and the key of ``state["step"]``."""
+    key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+    return (node.value.id, key) if isinstance(node.value, ast.Name) and isinstance(key, str) else None
 
 
 def _emit_index(frame: Frame, node: ast.Subscript, owner: Value, index: ast.expr, value: Tensor, form: str) -> None:
