@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 import libcst as cst
 
+from breakscan.facts import Symbol
 from breakscan.rewrite_support.asserted_ranks import asserted_rank
 from breakscan.rewrite_support.build import (
     and_list,
@@ -34,13 +36,14 @@ class Truth:
     """A test.  ``static`` are the conditions that do not depend on tensors and stay in Python; ``tensor`` is new code.
 
     ``opposite`` says that the sides are swapped, as for ``not t``.  ``doubts`` are the assumptions under which the
-    tensor is equivalent.
+    tensor is equivalent.  ``device`` is a value on whose device all of its tensors are, if that is known.
     """
 
     static: tuple[cst.BaseExpression, ...]
     tensor: cst.BaseExpression
     opposite: bool
     doubts: tuple[Difference, ...]
+    device: Symbol | None = None
 
 
 def truth(context: RewriteContext, test: cst.BaseExpression) -> Truth:
@@ -62,7 +65,26 @@ def truth(context: RewriteContext, test: cst.BaseExpression) -> Truth:
     opposite = is_inverted(made)
     if opposite:
         made = copied(cst.ensure_type(made, cst.UnaryOperation).expression)
-    return Truth(tuple(static), made, opposite, tuple(reader.doubts))
+    devices = {_device(context, one) for test in tensors for one in _operands(context, test)}
+    return Truth(tuple(static), made, opposite, tuple(reader.doubts), devices.pop() if len(devices) == 1 else None)
+
+
+def _operands(context: RewriteContext, test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """What ``and``, ``or``, ``not`` and a chain of comparisons combine."""
+    if isinstance(test, cst.BooleanOperation):
+        yield from _operands(context, test.left)
+        yield from _operands(context, test.right)
+    elif isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        yield from _operands(context, test.expression)
+    elif isinstance(test, cst.Comparison) and len(test.comparisons) > 1:
+        yield from (side for side in _sides(test) if context.fact(side).kind == "tensor")
+    else:
+        yield test
+
+
+def _device(context: RewriteContext, node: cst.BaseExpression) -> Symbol | None:
+    tensor = context.fact(node).tensor
+    return tensor.device if tensor is not None else None
 
 
 def _asks_tensor(context: RewriteContext, test: cst.BaseExpression) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
@@ -41,6 +41,7 @@ _ANY = opaque(Symbol("", (0,)), DtypeOf(Symbol("", (0,)), number=None))
 
 
 _LAYOUT = differs("the sides may have different memory layouts, so the strides may change", Effect.STRIDES)
+_DEVICES = assumes("the test and both sides must be on the same device", only=ShowsOnly.DEVICES)
 _REQUIRED = differs(
     "the result requires a gradient if either side does, and a side that is not chosen gets zero instead of none",
     Effect.GRADIENTS,
@@ -147,12 +148,13 @@ class Chooser:
         facts = _chosen(yes.facts, no.facts)
         if truth.opposite:
             yes, no = no, yes
-        merged = self._one_call(test, yes, no)
+        merged = self._one_call(truth, test, yes, no)
         if merged is not None:
             return SideValue(merged, facts, yes.names | no.names, chosen_from=(yes, no))
         for value, other in ((yes, no), (no, yes)):
             self.both_run(value.source, other.source)
         self._check_alike(yes, no)
+        self._check_devices(truth, yes, no)
         for value in (yes, no):
             self._check_copied(value, becomes, rebound)
         self._check_gradients(yes, no)
@@ -187,6 +189,11 @@ class Chooser:
             when = f", for example if {found.when}" if found.when else ""
             said = f"sides of different dtypes would give the wider dtype{when}"
             self.doubts[differs(said, Effect.DTYPES)] = None
+
+    def _check_devices(self, truth: Truth, yes: SideValue, no: SideValue) -> None:
+        """Records if the test may be on another device than a side: `if` reads it from any device."""
+        if {value.facts.device for value in (yes, no) if not value.is_number} != {truth.device}:
+            self.doubts[_DEVICES] = None
 
     def _check_copied(self, value: SideValue, becomes: Fate, rebound: str | None) -> None:
         """Records if a side is an existing tensor, which the choice copies."""
@@ -291,7 +298,9 @@ class Chooser:
             said = f"`{attribute}` may run code of the program, such as a property, and would always run"
             self.doubts[differs(said, Effect.STATE)] = None
 
-    def _one_call(self, test: cst.BaseExpression, yes: SideValue, no: SideValue) -> cst.BaseExpression | None:
+    def _one_call(
+        self, truth: Truth, test: cst.BaseExpression, yes: SideValue, no: SideValue
+    ) -> cst.BaseExpression | None:
         """``f(torch.where(test, a, b))`` for ``f(a)`` and ``f(b)``, which still calls ``f`` once."""
         one, other = yes.source, no.source
         if not isinstance(one, cst.Call) or not isinstance(other, cst.Call):
@@ -313,8 +322,7 @@ class Chooser:
         try:
             inner = Chooser(context, self.given)
             given = inner.value(left), inner.value(right)
-            plain = Truth((), test, False, ())
-            made = inner.choose(plain, test, *given).made
+            made = inner.choose(replace(truth, opposite=False), test, *given).made
         except Declined:
             return None
         self.doubts.update(inner.doubts)

@@ -1,8 +1,8 @@
 """``if tensor: x = a`` or ``a if tensor else b`` → ``torch.where(tensor, a, b)``.
 
 Both sides are then computed, regardless of the test.  It is safe if neither side has side effects, neither can raise,
-both have the same shape and dtype, and the derivative of the side that is not chosen is finite.  Python conditions stay
-an `if`.
+both have the same shape and dtype and are on the device of the test, and the derivative of the side that is not chosen
+is finite.  Python conditions stay an `if`.
 """
 
 from __future__ import annotations

@@ -62,12 +62,17 @@ def result(call: TorchCall, leaf: TensorFacts) -> TensorFacts:
     )
 
 
+def is_number(facts: TensorFacts) -> bool:
+    """Whether they are the facts of a Python number."""
+    return isinstance(facts.dtype, DtypeOf | Exactly) and facts.dtype.number is True
+
+
 def _tensors(call: TorchCall, known: Operator | None) -> list[Given]:
     """The arguments that are tensors, and the operands that may be."""
     promoted = () if known is None else known.promotes or ()
     operands = [one for place, one in enumerate(call.given) if place in promoted]
     operands += [one for name, one in call.named.items() if name in _OPERANDS]
-    may_be = [one for one in operands if isinstance(one.value, Unknown)]
+    may_be = [one for one in operands if isinstance(one.value, Unknown) and not is_number(one.facts)]
     return [one for one in (*call.given, *call.named.values()) if isinstance(one.value, Tensor) or one in may_be]
 
 

@@ -49,10 +49,6 @@ def weakest_source(dtype: Dtype) -> Source:
     return dtype.source
 
 
-def is_number(facts: TensorFacts) -> bool:
-    return isinstance(facts.dtype, DtypeOf | Exactly) and facts.dtype.number is True
-
-
 def number_facts(leaf: TensorFacts) -> TensorFacts:
     symbol = leaf.device
     return opaque(symbol, DtypeOf(symbol, None, number=True), frozenset())

@@ -15,11 +15,18 @@ from itertools import count
 from operator import is_
 
 from breakscan.analysis.interpreter import fact_ranks
-from breakscan.analysis.interpreter.fact_calls import Given, TorchCall, dtype_asked, exact_dtype, made, result
+from breakscan.analysis.interpreter.fact_calls import (
+    Given,
+    TorchCall,
+    dtype_asked,
+    exact_dtype,
+    is_number,
+    made,
+    result,
+)
 from breakscan.analysis.interpreter.fact_joins import joins_in, placed
 from breakscan.analysis.interpreter.fact_leaves import (
     dtype_class_of,
-    is_number,
     leaf_facts,
     leaf_kind,
     made_by_function,
