@@ -55,7 +55,8 @@ def guarded(context: RewriteContext, side: cst.BaseExpression) -> Guarded | None
         if bound is None or not all(one.is_tensor and not one.optional for one in facts):
             continue
         indices[node] = with_dimension(call(cst.Attribute(operand(inner), cst.Name("clamp")), **bound))
-        differences.append(OUT_OF_RANGE)
+        said = f"`{context.code(node.value)}` is read even if it has no elements, which raises an IndexError"
+        differences += [OUT_OF_RANGE, differs(said, Effect.RAISES)]
         if "max" in bound:
             said = f"`{context.code(node.value)}` is read at its end if `{context.code(inner)}` is out of range"
             differences.append(differs(said, Effect.NO_LONGER_RAISES, Effect.VALUES))
