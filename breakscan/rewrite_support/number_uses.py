@@ -267,6 +267,9 @@ class Uses:
             raise Declined(f"`{keyword}` of `{text}` must be a Python number")
         if not self.context.fact(owner).is_tensor:
             raise Declined(f"`{self.context.code(owner)}` is not known to be a tensor")
+        if self.dtype in ("bool", None) and self.context.fact(owner).dtype not in ("float", "int"):
+            said = f"`{text}` may raise for bool tensors beside a Python bool, and not beside a tensor"
+            self.note(differs(said, Effect.NO_LONGER_RAISES))
         if name.removesuffix("_") in DIVISIONS:
             self.note(GPU_DIVISION)
         if not self._fits(owner):

@@ -188,10 +188,10 @@ class Block:
         if self.calls:
             print("called again")
         self.count()
-        y = x.sin()
+        y = self.limit.sin()
         if self.limit.sum() > 1:
             y = y / 2
-        return y.cos()
+        return y.cos() + x
 
     def count(self):
         self.calls = True
@@ -210,4 +210,4 @@ def test_attributes_of_the_object_count(breakscan: Callable[..., Any], folder: P
     assert [(one["rule"], one["site"]["line"]) for one in found] == [("BRK401", 14), ("BRK101", 17)]
     done = breakscan("fix", "--recording", recording, "--observed")
     assert "+        y = torch.where(self.limit.sum() > 1, y / 2, y)\n" in done.out
-    assert "where: holds for what was observed: x float32, 2-D; self.limit float32, 2-D, in 40 calls" in done.err
+    assert "where: holds for what was observed: self.limit float32, 2-D, in 40 calls" in done.err
