@@ -26,10 +26,14 @@ def called(context: RewriteContext, node: cst.Call) -> tuple[str | None, str | N
         return None, method
     name = context.dotted(node.func)
     if isinstance(node.func, cst.Name) and (name is None or name == node.func.value):
-        bound = _bound_at_top(context.tree.module)
-        is_builtin = "*" not in bound and node.func.value not in {*bound, *_bound_around(context, node)}
-        name = f"builtins.{node.func.value}" if is_builtin else None
+        name = f"builtins.{node.func.value}" if is_builtin(context, node.func.value, node) else None
     return name, None
+
+
+def is_builtin(context: RewriteContext, name: str, node: cst.CSTNode) -> bool:
+    """Whether a builtin's name is known to have no other meaning at a node."""
+    bound = _bound_at_top(context.tree.module)
+    return "*" not in bound and name not in {*bound, *_bound_around(context, node)}
 
 
 def only_argument(node: cst.CSTNode) -> cst.BaseExpression | None:

@@ -14,7 +14,7 @@ import libcst as cst
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.breaks import refuse_breaks_in, refuse_reads_of
-from breakscan.rewrite_support.called import called
+from breakscan.rewrite_support.called import called, is_builtin
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
@@ -212,6 +212,8 @@ def _extreme(
     fact = context.fact(use.value)
     if not (fact.certain and fact.dtype == "float"):
         raise Declined(f"`{plain(context, use.value)}` is not known to be a float tensor, which can hold infinity")
+    if not is_builtin(context, "float", use.node):
+        raise Declined("`float` may have another meaning in this file")
     infinity = '"-inf"' if use.what in ("max", "amax") else '"inf"'
     off = build.expression(f"float({infinity})")
     made = build.method(build.method(value, "masked_fill", build.inverted(mask), off), use.what)

@@ -10,11 +10,10 @@ import libcst as cst
 
 from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.build import call, copied
-from breakscan.rewrite_support.called import called
+from breakscan.rewrite_support.called import called, is_builtin
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
-from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.numbers import written_number
 
 _TOLIST = m.Call(func=m.Attribute(value=m.Call(), attr=m.Name("tolist")), args=[])
@@ -35,8 +34,8 @@ def rewrite(context: RewriteContext) -> Edit:
         if not _is_integer(context, one):
             raise Declined(f"`{context.code(one)}` is not known to be a Python integer")
     for name in ("list", "range"):
-        if any(name in written(one) for one in (context.tree.module, context.function)):
-            raise Declined(f"`{name}` has another meaning in this file")
+        if not is_builtin(context, name, node):
+            raise Declined(f"`{name}` may have another meaning in this file")
     differences = []
     if not _is_upwards(context, bounds):
         said = "if the end is before the start, the list is empty, and there is no RuntimeError"
