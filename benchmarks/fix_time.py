@@ -19,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-OUTCOMES = ("applied", "unsafe", "softening", "declined", "without")
+OUTCOMES = ("applied", "unsafe", "softening", "regenerated", "declined", "without")
 LONGEST = 3600.0
 """Seconds that one run may take."""
 

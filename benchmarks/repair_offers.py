@@ -5,7 +5,8 @@
 ``--oracle`` has a JSON file per package (``files`` → path → ``breaks``, a list with ``line`` and ``rewrite``: what a
 person thought possible), ``--site`` the unpacked packages, as ``NAME-VERSION/``.  For each package, it prints how many
 break lines are in a statement that a safe or unsafe rewrite changes, or that a rewrite softens, by that judgement;
-``--list`` prints every line with its result.
+``--list`` prints every line with its result.  A line of a generated file counts if a rewrite of the
+code that it is made from removes it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from pathlib import Path
 
 from breakscan.analysis.pipeline.check import check_paths
 from breakscan.config import load_settings
-from breakscan.repair.planner import WantedRewrites, repair_file
+from breakscan.repair.planner import WantedRewrites
+from breakscan.repair.repair import repair_found
 from breakscan.repair.result import FileRepair
 
 JUDGEMENTS = ("yes", "partly", "no", "case")
@@ -39,6 +41,9 @@ def answer(repair: FileRepair | None, line: int, rule: str | None) -> tuple[str,
             words = f"{one.finding.rule} {one.rewrite}" + (f": {one.difference}" if one.difference else "")
             return ("softening" if one.takes_out else "unsafe" if one.difference else "safe"), words
     for refused in repair.refused:
+        if holds(refused.finding) and (fix := refused.at_origin) is not None:
+            words = f"{fix.finding.rule} {fix.rewrite} at {fix.finding.site.path}:{fix.finding.site.line}"
+            return ("unsafe" if fix.difference else "safe"), f"{words}: {fix.difference or 'safe'}"
         if holds(refused.finding):
             return "declined", f"{refused.finding.rule} " + "; ".join(
                 f"{one.rewrite}: {one.text}" for one in refused.reasons
@@ -69,12 +74,8 @@ def main() -> None:
         os.chdir(root)
         settings = replace(load_settings(root, None, target_torch="2.13", no_cache=True), regions="all")
         found = check_paths([*root.rglob("*.py")], settings, jobs=arguments.jobs)
-        roots = {Path(os.path.abspath(path)): tuple(map(Path, of)) for path, of in found.roots.items()}
-        roots = {path: of for path, of in roots.items() if path in set(paths.values())}
-        repairs = {
-            path: repair_file(path, of, settings, WantedRewrites(unsafe=True, soften=True))
-            for path, of in roots.items()
-        }
+        wanted = WantedRewrites(unsafe=True, soften=True)
+        repairs = {one.path: one for one in repair_found(found, settings, wanted, jobs=arguments.jobs).files}
         counts: Counter[tuple[str, str]] = Counter()
         for name, path in paths.items():
             for entry in broken[name]:

@@ -15,6 +15,7 @@ from breakscan.analysis.pipeline.rewrite_facts import Studies
 from breakscan.analysis.pipeline.workers import in_processes, no_collector, start_worker
 from breakscan.config import Settings
 from breakscan.findings import CheckResult, Finding, SourceError
+from breakscan.repair.generated.regenerate import with_origins
 from breakscan.repair.planner import WantedRewrites, repair_file
 from breakscan.repair.result import FileRepair, Repair
 
@@ -84,6 +85,7 @@ def repair_found(
         repairs.append(repair)
         if progress.repaired:
             progress.repaired(done, len(tasks))
+    repairs = with_origins(repairs, {path: roots for path, roots, _ in tasks}, settings)
     all_errors = {*errors, *found.errors, *(error for repair in repairs for error in repair.errors)}
     ordered = sorted(all_errors, key=lambda error: (error.path, error.line))
     return Repair(tuple(repairs), tuple(ordered), found.files, found.torch, found.fullgraph)

@@ -53,10 +53,14 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A finding that stays, with the reason of each rewrite that was tried."""
+    """A finding that stays, with the reason of each rewrite that was tried.
+
+    ``at_origin`` is the edit of another file that fixes it once this file, which a program writes, is generated again.
+    """
 
     finding: Finding
     reasons: tuple[Reason, ...]
+    at_origin: Applied | None = None
 
 
 @dataclass(frozen=True, slots=True)

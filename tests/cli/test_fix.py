@@ -172,7 +172,7 @@ def test_a_file_that_cannot_be_written_is_named(breakscan: Callable[..., Any], c
 def test_json(breakscan: Callable[..., Any], copies: Path, valid: Callable[..., Any]) -> None:
     (copies.parent / "bad.py").write_text("def f(:\n")
     held = valid(breakscan("fix", "--format", "json", ".").out, "fix")
-    left = {"observed": 0, "unsafe": 1, "softening": 0, "declined": 0, "without": 0}
+    left = {"observed": 0, "unsafe": 1, "softening": 0, "regenerated": 0, "declined": 0, "without": 0}
     assert held["summary"] == {"files": 2, "changed": 0, "applied": 0, **left}
     done = valid(breakscan("fix", "--unsafe", "--write", "--format", "json", ".").out, "fix")
     (file,) = done["files"]
@@ -182,6 +182,31 @@ def test_json(breakscan: Callable[..., Any], copies: Path, valid: Callable[..., 
     assert applied["finding"]["rewrite"] == {"id": "clone", "safety": "unsafe"}
     assert applied["finding"]["site"]["line"] == 9
     assert [error["path"] for error in done["errors"]] == ["bad.py"]
+
+
+def test_a_generated_file_is_fixed_where_its_code_is(
+    breakscan: Callable[..., Any], copies: Path, valid: Callable[..., Any]
+) -> None:
+    copies.with_name("made.py").write_text(f"# Automatically generated from copies.py.\n{COPIES}", encoding="utf-8")
+    held = breakscan("fix", ".").err
+    assert "made.py:10:16  BRK409 deepcopy-of-tensor  stays" in held
+    assert "this file is generated: change `copies.py:9`\n" in held
+    done = breakscan("fix", "--unsafe", ".")
+    assert "made.py" not in done.out
+    assert (
+        "made.py:10:16  BRK409 deepcopy-of-tensor  regenerate\n   fixed at copies.py:9 by clone: the copy" in done.err
+    )
+    assert "Would rewrite 1 finding in 1 file, 1 more once its file is generated again;" in done.err
+    assert (
+        "Generate the file again: this is fixed at copies.py:9"
+        in breakscan("fix", "--unsafe", "--format", "github", ".").out
+    )
+    made = valid(breakscan("fix", "--unsafe", "--format", "json", ".").out, "fix")
+    assert (made["summary"]["regenerated"], made["summary"]["declined"]) == (1, 0)
+    (file,) = [one for one in made["files"] if one["path"] == "made.py"]
+    (one,) = file["regenerated"]
+    assert (one["finding"]["site"]["line"], one["by"]["finding"]["site"]["line"]) == (10, 9)
+    assert file["declined"] == []
 
 
 @pytest.mark.process

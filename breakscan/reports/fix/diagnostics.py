@@ -50,6 +50,8 @@ def _outcome(one: FixedFinding, written: bool) -> str:
         return f"breakscan fix --unsafe rewrites this by {one.words}"
     if one.outcome is FindingOutcome.SOFTENS:
         return f"breakscan fix --soften softens this by {one.words}"
+    if one.outcome is FindingOutcome.REGENERATE:
+        return f"Generate the file again: this is {one.words}"
     return f"Not rewritten: {one.words}"
 
 

@@ -32,7 +32,8 @@ def write_fix_json(report: FixReport, stream: TextIO) -> None:
             "observed": sum(not one.differences for file in repair.files for one in file.held),
             "unsafe": sum(bool(one.differences) for file in repair.files for one in file.held),
             "softening": sum(len(file.softened) for file in repair.files),
-            "declined": sum(len(file.refused) for file in repair.files),
+            "regenerated": sum(one.at_origin is not None for file in repair.files for one in file.refused),
+            "declined": sum(one.at_origin is None for file in repair.files for one in file.refused),
             "without": sum(len(file.without) for file in repair.files),
         },
     }
@@ -50,12 +51,18 @@ def _file(file: FileRepair, written: bool) -> dict[str, Any]:
         "observed": [_applied(one) for one in file.held if not one.differences],
         "unsafe": [_applied(one) for one in file.held if one.differences],
         "softening": [_applied(one) for one in file.softened],
+        "regenerated": [
+            {"finding": finding_object(one.finding), "by": _applied(one.at_origin)}
+            for one in file.refused
+            if one.at_origin is not None
+        ],
         "declined": [
             {
                 "finding": finding_object(refused.finding),
                 "reasons": [{"rewrite": one.rewrite, "reason": one.text} for one in refused.reasons],
             }
             for refused in file.refused
+            if refused.at_origin is None
         ],
         "without": [finding_object(finding) for finding in file.without],
     }

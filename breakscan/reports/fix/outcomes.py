@@ -24,6 +24,8 @@ class FindingOutcome(str, Enum):
     """It would be rewritten by an edit that is safe for what a recorded run saw."""
     UNSAFE = "unsafe"
     SOFTENS = "softens"
+    REGENERATE = "regenerate"
+    """An edit of the code that the file is generated from fixes it."""
     STAYS = "stays"
 
 
@@ -42,13 +44,21 @@ def fixed_findings(file: FileRepair, is_unwritten: bool) -> list[FixedFinding]:
     found = [FixedFinding(one.finding, applied, _rewrite(one)) for one in file.applied]
     found += [FixedFinding(one.finding, _held(one), _rewrite(one)) for one in file.held]
     found += [FixedFinding(one.finding, FindingOutcome.SOFTENS, _rewrite(one)) for one in file.softened]
-    found += [FixedFinding(one.finding, FindingOutcome.STAYS, _reasons(one)) for one in file.refused]
+    found += [_refused(one) for one in file.refused]
     found += [FixedFinding(one, FindingOutcome.STAYS, "no rewrite is known") for one in file.without]
     return sorted(found, key=lambda one: (one.finding.site.line, one.finding.site.column))
 
 
 def _held(one: Applied) -> FindingOutcome:
     return FindingOutcome.UNSAFE if one.differences else FindingOutcome.OBSERVED
+
+
+def _refused(one: Refused) -> FixedFinding:
+    if one.at_origin is None:
+        return FixedFinding(one.finding, FindingOutcome.STAYS, _reasons(one))
+    site = one.at_origin.finding.site
+    words = f"fixed at {site.path}:{site.line} by {_rewrite(one.at_origin)}"
+    return FixedFinding(one.finding, FindingOutcome.REGENERATE, words)
 
 
 def _reasons(refused: Refused) -> str:

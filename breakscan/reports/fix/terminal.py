@@ -20,6 +20,7 @@ STYLES = {
     FindingOutcome.OBSERVED: "yellow",
     FindingOutcome.UNSAFE: "yellow",
     FindingOutcome.SOFTENS: "yellow",
+    FindingOutcome.REGENERATE: "yellow",
     FindingOutcome.STAYS: "red",
 }
 

@@ -14,7 +14,8 @@ def summary_line(report: FixReport) -> str:
     held = sum(bool(one.differences) for file in repair.files for one in file.held)
     observed = sum(len(file.held) for file in repair.files) - held
     softened = sum(len(file.softened) for file in repair.files)
-    stays = sum(len(file.refused) + len(file.without) for file in repair.files)
+    regenerated = sum(one.at_origin is not None for file in repair.files for one in file.refused)
+    stays = sum(len(file.refused) + len(file.without) for file in repair.files) - regenerated
     parts = []
     if applied:
         verb = "Rewrote" if report.written else "Would rewrite"
@@ -25,6 +26,9 @@ def summary_line(report: FixReport) -> str:
             parts.append(f"{more} with {option}")
     if softened:
         parts.append(f"{softened if parts else counted(softened, 'finding')} to soften with --soften")
+    if regenerated:
+        whose = "its file is" if regenerated == 1 else "their files are"
+        parts.append(f"{regenerated} more once {whose} generated again")
     if stays:
         parts.append(f"{stays} {'stays' if stays == 1 else 'stay'}")
     words = ", ".join(parts) or "Nothing to rewrite"
