@@ -21,6 +21,7 @@ from breakscan.repair.source_map import SourceMap
 from breakscan.rewrite_support.context import FileTree, RewriteContext
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.generated import refuse_generated, why_generated
+from breakscan.rewrite_support.new_imports import with_new_imports
 from breakscan.rewrite_support.observers import observed
 from breakscan.rulebook.library import load_library
 from breakscan.source.module import SourceModule, SourceProblem, decode_source, read_source
@@ -288,7 +289,7 @@ class _Planner:
         context = RewriteContext(tree, finding, node, self.torch, self.settings.fullgraph, others)
         try:
             refuse_generated(tree.module)
-            edit = observed(context, load_rewrite(rewrite)(context))
+            edit = _edit(context, rewrite)
         except Declined as declined:
             return Reason(rewrite, str(declined), not isinstance(declined, OtherForm) and rewrite not in SOFTENING)
         except Exception as error:
@@ -348,7 +349,7 @@ class _Planner:
         assert node is not None
         context = RewriteContext(plain, one.finding, node, self.torch, self.settings.fullgraph)
         try:
-            edit = observed(context, load_rewrite(one.rewrite)(context))
+            edit = _edit(context, one.rewrite)
         except Exception:
             return False
         made = (
@@ -356,6 +357,11 @@ class _Planner:
             for each, imports in ((one.edit, one.imports), (edit, context.imports))
         )
         return list(edit.differences) == list(one.edit.differences) and next(made) == next(made)
+
+
+def _edit(context: RewriteContext, rewrite: str) -> Edit:
+    """The edit of a rewrite, with all that it changes."""
+    return with_new_imports(context, observed(context, load_rewrite(rewrite)(context)))
 
 
 def _along(tree: FileTree, before: Study, after: Study, chosen: Sequence[_Chosen]) -> list[_Chosen]:

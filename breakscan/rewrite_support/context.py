@@ -251,8 +251,8 @@ class RewriteContext:
         package = dotted.split(".")[0]
         alias = self._aliases.get(package, package)
         if alias == package and package not in self._aliases:
-            if package == "torch" and not self._imports_torch:
-                raise Declined("the file imports no torch, which the new code needs")
+            if package in self._other_names:
+                raise Declined(f"`{package}` is not the module in this file")
             self.imports.add(package)
         if alias in self._local_names:
             raise Declined(f"`{alias}` is a local variable in this function")
@@ -272,7 +272,17 @@ class RewriteContext:
         return found
 
     @cached_property
-    def _imports_torch(self) -> bool:
+    def _other_names(self) -> frozenset[str]:
+        """The names that the file's top level binds, without those of modules that it imports as they are called."""
+        found: set[str] = set()
+        for line in self.tree.module.body:
+            if self._is_for_types(line):
+                continue
+            found |= {line.name.value} if isinstance(line, cst.FunctionDef | cst.ClassDef) else set(written(line))
+        return frozenset(found - {name for name, alias in self._aliases.items() if name == alias})
+
+    @cached_property
+    def imports_torch(self) -> bool:
         """Whether the file imports torch, or something of it."""
         for small in self.file_imports:
             if isinstance(small, cst.Import):
@@ -289,13 +299,17 @@ class RewriteContext:
         found: list[cst.Import | cst.ImportFrom] = []
         lines: list[cst.BaseStatement] = list(self.tree.module.body)
         for line in lines:
-            if isinstance(line, cst.If) and "TYPE_CHECKING" in self.code(line.test):
+            if self._is_for_types(line):
                 continue
             if isinstance(line, cst.If | cst.Try) and isinstance(line.body, cst.IndentedBlock):
                 lines += line.body.body  # `if is_torch_available(): import torch`
             if isinstance(line, cst.SimpleStatementLine):
                 found += [small for small in line.body if isinstance(small, cst.Import | cst.ImportFrom)]
         return found
+
+    def _is_for_types(self, line: cst.BaseStatement) -> bool:
+        """Whether a statement of the top level does nothing when the file runs."""
+        return isinstance(line, cst.If) and "TYPE_CHECKING" in self.code(line.test)
 
     @cached_property
     def _local_names(self) -> frozenset[str]:

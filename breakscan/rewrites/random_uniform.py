@@ -12,7 +12,6 @@ import libcst as cst
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit
-from breakscan.rewrite_support.names import written
 
 FROM_NUMPY = differs("the number comes from Python's generator, not from NumPy's", Effect.RANDOM, Effect.VALUES)
 _UNIT = frozenset({"numpy.random.rand", "numpy.random.random", "numpy.random.random_sample", "numpy.random.sample"})
@@ -31,13 +30,13 @@ def rewrite(context: RewriteContext) -> Edit:
         function = node.func.with_deep_changes(node.func.attr, value="uniform")
         return Edit({node: _draw(function.deep_clone(), "0.0, 1.0")}, keeps_operations=True)
     if name in _UNIT and not node.args:
-        return Edit({node: _draw(_python(context, "random.uniform"), "0.0, 1.0")}, [FROM_NUMPY])
+        return Edit({node: _draw(context.imported("random.uniform"), "0.0, 1.0")}, [FROM_NUMPY])
     if name == "numpy.random.uniform" and plain and len(node.args) in (0, 2) and _are_numbers(context, node):
         given = ", ".join(context.code(arg.value) for arg in node.args) or "0.0, 1.0"
-        return Edit({node: _draw(_python(context, "random.uniform"), given)}, [FROM_NUMPY])
+        return Edit({node: _draw(context.imported("random.uniform"), given)}, [FROM_NUMPY])
     if name == "numpy.random.randint" and plain and len(node.args) in (1, 2) and _are_numbers(context, node):
         given = ", ".join(context.code(arg.value) for arg in node.args)
-        return Edit({node: _draw(_python(context, "random.randrange"), given)}, [FROM_NUMPY])
+        return Edit({node: _draw(context.imported("random.randrange"), given)}, [FROM_NUMPY])
     if name is not None and name.startswith("numpy."):
         raise Declined("only a single uniform number can be drawn in the graph: draw before the compiled call")
     raise Declined(
@@ -53,11 +52,3 @@ def _are_numbers(context: RewriteContext, node: cst.Call) -> bool:
 def _draw(function: cst.BaseExpression, arguments: str) -> cst.BaseExpression:
     call = cst.ensure_type(cst.parse_expression(f"_({arguments})"), cst.Call)
     return call.with_changes(func=function)
-
-
-def _python(context: RewriteContext, dotted: str) -> cst.BaseExpression:
-    module = context.tree.module
-    imports = [one for line in module.body if isinstance(line, cst.SimpleStatementLine) for one in line.body]
-    if "random" in written([one for one in imports if not isinstance(one, cst.Import)]):
-        raise Declined("`random` is not Python's module in this file")
-    return context.imported(dotted)
