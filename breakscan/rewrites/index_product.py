@@ -14,6 +14,7 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.numbers import written_number
+from breakscan.rewrite_support.sizes import is_size
 
 _NEGATIVE = differs("if a size is negative, there are no indices, and there is no ValueError", Effect.NO_LONGER_RAISES)
 
@@ -40,7 +41,7 @@ def rewrite(context: RewriteContext) -> Edit:
         return Edit({node: cst.Call(product, [cst.Arg(ranges, star="*")])}, keeps_operations=True)
     sizes = [arg.value for arg in node.args]
     made = call(product, *[call(cst.Name("range"), copied(one)) for one in sizes])
-    known = all(_is_size(context, one) for one in sizes)
+    known = all(_is_not_negative(context, one) for one in sizes)
     return Edit({node: made}, [] if known else [_NEGATIVE], keeps_operations=True)
 
 
@@ -56,10 +57,6 @@ def _are_sizes(context: RewriteContext, node: cst.BaseExpression) -> bool:
     return owner is not None and context.fact(owner).is_tensor and context.fact(owner).certain
 
 
-def _is_size(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether an expression is a number of a shape or is written as a number, and so not negative."""
+def _is_not_negative(context: RewriteContext, node: cst.BaseExpression) -> bool:
     number = written_number(node)
-    if number is not None:
-        return isinstance(number, int) and number >= 0
-    is_item = m.matches(node, m.Subscript(slice=[m.SubscriptElement(m.Index())]))
-    return is_item and _are_sizes(context, cst.ensure_type(node, cst.Subscript).value)
+    return number >= 0 if isinstance(number, int) else is_size(context, node)

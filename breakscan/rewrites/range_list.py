@@ -15,6 +15,7 @@ from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.numbers import written_number
+from breakscan.rewrite_support.sizes import is_size
 
 _TOLIST = m.Call(func=m.Attribute(value=m.Call(), attr=m.Name("tolist")), args=[])
 
@@ -48,28 +49,12 @@ def _is_integer(context: RewriteContext, node: cst.BaseExpression) -> bool:
     number = written_number(node)
     if number is not None:
         return isinstance(number, int)
-    return _is_size(context, node)
-
-
-def _is_size(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether an expression is a length, which is not negative."""
-    if isinstance(node, cst.Call) and called(context, node)[0] == "builtins.len":
-        return True
-    owner: cst.BaseExpression | None = None
-    if isinstance(node, cst.Attribute) and node.attr.value == "ndim":
-        owner = node.value
-    elif isinstance(node, cst.Call) and context.method(node) == ("size" if node.args else "dim"):
-        owner = cst.ensure_type(node.func, cst.Attribute).value
-    elif isinstance(node, cst.Subscript) and m.matches(node.value, m.Attribute(attr=m.Name("shape"))):
-        owner = cst.ensure_type(node.value, cst.Attribute).value
-        if not m.matches(node, m.Subscript(slice=[m.SubscriptElement(m.Index())])):
-            return False
-    return owner is not None and context.fact(owner).is_tensor and context.fact(owner).certain
+    return is_size(context, node)
 
 
 def _is_upwards(context: RewriteContext, bounds: list[cst.BaseExpression]) -> bool:
     """Whether the end is known not to be before the start."""
     start = 0 if len(bounds) == 1 else written_number(bounds[0])
     end = written_number(bounds[-1])
-    least = end if isinstance(end, int) else 0 if _is_size(context, bounds[-1]) else None
+    least = end if isinstance(end, int) else 0 if is_size(context, bounds[-1]) else None
     return isinstance(start, int) and least is not None and start <= least
