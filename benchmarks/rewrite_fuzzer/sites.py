@@ -49,6 +49,10 @@ BRANCHES_AND_READS = (
     "b = {number} if {test} else {value}",
     "b = {value}\nif {test}:\n    b = {number}\nb = b * 2",
     "if {test}:\n    self.kept = {value}\nelse:\n    self.kept = {other}\nb = self.kept",
+    "def pick(v, t: torch.Tensor | float):\n    if t > 0:\n        v = v + t\n    return v\nb = pick(a, y.max())\n"
+    "c = pick(y, 0.5)",
+    "def pick(v: torch.Tensor, t: int | torch.Tensor):\n    n = t - 1\n    v = v[n] if n >= 0 else {value}\n"
+    "    return v\nb = pick(a, 1)\nc = pick(a, a.shape[0])\nb = b * pick(x, y.argmax())",
 )
 
 MASKS = (

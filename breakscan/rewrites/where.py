@@ -2,13 +2,14 @@
 
 Both sides are then computed, regardless of the test.  It is safe if neither side has side effects, neither can raise,
 both have the same shape and dtype and are on the device of the test, and the derivative of the side that is not chosen
-is finite.  Python conditions stay an `if`.
+is finite.  Python conditions stay an `if`.  Where the tested value is a tensor in some calls only, the choice is made
+for these, under ``isinstance(value, torch.Tensor)``, and the old code stays for the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -27,13 +28,42 @@ from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.not_raising import may_raise
 from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
 from breakscan.rewrite_support.reporting_calls import why_missed
+from breakscan.rewrite_support.type_tested import as_tensors, doubtful, type_test
 from breakscan.rewrite_support.where_builder import Chooser, SideValue
 
 
 def rewrite(context: RewriteContext) -> Edit:
     """The branch whose test is at the site, as a choice between two tensors."""
     node = branch_of(context)
+    names = doubtful(context, node.test)
+    return _for_tensors_alone(context, node, names) if names else _edit(context, node)
+
+
+def _edit(context: RewriteContext, node: cst.If | cst.IfExp) -> Edit:
     return _Branch(context, node).edit() if isinstance(node, cst.If) else _Ternary(context).edit(node)
+
+
+def _for_tensors_alone(context: RewriteContext, node: cst.If | cst.IfExp, names: Sequence[cst.Name]) -> Edit:
+    """The choice where the tested names are tensors, and the old code where they are not."""
+    asked = type_test(context, names)
+    edit = _edit(as_tensors(context, names, node), node)
+    made = edit.replace.get(node)
+    if len(edit.replace) != 1 or made is None:
+        raise Declined(f"`{names[0].value}` is not always a tensor, and more than the `if` would change")
+    if isinstance(node, cst.IfExp):
+        assert isinstance(made, cst.BaseExpression)
+        bare = node.with_changes(lpar=[], rpar=[])
+        new = cst.IfExp(asked, made, copied(bare), lpar=node.lpar, rpar=node.rpar)
+        return replace(edit, replace={node: new})
+    if isinstance(made, cst.Else):
+        raise Declined(f"`{names[0].value}` is not always a tensor, and this is an `elif`")
+    first, *others = [made] if isinstance(made, cst.CSTNode) else made
+    own = len(node.leading_lines)
+    assert isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+    first = first.with_changes(leading_lines=first.leading_lines[own:])
+    old = node.deep_clone().with_changes(leading_lines=[])
+    branch = cst.If(asked, cst.IndentedBlock([first, *others]), old, leading_lines=_copies(node.leading_lines))
+    return replace(edit, replace={node: branch})
 
 
 class _Ternary:
