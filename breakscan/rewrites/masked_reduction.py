@@ -39,9 +39,11 @@ from breakscan.rewrite_support.masked import (
     zero,
 )
 from breakscan.rewrite_support.operators import flattens, is_conversion, is_elementwise
+from breakscan.rewrite_support.shapes import Fit, fit
 from breakscan.rewrite_support.wording import plain
 from breakscan.torch_facts.losses import ELEMENTWISE_SETTINGS, OF_CLASSES, WEIGHTED
 
+_DIMENSION = m.Arg(keyword=None) | m.Arg(keyword=m.Name("dim") | m.Name("axis"))
 _REDUCTIONS = frozenset({"all", "amax", "amin", "any", "count_nonzero", "max", "mean", "min", "sum"})
 
 
@@ -85,6 +87,8 @@ def rewrite(context: RewriteContext) -> Edit:
         _refuse_arguments(use)
         made, hazard = _extreme(context, use, leaf.mask, value)
         hazards.append(hazard)
+    if any(m.matches(arg, _DIMENSION) for arg in use.args):
+        _refuse_rows(context, use, found)
     return _edit(context, use, made, [*hazards, *needs])
 
 
@@ -183,14 +187,23 @@ def _without_only_dimension(use: _Use) -> list[cst.Arg]:
     """The arguments of a reduction over a vector, without its only dimension."""
     if any(arg.keyword is not None and arg.keyword.value in ("keepdim", "out") for arg in use.args):
         raise Declined(f"`{use.what}` keeps the dimension or writes to a tensor")
-    dimension = m.Arg(keyword=None) | m.Arg(keyword=m.Name("dim") | m.Name("axis"))
-    if use.what in ("max", "min") and any(m.matches(arg, dimension) for arg in use.args):
+    if use.what in ("max", "min") and any(m.matches(arg, _DIMENSION) for arg in use.args):
         raise Declined(f"`{use.what}` returns indices into the selected elements or compares two tensors")
     one = m.Integer("0") | m.UnaryOperation(operator=m.Minus(), expression=m.Integer("1"))
     for arg in use.args:
-        if m.matches(arg, dimension) and not m.matches(arg.value, one):
+        if m.matches(arg, _DIMENSION) and not m.matches(arg.value, one):
             raise Declined(f"`{use.what}` reduces a dimension that a vector does not have")
-    return [arg for arg in use.args if not m.matches(arg, dimension)]
+    return [arg for arg in use.args if not m.matches(arg, _DIMENSION)]
+
+
+def _refuse_rows(context: RewriteContext, use: _Use, found: Masked) -> None:
+    """Declines unless a vector is known to be selected: who names a dimension may mean one of several."""
+    for leaf in found.leaves:
+        if leaf.loose != "select" and fit(context, found.mask, leaf.owner) is Fit.OPEN:
+            raise Declined(
+                f"`{use.what}` reduces one dimension, and `{plain(context, found.mask)}` may select rows"
+                f" of `{plain(context, leaf.owner)}`"
+            )
 
 
 def _logical(
