@@ -56,7 +56,9 @@ def main() -> int:
     parser.add_argument("--path", type=Path, action="append", default=[], help="a folder with what the package needs")
     parser.add_argument("--before", action="append", default=[], metavar="MODULE", help="import it before the driver")
     parser.add_argument("--seconds", type=float, default=60, help="CPU time for the calls of one side")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that look for the edits")
     parser.add_argument("--assumed", action="store_true", help="show the differences that only an assumption states")
+    parser.add_argument("--unreached", action="store_true", help="name the edits that no call reaches")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         sides = make_sides(
@@ -64,6 +66,7 @@ def main() -> int:
             Path(folder).resolve(),
             options.driver.absolute(),
             unsafe=options.unsafe,
+            jobs=options.jobs,
             paths=[one.absolute() for one in options.path],
             before=tuple(options.before),
             seconds=options.seconds,
@@ -76,6 +79,8 @@ def main() -> int:
     print(row(options.package.name, "unsafe" if options.unsafe else "safe", result), flush=True)
     for line in not_run(result):
         print(line, flush=True)
+    for place in result.unreached if options.unreached else ():
+        print(f"not reached: {place}")
     for one in sorted(result.differences, key=lambda one: one.stated):
         if one.stated and not (one.assumed and options.assumed):
             continue

@@ -102,7 +102,9 @@ def jobs_of(driver: str) -> list[tuple[str, Any, bool]]:
     spec = importlib.util.spec_from_file_location("driver", driver)
     assert spec is not None
     assert spec.loader is not None
-    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
     return jobs
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import itertools
 import math
 import os
 import pickle
@@ -51,11 +52,13 @@ class Difference:
 
 @dataclass
 class Result:
-    """What was found for a package. ``reached`` are edits whose statements ran; ``unsteady`` calls differ anyway."""
+    """What was found for a package. ``unsteady`` calls differ anyway."""
 
     files: int = 0
     edits: int = 0
     reached: set[str] = field(default_factory=set)
+    """The places of the edits whose statements ran."""
+    unreached: list[str] = field(default_factory=list)
     calls: int = 0
     outcomes: int = 0
     returned: int = 0
@@ -134,17 +137,25 @@ class Sides:
         """The edits whose statements a call executed on the side ``before``, by their places."""
         return {place: edit for place, (lines, edit) in self._edits.items() if not lines.isdisjoint(ran.executed)}
 
+    def unreached(self, answers: Answers) -> list[str]:
+        """The places of the edits whose statements no call executed."""
+        reached = {place for ran in answers.values() if isinstance(ran, Ran) for place in self.edits_in(ran)}
+        return [place for place in self._edits if place not in reached]
+
     @cached_property
     def _edits(self) -> dict[str, tuple[frozenset[Line], Applied]]:
         """The lines of the statement of each edit, by its place."""
-        found = {}
+        found: dict[str, tuple[frozenset[Line], Applied]] = {}
         for name, repair in self.repairs.items():
             file = str(self.folder / "before" / name)
             statements = list(_statements(ast.parse(repair.before)))
             for one in repair.applied:
                 line = one.finding.site.line
                 around = min((lines for lines in statements if line in lines), key=len, default=(line,))
-                found[f"{name}:{line} {one.rewrite}"] = frozenset((file, number) for number in around), one
+                place = f"{name}:{line} {one.rewrite}"
+                names = itertools.chain([place], (f"{place} {number}" for number in itertools.count(2)))
+                free = next(name for name in names if name not in found)
+                found[free] = frozenset((file, number) for number in around), one
         return found
 
 
@@ -189,13 +200,13 @@ def _last_lines(text: str) -> str:
     return "\n".join(text.strip().splitlines()[-12:])
 
 
-def make_sides(package: Path, folder: Path, driver: Path, *, unsafe: bool, **options: Any) -> Sides:
-    """Copies a package and applies all safe edits, or all, to one of the copies."""
+def make_sides(package: Path, folder: Path, driver: Path, *, unsafe: bool, jobs: int = 1, **options: Any) -> Sides:
+    """Copies a package and applies all safe edits, or all, to one of the copies, by ``jobs`` processes."""
     for side in ("before", "after"):
         shutil.copytree(package, folder / side / package.name, ignore=shutil.ignore_patterns("__pycache__"))
     root = folder / "before"
     settings = replace(load_settings(root, None, target_torch="2.13", no_cache=True), regions="all")
-    repair = repair_paths(sorted(root.rglob("*.py")), settings, WantedRewrites(unsafe, soften=False), jobs=1)
+    repair = repair_paths(sorted(root.rglob("*.py")), settings, WantedRewrites(unsafe, soften=False), jobs=jobs)
     repairs = {str(one.path.relative_to(root)): one for one in repair.files if one.changed}
     for name, one in repairs.items():
         (folder / "after" / name).write_text(one.after, encoding="utf-8")
@@ -214,6 +225,7 @@ def compared(sides: Sides) -> Result:
         before |= sides.run("before", VARIANTS[1:], calls) if calls else {}
     reaching = _reaching(sides, before)
     result.calls = len(reaching)
+    result.unreached = sides.unreached(before)
     try:
         after = sides.run_again("after", before, reaching)
     except CannotLoadError as error:

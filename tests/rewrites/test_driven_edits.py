@@ -57,6 +57,7 @@ def sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sides:
 def test_the_edits_that_calls_reach_are_counted(sides: Sides) -> None:
     result = compared(sides)
     assert (result.files, result.edits, len(result.reached)) == (1, 2, 1)
+    assert result.unreached == ["driven_package/__init__.py:13 where"]
     assert (result.calls, result.outcomes) == (1, 4)
     assert not result.faults
 
@@ -152,6 +153,12 @@ J("whole", lambda: (driven_package.halved, torch.ones(2)))
     assert result.edits == 2
     assert result.reached == {"driven_package/__init__.py:8 where"}
     assert result.calls == 1
+
+
+def test_two_edits_of_one_line_are_two(tmp_path: Path) -> None:
+    edit = SimpleNamespace(finding=SimpleNamespace(site=SimpleNamespace(line=1)), rewrite="where")
+    repair: Any = SimpleNamespace(before="x = y[a > 0].sum() + y[a < 0].sum()\n", applied=[edit, edit])
+    assert Sides(tmp_path, tmp_path, {"a.py": repair}).unreached({}) == ["a.py:1 where", "a.py:1 where 2"]
 
 
 def test_an_edit_that_building_a_call_reaches_counts(sides: Sides) -> None:
