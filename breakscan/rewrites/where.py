@@ -95,6 +95,7 @@ class _Arm:
 
     truth: Truth | None
     side: Side
+    test: cst.BaseExpression | None = None
 
 
 class _Branch:
@@ -128,7 +129,7 @@ class _Branch:
                     raise Declined(f"every test would be evaluated, and {reason}")
                 self.chooser.always_runs(one.test)
             self.chooser.doubts.update(dict.fromkeys(found.doubts))
-            arms.append(_Arm(found, read_side(one.body.body, self.context)))
+            arms.append(_Arm(found, read_side(one.body.body, self.context), one.test))
             one = one.orelse
         return arms
 
@@ -234,15 +235,18 @@ class _Branch:
     def _chosen(self, name: str, arms: Sequence[_Arm], tests: Sequence[cst.BaseExpression]) -> SideValue:
         made = self._value(name, arms[-1].side)
         becomes = fate_of_name(self.context, name, self.node)
-        # What the first test does must still happen. The tests behind it do nothing: see `_arms`.
-        test = self.node.test
-        acts = why_not_pure(self.context, test) is not None or may_raise(self.context, test) is not None
         for arm, asked in zip(reversed(arms[:-1]), reversed(tests), strict=True):
             assert arm.truth is not None
             value = self._value(name, arm.side)
-            if acts or self.context.code(value.made) != self.context.code(made.made):
+            # A test that acts or raises must still run, even if it does not matter which side is chosen.
+            if self._acts(arm) or self.context.code(value.made) != self.context.code(made.made):
                 made = self.chooser.choose(arm.truth, asked, value, made, becomes, name)
         return made
+
+    def _acts(self, arm: _Arm) -> bool:
+        """Whether the test of an arm has side effects or may raise."""
+        assert arm.test is not None
+        return why_not_pure(self.context, arm.test) is not None or may_raise(self.context, arm.test) is not None
 
     def _chosen_return(self, arms: Sequence[_Arm]) -> SideValue:
         made: SideValue | None = None
