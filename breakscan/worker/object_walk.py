@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from breakscan.worker.held_generators import HeldGenerator, held_generator
+
 if TYPE_CHECKING:
-    from torch import Generator, Tensor
+    from torch import Tensor
     from torch.nn import Module
 
 MOST_OBJECTS = 50_000
@@ -37,7 +39,7 @@ class ObjectWalk:
         self.tensors: dict[str, Tensor] = {}
         self.plains: dict[str, object] = {}
         self.arrays: dict[str, Any] = {}
-        self.generators: dict[str, Generator] = {}
+        self.generators: dict[str, HeldGenerator] = {}
         self.grads: dict[str, Tensor | None] = {}
         self.undo: list[Callable[[], object]] = []
         self.iterators: list[str] = []
@@ -84,9 +86,8 @@ class ObjectWalk:
             return []
         if isinstance(thing, torch.Tensor):
             return self._of_tensor(path, thing)
-        if isinstance(thing, torch.Generator):
-            self.generators[path] = thing
-            return []
+        if (generator := held_generator(thing)) is not None:
+            self.generators[path] = generator
         if isinstance(thing, torch.nn.Module):
             if self._modules is not None:
                 self._modules[path] = thing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import random
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from breakscan.worker.state_snapshot import StateSnapshot
 from breakscan.worker.tensor_values import digests
 
 torch = pytest.importorskip("torch")
+numpy = pytest.importorskip("numpy")
 pytestmark = pytest.mark.torch
 
 
@@ -157,3 +159,28 @@ def test_iterators_are_named_as_they_cannot_be_put_back(tmp_path: Path) -> None:
     with (tmp_path / "log.txt").open("w") as log:
         snapshot = StateSnapshot({"self": {"batches": iter([1]), "numbers": (n for n in range(3)), "log": log}})
     assert snapshot.iterators == ["self['batches']", "self['numbers']"]
+
+
+GENERATORS: dict[str, tuple[object, str]] = {
+    "torch": (torch.Generator(), "torch.rand(3, generator=draw).tolist()"),
+    "python": (random.Random(3), "draw.gauss(0, 1)"),
+    "numpy": (numpy.random.default_rng(3), "draw.normal()"),
+    "numpy, another algorithm": (numpy.random.Generator(numpy.random.Philox(3)), "draw.normal()"),
+    "numpy, the source alone": (numpy.random.MT19937(3), "draw.random_raw()"),
+    "numpy, as it was before 1.17": (numpy.random.RandomState(3), "draw.normal()"),
+}
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_generators_that_the_program_holds_are_put_back(name: str) -> None:
+    generator, code = GENERATORS[name]
+    snapshot = StateSnapshot({"self": [generator]})
+    drawn = [eval(code, {"draw": generator, "torch": torch}) for _ in range(3)]
+    assert snapshot.now().keys() == {"self[0]"}
+    assert snapshot.now()["self[0]"].shape == snapshot.values["self[0]"].shape
+    snapshot.restore()
+    assert [eval(code, {"draw": generator, "torch": torch}) for _ in range(3)] == drawn
+
+
+def test_the_generator_of_the_operating_system_has_no_state() -> None:
+    assert StateSnapshot({"self": [random.SystemRandom()]}).values == {}
