@@ -62,6 +62,11 @@ class Refused:
     reasons: tuple[Reason, ...]
     at_origin: Applied | None = None
 
+    @property
+    def nearest(self) -> tuple[Reason, ...]:
+        """The reasons of the rewrites that come near to the code; of all if none does."""
+        return tuple(one for one in self.reasons if one.near) or self.reasons
+
 
 @dataclass(frozen=True, slots=True)
 class FileRepair:

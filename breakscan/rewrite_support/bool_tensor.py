@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -23,6 +22,7 @@ from breakscan.rewrite_support.build import (
     or_list,
 )
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.devices import device_of_all, joined_tests, tests_on_one_device
 from breakscan.rewrite_support.difference import EXCEPTIONS, Difference, Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.dtypes import is_bool
 from breakscan.rewrite_support.edit import Declined
@@ -36,14 +36,16 @@ class Truth:
     """A test.  ``static`` are the conditions that do not depend on tensors and stay in Python; ``tensor`` is new code.
 
     ``opposite`` says that the sides are swapped, as for ``not t``.  ``doubts`` are the assumptions under which the
-    tensor is equivalent.  ``device`` is a value on whose device all of its tensors are, if that is known.
+    tensor is equivalent.  ``device`` is a value on whose device all of its tensors are, if that is known;
+    ``one_device`` says that they are known to be on one, or that there is only one tensor.
     """
 
     static: tuple[cst.BaseExpression, ...]
     tensor: cst.BaseExpression
     opposite: bool
     doubts: tuple[Difference, ...]
-    device: Symbol | None = None
+    device: Symbol | None
+    one_device: bool
 
 
 def truth(context: RewriteContext, test: cst.BaseExpression) -> Truth:
@@ -65,26 +67,9 @@ def truth(context: RewriteContext, test: cst.BaseExpression) -> Truth:
     opposite = is_inverted(made)
     if opposite:
         made = copied(cst.ensure_type(made, cst.UnaryOperation).expression)
-    devices = {_device(context, one) for test in tensors for one in _operands(context, test)}
-    return Truth(tuple(static), made, opposite, tuple(reader.doubts), devices.pop() if len(devices) == 1 else None)
-
-
-def _operands(context: RewriteContext, test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    """What ``and``, ``or``, ``not`` and a chain of comparisons combine."""
-    if isinstance(test, cst.BooleanOperation):
-        yield from _operands(context, test.left)
-        yield from _operands(context, test.right)
-    elif isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-        yield from _operands(context, test.expression)
-    elif isinstance(test, cst.Comparison) and len(test.comparisons) > 1:
-        yield from (side for side in _sides(test) if context.fact(side).kind == "tensor")
-    else:
-        yield test
-
-
-def _device(context: RewriteContext, node: cst.BaseExpression) -> Symbol | None:
-    tensor = context.fact(node).tensor
-    return tensor.device if tensor is not None else None
+    device = device_of_all(context, (one for test in tensors for one in joined_tests(context, test)))
+    one_device = tests_on_one_device(context, tensors)
+    return Truth(tuple(static), made, opposite, tuple(reader.doubts), device, one_device)
 
 
 def _asks_tensor(context: RewriteContext, test: cst.BaseExpression) -> bool:

@@ -20,6 +20,7 @@ from breakscan.rewrite_support.build import (
 )
 from breakscan.rewrite_support.called import only_argument
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.devices import TESTS_APART, tests_on_one_device
 from breakscan.rewrite_support.difference import Difference, Effect, ShowsOnly, differs
 from breakscan.rewrite_support.dtypes import is_bool
 from breakscan.rewrite_support.edit import Declined
@@ -48,30 +49,32 @@ class Check:
     """A test.  If all of ``when`` hold, in this order, ``tensor`` is True if and only if the test is true.
 
     ``certain`` says that all tensors are known to be tensors; ``raising`` is the code that runs although a test before
-    it decides, and that may raise.
+    it decides, and that may raise; ``one_device`` says that what becomes one tensor is known to be on one device.
     """
 
     when: tuple[When, ...]
     tensor: cst.BaseExpression
     certain: bool
     raising: tuple[str, ...]
+    one_device: bool
 
     def differences(self, *, compiled: bool = False) -> list[Difference]:
         """What is different because all tests are computed; ``compiled`` says that only compiled code computes them."""
+        apart = [] if self.one_device else [TESTS_APART]
         code = " and ".join(f"`{one}`" for one in self.raising)
         if not code:
-            return []
+            return apart
         said = f"all tests are computed, and {code} may raise"
         if compiled:
-            return [differs(f"in compiled code, {said}", Effect.RAISES, only=ShowsOnly.COMPILED)]
-        return [differs(said, Effect.RAISES)]
+            return [differs(f"in compiled code, {said}", Effect.RAISES, only=ShowsOnly.COMPILED), *apart]
+        return [differs(said, Effect.RAISES), *apart]
 
 
 def check_of(context: RewriteContext, test: cst.BaseExpression, negated: bool = False) -> Check:
     """A test, or its opposite, as a bool tensor.  Declines if this is not possible."""
     reader = _Reader(context)
     tensor = reader.read(test, negated)
-    return Check(tuple(reader.when), tensor, reader.certain, tuple(reader.raising))
+    return Check(tuple(reader.when), tensor, reader.certain, tuple(reader.raising), reader.one_device)
 
 
 AS_TENSOR = differs("the result is a tensor, not a Python bool", Effect.TYPES)
@@ -167,6 +170,14 @@ def _reduced(context: RewriteContext, node: cst.Call) -> tuple[cst.BaseExpressio
     return made, all(is_bool(context, one) for one in elements)
 
 
+def _elements_on_one_device(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether the tensors that the builtin ``any`` or ``all`` asks are known to be on one device."""
+    values = only_argument(node)
+    if isinstance(values, cst.List | cst.Tuple):
+        return tests_on_one_device(context, [one.value for one in values.elements])
+    return values is not None and context.fact(values).is_tensor
+
+
 def _is_filled(context: RewriteContext, values: cst.BaseExpression) -> bool:
     if isinstance(values, cst.List | cst.Tuple):
         return bool(values.elements) and not any(isinstance(one, cst.StarredElement) for one in values.elements)
@@ -179,6 +190,7 @@ class _Reader:
         self.when: list[When] = []
         self.certain = True
         self.raising: dict[str, None] = {}
+        self.one_device = True
         self.not_bool = 0
         """How many tests that were read are 0 or 1, but not known to be bool: `~` of such a tensor is always true."""
 
@@ -207,6 +219,7 @@ class _Reader:
             return self.read(tensors[0], negated)
         if not tensors:
             raise Declined(f"`{self.context.code(test)}` is not known to test a tensor")
+        self.one_device &= tests_on_one_device(self.context, tensors)
         for one in tensors[1:]:
             self._refuse_effects(one)
             self._note_raising(one, tensors[0])
@@ -245,6 +258,7 @@ class _Reader:
     def _chain(self, test: cst.Comparison) -> cst.BaseExpression:
         if not is_chain(self.context, test):
             raise Declined(f"`{self.context.code(test)}` is not known to compare tensors")
+        self.one_device &= tests_on_one_device(self.context, [test])
         left = test.left
         made: cst.BaseExpression | None = None
         for target in test.comparisons:
@@ -275,6 +289,7 @@ class _Reader:
             if name in REDUCING and self.context.fact(test.args[0].value if test.args else test).kind != "constant":
                 self._note_raising(test)
                 made, known_bool = _reduced(self.context, test)
+                self.one_device &= _elements_on_one_device(self.context, test)
                 return self._zero_or_one(made, known_bool, negated)
         fact = self.context.fact(test)
         if fact.kind == "number":

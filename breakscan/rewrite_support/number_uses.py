@@ -13,13 +13,13 @@ from breakscan.rewrite_support.assignments import defined, plain_value
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.copies import names_of
+from breakscan.rewrite_support.devices import on_one_device
 from breakscan.rewrite_support.difference import EXCEPTIONS, Difference, Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.dtypes import of_one_dtype
 from breakscan.rewrite_support.edit import Declined
 from breakscan.rewrite_support.names import written
 from breakscan.rewrite_support.numbers import is_number, written_number
 from breakscan.rewrite_support.operators import operator_of, takes_alike
-from breakscan.rewrite_support.shapes import on_one_device
 from breakscan.rewrite_support.walking import findall
 from breakscan.torch_facts.not_measured import DIVISIONS
 

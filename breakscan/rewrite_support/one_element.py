@@ -13,10 +13,11 @@ from breakscan.rewrite_support.build import operand
 from breakscan.rewrite_support.called import called
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.copies import names_of
+from breakscan.rewrite_support.devices import on_one_device
 from breakscan.rewrite_support.difference import EXCEPTIONS, Difference, Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.numbers import is_number
-from breakscan.rewrite_support.shapes import on_one_device, rank_of
+from breakscan.rewrite_support.shapes import rank_of
 from breakscan.rewrite_support.shared_memory import elements_may_share
 from breakscan.rewrite_support.walking import findall
 

@@ -6,7 +6,7 @@ from enum import Enum
 
 import libcst as cst
 
-from breakscan.facts import Fact, RankBounds, Symbol, TensorFacts
+from breakscan.facts import RankBounds, Symbol, TensorFacts
 from breakscan.rewrite_support.context import RewriteContext
 
 
@@ -44,11 +44,6 @@ def have_one_shape(context: RewriteContext, one: cst.BaseExpression, other: cst.
     """Whether two expressions are known to have the same shape."""
     first, second = context.fact(one).tensor, context.fact(other).tensor
     return first is not None and second is not None and are_equal(first, second)
-
-
-def on_one_device(one: Fact, other: Fact) -> bool:
-    """Whether two tensors are known to be on the same device."""
-    return one.tensor is not None and other.tensor is not None and one.tensor.device == other.tensor.device
 
 
 def are_equal(one: TensorFacts, other: TensorFacts) -> bool:

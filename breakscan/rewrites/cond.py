@@ -12,6 +12,7 @@ from breakscan.rewrite_support.bool_tensor import Truth, truth
 from breakscan.rewrite_support.build import call, copied, joined_and, method
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.costs import what_costs
+from breakscan.rewrite_support.devices import TESTS_APART
 from breakscan.rewrite_support.difference import Difference, assumes
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.if_sides import Side, branch_of, read_side
@@ -121,4 +122,5 @@ def _own(context: RewriteContext, value: SideValue) -> cst.BaseExpression:
 
 
 def _differences(tested: Truth, chooser: Chooser) -> list[Difference]:
-    return [_DIFFERENCE, *tested.doubts, *chooser.doubts]
+    apart = [] if tested.one_device else [TESTS_APART]
+    return [_DIFFERENCE, *tested.doubts, *apart, *chooser.doubts]

@@ -10,6 +10,7 @@ import libcst as cst
 
 from breakscan.rewrite_support import build
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.devices import on_one_device
 from breakscan.rewrite_support.difference import Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.masked import bool_needed
@@ -43,7 +44,7 @@ def rewrite(context: RewriteContext) -> Edit:
     differences = bool_needed(context, flag)
     if not context.fact(owner).certain:
         differences.append(assumes(f"`{context.code(owner)}` is taken to be a tensor", only=ShowsOnly.NO_TENSOR))
-    if not _on_one_device(context, owner, flag):
+    if not on_one_device(context.fact(owner), context.fact(flag)):
         # An index may come from the CPU, a mask may not.
         differences.append(
             assumes(f"`{context.code(flag)}` must be on the device of `{context.code(owner)}`", only=ShowsOnly.DEVICES)
@@ -52,11 +53,6 @@ def rewrite(context: RewriteContext) -> Edit:
         said = f"it raises if the dtype of `{context.code(owner)}` cannot represent {context.code(value)}"
         differences.append(differs(said, Effect.RAISES))
     return Edit({assignment: cst.Expr(build.method(owner, "masked_fill_", flag, value))}, differences)
-
-
-def _on_one_device(context: RewriteContext, one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
-    first, second = context.fact(one).tensor, context.fact(other).tensor
-    return first is not None and second is not None and first.device == second.device
 
 
 def _fits(context: RewriteContext, owner: cst.BaseExpression, number: cst.BaseExpression, signed: bool) -> bool:

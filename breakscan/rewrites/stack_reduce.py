@@ -11,6 +11,7 @@ import libcst as cst
 from breakscan.rewrite_support.assertions import edit_of_assert
 from breakscan.rewrite_support.checks import AS_TENSOR, check_of
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.devices import TESTS_APART
 from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 
@@ -29,6 +30,6 @@ def rewrite(context: RewriteContext) -> Edit:
         whole, above = above, context.parent(above)
     if isinstance(above, cst.If | cst.While | cst.IfExp | cst.CompIf | cst.BooleanOperation | cst.UnaryOperation):
         raise Declined("Python tests the truth of the result, which also breaks the graph: use `torch.where`")
-    made = check_of(context, whole).tensor
+    check = check_of(context, whole)
     all_computed = differs("all elements are computed", Effect.RAISES)
-    return Edit({whole: made}, [all_computed, AS_TENSOR])
+    return Edit({whole: check.tensor}, [all_computed, AS_TENSOR, *([] if check.one_device else [TESTS_APART])])

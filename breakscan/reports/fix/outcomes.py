@@ -8,7 +8,7 @@ from enum import Enum
 from breakscan.findings import Finding
 from breakscan.repair.result import Applied, FileRepair, Refused
 from breakscan.reports.shared.value_words import rests_on_words
-from breakscan.reports.shared.wording import counted
+from breakscan.reports.shared.wording import counted, grouped_reasons
 from breakscan.rewrite_support.difference import TakenOut
 
 MOST_NAMES = 5
@@ -62,11 +62,8 @@ def _refused(one: Refused) -> FixedFinding:
 
 
 def _reasons(refused: Refused) -> str:
-    """Why the closest rewrites decline, each reason once."""
-    by_reason: dict[str, list[str]] = {}
-    for reason in [one for one in refused.reasons if one.near] or refused.reasons:
-        by_reason.setdefault(reason.text, []).append(reason.rewrite)
-    return "; ".join(f"{', '.join(rewrites)}: {text}" for text, rewrites in by_reason.items())
+    """Why the nearest rewrites decline."""
+    return grouped_reasons((one.rewrite, one.text) for one in refused.nearest)
 
 
 def taken_out_words(code: TakenOut) -> str:

@@ -8,7 +8,7 @@ from breakscan.reports.shared.durations import UNITS
 from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.ratio_words import interval, number, ratio_words
 from breakscan.reports.shared.value_words import rests_on_words
-from breakscan.reports.shared.wording import counted, sentence
+from breakscan.reports.shared.wording import counted, grouped_reasons, sentence
 from breakscan.reports.verify.unseen_words import grouped, outcome_words, stress_words
 from breakscan.verify.label import Label, RewriteLabel, SetLabel
 from breakscan.verify.proof import DeclinedFinding, Metrics, NotApplied, Proof, ProofVerdict, Verification
@@ -201,8 +201,7 @@ def label_words(label: Label) -> str:
 
 def declined_words(declined: DeclinedFinding) -> str:
     """``net.py:30 BRK201: keep-tensor: it is printed``."""
-    why = "; ".join(f"{rewrite}: {text}" for rewrite, text in declined.reasons)
-    return f"{declined.site.path}:{declined.site.line} {declined.rule}{f': {why}' if why else ''}"
+    return f"{declined.site.path}:{declined.site.line} {declined.rule}: {grouped_reasons(declined.reasons)}"
 
 
 _NOT_APPLIED = {
