@@ -187,6 +187,11 @@ NAMES = (
         "compiling the call of a module whose forward is torch's (bench --regional)",
         "bench --regional cannot run",
     ),
+    Internal(
+        "torch.cuda:_is_in_bad_fork",
+        "whether a forked process can use CUDA",
+        "on a machine with a GPU, verify and bench import torch in each process",
+    ),
     Internal("torch._inductor.config:trace", "settings of Inductor", "verify and bench cannot change settings"),
     Internal("torch.utils._pytree:tree_leaves", "the values in arguments and results", "verify and bench cannot run"),
     Internal("torch.utils._pytree:tree_map", "copies of arguments and results", "verify and bench cannot run"),

@@ -15,7 +15,7 @@ from breakscan.worker.object_walk import PLAIN
 from breakscan.worker.protocol import Failure
 from breakscan.worker.random_state import rng_state
 from breakscan.worker.state_snapshot import StateSnapshot
-from breakscan.worker.tensor_values import digest, digests, plain_copy
+from breakscan.worker.tensor_values import digests, plain_copy, same_bits
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -181,7 +181,7 @@ def _as_text(leaf: object) -> str:
 def _note_changed_tensors(found: CallResult, snapshots: Sequence[StateSnapshot]) -> None:
     for snapshot in snapshots:
         for path, value in snapshot.now().items():
-            if not path.endswith(".grad") and digest(value) != digest(snapshot.values[path]):
+            if not path.endswith(".grad") and not same_bits(value, snapshot.values[path]):
                 found.changed[path] = value
 
 

@@ -27,6 +27,8 @@ STRICT = {"torch.float64": 1e-12, "torch.float32": 1e-5, "torch.float16": 1e-3, 
 """Of eager code against eager code."""
 FARTHEST = 10.0
 """Times the worst element of the baseline."""
+AT_ONCE = 2**17
+"""Elements that are compared at once: in double precision they fit into a processor's cache."""
 
 _FLOAT = re.compile(r"-?\d+(?:\.\d+(?:e[+-]\d+)?|e[+-]\d+)")
 
@@ -172,13 +174,14 @@ def tensor_difference(
     if not how.values or not one.numel() or torch.equal(one, other):
         return None
     if not (one.dtype.is_floating_point or one.dtype.is_complex):
-        worst = _worst(part, path, one, other, (one != other).to(torch.float64))
-        return replace(worst, change=Change.ELEMENT, size=None)
+        first = int((one != other).flatten().to(torch.uint8).argmax())
+        return replace(_at(part, path, one, other, first), change=Change.ELEMENT)
+    exact = exact if exact is not None and exact.shape == one.shape else None
     tolerance = how.tolerance(str(one.dtype))
-    error = _error(one, other)
-    if _is_equal(one, other, exact, error, tolerance, both_rules=how.eager):
+    found = _Errors.between(one, other, exact, tolerance)
+    if found.are_small(one, tolerance, both_rules=how.eager):
         return None
-    return replace(_worst(part, path, one, other, error), allowed=tolerance)
+    return replace(_at(part, path, one, other, found.at), size=found.worst, allowed=tolerance)
 
 
 def has_information(tensor: Tensor) -> bool:
@@ -187,43 +190,89 @@ def has_information(tensor: Tensor) -> bool:
     return bool((wide.isfinite() & (wide != 0)).any())
 
 
-def _error(one: Tensor, other: Tensor) -> Tensor:
+@dataclass(slots=True)
+class _FromExact:
+    """How far one of the results is from the one in double precision: the sum of the squares, and the worst element."""
+
+    squares: float = 0.0
+    worst: float = 0.0
+
+    def add(self, result: Tensor, exact: Tensor) -> None:
+        error = (result - exact).abs()
+        self.squares += float((error * error).sum())
+        self.worst = max(self.worst, float(error.max()))
+
+
+@dataclass(slots=True)
+class _Errors:
+    """The errors of all elements of a result, summed up.
+
+    ``close`` says that each element is within the tolerance, ``worst`` is the largest error and ``at`` the place of its
+    element.  ``of_one`` and ``of_other`` are the errors against the result in double precision; None without one, or if
+    it or the baseline is not finite.
+    """
+
+    close: bool = True
+    worst: float = -1.0
+    at: int = 0
+    of_one: _FromExact | None = None
+    of_other: _FromExact | None = None
+
+    @classmethod
+    def between(cls, one: Tensor, other: Tensor, exact: Tensor | None, tolerance: float) -> _Errors:
+        """The errors of ``other``; ``exact`` has the shape of ``one``."""
+        import torch
+
+        found = cls(of_one=_FromExact() if exact is not None else None, of_other=_FromExact())
+        parts, others = (torch.split(tensor.flatten(), AT_ONCE) for tensor in (one, other))
+        exacts = torch.split(exact.flatten(), AT_ONCE) if exact is not None else ()
+        for number, (part, other_part) in enumerate(zip(parts, others, strict=True)):
+            found._add(number * AT_ONCE, part, other_part, exacts[number] if exacts else None, tolerance)
+        return found
+
+    def _add(self, start: int, one: Tensor, other: Tensor, exact: Tensor | None, tolerance: float) -> None:
+        a, b = _wide(one), _wide(other)
+        error = _error(a, b)
+        size = a.abs()
+        finite = a.isfinite()
+        self.close = self.close and bool(
+            (error <= tolerance + tolerance * size.where(finite, size.new_zeros(()))).all()
+        )
+        worst = int(error.argmax())
+        if float(error[worst]) > self.worst:
+            self.worst, self.at = float(error[worst]), start + worst
+        if self.of_one is None or self.of_other is None or exact is None:
+            return
+        if not bool(exact.isfinite().all()) or not bool(finite.all()):
+            self.of_one = None
+            return
+        true = exact.to(a.dtype)
+        self.of_one.add(a, true)
+        self.of_other.add(b, true)
+
+    def are_small(self, one: Tensor, tolerance: float, both_rules: bool) -> bool:
+        """Whether the results count as equal, by one of the rules or by both."""
+        if self.of_one is None or self.of_other is None:
+            return self.close
+        near = _is_near(self.of_one, self.of_other, one, tolerance)
+        return (self.close and near) if both_rules else (self.close or near)
+
+
+def _error(a: Tensor, b: Tensor) -> Tensor:
     """The error of each element: 0 for equal ones, NaN and infinities included, infinite for a NaN on one side."""
-    import torch
-
-    a, b = _wide(one), _wide(other)
     error = (b - a).abs()
-    same = (a == b) | (a.isnan() & b.isnan())
-    error = torch.where(same, torch.zeros_like(error), error)
-    return torch.where(error.isnan(), torch.full_like(error, math.inf), error)
+    error = error.where((a != b) & ~(a.isnan() & b.isnan()), error.new_zeros(()))
+    return error.nan_to_num_(nan=math.inf, posinf=math.inf)
 
 
-def _is_equal(
-    one: Tensor, other: Tensor, exact: Tensor | None, error: Tensor, tolerance: float, both_rules: bool
-) -> bool:
-    import torch
-
-    a = _wide(one)
-    finite = torch.where(a.isfinite(), a.abs(), torch.zeros_like(error))
-    close = bool((error <= tolerance + tolerance * finite).all())
-    if exact is None or exact.shape != one.shape or not bool(exact.isfinite().all()) or not bool(a.isfinite().all()):
-        return close
-    true = exact.to(a.dtype)
-    near = _is_near((a - true).abs(), (_wide(other) - true).abs(), one, tolerance)
-    return (close and near) if both_rules else (close or near)
-
-
-def _is_near(of_one: Tensor, of_other: Tensor, one: Tensor, tolerance: float) -> bool:
+def _is_near(of_one: _FromExact, of_other: _FromExact, one: Tensor, tolerance: float) -> bool:
     """Whether the error against the exact run is about that of the baseline, in the mean and at the worst element."""
     half = str(one.dtype) in ("torch.float16", "torch.bfloat16")
     factor = 3.0 if half or one.numel() < 1000 else 2.0
-    mean = _rms(of_other) <= factor * _rms(of_one) + tolerance / 10
-    worst = float(of_other.max()) <= FARTHEST * float(of_one.max()) + 10 * tolerance
+    rms, other_rms = (math.sqrt(error.squares / one.numel()) for error in (of_one, of_other))
+    mean = other_rms <= factor * rms + tolerance / 10
+    worst = of_other.worst <= FARTHEST * of_one.worst + 10 * tolerance
     return mean and worst
-
-
-def _rms(error: Tensor) -> float:
-    return math.sqrt(float((error * error).mean()))
 
 
 def _wide(tensor: Tensor) -> Tensor:
@@ -232,16 +281,15 @@ def _wide(tensor: Tensor) -> Tensor:
     return tensor.to(torch.complex128 if tensor.dtype.is_complex else torch.float64)
 
 
-def _worst(part: Part, path: str, one: Tensor, other: Tensor, error: Tensor) -> ResultDifference:
-    """The worst element."""
-    worst = rest = int(error.flatten().argmax())
+def _at(part: Part, path: str, one: Tensor, other: Tensor, number: int) -> ResultDifference:
+    """The difference at an element."""
+    rest = number
     place: list[int] = []
     for size in reversed(one.shape):
         place.insert(0, rest % size)
         rest //= size
-    was, now = (_number(tensor.flatten()[worst].item()) for tensor in (one, other))
-    error_there = float(error.flatten()[worst])
-    return ResultDifference(part, Change.ERROR, path, was, now, tuple(place), error_there)
+    was, now = (_number(tensor.flatten()[number].item()) for tensor in (one, other))
+    return ResultDifference(part, Change.ERROR, path, was, now, tuple(place))
 
 
 def _number(value: object) -> str:

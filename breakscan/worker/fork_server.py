@@ -13,6 +13,7 @@ import select
 import signal
 import socket
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,11 @@ from breakscan.worker.preloaded import PreloadedModules
 
 MESSAGE = 4096
 """Bytes of a message, at most."""
-DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri", "/dev/accel")
+NVIDIA = "/dev/nvidia"
+DEVICES = ("/dev/kfd", "/dev/dri", "/dev/accel")
+NVML = "PYTORCH_NVML_BASED_CUDA_CHECK"
+"""With it, torch asks NVML whether there is a GPU, and not CUDA, which no forked process can use once it has begun.
+Inductor asks while it is imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +81,18 @@ class ForkServer:
             self.preloaded.load("numpy")
         # The others are threads of BLAS, which it ends before a fork and starts again after it.
         threads = _threads()
-        self.preloaded.load("torch")
-        self.preloaded.load("torch._inductor.compile_fx")
+        with _set(NVML, "1"):
+            self.preloaded.load("torch")
+            self.preloaded.load("torch._inductor.compile_fx")
         if _threads() != threads:
             raise CannotFork("there are threads, which a forked process does not have")
-        if any(name.startswith(DEVICES) for name in _open_files()):
+        files = _open_files()
+        if any(name.startswith(DEVICES) for name in files):
             raise CannotFork("a device is in use")
-        _check_compiler()
+        if not any(name.startswith(NVIDIA) for name in files):
+            _check_compiler()
+        elif _began_cuda():
+            raise CannotFork("CUDA is in use")
 
     def _fork(self, settings: str, files: list[int]) -> ForkedWorker | None:
         commands, replies, output, status = files
@@ -124,7 +134,35 @@ def _tell(status: int, number: int) -> None:
 
 
 def _threads() -> int:
-    return len(os.listdir("/proc/self/task"))
+    """The threads of this process, without that of NVML: a forked process does not use it."""
+    return sum(not _name_of_thread(number).startswith("cuda") for number in os.listdir("/proc/self/task"))
+
+
+def _name_of_thread(number: str) -> str:
+    return Path("/proc/self/task", number, "comm").read_text(encoding="utf-8", errors="replace")
+
+
+@contextlib.contextmanager
+def _set(variable: str, value: str) -> Iterator[None]:
+    before = os.environ.get(variable)
+    os.environ[variable] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[variable]
+        else:
+            os.environ[variable] = before
+
+
+def _began_cuda() -> bool:
+    """Whether a process that is forked from this one could not use CUDA, as torch itself sees it."""
+    import torch
+
+    pid = os.fork()
+    if not pid:
+        os._exit(int(getattr(torch.cuda, "_is_in_bad_fork", lambda: True)()))
+    return os.waitpid(pid, 0)[1] != 0
 
 
 def _open_files() -> list[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 import random
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,20 +34,19 @@ def held_generator(thing: object) -> HeldGenerator | None:
         return HeldGenerator(thing.get_state, thing.set_state)
     if isinstance(thing, random.Random) and not isinstance(thing, random.SystemRandom):
         return _pickled(thing.getstate, thing.setstate)
-    numpy: Any = sys.modules.get("numpy.random")
+    numpy = sys.modules.get("numpy.random")
     if numpy is None:
         return None
     if isinstance(thing, numpy.Generator):
         thing = thing.bit_generator
     if isinstance(thing, numpy.BitGenerator):
-        source: Any = thing
-        return _pickled(lambda: source.state, lambda state: setattr(source, "state", state))
+        return _pickled(functools.partial(getattr, thing, "state"), functools.partial(setattr, thing, "state"))
     if isinstance(thing, numpy.RandomState):
         return _pickled(lambda: thing.get_state(legacy=False), thing.set_state)
     return None
 
 
-def _pickled(get: Callable[[], Any], put: Callable[[Any], object]) -> HeldGenerator:
+def _pickled(get: Callable[[], object], put: Callable[..., object]) -> HeldGenerator:
     import torch
 
     def get_state() -> Tensor:

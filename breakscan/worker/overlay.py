@@ -26,6 +26,7 @@ class Overlay:
 
     def __init__(self, texts: Mapping[str, str], compile_text: Callable[[str, str], CodeType] = plain_code) -> None:
         self._texts = {os.path.realpath(path): (path, text) for path, text in texts.items()}
+        self._names = {os.path.basename(path) for path in self._texts}
         self._compile_text = compile_text
         self.loaded: set[str] = set()
 
@@ -51,7 +52,9 @@ class Overlay:
 
     def holds(self, path: str) -> bool:
         """Returns whether there is a new text for the file."""
-        return bool(self._texts) and os.path.realpath(path) in self._texts
+        # Looking up the real path of each module that is imported can take seconds.
+        may_be_held = os.path.basename(path) in self._names or (self._names and os.path.islink(path))
+        return bool(may_be_held) and os.path.realpath(path) in self._texts
 
     def text(self, path: str) -> str:
         """The new text of a file that it :meth:`holds`."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+LARGE = 2**24
+"""Bytes from which on several threads hash."""
 
 
 def plain_copy(tensor: Tensor) -> Tensor:
@@ -29,18 +34,35 @@ def plain_copy(tensor: Tensor) -> Tensor:
 
 def digest(value: Tensor) -> str:
     """Equal for values that are equal bit by bit."""
-    import torch
-
-    whole = value.contiguous()
-    hashed = hashlib.blake2b(f"{tuple(whole.shape)} {whole.dtype}".encode(), digest_size=16)
-    if whole.numel():
-        hashed.update(whole.flatten().view(torch.uint8).numpy().data)
+    hashed = hashlib.blake2b(f"{tuple(value.shape)} {value.dtype}".encode(), digest_size=16)
+    if value.numel():
+        hashed.update(_bits(value).numpy().data)
     return hashed.hexdigest()
 
 
 def digests(values: Mapping[str, Tensor]) -> dict[str, str]:
     """The digest of each value."""
-    return {path: digest(value) for path, value in values.items()}
+    if sum(value.nbytes for value in values.values()) < LARGE:
+        return {path: digest(value) for path, value in values.items()}
+    # Hashing releases the interpreter lock.
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+        return dict(zip(values, threads.map(digest, values.values()), strict=True))
+
+
+def same_bits(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors on the CPU have the same shape, the same dtype and the same bits."""
+    import torch
+
+    if (one.shape, one.dtype) != (other.shape, other.dtype):
+        return False
+    return not one.numel() or torch.equal(_bits(one), _bits(other))
+
+
+def _bits(value: Tensor) -> Tensor:
+    """The bytes of a tensor that is not empty."""
+    import torch
+
+    return value.contiguous().flatten().view(torch.uint8)
 
 
 def equal(one: Tensor, other: Tensor) -> bool:

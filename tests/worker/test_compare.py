@@ -46,6 +46,27 @@ def test_one_wrong_element_of_a_million_is_not_lost_in_the_mean() -> None:
     assert "differs by 0.01 at [77]" in said(one, other, exact)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_the_worst_element_of_a_large_tensor_is_named(dtype: torch.dtype) -> None:
+    one = torch.zeros(3, 100_000, dtype=dtype)
+    other = one.clone()
+    other[2, 99_998] = 7
+    assert "at [2, 99998]" in said(one, other)
+    if dtype is torch.float32:
+        other[0, 3] = 2
+        assert "differs by 7 at [2, 99998]" in said(one, other, one.double(), strict=True)
+
+
+def test_a_baseline_that_is_finite_only_in_part_is_compared_by_tolerance() -> None:
+    one = torch.ones(300_000)
+    one[-1] = float("inf")
+    other = one.clone()
+    other[0] = 1.001
+    exact = torch.full((300_000,), 1.001, dtype=torch.float64)
+    assert "differs by 0.001" in said(one, other, exact)
+    assert "differs by 0.001" in said(one.flip(0), other.flip(0), exact)
+
+
 def test_rounding_that_is_no_worse_than_the_references_own_is_equal() -> None:
     generator = torch.Generator().manual_seed(0)
     exact = torch.randn(4096, generator=generator, dtype=torch.float64) * 1000
