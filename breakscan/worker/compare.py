@@ -3,7 +3,8 @@
 Two tensors are equal in the sense of PyTorch's own accuracy harness (``torch._dynamo.utils.same``): each element is
 within a tolerance, or the error against a run in double precision is at most a few times that of the baseline.  The
 second rule looks at means, which one wrong element of many does not change: so the worst element must not be far off
-either.  Between two eager runs both rules must hold.
+either.  Between two eager runs both rules must hold; what is small beside the rest of its tensor may then be off by
+the tolerance of the rest.
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ def tensor_difference(
     exact = exact if exact is not None and exact.shape == one.shape else None
     tolerance = how.tolerance(str(one.dtype))
     found = _Errors.between(one, other, exact, tolerance)
-    if found.are_small(one, tolerance, both_rules=how.eager):
+    if found.are_small(one, other, tolerance, both_rules=how.eager):
         return None
     return replace(_at(part, path, one, other, found.at), size=found.worst, allowed=tolerance)
 
@@ -250,12 +251,30 @@ class _Errors:
         self.of_one.add(a, true)
         self.of_other.add(b, true)
 
-    def are_small(self, one: Tensor, tolerance: float, both_rules: bool) -> bool:
+    def are_small(self, one: Tensor, other: Tensor, tolerance: float, both_rules: bool) -> bool:
         """Whether the results count as equal, by one of the rules or by both."""
         if self.of_one is None or self.of_other is None:
             return self.close
         near = _is_near(self.of_one, self.of_other, one, tolerance)
-        return (self.close and near) if both_rules else (self.close or near)
+        if not both_rules:
+            return self.close or near
+        return near and (self.close or _is_close_in_scale(one, other, tolerance))
+
+
+def _is_close_in_scale(one: Tensor, other: Tensor, tolerance: float) -> bool:
+    """Whether each element is within a tolerance that is relative to the root mean square if the element is smaller.
+
+    Where large terms cancel, as in gradients that are added up over calls, what is left is rounded like the terms.
+    """
+    import torch
+
+    parts, others = (torch.split(tensor.flatten(), AT_ONCE) for tensor in (one, other))
+    scale = math.sqrt(sum(float(_wide(part).abs().square().sum()) for part in parts) / one.numel())
+    for part, other_part in zip(parts, others, strict=True):
+        a = _wide(part)
+        if not bool((_error(a, _wide(other_part)) <= tolerance + tolerance * a.abs().clamp(min=scale)).all()):
+            return False
+    return True
 
 
 def _error(a: Tensor, b: Tensor) -> Tensor:

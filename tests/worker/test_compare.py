@@ -86,6 +86,20 @@ def test_eager_code_must_pass_both_rules() -> None:
     assert "differs by 0.008" in said(one, other, exact, strict=True)
 
 
+def test_what_is_left_where_large_terms_cancel_may_be_rounded_like_them() -> None:
+    generator = torch.Generator().manual_seed(0)
+    terms = torch.randn(4096, generator=generator, dtype=torch.float64) * 100
+    others = torch.randn(4096, generator=generator, dtype=torch.float64) * 100
+    others[:8] = 0.03 - terms[:8]
+    exact = terms + others
+    one = (terms.bfloat16() + others.bfloat16()).double()
+    other = (one + 0.3 * torch.randn(4096, generator=generator, dtype=torch.float64)).bfloat16()
+    assert said(one.bfloat16(), other, exact, strict=True) == ""
+    assert "differs" in said(one.bfloat16(), other, strict=True)
+    other[3] += 40
+    assert "at [3]" in said(one.bfloat16(), other, exact, strict=True)
+
+
 def test_dtype_and_shape_count() -> None:
     assert said(torch.zeros(2), torch.zeros(2, dtype=torch.float64)) == "is float64, not float32"
     assert said(torch.zeros(2), torch.zeros(2, 1)) == "has shape 2×1, not 2"
