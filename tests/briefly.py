@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from breakscan.__main__ import main
 from breakscan.worker import timing as measure
@@ -13,8 +13,13 @@ LONGEST = 2.0
 _interleave = measure.interleave
 
 
-def interleave(blocks: Mapping[str, measure.Block], seconds: Sequence[float], _: float = 0.0) -> dict[str, list[float]]:
-    return _interleave(blocks, seconds, LONGEST)
+def interleave(
+    blocks: Mapping[str, measure.Block],
+    seconds: Sequence[float],
+    longest: float = LONGEST,
+    decided: Callable[[Mapping[str, Sequence[float]]], bool] = lambda _: False,
+) -> dict[str, list[float]]:
+    return _interleave(blocks, seconds, min(longest, LONGEST), decided)
 
 
 if __name__ == "__main__":

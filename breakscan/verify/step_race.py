@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -59,7 +59,7 @@ class StepRace:
         before = self._prepared
         after = worker.ask(Prepare(StepKind.COMPILED))
         blocks = {BEFORE: self._original.first.block, SAME: self._original.second.block, AFTER: worker.block}
-        times = measure.interleave(blocks, [before.seconds, after])
+        times = measure.interleave(blocks, [before.seconds, after], decided=_is_decided)
         self.same = measure.ratio([times[BEFORE]], times[SAME])
         return StepTimes(
             before=statistics.median(times[BEFORE] + times[SAME]),
@@ -78,3 +78,7 @@ class StepRace:
             with contextlib.suppress(WorkerError):
                 return self._original.first.ask(CountLaunches(StepKind.COMPILED))
         return None
+
+
+def _is_decided(times: Mapping[str, Sequence[float]]) -> bool:
+    return measure.is_decided(times[BEFORE], times[SAME], times[AFTER])

@@ -57,10 +57,14 @@ class Ratio:
 
 
 def interleave(
-    blocks: Mapping[str, Block], seconds: Sequence[float], longest: float = LONGEST
+    blocks: Mapping[str, Block],
+    seconds: Sequence[float],
+    longest: float = LONGEST,
+    decided: Callable[[Mapping[str, Sequence[float]]], bool] = lambda _: False,
 ) -> dict[str, list[float]]:
     """The seconds of a step of each, round by round.  ``seconds`` is about the time of their steps, ``longest`` the
-    limit for all rounds together.  All run the same number of steps.
+    limit for all rounds together.  All run the same number of steps.  No more rounds are run than :data:`ROUNDS` where
+    the times of those are ``decided``.
 
     Raises Unsteady where one compiles in its blocks for the third time.
     """
@@ -71,7 +75,7 @@ def interleave(
     began = time.monotonic()
     done = 0
     while done < FEWEST_ROUNDS or (done < MOST_ROUNDS and time.monotonic() - began < longest):
-        if done >= ROUNDS and done % FEWEST_ROUNDS == 0 and _is_sharp(list(found.values())):
+        if done >= ROUNDS and done % FEWEST_ROUNDS == 0 and (_is_sharp(list(found.values())) or decided(found)):
             break
         order = list(blocks) if done % 2 == 0 else list(blocks)[::-1]
         times = {name: blocks[name](calls) for name in order}
@@ -90,8 +94,8 @@ def interleave(
 def _is_sharp(times: Sequence[Sequence[float]]) -> bool:
     """Returns whether more rounds would add little.
 
-    Only the widths of the intervals decide how long is measured, not their positions. Otherwise, measuring would go on
-    until it gives the desired result.
+    Only the widths of the intervals decide that, not their positions. Otherwise, measuring would go on until it gives
+    the desired result.
     """
     intervals = [ratio(times[:1], other) for other in times[1:]]
     return all(one.high < SHARP * one.low for one in intervals)
@@ -102,11 +106,31 @@ def ratio(references: Sequence[Sequence[float]], other: Sequence[float]) -> Rati
 
     The references are not averaged first: the mean of two noisy times tends to be longer than one of them.
     """
-    rounds = [[one[at] / time for one in references] for at, time in enumerate(other)]
+    rounds = _by_round(references, other)
+    medians = _resampled(rounds)
+    return Ratio(statistics.median(chain(*rounds)), medians[round(0.025 * DRAWS)], medians[round(0.975 * DRAWS) - 1])
+
+
+def is_decided(first: Sequence[float], second: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether another one is faster than two equal processes in every resample, or slower in every one.
+
+    That is far more certain than an interval of 95%, so it may be asked after every few rounds.
+    """
+    same, claim = (
+        Ratio(medians[len(medians) // 2], medians[0], medians[-1])
+        for medians in (_resampled(_by_round([first], second)), _resampled(_by_round([first, second], other)))
+    )
+    return is_faster(claim, same) or is_slower(claim, same)
+
+
+def _by_round(references: Sequence[Sequence[float]], other: Sequence[float]) -> list[list[float]]:
+    return [[one[at] / time for one in references] for at, time in enumerate(other)]
+
+
+def _resampled(rounds: Sequence[Sequence[float]]) -> list[float]:
+    """The medians of bootstrap samples of the rounds, sorted."""
     source = random.Random(0)
-    medians = sorted(statistics.median(chain(*source.choices(rounds, k=len(rounds)))) for _ in range(DRAWS))
-    middle = statistics.median(chain(*rounds))
-    return Ratio(middle, medians[round(0.025 * DRAWS)], medians[round(0.975 * DRAWS) - 1])
+    return sorted(statistics.median(chain(*source.choices(rounds, k=len(rounds)))) for _ in range(DRAWS))
 
 
 def ratio_of_processes(ratios: Sequence[Ratio]) -> Ratio:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from breakscan.worker import timing as measure
 from breakscan.worker.protocol import BlockTime
-from breakscan.worker.timing import Ratio, Unsteady, apart, interleave, is_faster, is_slower, ratio, ratio_of_processes
+from breakscan.worker.timing import (
+    Ratio,
+    Unsteady,
+    apart,
+    interleave,
+    is_decided,
+    is_faster,
+    is_slower,
+    ratio,
+    ratio_of_processes,
+)
 
 
 class Clock:
@@ -28,16 +39,24 @@ class Clock:
         return BlockTime(self.seconds * busy, int(self.asked <= self.compiles))
 
 
-def verdict(speed: float, seed: int, noise: float = 0.2, apart_by: float = 0.01) -> tuple[bool, bool, Ratio]:
-    """Of a change that makes a step so many times as fast, where processes differ a little by themselves."""
+def three(speed: float, seed: int, noise: float = 0.2, apart_by: float = 0.01) -> dict[str, Clock]:
+    """The processes of a change that makes a step so many times as fast, which differ a little by themselves."""
     source = random.Random(seed)
     luck = [source.gauss(1, apart_by) for _ in range(3)]
-    workers = {
+    return {
         "before": Clock(1e-3 * luck[0], source, noise),
         "same": Clock(1e-3 * luck[1], source, noise),
         "after": Clock(1e-3 * luck[2] / speed, source, noise),
     }
-    times = interleave(workers, [1e-3])
+
+
+def decided(times: Mapping[str, Sequence[float]]) -> bool:
+    return is_decided(times["before"], times["same"], times["after"])
+
+
+def verdict(speed: float, seed: int, noise: float = 0.2, apart_by: float = 0.01) -> tuple[bool, bool, Ratio]:
+    """Of a change that makes a step so many times as fast, where processes differ a little by themselves."""
+    times = interleave(three(speed, seed, noise, apart_by), [1e-3], decided=decided)
     same = ratio([times["before"]], times["same"])
     claim = ratio([times["before"], times["same"]], times["after"])
     return is_faster(claim, same), is_slower(claim, same), claim
@@ -61,6 +80,16 @@ def test_half_the_time_is_faster(noise: float) -> None:
         assert faster
         assert not slower
         assert claim.low < claim.median < claim.high or noise == 0.0
+
+
+@pytest.mark.parametrize("speed", [2.0, 0.5])
+def test_what_is_decided_is_not_timed_longer_on_a_noisy_machine(speed: float) -> None:
+    short, long = (len(interleave(three(speed, 1, 0.5), [1e-3], decided=one)["after"]) for one in (decided, never))
+    assert short == measure.ROUNDS < long
+
+
+def never(_: Mapping[str, Sequence[float]]) -> bool:
+    return False
 
 
 def test_twice_the_time_is_slower() -> None:
