@@ -274,15 +274,14 @@ def judged(label: Label, before: Ran, after: Ran, edits: Mapping[str, Applied]) 
 
 
 def _drop_unsteady(sides: Sides, before: Answers, result: Result) -> None:
-    """Drops what differs in a second run of the unchanged package, too."""
-    if not result.faults:
+    """Drops what differs in a second run of the unchanged package, too, unless an edit states exactly that."""
+    doubtful = [one for one in result.differences if not one.stated or one.assumed]
+    if not doubtful:
         return
-    again = sides.run_again("before", before, {one.label[0] for one in result.faults})
-    kept = [
-        one for one in result.differences if one.stated or not _varies(one, before[one.label], again.get(one.label))
-    ]
-    result.unsteady = len(result.differences) - len(kept)
-    result.differences = kept
+    again = sides.run_again("before", before, {one.label[0] for one in doubtful})
+    unsteady = [one for one in doubtful if _varies(one, before[one.label], again.get(one.label))]
+    result.unsteady = len(unsteady)
+    result.differences = [one for one in result.differences if one not in unsteady]
 
 
 def _varies(difference: Difference, first: Ran | NotRun, second: Ran | NotRun | None) -> bool:

@@ -4,12 +4,14 @@
 
 import copy
 import itertools
+import logging
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import torch
-from common import J, K
+from common import J as add
+from common import K
 from monai import inferers, losses, metrics
 from monai import transforms as T
 from monai.apps import utils as app_utils
@@ -40,6 +42,19 @@ from monai.transforms.lazy import functional as lazy
 from monai.transforms.post.array import SobelGradients
 from monai.utils import profiling
 from monai.visualize import class_activation_maps
+
+# Otherwise, a handler of the first call writes what later ones log.
+logging.getLogger().setLevel(logging.INFO)
+
+
+def J(name, build, gradients=False):
+    """Adds a call, before which the random numbers of the transforms start anew."""
+
+    def seeded():
+        T.Randomizable.R.seed(0)
+        return build()
+
+    add(name, seeded, gradients)
 
 
 def logits(channels=3, size=6):
@@ -726,8 +741,9 @@ def pending(x):
 
 def logged(x, transform, key=None):
     data = x if key is None else {key: x}
-    lazy._log_pending_info(transform, data, "Apply", lazy=True, key=key, logger_name=True)
-    lazy._log_applied_info(MetaTensor(torch.as_tensor(x)), key, True)
+    with mock.patch.object(lazy, "get_logger", logging.getLogger):
+        lazy._log_pending_info(transform, data, "Apply", lazy=True, key=key, logger_name=True)
+        lazy._log_applied_info(MetaTensor(torch.as_tensor(x)), key, True)
 
 
 J("lazy log", lambda: (logged, torch.rand(1, 4, 4), T.Flip(0)))
