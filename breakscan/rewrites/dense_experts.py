@@ -285,6 +285,8 @@ class _Loop:
             return [new] if isinstance(new, cst.BaseStatement) else list(new or ())  # type: ignore[arg-type]
         if isinstance(one, cst.If):
             return self._if(one)
+        if isinstance(one, cst.With) and self._finds_rows(one):
+            return [self._without_gradients(one)]
         if not isinstance(one, cst.SimpleStatementLine) or len(one.body) != 1:
             raise Declined("the loop has more than assignments and tests for rows")
         small = one.body[0]
@@ -299,6 +301,26 @@ class _Loop:
         if self.context.code(new_line) != self.context.code(one):
             self.changes[one] = new_line
         return [new_line]
+
+    def _finds_rows(self, one: cst.With) -> bool:
+        """``with torch.no_grad(): k, rows = torch.where(mask)``."""
+        items = [item.item for item in one.items]
+        if len(items) != 1 or one.items[0].asname is not None or not isinstance(items[0], cst.Call) or items[0].args:
+            return False
+        lines = one.body.body if isinstance(one.body, cst.IndentedBlock) else ()
+        if called(self.context, items[0])[0] != "torch.no_grad" or not all(line in self.changes for line in lines):
+            return False
+        return any(self.changes[line] is not None for line in lines)
+
+    def _without_gradients(self, one: cst.With) -> cst.With:
+        made: list[cst.BaseStatement] = []
+        for line in one.body.body:
+            assert isinstance(line, cst.BaseStatement)
+            made += self._statement(line)
+            del self.changes[line]
+        new = one.with_changes(body=one.body.with_changes(body=made))
+        self.changes[one] = new
+        return new
 
     def _is_own_number(self, small: cst.BaseSmallStatement) -> bool:
         """``i = i[0]``, where the loop iterates over a tensor with the numbers of experts."""
