@@ -33,6 +33,8 @@ from breakscan.torch_facts.not_measured import ONLY_LOOKED_AT
 
 _NUMBERS = ("nonzero", "argwhere")
 _ZERO = m.SubscriptElement(m.Index(m.Integer("0")))
+_MINUS = [m.UnaryOperation(operator=m.Minus(), expression=m.Integer(one)) for one in ("1", "2")]
+_LAST_TWO = m.Tuple([m.Element(one) for one in _MINUS]) | m.Tuple([m.Element(one) for one in reversed(_MINUS)])
 _ALL = m.SubscriptElement(m.Slice(lower=None, upper=None, step=None))
 _ROUNDING = differs("the sizes of matrix products change, so the last digits may differ", Effect.VALUES)
 _COST = differs("every expert computes all rows, which takes more operations and memory, the more experts there are")
@@ -135,6 +137,37 @@ def _of_expert(context: RewriteContext, text: str, loop: cst.For) -> Difference:
         f"`{text}` must compute each row by itself, without dropout, batch norm, counters or hooks, and must not "
         "change its argument in place"
     )
+
+
+def _squeezed(name: str) -> m.BaseMatcherNode:
+    """``x[i].squeeze(0)``."""
+    indexed = m.Subscript(slice=[m.SubscriptElement(m.Index(m.Name(name)))])
+    return m.Call(m.Attribute(indexed, m.Name("squeeze")), [m.Arg(m.Integer("0"))])
+
+
+def _visited(statement: cst.CSTNode, number: _Number) -> cst.BaseStatement:
+    made = statement.visit(number)
+    assert isinstance(made, cst.BaseStatement)
+    return made
+
+
+class _Number(cst.CSTTransformer):
+    """Reads a name as an integer where it was a tensor with one element: ``i`` for ``i[0]``, ``x[i]`` for
+    ``x[i].squeeze(0)``.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.own = m.Subscript(m.Name(name), [_ZERO])
+        self.squeezed = _squeezed(name)
+
+    def leave_Subscript(self, original_node: cst.Subscript, updated_node: cst.Subscript) -> cst.BaseExpression:
+        return updated_node.value if m.matches(original_node, self.own) else updated_node
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        if not m.matches(original_node, self.squeezed):
+            return updated_node
+        return cst.ensure_type(updated_node.func, cst.Attribute).value
 
 
 class _Loop:
@@ -530,8 +563,10 @@ class _Loop:
             raise Declined("the loop does not iterate over the numbers of experts")
         if listed.is_tensor and findall(self.loop.body, m.Attribute(value=m.Name(target.value))):
             raise Declined(f"`{target.value}` is needed as a tensor")
+        if listed.is_tensor and not any(self._is_own_number(line.body[0]) for line in self._lines(self.loop.body)):
+            self._index_by_number(target.value)
         experts = set(self._indexed_by(target.value))
-        count = self._classes() if not experts else f"len({experts.pop()})"
+        count = (self._classes() or self._counted(listed)) if not experts else f"len({experts.pop()})"
         if experts or count is None:
             raise Declined("it is not known how many experts there are")
         reads = [one for one in nodes_named(context.function, listed.name) if is_read(context, one)]
@@ -560,6 +595,47 @@ class _Loop:
                 if m.matches(number, m.Attribute(value=m.Name("self")) | m.Integer()):
                     return plain(self.context, number)
         return None
+
+    def _counted(self, listed: _Listed) -> str | None:
+        """The size of what is summed for each expert, as code: ``mask.shape[0]`` of ``mask.sum(dim=(-1, -2))``."""
+        summed = m.Call(m.Attribute(m.Name(), m.Name("sum")), [m.Arg(_LAST_TWO, keyword=m.Name("dim"))])
+        found = findall(listed.value, summed)
+        if len(found) != 1:
+            return None
+        owner = cst.ensure_type(
+            cst.ensure_type(cst.ensure_type(found[0], cst.Call).func, cst.Attribute).value, cst.Name
+        )
+        used = [one for one in nodes_named(self.loop.body, owner.value) if is_read(self.context, one)]
+        anchors = [origin(self.context, one).anchor for one in (owner, *used)]
+        if not used or anchors[0] is None or any(one is not anchors[0] for one in anchors):
+            return None
+        self.differences.append(assumes(f"`{owner.value}` must have three dimensions"))
+        return f"{owner.value}.shape[0]"
+
+    def _index_by_number(self, name: str) -> None:
+        """Indexes by an integer instead of a tensor with one element, which keeps a dimension: ``x[i].squeeze(0)``."""
+        context = self.context
+        for one in nodes_named(self.loop.body, name):
+            around = [*context.around(one)][:5]
+            if m.matches(around[0], m.Subscript(m.Name(name), [_ZERO])):
+                continue
+            is_module = (
+                isinstance(around[0], cst.Index)
+                and isinstance(around[2], cst.Subscript)
+                and context.fact(around[2].value).kind == "module"
+            )
+            if not is_module and not m.matches(around[-1], _squeezed(name)):
+                raise Declined(f"`{name}` is needed as a tensor")
+        number = _Number(name)
+        for old, new in self.changes.items():
+            self.changes[old] = [
+                _visited(one, number) for one in ([new] if isinstance(new, cst.CSTNode) else new or ())
+            ]
+        for line in self._lines(self.loop.body):
+            made = _visited(line, number)
+            is_old = not any(one in self.changes for one in (line, *context.around(line)))
+            if is_old and context.code(made) != context.code(line):
+                self.changes[line] = made
 
     def _mask_names(self) -> set[str]:
         """The names of the loop's function that the mask is made from."""
