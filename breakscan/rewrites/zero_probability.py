@@ -1,8 +1,8 @@
 """``if torch.rand([]) < p`` → ``if p > 0 and torch.rand([]) < p``.
 
-``torch.rand`` returns numbers of at least 0, so none is less than a probability of 0: the test has the same result.  If
-the probability is 0, as by default for layer drop and similar options, Dynamo knows the result and need not read the
-number.  The number is still drawn, so the random state is also the same.
+``torch.rand`` and ``random.uniform(0, 1)`` return numbers of at least 0, so none is less than a probability of 0: the
+test has the same result.  If the probability is 0, as by default for layer drop and similar options, Dynamo knows the
+result and need not read the number.  The number is still drawn, so the random state is also the same.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.rewrite_support import matchers as m
-from breakscan.rewrite_support.assignments import defined, is_read, plain_value
+from breakscan.rewrite_support.assignments import defined, is_outer, is_read, plain_value
 from breakscan.rewrite_support.build import and_list, joined_and, operand, operand_of_and
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.rewrite_support.difference import Difference, Effect, differs
@@ -18,6 +18,7 @@ from breakscan.rewrite_support.edit import Declined, Edit, OtherForm
 from breakscan.rewrite_support.plain_attributes import may_run_code
 from breakscan.rewrite_support.walking import findall, nodes_named
 
+_UNIT = [m.Arg(one, keyword=None) for one in (m.Integer("0") | m.Float("0.0"), m.Integer("1") | m.Float("1.0"))]
 _NO_PROBABILITY = ("tensor", "number", "container", "none", "module", "function", "class", "instance")
 
 
@@ -26,11 +27,11 @@ def rewrite(context: RewriteContext) -> Edit:
     test = _comparison(context)
     number, probability = _sides(test)
     drawn = defined(context, number)
-    if not isinstance(drawn, cst.Call) or context.dotted(drawn.func) != "torch.rand":
-        raise OtherForm("the compared number is not drawn by `torch.rand`")
+    if not isinstance(drawn, cst.Call) or not _is_drawn(context, drawn):
+        raise OtherForm("the compared number is not drawn by `torch.rand` or `random.uniform(0, 1)`")
     if drawn is number:
         raise Declined("the number would not be drawn if the probability is 0: draw it before the test")
-    if not _draws_one(drawn):
+    if context.dotted(drawn.func) == "torch.rand" and not _draws_one(drawn):
         raise Declined(f"`{context.code(drawn)}` may draw several numbers, which have no truth value")
     if not isinstance(probability, cst.Attribute | cst.Name) or context.fact(probability).kind in _NO_PROBABILITY:
         raise Declined(f"`{context.code(probability)}` is not a plain Python number")
@@ -58,6 +59,14 @@ def rewrite(context: RewriteContext) -> Edit:
         said = f"the value is False, not a tensor, if `{context.code(probability)}` is 0"
         differences.append(differs(said, Effect.TYPES))
     return Edit({whole: made}, differences, remains=code)
+
+
+def _is_drawn(context: RewriteContext, node: cst.BaseExpression) -> bool:
+    """Whether an expression draws numbers between 0 and 1."""
+    if not isinstance(node, cst.Call):
+        return False
+    name = context.dotted(node.func)
+    return name == "torch.rand" or (name == "random.uniform" and m.matches(node, m.Call(args=_UNIT)))
 
 
 def _draws_one(drawn: cst.Call) -> bool:
@@ -97,12 +106,35 @@ def _comparison(context: RewriteContext) -> cst.Comparison:
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         test = test.expression
     if isinstance(test, cst.Name):
-        test = defined(context, test)
+        test = _value_of(context, test)
     found = [one for one in findall(test, m.Comparison()) if isinstance(one, cst.Comparison)]
-    tensors = [one for one in found if context.fact(one).kind == "tensor"]
-    if len(tensors) != 1 or len(tensors[0].comparisons) != 1:
+    drawn = [one for one in found if context.fact(one).kind == "tensor" or _compares_drawn(context, one)]
+    if len(drawn) != 1 or len(drawn[0].comparisons) != 1:
         raise OtherForm("the test is not a comparison of one random number with a probability")
-    return tensors[0]
+    return drawn[0]
+
+
+def _compares_drawn(context: RewriteContext, test: cst.Comparison) -> bool:
+    sides = test.left, test.comparisons[0].comparator
+    return any(_is_drawn(context, defined(context, one)) for one in sides)
+
+
+def _value_of(context: RewriteContext, name: cst.Name) -> cst.BaseExpression:
+    """What a name was assigned; where it is ``False`` otherwise, its only other value."""
+    value = defined(context, name)
+    if value is not name or is_outer(context, name.value):
+        return value
+    values: list[cst.BaseExpression] = []
+    for one in nodes_named(context.function, name.value):
+        if is_read(context, one):
+            continue
+        above = context.parent(one)
+        small = context.parent(above) if isinstance(above, cst.AssignTarget) else None
+        if not isinstance(small, cst.Assign) or len(small.targets) != 1:
+            return name
+        values.append(small.value)
+    others = [one for one in values if not m.matches(one, m.Name("False"))]
+    return others[0] if len(others) == 1 else name
 
 
 def _tests_around(context: RewriteContext, node: cst.BaseExpression) -> list[cst.BaseExpression]:
