@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.rewrite_support.context import RewriteContext
-from breakscan.rewrite_support.edit import Declined
+from breakscan.rewrite_support.edit import Declined, OtherForm
 
 
 def guard_of(context: RewriteContext) -> cst.If:
@@ -23,7 +23,7 @@ def guard_of(context: RewriteContext) -> cst.If:
         if isinstance(above, cst.BaseSmallStatement | cst.BaseCompoundStatement | cst.Lambda):
             break
         child = above
-    raise Declined("this is not the test of an `if` that raises")
+    raise OtherForm("this is not the test of an `if` that raises")
 
 
 def _raises(body: cst.BaseSuite) -> bool:
