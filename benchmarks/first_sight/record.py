@@ -1,6 +1,6 @@
 """Records what Dynamo does with public calls of a package: the lines that it traces and those at which it breaks.
 
-    python benchmarks/first_sight/record.py PROGRAM [--lines] [--limit SECONDS]
+    python benchmarks/first_sight/record.py PROGRAM [--lines] [--limit SECONDS] [--jobs N]
 
 PROGRAM is a file of ``programs/``, which defines
 
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import importlib
 import importlib.metadata
 import importlib.util
@@ -38,6 +39,7 @@ import types
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -200,14 +202,19 @@ def run(build: Callable[[], tuple[Any, tuple[Any, ...]]], mode: str, answers: An
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    called, arguments = build()
+    try:
+        called, arguments = build()
+    except Exception as error:
+        answers.put((f"build: {type(error).__name__}: {error}"[:200], {}, []))
+        return
     if isinstance(called, torch.nn.Module):
         called.train(mode == "train")
     elif mode == "train":
         answers.put(("not a module", Seen().traced, []))
         return
     try:
-        called(*arguments)
+        # A copy, so that what the call does to its arguments does not meet the compiler.
+        called(*copy.deepcopy(arguments))
     except Exception as error:
         answers.put((f"eager: {type(error).__name__}: {error}"[:200], {}, []))
         return
@@ -233,23 +240,27 @@ def spans(lines: set[int]) -> list[list[int]]:
     return found
 
 
-def outcomes(calls: dict[str, Any], limit: float) -> Iterator[tuple[str, str, Any, Any]]:
+def outcomes(calls: dict[str, Any], limit: float, jobs: int) -> Iterator[tuple[str, str, Any, Any]]:
     """The name, outcome, traced lines and breaks of every call in every mode."""
     fork = multiprocessing.get_context("fork")
-    for name, build in calls.items():
-        for mode in ("eval", "train"):
-            answers = fork.Queue()
-            child = fork.Process(target=run, args=(build, mode, answers))
-            child.start()
-            try:
-                outcome, traced, breaks = answers.get(timeout=limit)
-            except Exception:
-                outcome, traced, breaks = f"no answer within {limit:.0f} s", {}, []
-            child.kill()
-            child.join()
-            if outcome != "not a module":
-                print(f"{name} {mode}: {outcome}, {len(breaks)} breaks", flush=True)
-            yield name, outcome, traced, breaks
+
+    def outcome_of(call: tuple[str, str]) -> tuple[str, str, Any, Any]:
+        name, mode = call
+        answers = fork.Queue()
+        child = fork.Process(target=run, args=(calls[name], mode, answers))
+        child.start()
+        try:
+            outcome, traced, breaks = answers.get(timeout=limit)
+        except Exception:
+            outcome, traced, breaks = f"no answer within {limit:.0f} s", {}, []
+        child.kill()
+        child.join()
+        if outcome != "not a module":
+            print(f"{name} {mode}: {outcome}, {len(breaks)} breaks", flush=True)
+        return name, outcome, traced, breaks
+
+    with ThreadPoolExecutor(jobs) as pool:
+        yield from pool.map(outcome_of, [(name, mode) for name in calls for mode in ("eval", "train")])
 
 
 def load(path: Path) -> Any:
@@ -267,6 +278,7 @@ def main() -> int:
     parser.add_argument("program")
     parser.add_argument("--lines", action="store_true", help="print the unjudged lines")
     parser.add_argument("--limit", type=float, default=120, metavar="SECONDS", help="for one call")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="calls at a time")
     options = parser.parse_args()
     program = load(HERE / "programs" / f"{options.program}.py")
     name, folder = program.DISTRIBUTION, program.FOLDER
@@ -287,7 +299,7 @@ def main() -> int:
         own = [frame for frame in stack if Path(frame[0]).is_relative_to(base / folder)]
         return (Path(own[-1][0]).relative_to(base).as_posix(), own[-1][1]) if own else None
 
-    for call, _, lines, breaks in outcomes(program.CALLS, options.limit):
+    for call, _, lines, breaks in outcomes(program.CALLS, options.limit, options.jobs):
         for path, numbers in lines.items():
             if Path(path).is_relative_to(base / folder):
                 traced[Path(path).relative_to(base).as_posix()] |= numbers
