@@ -63,7 +63,8 @@ def breaks(source: str, folder: Path) -> bool:
     given = torch.randn(4, 4)
     module.f(given)
     torch.compile(module.f, backend=backend)(given)
-    return graphs != 1 or bool(torch._dynamo.utils.counters["graph_break"])
+    counters = torch._dynamo.utils.counters
+    return graphs != 1 or bool(counters["graph_break"]) or bool(counters["unimplemented"])
 
 
 def _imported(path: Path) -> ModuleType:

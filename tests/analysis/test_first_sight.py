@@ -659,6 +659,168 @@ def f(x, count=3):
         y = rows[0] + count
     return y.cos()
 """,
+    "what an unknown call gives, used only as a tensor": """
+class Objective:
+    def __init__(self, function):
+        self.function = function
+
+    def value(self, x):
+        out = self.function(x)
+        return float(out) + out.detach()  # !
+
+
+objective = hold(Objective(torch.sum))
+
+
+def f(x: torch.Tensor):
+    return objective.held.value(x.sin()).cos()
+""",
+    "what an unknown call gives, used as a number too": """
+class Sized:
+    def __init__(self, function):
+        self.function = function
+
+    def value(self, x):
+        count = self.function(x)
+        size = getattr(count, "size", 3)
+        return x[: int(count)] + count + size if count else x
+
+
+sized = hold(Sized(len))
+
+
+def f(x: torch.Tensor):
+    return sized.held.value(x.sin()).cos()
+""",
+    "a type that torch gives is no tensor": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    dtype = torch.promote_types(y.dtype, torch.float32)
+    if dtype in (torch.float16, torch.bfloat16) or not dtype.is_floating_point:
+        y = y + 1
+    return y.cos()
+""",
+    "an inner function that is stored": """
+class Operator:
+    def __init__(self, product):
+        self.product = product
+
+
+def operator(y):
+    def product(v):
+        return v * y.sum().item()  # !
+
+    return Operator(product)
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    return vars(operator(y))["product"](y).cos()
+""",
+    "the saved tensors of an autograd.Function": """
+class Flip(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, dim):
+        ctx.save_for_backward(x, torch.tensor(dim))
+        return -x
+
+    @staticmethod
+    def backward(ctx, grad):
+        saved, dim = ctx.saved_tensors
+        if dim == -1:  # !
+            grad = grad + saved
+        return -grad, None
+
+
+def f(x: torch.Tensor):
+    y = x.sin() * torch.ones((), requires_grad=True)  # !
+    return Flip.apply(y, -1).cos()
+""",
+    "the lengths of rows, one by one": """
+def pick(y: torch.Tensor, lengths: torch.Tensor):
+    return torch.stack([y[i, length] for i, length in enumerate(lengths)])  # !
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    return pick(y, torch.tensor([1, 3])).cos()
+""",
+    "a gradient that is masked": """
+weight = nn.Parameter(torch.randn(4))
+weight.grad = torch.randn(4)
+holder = hold({"params": [weight], "mask": torch.tensor([True, False, True, True])})
+
+
+def step(group, total):
+    for parameter in group["params"]:
+        grad = parameter.grad
+        kept = grad[group["mask"]]  # !
+        if (grad.abs() > 1).sum() > 2:  # !
+            kept = kept * 2
+        total = total + kept.sum()
+    return total
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    return step(holder.held, y.cos())
+""",
+    "zero_grad of an optimizer's own class": """
+class Base(torch.optim.Optimizer):
+    def __init__(self, parameters):
+        super().__init__(parameters, {})
+
+
+class Twice(Base):
+    def again(self, y):
+        self.zero_grad()  # !
+        return y + 1
+
+
+optimizer = Twice([nn.Parameter(torch.randn(4))])
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    return optimizer.again(y).cos()
+""",
+    "the names of a module and of a class": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    if "cholesky_ex" in dir(torch.linalg) and "forward" in dir(nn.Module):
+        y = y + 1
+    return y.cos()
+""",
+    "the gradients that autograd gives": """
+weight = torch.randn(4, requires_grad=True)
+
+
+def f(x: torch.Tensor):
+    y = x.sin() * weight
+    first = torch.autograd.grad(y.sum(), weight)[0]  # !
+    if first.sum() > 0:  # !
+        y = y + 1
+    return y.cos()
+""",
+    "a bound that NumPy computes": """
+import numpy as np
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    return y[: np.prod((1, 2))].cos()  # !
+""",
+    "a number that NumPy computes and Dynamo does not trace": """
+import numpy as np
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    least = np.nanargmin([2.0, 1.0])  # !
+    if least == 0:  # !
+        y = y + 1
+    return y.cos()
+""",
 }
 
 

@@ -105,6 +105,31 @@ def test_regions_all_takes_functions_that_handle_tensors(marked) -> None:
     )
 
 
+def test_regions_all_takes_functions_that_handle_what_numpy_computes(marked) -> None:
+    marked(
+        """
+        import numpy as np
+        from scipy import special
+
+        def chosen(values: list[float]):
+            if np.abs(values[0]) > 1:  # ! BRK101
+                print(values)  # ! BRK401
+            return values
+
+        def ratio(n: int, k: int):
+            count = special.binom(n, k)  # ! BRK420
+            return count if count > 1 else 1  # ! BRK103
+
+        def same(first: dict, second: dict):
+            return torch.allclose(first["weight"], second["weight"])  # ! BRK110
+
+        def update(optimizer):
+            optimizer.step()  # ! BRK615
+        """,
+        regions="all",
+    )
+
+
 def test_an_autograd_function_is_no_module(marked) -> None:
     marked("""
         class Op(torch.autograd.Function):

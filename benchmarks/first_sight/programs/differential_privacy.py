@@ -58,9 +58,8 @@ def network():
 def sampler(function, make, given, backprops=None):
     def build():
         layer = make()
-        out = layer(given) if backprops is None else None
-        back = torch.ones_like(out) if backprops is None else backprops
-        return (lambda x, b: function(layer, [x], b)), (given, back.detach())
+        back = torch.ones_like(layer(given).detach()) if backprops is None else backprops
+        return (lambda x, b: function(layer, [x], b)), (given, back)
 
     return build
 

@@ -13,6 +13,7 @@ from breakscan.analysis.interpreter.arithmetic import operate
 from breakscan.analysis.interpreter.call_paths import forget_outcomes
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import any_of, item_of
+from breakscan.analysis.interpreter.parameters import used_as_tensor
 from breakscan.analysis.interpreter.subscripts import entry_of, subscript
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
@@ -42,23 +43,44 @@ def assign(frame: Frame, node: ast.Assign) -> None:
     if known is not None:
         value = replace(CONSTANT, truth=known)
     for target in node.targets:
-        if isinstance(value, Unknown) and isinstance(node.value, ast.Call):
-            _bind_result_of_unknown(frame, target, node.value)
+        if isinstance(value, Unknown) and (call := _call_of(node.value)) is not None:
+            _bind_result_of_unknown(frame, target, call)
         elif isinstance(target, ast.Attribute) and isinstance(value, Constant) and _is_update(node.value, target):
             store_attribute(frame, target, value, _form_of_update(frame.evaluate(target), node.value))
         else:
             bind(frame, target, value)
 
 
+def _call_of(node: ast.expr) -> ast.Call | None:
+    """The call whose result, or an element of it, is assigned."""
+    node = node.value if isinstance(node, ast.Subscript) else node
+    return node if isinstance(node, ast.Call) else None
+
+
 def _bind_result_of_unknown(frame: Frame, target: ast.expr, call: ast.Call) -> None:
-    """``x, y = prepare(x, y)``: what comes back under the name of a tensor that went in is very likely a tensor."""
+    """``x, y = prepare(x, y)``: what comes back under the name of a tensor that went in is very likely a tensor, and so
+    is what the function only uses as one.
+    """
     given = {argument.id for argument in call.args if isinstance(argument, ast.Name)}
     for part in target.elts if isinstance(target, ast.Tuple) else [target]:
         if isinstance(part, ast.Name) and part.id in given and isinstance(frame.look_up(part.id), Tensor):
             sure = min(frame.look_up(part.id).sure, Sure.LIKELY)
             bind(frame, part, tensor(sure))
+        elif isinstance(part, ast.Name) and _is_used_as_tensor(frame, part.id, call):
+            bind(frame, part, tensor(Sure.LIKELY))
         else:
             bind(frame, part, UNKNOWN)
+
+
+def _is_used_as_tensor(frame: Frame, name: str, call: ast.Call) -> bool:
+    """Whether a function uses a name only as a tensor to which it binds what it does not know.  What the functions of
+    torch give is known if it is a tensor, and what is noted for rewrites needs more than that.
+    """
+    if frame.function is None or frame.notes is not None:
+        return False
+    if (frame.index.dotted(call.func) or "").startswith("torch."):
+        return False
+    return used_as_tensor(frame.api, frame.function, name)
 
 
 def _is_update(value: ast.expr, target: ast.Attribute) -> TypeGuard[ast.BinOp]:

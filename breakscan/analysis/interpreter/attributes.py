@@ -22,6 +22,7 @@ from breakscan.analysis.interpreter.values import (
     Sure,
     Tensor,
     Value,
+    container_of,
     tensor,
 )
 from breakscan.analysis.project.index import ClassInfo, canonical
@@ -44,7 +45,7 @@ def attribute_of(frame: Frame, node: ast.AST, owner: Value, name: str) -> Value:
         if name in ("weight", "bias"):
             return Tensor(Sure.LIKELY, parameter=True)
         return _module_attribute(owner, name)
-    if isinstance(owner, Instance) and owner.name:
+    if isinstance(owner, Instance) and owner.name and owner != _CONTEXT:
         return Namespace(owner.sure, name=f"{owner.name}.{name}", bound=owner)
     if isinstance(owner, Container):
         for key, value in owner.keys:
@@ -52,6 +53,10 @@ def attribute_of(frame: Frame, node: ast.AST, owner: Value, name: str) -> Value:
                 return value
     if name == "shape":
         return SIZE
+    if name == "saved_tensors":
+        return container_of(Tensor())
+    if name == "grad":
+        return Tensor(Sure.LIKELY, maybe_none=True)
     return Namespace(Sure.POSSIBLE, name=f"?.{name}", bound=owner)
 
 
@@ -77,6 +82,9 @@ def _instance_attribute(frame: Frame, node: ast.AST, owner: ClassOrObject, info:
         if forward is not None:
             takes_context = frame.program.project.method(info, "setup_context") is None
             return Function(info=forward, bound=_CONTEXT if takes_context else None)
+    if isinstance(owner, Instance) and not _OPTIMIZERS.isdisjoint(frame.program.project.outside_bases(info)):
+        base = Instance(owner.sure, name="torch.optim.Optimizer")
+        return Namespace(owner.sure, name=f"{base.name}.{name}", bound=base)
     return Namespace(Sure.POSSIBLE, name=f"?.{name}", bound=replace(owner, name=None))
 
 
@@ -90,6 +98,7 @@ def _is_autograd_function(frame: Frame, info: ClassInfo) -> bool:
     return "torch.autograd.Function" in frame.program.project.outside_bases(info)
 
 
+_OPTIMIZERS = frozenset({"torch.optim.Optimizer", "torch.optim.optimizer.Optimizer"})
 _CONTEXT = Instance(name="torch.autograd.function.FunctionCtx")
 
 

@@ -139,8 +139,6 @@ def unary(frame: Frame, node: ast.UnaryOp) -> Value:
     """The value of ``not x``, ``-x``, ``+x`` or ``~x``."""
     value = frame.evaluate(node.operand)
     if isinstance(node.op, ast.Not):
-        if isinstance(value, Tensor) and value.array:
-            return array(value.sure, "bool", value.zero_dim)
         if isinstance(value, Tensor):
             frame.emit(EventKind.BRANCH, node, form="not", operand=value)
         if isinstance(value, DrawnNumber):

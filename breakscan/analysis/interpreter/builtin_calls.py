@@ -16,9 +16,11 @@ from breakscan.analysis.interpreter.values import (
     NONE,
     SIZE,
     UNKNOWN,
+    Class,
     Constant,
     Container,
     DrawnNumber,
+    Namespace,
     NoneValue,
     Size,
     Sure,
@@ -45,7 +47,7 @@ def builtin(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Va
         return SIZE if isinstance(first, Size) else CONSTANT
     if name == "sorted":
         emit_sort(frame, node, first, arguments)
-    else:
+    elif name != "dir" or not isinstance(first, Namespace | Class):  # the names of a module or a class are known
         emit_call(frame, node, name, arguments, Sure.CERTAIN)
     handler = _BUILTIN_RESULTS.get(name)
     return handler(frame, first, arguments, node) if handler else UNKNOWN

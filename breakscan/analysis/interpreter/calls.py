@@ -274,6 +274,8 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
             frame.emit(EventKind.CALL, node, form="iterator", callee=dotted)
         return TensorNumber(sure) if any(isinstance(v, Tensor | TensorNumber) for v in arguments.values()) else CONSTANT
     emit_skippable(frame, node, dotted, arguments)
+    if dotted.startswith("scipy.special.") and not frame.silent:
+        return ArrayNumber(Sure.LIKELY)  # computed by the interpreter, and traced from there on
     if dotted in ("copy.deepcopy", "copy.copy", "typing.cast"):
         return arguments.positional[-1] if arguments.positional else UNKNOWN
     if last == "tqdm" and arguments.positional:

@@ -22,12 +22,14 @@ from breakscan.analysis.interpreter.values import (
     CONSTANT,
     NONE,
     UNKNOWN,
+    ArrayNumber,
     Container,
     Function,
     Module,
     Namespace,
     Sure,
     Tensor,
+    TensorNumber,
     Unknown,
     Value,
     container,
@@ -50,7 +52,7 @@ def evaluate(frame: Frame, node: ast.expr | None) -> Value:
         value = handler(frame, node)
         if frame.facts is not None:
             value = frame.facts.evaluated(node, value)
-        if isinstance(value, Tensor) and value.sure is not Sure.POSSIBLE and not value.array:
+        if isinstance(value, Tensor | TensorNumber | ArrayNumber) and value.sure is not Sure.POSSIBLE:
             frame.saw_tensor = True
         if frame.notes is not None and not frame.silent:
             frame.notes.value(node, value)
@@ -174,9 +176,7 @@ def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.Generato
 
 
 def _lambda(frame: Frame, node: ast.Lambda) -> Value:
-    info = frame.program.lambda_info(node, frame)
-    frame.program.closures.append(frame.names)
-    return Function(info=info, closure=frame.names)
+    return function_value(frame, frame.program.lambda_info(node, frame))
 
 
 def _named(frame: Frame, node: ast.NamedExpr) -> Value:
@@ -231,7 +231,10 @@ def _hands_on(frame: Frame, given: ast.expr, callee: Value) -> bool:
 def function_value(frame: Frame, info: FunctionInfo) -> Value:
     """A function that is defined inside the frame."""
     frame.program.closures.append(frame.names)
-    return Function(info=info, closure=frame.names)
+    made = Function(info=info, closure=frame.names)
+    if frame.function is not None and not frame.silent:
+        frame.program.inner[info] = frame.function, made
+    return made
 
 
 _HANDLERS: dict[type[ast.expr], Callable[[Frame, Any], Value]] = {

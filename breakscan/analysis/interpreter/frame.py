@@ -18,7 +18,7 @@ from breakscan.analysis.interpreter.observed_values import as_observed, observed
 from breakscan.analysis.interpreter.signatures import Signatures
 from breakscan.analysis.interpreter.tensor_facts import FunctionFacts
 from breakscan.analysis.interpreter.value_log import Notes
-from breakscan.analysis.interpreter.values import UNKNOWN, NoneValue, Sure, Value
+from breakscan.analysis.interpreter.values import UNKNOWN, Function, NoneValue, Sure, Value
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
 from breakscan.findings import Condition, ConditionKind, Confidence, Place
@@ -71,6 +71,7 @@ class Interpreter(Protocol):
     signatures: Signatures
     config: DynamoConfig
     closures: list[dict[str, Value]]
+    inner: dict[FunctionInfo, tuple[FunctionInfo, Function]]
 
     def evaluate(self, frame: Frame, node: ast.expr | None) -> Value: ...
     def apply(self, frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value: ...

@@ -24,14 +24,17 @@ def emit_guessed(frame: Frame, node: ast.Call, name: str, arguments: Arguments) 
         callee = f"{_OPTIMIZER}.{name}"
     else:
         return
+    frame.saw_tensor = True
     emit_call(frame, node, callee, arguments, Sure.LIKELY)
 
 
 def of_optimizer(frame: Frame, owner: str, name: str) -> str:
     """The dotted name of a method of a class; that of the base class where no rule names the class itself."""
     dotted = f"{owner}.{name}"
-    is_optimizer = owner.rpartition(".")[0] == "torch.optim" and not frame.program.rules.names(EventKind.CALL, dotted)
-    return f"{_OPTIMIZER}.{name}" if is_optimizer else dotted
+    if owner.rpartition(".")[0] != "torch.optim":
+        return dotted
+    frame.saw_tensor = True
+    return dotted if frame.program.rules.names(EventKind.CALL, dotted) else f"{_OPTIMIZER}.{name}"
 
 
 def _last_name(node: ast.Call) -> str:

@@ -33,6 +33,8 @@ from breakscan.torch_facts.numpy_functions import NumpyFunction, OfNumbers, Retu
 from breakscan.torch_facts.table import DTYPE_CLASS
 
 NO_COUNTERPART = "no-counterpart"
+_REDUCE_UNTRACED = "numpy.nan"
+"""What Dynamo does not trace and what mostly gives a number of NumPy, which it traces from there on."""
 _OBJECTS = {
     "numpy.random.default_rng": "numpy.random.Generator",
     "numpy.random.RandomState": "numpy.random.RandomState",
@@ -52,7 +54,7 @@ def numpy_call(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) 
         return Instance(name=_OBJECTS[dotted])
     if known is None or untraced or dotted.startswith("numpy.random."):  # a number that is drawn is read at once
         frame.program.pass_callables(frame, node, arguments.values())
-        return UNKNOWN
+        return ArrayNumber(Sure.LIKELY) if dotted.startswith(_REDUCE_UNTRACED) else UNKNOWN
     if dotted in FIND_INDICES and len(arguments.values()) == 1:
         return container_of(array(arguments.values()[0].sure, "int", one_dim=True))
     return _result(frame, node, known, arguments, list(node.args))

@@ -34,6 +34,8 @@ from breakscan.torch_facts.table import TorchApi
 _CONTRARY = frozenset("items keys values get append extend startswith endswith lower upper format config".split())
 
 _NAMES_OF_SIZES = ("size", "shape", "sizes", "shapes")
+_NAMES_OF_COUNTS = ("lengths", "lens")
+"""Of tensors with a number for each row."""
 
 
 def parameter_values(api: TorchApi, info: FunctionInfo, *, entry: bool, compiled: bool) -> dict[str, Value]:
@@ -90,6 +92,10 @@ def _parameter(
         value = _unannotated(evidence, name, default, compiled)
     if isinstance(value, Tensor) and value.dtype is None and "~" in index.module.text and evidence().is_mask(name):
         value = replace(at_most(value, Sure.LIKELY), dtype="bool")
+    if isinstance(value, Tensor) and name.endswith(_NAMES_OF_SIZES):
+        value = at_most(value, Sure.LIKELY)  # sizes are given as often, whatever the annotation says
+    if isinstance(value, Tensor) and name.endswith(_NAMES_OF_COUNTS):
+        value = replace(at_most(value, Sure.LIKELY), one_dim=True)
     if value.optional:
         value = replace(value, optional=Condition(ConditionKind.TENSOR, name))
     if isinstance(default, ast.Constant) and isinstance(default.value, bool):
@@ -122,6 +128,12 @@ def _unannotated(look: Callable[[], _Evidence], name: str, default: ast.expr | N
     if evidence.uses(name) or (compiled and default is None and not name.endswith(_NAMES_OF_SIZES)):
         return Tensor(Sure.LIKELY, dtype="bool" if evidence.is_mask(name) else None)
     return NONE if isinstance(default, ast.Constant) else UNKNOWN
+
+
+def used_as_tensor(api: TorchApi, info: FunctionInfo, name: str) -> bool:
+    """Whether all that a function does with one of its names is what is done with tensors."""
+    evidence = _evidence(api, info)
+    return evidence.uses(name) and not evidence.is_doubted(name)
 
 
 def _evidence(api: TorchApi, info: FunctionInfo) -> _Evidence:
@@ -237,9 +249,13 @@ class _Evidence:
         """Whether the name is used as only a tensor of booleans can be."""
         return name in self._mask
 
+    def is_doubted(self, name: str) -> bool:
+        """Whether the name is used as a tensor hardly is."""
+        return name in self._other
+
     def speaks_against(self, name: str) -> bool:
         """Whether the name is used as a tensor hardly is, and never as only a tensor can be."""
-        return name in self._other and name not in self._tensor
+        return self.is_doubted(name) and name not in self._tensor
 
 
 def _is_size(node: ast.expr) -> bool:

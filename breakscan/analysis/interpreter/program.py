@@ -57,6 +57,8 @@ class Program:
         self.config = DynamoConfig()
         self.closures: list[dict[str, Value]] = []
         """The names of frames that inner functions refer to."""
+        self.inner: dict[FunctionInfo, tuple[FunctionInfo, Function]] = {}
+        """The inner functions that have been made, each with the function around it."""
         setups = Setups(self, self.config)
         self.names = ModuleNames(project, setups.read_module)
         self.attributes = ClassAttributes(project, api, setups.read_class, setups.read_method)
@@ -82,6 +84,7 @@ class Program:
         """
         self._run([entry for entry in entries if entry.compiled or not entry.region.recorded])
         self._run([entry for entry in entries if entry.function not in self.states])
+        self._run_inner()
 
     def _run(self, entries: list[Entry]) -> None:
         for entry in entries:
@@ -106,6 +109,18 @@ class Program:
             for name, value in self.signatures.receiver(info, entry.receiver).items():
                 known.parameters[name] = join(known.parameters[name], value)
             known.path = CallPath()
+
+    def _run_inner(self) -> None:
+        """Interprets the inner functions that nothing in sight calls, where any function could be compiled: they are
+        stored, or handed to something that calls them.
+        """
+        while self.inner:
+            waiting, self.inner = self.inner, {}
+            for around, made in waiting.values():
+                state = self.states.get(around)
+                if state is not None and state.region is not None and state.region.assumed is Assumption.FUNCTION:
+                    self._run_returned(state, made)
+            self.functions.settle()
 
     def _run_returned(self, state: State, returned: Value) -> None:
         """Interprets what a function makes and returns, as a decorator does: it could be compiled as well."""

@@ -91,7 +91,7 @@ def _is_number(value: Value) -> bool:
 
 def _as_mask(index: ast.expr, value: Value, owner: Value) -> Value:
     """The value of an index.  An unknown value whose name ends in "mask" is assumed to be a mask."""
-    name = index.id if isinstance(index, ast.Name) else index.attr if isinstance(index, ast.Attribute) else ""
+    name = _last_name(index)
     if not name.lower().endswith(("mask", "masks")):
         return value
     if isinstance(value, Tensor) and value.dtype is None:
@@ -102,12 +102,19 @@ def _as_mask(index: ast.expr, value: Value, owner: Value) -> Value:
     return value
 
 
+def _last_name(index: ast.expr) -> str:
+    """``mask`` of ``self.mask`` and of ``state["mask"]``."""
+    if isinstance(index, ast.Subscript) and isinstance(index.slice, ast.Constant):
+        return str(index.slice.value)
+    return index.id if isinstance(index, ast.Name) else index.attr if isinstance(index, ast.Attribute) else ""
+
+
 def _index_value(frame: Frame, node: ast.Subscript, index: ast.expr, owner: Value) -> Value:
     if not isinstance(index, ast.Slice):
         return frame.evaluate(index)
     for bound in (index.lower, index.upper, index.step):
         value = frame.evaluate(bound)
-        if bound is not None and isinstance(value, Tensor) and not value.array:
+        if bound is not None and isinstance(value, Tensor):
             frame.emit(EventKind.INDEX, node, form="slice", operand=value, sure=owner.sure)
     return CONSTANT
 

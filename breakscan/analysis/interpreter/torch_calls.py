@@ -208,6 +208,8 @@ def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, argumen
     emit_skippable(frame, node, dotted, arguments)
     if dotted == "torch.compile":
         return arguments.get(0, "model") or UNKNOWN
+    if dotted == "torch.autograd.grad":
+        return container_of(tensor())
     if dotted.startswith("torch.utils.checkpoint.") and arguments.positional:
         return frame.apply(node, arguments.positional[0], Arguments(arguments.positional[1:], {}))
     if dotted in ("torch.cond", "torch.while_loop", "torch.vmap", "torch.func.vmap"):

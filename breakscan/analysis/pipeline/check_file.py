@@ -137,7 +137,8 @@ _MAY_COMPILE = re.compile("torch|Tensor")
 def compiled_functions(program: Program, *, everything: bool) -> dict[FunctionInfo, State]:
     """The functions that the compiler will trace.
 
-    With ``everything``, where any function may be an entry, those count that handle tensors, and what they call.
+    With ``everything``, where any function may be an entry, those count that handle tensors or what NumPy computes, and
+    what they call.
     """
     if not everything:
         return program.states
