@@ -42,6 +42,8 @@ from breakscan.analysis.project.index import FunctionInfo
 from breakscan.findings import Place
 from breakscan.rulebook.events import Argument, EventKind
 
+_COMPUTED = (Tensor, TensorNumber, ArrayNumber)
+
 
 def evaluate(frame: Frame, node: ast.expr | None) -> Value:
     """The value of an expression.  Emits what happens while it is computed."""
@@ -52,7 +54,7 @@ def evaluate(frame: Frame, node: ast.expr | None) -> Value:
         value = handler(frame, node)
         if frame.facts is not None:
             value = frame.facts.evaluated(node, value)
-        if isinstance(value, Tensor | TensorNumber | ArrayNumber) and value.sure is not Sure.POSSIBLE:
+        if not frame.saw_tensor and isinstance(value, _COMPUTED) and value.sure is not Sure.POSSIBLE:
             frame.saw_tensor = True
         if frame.notes is not None and not frame.silent:
             frame.notes.value(node, value)
