@@ -54,6 +54,14 @@ def batches():
     return torch.tensor([0, 0, 0, 1, 1, 1])
 
 
+def relational(*sizes, **options):
+    """A layer whose parameters all have values: it leaves some of its memory as it finds it."""
+    layer = conv.RGATConv(*sizes, **options)
+    for one in layer.parameters():
+        nn.init.uniform_(one)
+    return layer
+
+
 # Messages and aggregations
 for kind, more in {
     "GCNConv": (),
@@ -122,17 +130,17 @@ for mechanism in ("within-relation", "across-relation"):
             J(
                 f"RGATConv {mechanism} {mode}",
                 lambda mechanism=mechanism, mode=mode, mod=mod: (
-                    conv.RGATConv(4, 3, 3, attention_mechanism=mechanism, attention_mode=mode, mod=mod, heads=2, dim=1),
+                    relational(4, 3, 3, attention_mechanism=mechanism, attention_mode=mode, mod=mod, heads=2, dim=1),
                     nodes(),
                     edges(),
                     torch.randint(0, 3, (12,)),
                 ),
                 True,
             )
-J("RGATConv of one relation", lambda: (conv.RGATConv(4, 3, 3), nodes(), edges(), torch.zeros(12).long()), True)
+J("RGATConv of one relation", lambda: (relational(4, 3, 3), nodes(), edges(), torch.zeros(12).long()), True)
 J(
     "RGATConv of attributes",
-    lambda: (conv.RGATConv(4, 3, 3, edge_dim=2), nodes(), edges(), torch.randint(0, 3, (12,)), torch.rand(12, 2)),
+    lambda: (relational(4, 3, 3, edge_dim=2), nodes(), edges(), torch.randint(0, 3, (12,)), torch.rand(12, 2)),
     True,
 )
 for scaler in ("identity", "amplification", "linear", "inverse_linear"):
