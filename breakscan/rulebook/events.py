@@ -101,6 +101,7 @@ OPERANDS = frozenset(
         "tensor:intermediate",
         "number",
         "number:drawn",
+        "number:pointer",
         "constant",
         "true",
         "false",
@@ -128,8 +129,9 @@ OPERANDS = frozenset(
 )
 """What an operand can be.  ``number`` is a Python number read from a tensor.  A tensor with a suffix is one of which
 more is known, and also counts as ``tensor``; ``container:tensor`` also counts as ``container``.  ``true`` is the
-constant ``True``, ``false`` is ``False``, ``number:drawn`` a number that Python's ``random`` drew: all are also a
-``constant``.  ``function:captures`` is a function that uses non-constant values of the code around it.
+constant ``True``, ``false`` is ``False``, ``number:drawn`` a number that Python's ``random`` drew,
+``number:pointer`` what ``data_ptr()`` gives: all are also a ``constant``.  ``function:captures`` is a function that
+uses non-constant values of the code around it.
 The words from ``parameter:unused`` on say what happens to what is compiled; ``docs/rules.md`` explains them."""
 
 

@@ -16,6 +16,7 @@ from breakscan.analysis.interpreter.values import (
     Container,
     DrawnNumber,
     Namespace,
+    Pointer,
     PythonValue,
     Size,
     Tensor,
@@ -46,12 +47,22 @@ _NAMES: dict[type[ast.operator | ast.unaryop], str] = {
 def operate(frame: Frame, node: ast.AST, left: Value, op: ast.operator, right: Value) -> Value:
     """The value of an arithmetic operation.  Emits one on a number that was drawn: only a tensor can be computed from
     it, and nothing by dividing it."""
+    compute_with_pointers(frame, node, left, right)
     drawn = left if isinstance(left, DrawnNumber) else right
     if isinstance(drawn, DrawnNumber):
         of_tensor = isinstance(right if drawn is left else left, Tensor | Unknown | Namespace)
         if not of_tensor or (drawn is left and isinstance(op, ast.Div) and isinstance(right, Tensor)):
             return emit_operation(frame, node, op, drawn)
     return binary(left, right, op)
+
+
+def compute_with_pointers(frame: Frame, node: ast.AST, *values: Value) -> None:
+    """Emits ``data_ptr()`` where something is computed from what it gave, or compared with it: only there the graph
+    ends."""
+    for value in values:
+        if isinstance(value, Pointer):
+            frame.emit(EventKind.CALL, node, callee="torch.Tensor.data_ptr", operand=value, sure=value.sure)
+            return
 
 
 def emit_operation(frame: Frame, node: ast.AST, op: ast.operator | ast.unaryop, operand: Value) -> Value:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from breakscan.analysis.interpreter import narrowing
-from breakscan.analysis.interpreter.arithmetic import emit_operation, has_number, of_numbers
+from breakscan.analysis.interpreter.arithmetic import compute_with_pointers, emit_operation, has_number, of_numbers
 from breakscan.analysis.interpreter.conditions import has_outcome
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import join, join_all
@@ -208,6 +208,7 @@ def _compare_pair(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Value, r
         return _compare_tensors(left, right)
     if isinstance(left, Container) or isinstance(right, Container):
         _compare_elements(frame, node, op, left, right)
+    compute_with_pointers(frame, node, left, right)
     known = of_numbers(left, right)
     if known is not None:
         return known

@@ -21,6 +21,7 @@ from breakscan.analysis.interpreter.values import (
     Instance,
     Module,
     Namespace,
+    Pointer,
     Size,
     Sure,
     Tensor,
@@ -75,6 +76,8 @@ def _method_result(frame: Frame, node: ast.Call, owner: Tensor, name: str, argum
         return _several(frame, name, owner.dtype, arguments, 0, owner.sure)
     if kind == "size":
         return SIZE
+    if name == "data_ptr":
+        return Pointer(owner.sure)
     if kind == "python":
         return TensorNumber(owner.sure) if _reads_values(frame, name) else CONSTANT
     return UNKNOWN

@@ -108,6 +108,16 @@ class DrawnNumber(PythonValue):
 
 
 @dataclass(slots=True, unsafe_hash=True)
+class Pointer(PythonValue):
+    """What ``data_ptr()`` gives: Dynamo hands it on, but cannot compute with it or compare it while it traces."""
+
+    kind = "pointer"
+
+    def words(self) -> frozenset[str]:
+        return frozenset({"constant", "number:pointer"})
+
+
+@dataclass(slots=True, unsafe_hash=True)
 class Size(PythonValue):
     """A ``torch.Size``, or a number taken from one."""
 
