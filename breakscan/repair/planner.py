@@ -11,7 +11,7 @@ from pathlib import Path
 from breakscan.analysis.pipeline.check_file import FileChecker
 from breakscan.analysis.pipeline.rewrite_facts import Studies, Study
 from breakscan.config import Settings, resolve_target
-from breakscan.findings import Finding, RewriteOffer, SourceError, Verdict
+from breakscan.findings import Finding, RewriteOffer, Site, SourceError, Verdict
 from breakscan.repair.apply import applied, overlap
 from breakscan.repair.left import Left, joined_left
 from breakscan.repair.registry import load_rewrite
@@ -54,6 +54,10 @@ class WantedRewrites:
     observed: bool = False
     ids: frozenset[str] | None = None
     places: Mapping[Place, str] | None = None
+
+
+GUESSED = "what a value is here is guessed from its uses, and no edit may rest on that"
+"""Why a finding stays that only ``check`` has: it takes what is likely into account, the facts of rewrites do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,7 @@ def repair_file(
     studies = studies or Studies(settings, [path])
     if observed is None and settings.observations is not None:
         observed = Studies(settings, [path], FileChecker(settings, observations=settings.observations))
-    return planner.run(data, _phases(wanted, studies, observed))
+    return planner.run(data, _phases(wanted, studies, observed), findings or ())
 
 
 def _phases(wanted: WantedRewrites, studies: Studies, observed: Studies | None) -> list[_Phase]:
@@ -144,8 +148,11 @@ class _Planner:
         """Where the lines of the current text come from."""
         self.applied: list[Applied] = []
         self.left = Left()
+        self.known: set[tuple[str, Site]] = set()
+        """The findings of the facts that edits rest on, in the text as it is: ``check`` may have more."""
 
-    def run(self, data: bytes, phases: Sequence[_Phase]) -> FileRepair:
+    def run(self, data: bytes, phases: Sequence[_Phase], findings: Sequence[Finding] = ()) -> FileRepair:
+        """The repair of the file in some phases.  ``findings`` are those of ``check``: each gets an outcome."""
         text: str = self.before
         left: dict[str, Left] = {}
         errors: dict[SourceError, None] = {}
@@ -153,7 +160,9 @@ class _Planner:
             text, found = self._rounds(text)
             errors |= dict.fromkeys(found)
             left[self.phase.safe] = self.left
-        joined = joined_left([left[safe] for safe in ("observed", "safe") if safe in left], self.applied)
+        guessed = [] if errors else [one for one in findings if (one.rule, one.site) not in self.known]
+        several = [left[safe] for safe in ("observed", "safe") if safe in left]
+        joined = joined_left([*several, self._left(guessed, GUESSED)], self.applied)
         return FileRepair(
             self.path,
             self.display,
@@ -171,14 +180,7 @@ class _Planner:
 
     def declined(self, data: bytes, findings: Sequence[Finding], reason: str) -> FileRepair:
         """The repair of a file in which every rewrite declines for the same reason."""
-        left = Left()
-        for finding in findings:
-            ids = self._ids(finding)
-            if ids:
-                reasons = tuple(Reason(one, reason, one not in SOFTENING) for one in ids)
-                left.refused.append(Refused(replace(finding, behind=None), reasons))
-            elif ids is not None and not self._offered(finding):
-                left.without.append(replace(finding, behind=None))
+        left = self._left(findings, reason)
         return FileRepair(
             self.path,
             self.display,
@@ -190,9 +192,23 @@ class _Planner:
             lines=self.lines,
         )
 
+    def _left(self, findings: Sequence[Finding], reason: str) -> Left:
+        """Findings for which every rewrite declines for the same reason."""
+        left = Left()
+        for finding in findings:
+            ids = self._ids(finding)
+            if ids:
+                reasons = tuple(Reason(one, reason, one not in SOFTENING) for one in ids)
+                left.refused.append(Refused(replace(finding, behind=None), reasons))
+            elif ids is not None and not self._offered(finding):
+                left.without.append(replace(finding, behind=None))
+        return left
+
     def _rounds(self, text: str) -> tuple[str, Sequence[SourceError]]:
         try:
             seen = self._study(text)
+            if text == self.before:
+                self.known |= {(one.rule, one.site) for one in seen.findings}
             for _ in range(MOST_ROUNDS):
                 if not seen.findings:
                     self.left = Left()

@@ -193,3 +193,31 @@ def test_findings_that_start_at_one_place_each_have_an_outcome(tmp_path: Path, m
     (repair,) = repair_found(found, settings, WantedRewrites(), jobs=1).files
     outcomes = [*(one.finding for one in (*repair.held, *repair.softened, *repair.refused)), *repair.without]
     assert sorted(one.site.end_column for one in outcomes) == sorted(one.site.end_column for one in found.findings)
+
+
+GUESSED = """\
+import torch
+from solvers import solve
+
+
+@torch.compile
+def f(x):
+    found = solve(x)
+    if found.sin().sum() > 0:
+        found = found * 2
+    return found.mean()
+"""
+
+
+def test_what_only_check_finds_stays_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "program.py"
+    path.write_text(GUESSED, encoding="utf-8")
+    settings = load_settings(tmp_path, no_cache=True)
+    (found,) = check_paths([path], settings, jobs=1).findings
+    (file,) = repair_paths([path], settings, WantedRewrites(unsafe=True), jobs=1).files
+    (refused,) = file.refused
+    assert (refused.finding.rule, refused.finding.site) == ("BRK101", found.site)
+    assert {one.text for one in refused.reasons} == {
+        "what a value is here is guessed from its uses, and no edit may rest on that"
+    }
