@@ -227,7 +227,18 @@ class Batch:
         program += [] if call["gradients"] else ["--plain"]
         soften = ["--soften"] if self.options.soften else []
         untimed = ["--untimed"] if self.options.untimed else []
-        command = [*untimed, json.dumps(chosen), "verify", *soften, "--format", "json", "-o", str(report), *program]
+        command = [
+            *untimed,
+            json.dumps(chosen),
+            "verify",
+            "--each",
+            *soften,
+            "--format",
+            "json",
+            "-o",
+            str(report),
+            *program,
+        ]
         began = time.monotonic()
         process = subprocess.Popen(
             [sys.executable, str(HERE / "verify_packages_verify.py"), *command],

@@ -1,6 +1,11 @@
-"""A model with mixture-of-experts layers, as they are mostly written: a loop over the experts with a mask for each."""
+"""A model with mixture-of-experts layers, as they are mostly written: a loop over the experts with a mask for each.
+
+python loop.py [DEVICE [LAYERS WIDTH EXPERTS CHOSEN BATCH LENGTH]]
+"""
 
 from __future__ import annotations
+
+import sys
 
 import torch
 import torch.nn.functional as F
@@ -62,6 +67,10 @@ class Model(nn.Module):
 
 
 if __name__ == "__main__":
-    compiled = torch.compile(Model(2, 32, 4, 2))
+    device, *sizes = sys.argv[1:] or ["cpu"]
+    layers, width, count, chosen, batch, length = map(int, sizes or (2, 32, 4, 2, 2, 8))
+    dtype = torch.float32 if device == "cpu" else torch.bfloat16
+    torch.manual_seed(0)
+    compiled = torch.compile(Model(layers, width, count, chosen).to(device, dtype))
     for _ in range(9):
-        compiled(torch.rand(2, 8, 32)).sum().backward()
+        compiled(torch.rand(batch, length, width, device=device, dtype=dtype)).sum().backward()

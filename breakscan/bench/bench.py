@@ -13,7 +13,7 @@ from breakscan.bench.break_even import least_time
 from breakscan.bench.eager_baseline import EagerBaseline, measure_eager
 from breakscan.bench.hinted_settings import flags_for
 from breakscan.bench.progress import BenchProgress
-from breakscan.bench.replicates import run_again
+from breakscan.bench.replicates import is_worth_repeating, run_again
 from breakscan.bench.result import OWN, Bench, BenchRow, LeastTime, MeasurementStatus, Variant
 from breakscan.bench.trial import Say, Trial
 from breakscan.bench.variants import (
@@ -167,7 +167,8 @@ class _Variants:
         while True:
             best, _ = best_of(self.rows, self.baseline.same)
             wanted = {OWN, *([best.label] if best else [])} - done
-            again = [row for row in self.rows if row.label in wanted and row.status is MeasurementStatus.MEASURED]
+            measured = [row for row in self.rows if row.status is MeasurementStatus.MEASURED]
+            again = [row for row in measured if row.label in wanted and is_worth_repeating(row)]
             if not again:
                 return
             for row in again:

@@ -24,11 +24,18 @@ from breakscan.worker.worker import ProgramChange, Worker, WorkerError
 
 LONGEST = 4.0
 """Seconds for which each of the further processes is timed."""
+FAR = 1.25
+"""How many times as long as eager steps those of a variant take that is slower in any further process, too."""
 ONE_PROCESS_KINDS = {
     ObservationKind.ERROR: ObservationKind.ONE_PROCESS,
     ObservationKind.MAKES_OTHER_CALLS: ObservationKind.ONE_PROCESS_OTHER_CALLS,
     ObservationKind.VALUES_NOT_TAKEN: ObservationKind.ONE_PROCESS_OTHER_VALUES,
 }
+
+
+def is_worth_repeating(row: BenchRow) -> bool:
+    """Returns whether further processes can show anything else than the first one."""
+    return row.ratio is not None and row.ratio.high > 1 / FAR
 
 
 class _NotComparable(Exception):
@@ -80,6 +87,6 @@ def _pace(row: BenchRow, baseline: EagerBaseline, first: Path, number: int) -> P
         if problem := baseline.other_than(worker.ready()) or baseline.not_taken(worker):
             raise _NotComparable(problem)
         compile_in(worker, row.variant)
-        pace = pace_of(worker, LONGEST)
+        pace = pace_of(worker, LONGEST, baseline.same)
     baseline.steps += pace.eager
     return pace

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from breakscan.bench.result import Variant
@@ -44,13 +45,19 @@ def compile_in(worker: Worker, variant: Variant) -> None:
         worker.ask(CompileRegional(variant.regional))
 
 
-def pace_of(worker: Worker, longest: float) -> Pace:
-    """Times a worker that has been given the values, for ``seconds`` seconds. Raises Unsteady and WorkerError."""
+def pace_of(worker: Worker, longest: float, same: Ratio) -> Pace:
+    """Times a worker that has been given the values, for ``longest`` seconds at most. By how much something is slower
+    than eager is not worth more of them. ``same`` is the ratio of two eager processes. Raises Unsteady and WorkerError.
+    """
     compiled = worker.ask(Prepare(StepKind.COMPILED))
     memory = worker.ask(MeasureMemory(StepKind.COMPILED))
     eager = worker.ask(Prepare(StepKind.EAGER))
     blocks: dict[str, measure.Block] = {
         kind: functools.partial(worker.block, kind=kind) for kind in (StepKind.EAGER, StepKind.COMPILED)
     }
-    times = measure.interleave(blocks, [eager, compiled], longest)
+
+    def is_decided(times: Mapping[str, Sequence[float]]) -> bool:
+        return measure.is_surely_slower(times[StepKind.EAGER], times[StepKind.COMPILED], same)
+
+    times = measure.interleave(blocks, [eager, compiled], longest, is_decided)
     return Pace(times[StepKind.EAGER], times[StepKind.COMPILED], memory)

@@ -140,7 +140,7 @@ class Trial:
 
     def _time(self, worker: Worker, explanation: Explanation) -> None:
         try:
-            pace = pace_of(worker, LONGEST)
+            pace = pace_of(worker, LONGEST, self._baseline.same)
         except Unsteady as error:
             if error.name == StepKind.EAGER:
                 self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, Observation(ObservationKind.COMPILES_WHILE_EAGER))

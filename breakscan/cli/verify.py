@@ -52,6 +52,11 @@ from breakscan.worker.worker import WorkerError
     help="As --apply, also those that the captured calls have not shown to be equal: with a test that had one outcome "
     "only, or with other results for other inputs.",
 )
+@click.option(
+    "--each",
+    is_flag=True,
+    help="Prove and time each rewrite by itself, too, where all together are accepted. --apply implies it.",
+)
 @click.option("--compile-backend", default=BACKEND, metavar="NAME", help=f"The backend of --compile.  [{BACKEND}]")
 @measuring_options(VERIFY)
 def verify(
@@ -65,6 +70,7 @@ def verify(
     settings: tuple[str, ...],
     apply: bool,
     apply_unseen: bool,
+    each: bool,
     calls: int,
     compile_: tuple[str, ...],
     compile_backend: str,
@@ -75,9 +81,10 @@ def verify(
 ) -> None:
     """Run PROGRAM with its ARGUMENTS as it is and rewritten, and say whether that is equal and faster.
 
-    The rewrites are those of breakscan fix, for the code that runs; each by itself and all together, or a patch, or
-    settings. Your files are left alone. The program is run several times, each time up to its first calls of what it
-    compiles: what it writes is not shown. Options of breakscan come before PROGRAM.
+    The rewrites are those of breakscan fix, for the code that runs: all together, and each by itself as far as they
+    have to be told apart; or a patch, or settings. Your files are left alone. The program is run several times, each
+    time up to its first calls of what it compiles: what it writes is not shown. Options of breakscan come before
+    PROGRAM.
 
     Exits with 0 where no change is rejected, 1 where one is, 2 where the program could not be measured, 130 where it
     was interrupted: the report then shows what was proved so far.
@@ -94,6 +101,7 @@ def verify(
         candidate,
         apply or apply_unseen,
         apply_unseen,
+        each,
     )
     measured = program_of("verify", as_module, program, arguments, calls, compile_, compile_backend)
     try:

@@ -16,11 +16,14 @@ class RewriteLabel:
 
 @dataclass(frozen=True, slots=True)
 class SetLabel:
-    """Several rewrites together: the ``most`` that gain most, or all but those of a kind."""
+    """Several rewrites together: the ``most`` that gain most, all but those of a kind, or those from the first to the
+    last of a ``part``.
+    """
 
     most: int | None = None
     without_slower: bool = False
     without_held_back: bool = False
+    part: tuple[Label, Label] | None = None
 
 
 Label = str | RewriteLabel | SetLabel

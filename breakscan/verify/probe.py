@@ -115,7 +115,7 @@ class Probe:
 
     def unseen(self, candidate: Candidate) -> tuple[UnseenOutcome, ...]:
         """Returns the outcomes that replaced tests had in no captured call."""
-        found = (test.unseen for test in self._replaced(candidate))
+        found = (test.unseen for test in self.replaced(candidate))
         return tuple(one for one in found if one is not None)
 
     def stress(self, candidate: Candidate, worker: Worker) -> Stressed:
@@ -135,8 +135,21 @@ class Probe:
         missing = [call for call in self._stressed.results if call not in changed.results]
         if missing and changed.stopped is not None:
             found.append(StressDifference(missing[0].stress, self._names[missing[0].callable], error=changed.stopped))
-        outcomes, unseen = self._only_stressed(self._replaced(candidate), worker, changed, effects)
+        outcomes, unseen = self._only_stressed(self.replaced(candidate), worker, changed, effects)
         return Stressed(tuple(found), tuple(outcomes), tuple(unseen))
+
+    def replaced(self, candidate: Candidate) -> list[ReplacedTest]:
+        """Returns the tests that a change replaces, with the outcomes that they had in no captured call."""
+        found = []
+        for path, (before, after) in candidate.texts.items():
+            real = os.path.realpath(path)
+            outcomes = self._outcomes.get(real, {})
+            for test in replaced_tests(before, after, candidate.lines[path]):
+                span, statement = span_of(test), statement_around(before, test)
+                code = " ".join((ast.get_source_segment(before, test) or ast.unparse(test)).split())
+                missing = frozenset({True, False}) - outcomes.get(span, frozenset())
+                found.append(ReplacedTest(display_path(path, os.getcwd()), real, code, span, statement, missing))
+        return found
 
     def _only_stressed(
         self, tests: Sequence[ReplacedTest], worker: Worker, changed: StressedRuns, effects: Collection[Effect]
@@ -185,18 +198,6 @@ class Probe:
     def _had(self, test: ReplacedTest, call: StressedCall) -> frozenset[bool]:
         """Returns the outcomes of a test that a call with other inputs had."""
         return self._stressed.outcomes[call].get(test.path, {}).get(test.span, frozenset())
-
-    def _replaced(self, candidate: Candidate) -> list[ReplacedTest]:
-        found = []
-        for path, (before, after) in candidate.texts.items():
-            real = os.path.realpath(path)
-            outcomes = self._outcomes.get(real, {})
-            for test in replaced_tests(before, after, candidate.lines[path]):
-                span, statement = span_of(test), statement_around(before, test)
-                code = " ".join((ast.get_source_segment(before, test) or ast.unparse(test)).split())
-                missing = frozenset({True, False}) - outcomes.get(span, frozenset())
-                found.append(ReplacedTest(display_path(path, os.getcwd()), real, code, span, statement, missing))
-        return found
 
 
 def _text(path: str) -> str | None:

@@ -103,7 +103,8 @@ class Proof:
     ``rule``, ``rewrite`` and ``site`` identify the rewrite and its finding, and
     ``difference`` says in which way the rewrite is not safe, None if it is safe. ``rests_on`` are the values of the run
     for which alone this is said, None if it is for all. ``reasons`` are the reasons for
-    rejection, the most important first; ``outputs_equal`` is None if the outputs could not be compared.
+    rejection, the most important first; ``outputs_equal`` is None if the outputs could not be compared. ``accepted_in``
+    is the set of changes with which an accepted change was timed, None if it was timed by itself.
     """
 
     label: Label
@@ -135,6 +136,14 @@ class Proof:
     stress: tuple[StressDifference, ...] = ()
     """How the results differ with other inputs. This does not change the verdict."""
     rests_on: RestsOn | None = None
+    accepted_in: Label | None = None
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the change is accepted, and nothing is left to be told of its members one by one: all of its lines
+        ran, and it does nothing else with other inputs.
+        """
+        return self.verdict is ProofVerdict.ACCEPTED and not self.unrun and not self.stress
 
     @property
     def is_held_back(self) -> bool:
@@ -160,12 +169,13 @@ class NotApplied(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """All proofs of one command, the whole set last.
+    """All proofs of one command: single changes, then parts of the whole set, then the set.
 
     ``same`` is the ratio of two processes that both run the unchanged program; ``tolerances`` are those of results, by
     dtype. ``dependent`` are rewrites that change something only after others, so that they are proved only with these;
     ``unreached`` are findings that could be rewritten but whose code the calls do not run; ``notes`` are further
     remarks. ``applied`` are the files that were written, and ``not_applied`` is why others were not: texts are errors.
+    ``eager_memory_bytes`` is the most memory of a GPU that an eager step takes, None without one.
     ``held_back`` are accepted changes that were to be written and were not, because they may behave otherwise in calls
     that were not captured.
     """
@@ -184,5 +194,6 @@ class Verification:
     not_applied: NotApplied | tuple[str, ...] | None = None
     held_back: tuple[Label, ...] = ()
     breaks: int = 0
+    eager_memory_bytes: int | None = None
     interrupted: bool = False
     """The user stopped the command; it holds what was proved until then."""

@@ -79,6 +79,17 @@ class StepRace:
                 return self._original.first.ask(CountLaunches(StepKind.COMPILED))
         return None
 
+    def eager_memory(self) -> int | None:
+        """Returns the most memory of a GPU that an eager step takes, None without one.
+
+        Call it last: compiled steps cannot be timed after it.
+        """
+        if self.same is not None and "cuda" in self._original.about.devices:
+            with contextlib.suppress(WorkerError):
+                self._original.first.ask(Prepare(StepKind.EAGER))
+                return self._original.first.ask(MeasureMemory(StepKind.EAGER))
+        return None
+
 
 def _is_decided(times: Mapping[str, Sequence[float]]) -> bool:
     return measure.is_decided(times[BEFORE], times[SAME], times[AFTER])

@@ -11,6 +11,7 @@ from breakscan.source.paths import display_path
 from breakscan.verify.break_changes import BreakChanges
 from breakscan.verify.candidates import Candidate, diff_of
 from breakscan.verify.executed_changes import evidence
+from breakscan.verify.label import Label
 from breakscan.verify.original import Original, Say
 from breakscan.verify.probe import Probe, Stressed
 from breakscan.verify.proof import Proof, ProofVerdict
@@ -74,9 +75,15 @@ class Verifier:
         """See :meth:`StepRace.launches`."""
         return self._race.launches()
 
-    def prove(self, candidate: Candidate) -> Proof:
-        """Runs the program with the change and returns the proof."""
-        trial = _Trial(candidate, self.original)
+    def eager_memory(self) -> int | None:
+        """See :meth:`StepRace.eager_memory`."""
+        return self._race.eager_memory()
+
+    def prove(self, candidate: Candidate, accepted_in: Label | None = None) -> Proof:
+        """Runs the program with the change and returns the proof. It is not timed if it is known to be a member of a
+        set that is accepted.
+        """
+        trial = _Trial(candidate, self.original, accepted_in)
         if candidate.texts:
             trial.proof = replace(trial.proof, unseen=self._probe().unseen(candidate))
         self._say(MeasuringStep.RUN, candidate.label)
@@ -88,6 +95,22 @@ class Verifier:
         except WorkerError as error:
             trial.add(Observation(ObservationKind.DOES_NOT_RUN, str(error)))
         return trial.proof
+
+    def member_of(self, accepted: Proof, candidate: Candidate) -> Proof:
+        """Returns the proof of a change that needs no process of its own, since a set that has it is accepted, and is
+        clear.
+        """
+        trial = _Trial(candidate, self.original, accepted.label)
+        trial.accept()
+        tests = {(test.shown, test.span.line, test.code) for test in self._probe().replaced(candidate)}
+        return replace(
+            trial.proof,
+            outputs_equal=True,
+            unseen=tuple(one for one in accepted.unseen if (one.path, one.line, one.test) in tests),
+            stressed_outcomes=tuple(
+                one for one in accepted.stressed_outcomes if (one.path, one.line, one.test) in tests
+            ),
+        )
 
     def _probe(self) -> Probe:
         """Returns the probe, which runs when it is first needed: it is not there for settings of the compiler."""
@@ -115,8 +138,11 @@ class Verifier:
         for observation in changes.objections():
             trial.add(observation)
         if not trial.proof.reasons:
-            self._say(MeasuringStep.TIME, trial.candidate.label)
-            self._time(trial, worker)
+            if trial.accepted_in is None:
+                self._say(MeasuringStep.TIME, trial.candidate.label)
+                self._time(trial, worker)
+            else:
+                trial.accept()
             if trial.candidate.texts:
                 trial.add_stressed(self._probe().stress(trial.candidate, worker))
 
@@ -173,10 +199,13 @@ class Verifier:
 
 
 class _Trial:
-    """The checks of one change. ``proof`` holds the results so far; a reason rejects the change."""
+    """The checks of one change. ``proof`` holds the results so far; a reason rejects the change. ``accepted_in`` is an
+    accepted set that has it.
+    """
 
-    def __init__(self, candidate: Candidate, original: Original) -> None:
+    def __init__(self, candidate: Candidate, original: Original, accepted_in: Label | None = None) -> None:
         self.candidate = candidate
+        self.accepted_in = accepted_in
         self._original = original
         finding = candidate.finding
         self.proof = Proof(
@@ -194,6 +223,10 @@ class _Trial:
             members=candidate.members,
             breaks_there=bool(candidate.targets or candidate.softened) or finding is None,
         )
+
+    def accept(self) -> None:
+        """Accepts the change with the set that has it."""
+        self.proof = replace(self.proof, verdict=ProofVerdict.ACCEPTED, accepted_in=self.accepted_in)
 
     def add(self, reason: Observation) -> None:
         """Adds a reason for which the change is rejected."""

@@ -19,6 +19,7 @@ from breakscan.verify.candidates import Candidate, Planned, Rewrites
 from breakscan.verify.label import Label, SetLabel
 from breakscan.verify.original import Original, Say, running_original
 from breakscan.verify.proof import NotApplied, Proof, ProofVerdict, Verification
+from breakscan.verify.rewrite_proofs import RewriteProofs
 from breakscan.verify.verifier import Verifier
 from breakscan.worker.captured_program import environment_of, notes_of
 from breakscan.worker.compare import TOLERANCES
@@ -29,7 +30,8 @@ from breakscan.worker.worker import UserProgram
 @dataclass(frozen=True, slots=True)
 class Question:
     """What to verify: ``candidate``, or else all rewrites that ``wanted`` and ``settings`` allow. ``apply`` says that
-    proved changes are written, ``apply_unseen`` that this includes those that are held back.
+    proved changes are written, ``apply_unseen`` that this includes those that are held back. ``each`` says that each
+    rewrite is proved and timed by itself, also if all are accepted together.
     """
 
     settings: Settings
@@ -37,6 +39,7 @@ class Question:
     candidate: Candidate | None = None
     apply: bool = False
     apply_unseen: bool = False
+    each: bool = False
 
 
 def verify(program: UserProgram, question: Question, say: Say) -> Verification:
@@ -65,8 +68,7 @@ class _Work:
         watched = [str(path) for path in self.rewrites.files] if given is None else list(given.texts)
         self.verifier = Verifier(original, watched, say)
         self.planned = Planned((), (), (), ())
-        self.proofs: list[Proof] = []
-        self.candidates: dict[Label, Candidate] = {}
+        self.proved = RewriteProofs(self.rewrites, self.verifier)
         self.applied: tuple[str, ...] = ()
         self.not_applied: NotApplied | tuple[str, ...] | None = None
         self.interrupted = False
@@ -75,7 +77,7 @@ class _Work:
         given = self.question.candidate
         try:
             if given is not None:
-                self._prove(given)
+                self.proved.prove(given)
             else:
                 self._prove_rewrites()
             if self.question.apply:
@@ -100,6 +102,7 @@ class _Work:
             not_applied=self.not_applied,
             held_back=self._held_back() if self.question.apply else (),
             breaks=self.original.compiled.metrics.breaks,
+            eager_memory_bytes=None if self.interrupted else self.verifier.eager_memory(),
             interrupted=self.interrupted,
         )
 
@@ -110,7 +113,7 @@ class _Work:
         launches = None if self.interrupted else self.verifier.launches()
         return tuple(
             proof if proof.ratio is None else replace(proof, before=replace(proof.before, launches=launches))
-            for proof in self.proofs
+            for proof in self.proved.in_order
         )
 
     def _files(self) -> tuple[Path, ...]:
@@ -130,19 +133,8 @@ class _Work:
     def _prove_rewrites(self) -> None:
         sites = [one.site for one in self.original.compiled.explanation.breaks]
         self.planned = self.rewrites.plan(self.verifier.executed, sites)
-        for candidate in self.planned.alone:
-            self._prove(candidate)
-        rewrites = (*self.planned.alone, *self.planned.dependent)
-        self.candidates |= {one.label: one for one in rewrites}
-        together = self.rewrites.together(rewrites, SetLabel()) if len(rewrites) > 1 else None
-        if together is not None:
-            self._prove(together)
-
-    def _prove(self, candidate: Candidate) -> Proof:
-        proof = self.verifier.prove(candidate)
-        self.proofs.append(proof)
-        self.candidates[candidate.label] = candidate
-        return proof
+        # What makes a step slower by itself is not written.
+        self.proved.prove_together(self.planned, self.question.each or self.question.apply)
 
     # -- writing ------------------------------------------------------------------------------------------------
 
@@ -163,56 +155,58 @@ class _Work:
         back always. Otherwise as many as possible are added, the largest gain first, and each is proved together with
         those before it.
         """
-        whole = next((proof for proof in self.proofs if proof.members), None)
+        whole = next((proof for proof in self.proved.proofs if proof.members), None)
         if whole is not None and not self._doubted():
             sets = [whole]
-            slower = {proof.label for proof in self.proofs if proof.slower}
-            held = {proof.label for proof in self.proofs if self._is_held_back(proof)}
+            slower = {proof.label for proof in self.proved.proofs if proof.slower}
+            held = {proof.label for proof in self.proved.proofs if self._is_held_back(proof)}
             left_out = (slower | held).intersection(whole.members)
             if left_out:
-                rest = [self.candidates[label] for label in whole.members if label not in left_out]
+                rest = [self.proved.candidates[label] for label in whole.members if label not in left_out]
                 without = SetLabel(None, not slower.isdisjoint(left_out), not held.isdisjoint(left_out))
                 sets += self._together(rest, without)
             if best := max(filter(self._holds, sets), key=_gain, default=None):
-                return self.candidates[best.label]
+                return self.proved.candidates[best.label]
         return self._greedy()
 
     def _greedy(self) -> Candidate | None:
-        alone = sorted((one for one in self.proofs if self._holds(one) and not one.members), key=_gain, reverse=True)
+        alone = sorted(
+            (one for one in self.proved.proofs if self._holds(one) and not one.members), key=_gain, reverse=True
+        )
         if not alone:
             self.not_applied = None if self._held_back() else NotApplied.NONE_ACCEPTED
             return None
-        kept = [self.candidates[alone[0].label]]
+        kept = [self.proved.candidates[alone[0].label]]
         proved = kept[0]
         for one in alone[1:]:
-            more = [*kept, self.candidates[one.label]]
+            more = [*kept, self.proved.candidates[one.label]]
             for proof in filter(self._holds, self._together(more, SetLabel(len(more)))):
-                kept, proved = more, self.candidates[proof.label]
+                kept, proved = more, self.proved.candidates[proof.label]
         return proved
 
     def _together(self, candidates: Sequence[Candidate], label: SetLabel) -> list[Proof]:
         """Proves several changes as one. A single change keeps its existing proof."""
         if len(candidates) == 1:
-            return [proof for proof in self.proofs if proof.label == candidates[0].label]
+            return [proof for proof in self.proved.proofs if proof.label == candidates[0].label]
         together = self.rewrites.together(candidates, label) if candidates else None
-        return [] if together is None else [self._prove(together)]
+        return [] if together is None else [self.proved.prove(together)]
 
     def _holds(self, proof: Proof) -> bool:
         return proof.verdict is ProofVerdict.ACCEPTED and not self._is_held_back(proof)
 
     def _is_held_back(self, proof: Proof) -> bool:
         """Returns whether a change is not written because it, or one of its members, is held back."""
-        members = (one for one in self.proofs if one.label in proof.members)
+        members = (one for one in self.proved.proofs if one.label in proof.members)
         return not self.question.apply_unseen and any(one.is_held_back for one in (proof, *members))
 
     def _held_back(self) -> tuple[Label, ...]:
         """Returns the accepted changes that are held back; sets only if there is no single one."""
-        held = [one for one in self.proofs if one.verdict is ProofVerdict.ACCEPTED and self._is_held_back(one)]
+        held = [one for one in self.proved.proofs if one.verdict is ProofVerdict.ACCEPTED and self._is_held_back(one)]
         return tuple(one.label for one in [one for one in held if not one.members] or held)
 
     def _doubted(self) -> bool:
         """Returns whether the outputs of any single change are not equal."""
-        return any(proof.outputs_equal is False for proof in self.proofs if not proof.members)
+        return any(proof.outputs_equal is False for proof in self.proved.proofs if not proof.members)
 
 
 def _gain(proof: Proof) -> float:

@@ -10,9 +10,13 @@ the tolerance of the rest.
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import repeat
 from typing import TYPE_CHECKING, ClassVar
 
 from breakscan.worker.call_result import CallResult
@@ -29,7 +33,8 @@ STRICT = {"torch.float64": 1e-12, "torch.float32": 1e-5, "torch.float16": 1e-3, 
 FARTHEST = 10.0
 """Times the worst element of the baseline."""
 AT_ONCE = 2**17
-"""Elements that are compared at once: in double precision they fit into a processor's cache."""
+"""Elements that a thread compares at once: in double precision they fit into a processor's cache."""
+MOST_THREADS = len(os.sched_getaffinity(0))
 
 _FLOAT = re.compile(r"-?\d+(?:\.\d+(?:e[+-]\d+)?|e[+-]\d+)")
 
@@ -179,7 +184,9 @@ def tensor_difference(
         return replace(_at(part, path, one, other, first), change=Change.ELEMENT)
     exact = exact if exact is not None and exact.shape == one.shape else None
     tolerance = how.tolerance(str(one.dtype))
-    found = _Errors.between(one, other, exact, tolerance)
+    found = _Errors.between(one, other, exact if how.eager else None, tolerance)
+    if exact is not None and not how.eager and not found.close:
+        found = _Errors.between(one, other, exact, tolerance)
     if found.are_small(one, other, tolerance, both_rules=how.eager):
         return None
     return replace(_at(part, path, one, other, found.at), size=found.worst, allowed=tolerance)
@@ -198,15 +205,20 @@ class _FromExact:
     squares: float = 0.0
     worst: float = 0.0
 
-    def add(self, result: Tensor, exact: Tensor) -> None:
-        error = (result - exact).abs()
-        self.squares += float((error * error).sum())
-        self.worst = max(self.worst, float(error.max()))
+    @classmethod
+    def between(cls, result: Tensor, exact: Tensor) -> _FromExact:
+        import torch
+
+        error = result - exact
+        return cls(float(torch.linalg.vector_norm(error)) ** 2, float(torch.linalg.vector_norm(error, math.inf)))
+
+    def __add__(self, other: _FromExact) -> _FromExact:
+        return _FromExact(self.squares + other.squares, max(self.worst, other.worst))
 
 
 @dataclass(slots=True)
 class _Errors:
-    """The errors of all elements of a result, summed up.
+    """The errors of all elements of a result, or of a part of it.
 
     ``close`` says that each element is within the tolerance, ``worst`` is the largest error and ``at`` the place of its
     element.  ``of_one`` and ``of_other`` are the errors against the result in double precision; None without one, or if
@@ -224,32 +236,40 @@ class _Errors:
         """The errors of ``other``; ``exact`` has the shape of ``one``."""
         import torch
 
-        found = cls(of_one=_FromExact() if exact is not None else None, of_other=_FromExact())
         parts, others = (torch.split(tensor.flatten(), AT_ONCE) for tensor in (one, other))
-        exacts = torch.split(exact.flatten(), AT_ONCE) if exact is not None else ()
-        for number, (part, other_part) in enumerate(zip(parts, others, strict=True)):
-            found._add(number * AT_ONCE, part, other_part, exacts[number] if exacts else None, tolerance)
-        return found
+        exacts = torch.split(exact.flatten(), AT_ONCE) if exact is not None else repeat(None)
+        # Each thread of Python computes by itself.
+        threads = torch.get_num_threads()
+        if parts[1:]:
+            torch.set_num_threads(1)
+        try:
+            with ThreadPoolExecutor(min(len(parts), MOST_THREADS)) as pool:
+                errors = pool.map(cls._of_part, parts, others, exacts, repeat(tolerance))
+                return reduce(cls._joined, (replace(part, at=n * AT_ONCE + part.at) for n, part in enumerate(errors)))
+        finally:
+            torch.set_num_threads(threads)
 
-    def _add(self, start: int, one: Tensor, other: Tensor, exact: Tensor | None, tolerance: float) -> None:
+    @classmethod
+    def _of_part(cls, one: Tensor, other: Tensor, exact: Tensor | None, tolerance: float) -> _Errors:
         a, b = _wide(one), _wide(other)
         error = _error(a, b)
-        size = a.abs()
-        finite = a.isfinite()
-        self.close = self.close and bool(
-            (error <= tolerance + tolerance * size.where(finite, size.new_zeros(()))).all()
-        )
-        worst = int(error.argmax())
-        if float(error[worst]) > self.worst:
-            self.worst, self.at = float(error[worst]), start + worst
-        if self.of_one is None or self.of_other is None or exact is None:
-            return
-        if not bool(exact.isfinite().all()) or not bool(finite.all()):
-            self.of_one = None
-            return
-        true = exact.to(a.dtype)
-        self.of_one.add(a, true)
-        self.of_other.add(b, true)
+        at = int(error.argmax())
+        worst = float(error[at])
+        # Where that does not decide, the tolerance is relative, too, unless the element is infinite.
+        close = worst <= tolerance or bool((error <= tolerance + tolerance * a.abs().nan_to_num_(0.0, 0.0)).all())
+        found = cls(close, worst, at)
+        if exact is not None and bool(exact.isfinite().all()) and bool(a.isfinite().all()):
+            true = exact.to(a.dtype)
+            found.of_one, found.of_other = _FromExact.between(a, true), _FromExact.between(b, true)
+        return found
+
+    def _joined(self, after: _Errors) -> _Errors:
+        """The errors of this part and the one after it."""
+        first = self if self.worst >= after.worst else after
+        joined = _Errors(self.close and after.close, first.worst, first.at)
+        if self.of_one and self.of_other and after.of_one and after.of_other:
+            joined.of_one, joined.of_other = self.of_one + after.of_one, self.of_other + after.of_other
+        return joined
 
     def are_small(self, one: Tensor, other: Tensor, tolerance: float, both_rules: bool) -> bool:
         """Whether the results count as equal, by one of the rules or by both."""
@@ -280,6 +300,8 @@ def _is_close_in_scale(one: Tensor, other: Tensor, tolerance: float) -> bool:
 def _error(a: Tensor, b: Tensor) -> Tensor:
     """The error of each element: 0 for equal ones, NaN and infinities included, infinite for a NaN on one side."""
     error = (b - a).abs()
+    if bool(error.isfinite().all()):
+        return error
     error = error.where((a != b) & ~(a.isnan() & b.isnan()), error.new_zeros(()))
     return error.nan_to_num_(nan=math.inf, posinf=math.inf)
 

@@ -115,6 +115,10 @@ class StepTimer:
         """Answers :class:`.protocol.MeasureMemory`."""
         import torch
 
+        if kind is StepKind.EAGER and self._steps.pop(StepKind.COMPILED, None) is not None:
+            # What is compiled holds memory: constants, and the pools of CUDA graphs.
+            torch._dynamo.reset()
+            gc.collect()
         steps = 2 * len(self._steps[kind])
         if cuda_in_use():
             torch.cuda.synchronize()

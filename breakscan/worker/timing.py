@@ -123,6 +123,14 @@ def is_decided(first: Sequence[float], second: Sequence[float], other: Sequence[
     return is_faster(claim, same) or is_slower(claim, same)
 
 
+def is_surely_slower(reference: Sequence[float], other: Sequence[float], same: Ratio) -> bool:
+    """Whether another one is slower in every resample, as in :func:`is_decided`. ``same`` is the ratio of two equal
+    processes.
+    """
+    medians = _resampled(_by_round([reference], other))
+    return is_slower(Ratio(medians[len(medians) // 2], medians[0], medians[-1]), same)
+
+
 def _by_round(references: Sequence[Sequence[float]], other: Sequence[float]) -> list[list[float]]:
     return [[one[at] / time for one in references] for at, time in enumerate(other)]
 

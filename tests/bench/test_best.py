@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from breakscan.bench.best import best_of, pays_after, write_for
+from breakscan.bench.replicates import is_worth_repeating
 from breakscan.bench.result import OWN, BenchRow, MeasurementStatus, Variant
 from breakscan.worker.timing import Ratio
 
@@ -81,6 +82,11 @@ def test_it_pays_where_all_calls_together_take_as_long_as_eager() -> None:
 
     assert compiled(calls) <= calls * 10e-3
     assert compiled(calls - 1) > (calls - 1) * 10e-3
+
+
+@pytest.mark.parametrize(("ratio", "repeated"), [(0.5, False), (0.77, False), (0.79, True), (0.95, True), (2.0, True)])
+def test_what_is_far_slower_than_eager_is_not_repeated(ratio: float, repeated: bool) -> None:
+    assert is_worth_repeating(row(OWN, ratio, 10)) is repeated
 
 
 def test_it_never_pays_where_it_is_no_faster() -> None:

@@ -23,6 +23,8 @@ from breakscan.worker.timing import Ratio
 
 SLOWER = row(OWN, Ratio(0.9, 0.88, 0.92))
 
+ON_CPU = replace(WHOLE, environment={**WHOLE.environment, "device": "cpu"})
+
 
 def written(format_: str, told: Bench = WHOLE) -> str:
     stream = io.StringIO()
@@ -111,21 +113,33 @@ def test_an_interrupt_is_said_first() -> None:
 def test_the_terminal_report_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     both = row('mode="max-autotune-no-cudagraphs", capture_scalar_outputs=True', Ratio(12.25, 11.2, 13.3))
-    told = written("terminal", bench(OWN_ROW, FLAG, row('mode="max-autotune-no-cudagraphs"', None), FASTEST, both))
-    assert max(map(len, told.splitlines())) <= 80
+    result = bench(OWN_ROW, FLAG, row('mode="max-autotune-no-cudagraphs"', None), FASTEST, both)
+    for told in (written("terminal", result), written("terminal", replace(result, environment=ON_CPU.environment))):
+        assert max(map(len, told.splitlines())) <= 80
     assert " breaks " in told
     assert "kernels" not in told
 
 
 def test_the_terminal_report_has_a_line_a_way() -> None:
     assert "COLUMNS" not in os.environ
-    lines = written("terminal").splitlines()
+    lines = written("terminal", ON_CPU).splitlines()
     assert lines[1].split() == ["way", "breaks", "kernels", "compile", "step", "×", "eager", "pays", "after"]
     assert lines[2].split() == ["eager", "10.0", "ms"]
     (line,) = [line for line in lines if line.startswith(' mode="reduce-overhead"')]
     assert line.split(None, 1)[1].strip() == "0        4   14.0 s   3.2 ms  3.10 [3.00, 3.20]  2,100 calls"
     (line,) = [line for line in lines if line.startswith(' mode="default"')]
     assert line.endswith("same as program's own")
+
+
+@pytest.mark.parametrize("format_", ["terminal", "markdown"])
+def test_peak_memory_is_in_the_table_where_a_gpu_is_used(format_: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    lines = [line for line in written(format_).splitlines() if " memory " in line or " MB" in line]
+    measured = [row for row in WHOLE.rows if row.memory_bytes is not None]
+    assert len(lines) == 2 + len(measured)
+    assert " 9 MB " in lines[1]
+    assert all(" 10 MB " in line for line in lines[2:])
+    assert "memory" not in written(format_, ON_CPU)
 
 
 def test_what_went_wrong_is_said_in_words() -> None:

@@ -48,6 +48,7 @@ def written(format_: str, told: Verification = WHOLE) -> str:
         (SetLabel(without_slower=True), "without what is slower"),
         (SetLabel(without_held_back=True), "without what is held back"),
         (SetLabel(None, True, True), "without what is slower or held back"),
+        (SetLabel(part=ALL.members[:2]), "net.py:12 where to net.py:20 cond"),
     ],
 )
 def test_labels_in_words(label: Label, words: str) -> None:
@@ -133,6 +134,35 @@ def test_the_terminal_report_has_a_line_a_change() -> None:
     assert "4 → 3" in line
     assert "11.8 → 7.9 ms" in line
     assert line.endswith("equal, 1.49× faster [1.46, 1.52]")
+
+
+@pytest.mark.parametrize("format_", ["terminal", "markdown", "html"])
+def test_peak_memory_is_in_the_table_where_a_gpu_is_used(format_: str) -> None:
+    gpu = replace(WHOLE, environment={"device": "NVIDIA H200"}, eager_memory_bytes=310_000_000)
+    eager = "Run eager, a step takes 310 MB at most."
+    table, last = "400 → 400 MB", written(format_, gpu)
+    details = 0 if format_ == "terminal" else 2
+    assert last.replace("&#8594;", "→").count(table) == details + 2
+    assert eager in " ".join(last.split())
+    assert written(format_).replace("&#8594;", "→").count(table) == details
+    assert "memory" not in written("terminal")
+
+
+def test_what_is_accepted_with_others_says_so(valid: Callable[..., Any]) -> None:
+    alone = replace(ACCEPTED, ratio=None, after=None, accepted_in=SetLabel())
+    assert verdict_words(alone) == "accepted with all"
+    part = SetLabel(part=(ALL.members[0], ALL.members[1]))
+    assert verdict_words(replace(ACCEPTED, accepted_in=part)) == (
+        "equal, accepted with net.py:12 where to net.py:20 cond"
+    )
+    whole = replace(ACCEPTED, label=SetLabel(), members=ALL.members, site=None)
+    told = " ".join(written("terminal", verification(alone, whole)).split())
+    assert "What is accepted with others was not timed by itself: --each does that." in told
+    assert "1 change: 1 accepted." in told
+    (single, _) = valid(written("json", verification(alone, whole)), "verify")["proofs"]
+    assert (single["verdict"], single["accepted_in"], single["ratio"]) == ("accepted", "all", None)
+    for format_ in VERIFY.names:
+        assert "accepted with all" in " ".join(written(format_, verification(alone, whole)).split())
 
 
 @pytest.mark.parametrize("format_", ["terminal", "json", "markdown"])

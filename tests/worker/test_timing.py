@@ -17,6 +17,7 @@ from breakscan.worker.timing import (
     is_decided,
     is_faster,
     is_slower,
+    is_surely_slower,
     ratio,
     ratio_of_processes,
 )
@@ -86,6 +87,14 @@ def test_half_the_time_is_faster(noise: float) -> None:
 def test_what_is_decided_is_not_timed_longer_on_a_noisy_machine(speed: float) -> None:
     short, long = (len(interleave(three(speed, 1, 0.5), [1e-3], decided=one)["after"]) for one in (decided, never))
     assert short == measure.ROUNDS < long
+
+
+def test_how_much_something_is_slower_than_eager_is_not_timed_longer() -> None:
+    def slower(times: Mapping[str, Sequence[float]]) -> bool:
+        return is_surely_slower(times["before"], times["after"], Ratio(1.0, 0.97, 1.03))
+
+    rounds = [len(interleave(three(speed, 1, 0.5), [1e-3], decided=slower)["after"]) for speed in (0.5, 2.0, 1.0)]
+    assert rounds[0] == measure.ROUNDS < min(rounds[1:])
 
 
 def never(_: Mapping[str, Sequence[float]]) -> bool:

@@ -45,9 +45,12 @@ def _written(line: str) -> str:
 
 
 def _table(bench: Bench) -> str:
-    lines = [table_head(*TITLES, ""), row("eager", *map(prose, eager_cells(bench)), "")]
+    lines = [("eager", *map(prose, eager_cells(bench)), "")]
     for one in bench.rows:
         label = code(visible(one.label))
         told = f"**{label}**" if one.label == bench.best else label
-        lines.append(row(told, *map(prose, cells(one)), prose(outcome_words(one))))
-    return "".join(lines)
+        lines.append((told, *map(prose, cells(one, bench)), prose(outcome_words(one))))
+    titles = (*TITLES, "")
+    # Peak memory is told of a GPU alone.
+    shown = [at for at, title in enumerate(titles) if title != "memory" or any(line[at] for line in lines)]
+    return "".join([table_head(*(titles[at] for at in shown)), *(row(*(line[at] for at in shown)) for line in lines)])

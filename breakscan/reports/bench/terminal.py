@@ -32,7 +32,7 @@ STYLES = {
 }
 LONGEST_LABEL = 34
 """Characters of what stands in the first column: longer labels have a line of their own."""
-_MAY_GO = ("kernels", "pays after", "breaks")
+_MAY_GO = ("kernels", "pays after", "breaks", "memory")
 """Columns that are left out, the first first, where the lines are longer than the console is wide."""
 
 
@@ -54,7 +54,7 @@ def write_bench_terminal(bench: Bench, stream: TextIO) -> None:
 
 def _table(bench: Bench, console: Console) -> None:
     lines: list[tuple[tuple[str, ...], BenchRow | None]] = [(("eager", *eager_cells(bench)), None)]
-    lines += [((visible(row.label), *cells(row)), row) for row in bench.rows]
+    lines += [((visible(row.label), *cells(row, bench)), row) for row in bench.rows]
     widths = _widths([TITLES, *(line for line, _ in lines)], console.width)
     console.print(Text(_line(TITLES, widths), "dim"))
     for line, row in lines:

@@ -11,6 +11,7 @@ from breakscan.reports.shared.durations import duration
 from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.ratio_words import interval, number, ratio_words
+from breakscan.reports.shared.sizes import megabytes
 from breakscan.reports.shared.wording import counted, sentence
 from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import Stage
@@ -25,7 +26,7 @@ _WORTH_SAYING = 0.1
 _DRIFT = 1.25
 """How many times as long eager steps may take beside one way as beside another before the report says so."""
 
-TITLES = ("way", "breaks", "kernels", "compile", "step", "× eager", "pays after")
+TITLES = ("way", "breaks", "kernels", "memory", "compile", "step", "× eager", "pays after")
 """Of the table; the cells behind the first are those of :func:`cells`."""
 
 
@@ -35,13 +36,14 @@ def calls_words(count: int) -> str:
     return f"{rounded:,} {'call' if rounded == 1 else 'calls'}"
 
 
-def cells(row: BenchRow) -> tuple[str, ...]:
-    """Breaks, kernels of a step, time spent compiling, step, ratio to eager, and the calls after which it pays; empty
-    what was not measured."""
+def cells(row: BenchRow, bench: Bench) -> tuple[str, ...]:
+    """Breaks, kernels of a step, peak memory, time spent compiling, step, ratio to eager, and the calls after which it
+    pays; empty what was not measured."""
     total = row.compile_seconds.get("total")
     return (
         "" if row.breaks is None else str(row.breaks),
         str(sum(row.kernels.values())) if row.kernels else "",
+        _memory(row.memory_bytes, bench),
         "" if total is None else duration(total),
         "" if row.step_seconds is None else duration(row.step_seconds),
         "" if row.ratio is None else ratio_words(row.ratio),
@@ -52,7 +54,12 @@ def cells(row: BenchRow) -> tuple[str, ...]:
 def eager_cells(bench: Bench) -> tuple[str, ...]:
     """Those of the program run eager."""
     assert bench.eager is not None
-    return ("", "", "", duration(bench.eager.step_seconds), "", "")
+    return ("", "", _memory(bench.eager.memory_bytes, bench), "", duration(bench.eager.step_seconds), "", "")
+
+
+def _memory(count: int | None, bench: Bench) -> str:
+    """The peak memory of a GPU, ``374 MB``: that of a process is mostly torch's own."""
+    return "" if count is None or bench.environment["device"] == "cpu" else megabytes(count)
 
 
 def outcome_words(row: BenchRow) -> str:

@@ -16,9 +16,7 @@ from breakscan.reports.shared.html_page import digest, escaped, page_style
 from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import CHARACTERS, printable, visible
 from breakscan.reports.verify.words import (
-    TITLES,
     basis_words,
-    cells,
     declined_words,
     ending_words,
     facts,
@@ -26,6 +24,7 @@ from breakscan.reports.verify.words import (
     label_words,
     notes,
     remarks,
+    table_rows,
     unproved,
 )
 from breakscan.verify.proof import KernelCode, Proof, ProofVerdict, Verification
@@ -81,7 +80,7 @@ def write_verify_html(verification: Verification, stream: TextIO) -> None:
 def _parts(verification: Verification) -> Iterator[str]:
     told = printable(verification)
     if told.proofs:
-        yield _table(told.proofs)
+        yield _table(told)
     for proof, original in zip(told.proofs, verification.proofs, strict=True):
         yield _details(proof, original)
     for words in (*notes(told), *basis_words(told), ending_words(told)):
@@ -91,13 +90,14 @@ def _parts(verification: Verification) -> Iterator[str]:
         yield f"<h2>{title}</h2>{_list(names)}"
 
 
-def _table(proofs: Sequence[Proof]) -> str:
+def _table(told: Verification) -> str:
+    titles, *changes = table_rows(told)
     rows = []
-    for proof in proofs:
-        *measured, verdict = map(escaped, cells(proof))
+    for proof, change in zip(told.proofs, changes, strict=True):
+        *measured, verdict = map(escaped, change)
         marked = f'<span class="verdict {_CLASSES[proof.verdict]}">{verdict}</span>'
         rows.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in (*measured, marked))}</tr>")
-    head = "".join(f"<th>{name}</th>" for name in TITLES)
+    head = "".join(f"<th>{name}</th>" for name in titles)
     return f'<table class="list"><tr>{head}</tr>{"".join(rows)}</table>'
 
 

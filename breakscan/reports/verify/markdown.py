@@ -8,15 +8,14 @@ from breakscan.reports.shared.markdown_text import code, paragraph, prose, row, 
 from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import printable
 from breakscan.reports.verify.words import (
-    TITLES,
     basis_words,
-    cells,
     ending_words,
     facts,
     headline,
     label_words,
     notes,
     remarks,
+    table_rows,
 )
 from breakscan.verify.proof import Proof, ProofVerdict, Verification
 
@@ -33,7 +32,8 @@ def write_verify_markdown(verification: Verification, stream: TextIO) -> None:
     told = printable(verification)
     parts = [f"{MARK}\n### breakscan verify: {prose(headline(told))}\n"]
     if told.proofs:
-        parts.append("".join([table_head(*TITLES), *map(_row, told.proofs)]))
+        titles, *changes = table_rows(told)
+        parts.append("".join([table_head(*titles), *map(_row, told.proofs, changes)]))
     parts += [paragraph(line) + "\n" for line in (*notes(told), *basis_words(told), ending_words(told))]
     room = LIMIT - sum(len(part) + 1 for part in parts)
     for proof, original in zip(told.proofs, verification.proofs, strict=True):
@@ -46,8 +46,8 @@ def write_verify_markdown(verification: Verification, stream: TextIO) -> None:
     stream.write("\n".join(parts))
 
 
-def _row(proof: Proof) -> str:
-    label, *measured, verdict = cells(proof)
+def _row(proof: Proof, change: tuple[str, ...]) -> str:
+    label, *measured, verdict = change
     bold = "**" if proof.verdict is ProofVerdict.ACCEPTED else ""
     return row(code(label), *measured, f"{bold}{prose(verdict)}{bold}")
 

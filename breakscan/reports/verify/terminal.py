@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TextIO
 
 from rich.console import Console
@@ -14,15 +14,14 @@ from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import printable
 from breakscan.reports.shared.wording import counted, sentence
 from breakscan.reports.verify.words import (
-    TITLES,
     basis_words,
-    cells,
     declined_words,
     ending_words,
     headline,
     label_words,
     notes,
     remarks,
+    table_rows,
     unproved,
 )
 from breakscan.verify.proof import Proof, ProofVerdict, Verification
@@ -38,7 +37,7 @@ def write_verify_terminal(verification: Verification, stream: TextIO) -> None:
     console = report_console(stream)
     console.print(Text(sentence(headline(verification)), "bold"))
     if verification.proofs:
-        _table(verification.proofs, console)
+        _table(verification, console)
     said: dict[str, list[str]] = {}
     for proof in verification.proofs:
         for line in _more(proof):
@@ -52,14 +51,14 @@ def write_verify_terminal(verification: Verification, stream: TextIO) -> None:
     console.print(ending_words(verification))
 
 
-def _table(proofs: Sequence[Proof], console: Console) -> None:
-    rows = [TITLES, *map(cells, proofs)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(TITLES) - 1)]
+def _table(verification: Verification, console: Console) -> None:
+    rows = table_rows(verification)
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     for number, row in enumerate(rows):
         line = Text(" ", "dim" if number == 0 else "")
         for cell, width in zip(row, widths, strict=False):
             line.append(cell.ljust(width + 2))
-        style = STYLES[proofs[number - 1].verdict] if number else ""
+        style = STYLES[verification.proofs[number - 1].verdict] if number else ""
         if line.cell_len + len(row[-1]) <= console.width or not number:
             console.print(line.append(row[-1], style))
         else:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from breakscan.reports.shared.durations import UNITS
 from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.ratio_words import interval, number, ratio_words
+from breakscan.reports.shared.sizes import megabytes
 from breakscan.reports.shared.value_words import rests_on_words
 from breakscan.reports.shared.wording import counted, grouped_reasons, sentence
 from breakscan.reports.verify.unseen_words import grouped, outcome_words, stress_words
@@ -20,18 +21,22 @@ KINDS = ("triton", "cpp", "extern", "fallback", "other")
 
 
 def verdict_words(proof: Proof) -> str:
-    """``equal, 4.9× faster [4.7, 5.1]``, ``equal, no faster (1.00 [0.99, 1.02])``, ``rejected: …``.
+    """``equal, 4.9× faster [4.7, 5.1]``, ``equal, no faster (1.00 [0.99, 1.02])``, ``accepted with all``, ``rejected:
+    …``.
 
     The first outcome that no captured call had follows, unless the change is rejected.
     """
     if proof.verdict is ProofVerdict.REJECTED:
         return f"rejected: {observation_words(proof.reasons[0])}" if proof.reasons else "rejected"
     ratio = proof.ratio
-    assert ratio is not None
-    if proof.verdict is ProofVerdict.ACCEPTED:
-        words = f"equal, {number(ratio.median)}× faster {interval(ratio)}"
+    if proof.accepted_in is not None:
+        words = f"{'equal, ' if proof.after else ''}accepted with {label_words(proof.accepted_in)}"
     else:
-        words = f"equal, {'slower' if proof.slower else 'no faster'} ({ratio_words(ratio)})"
+        assert ratio is not None
+        if proof.verdict is ProofVerdict.ACCEPTED:
+            words = f"equal, {number(ratio.median)}× faster {interval(ratio)}"
+        else:
+            words = f"equal, {'slower' if proof.slower else 'no faster'} ({ratio_words(ratio)})"
     first, *others = outcome_words(proof) or [""]
     if first:
         words += f"; {first}{f' (and {len(others)} more)' if others else ''}"
@@ -43,19 +48,31 @@ def from_to(before: object, after: object) -> str:
     return f"{before}" if before == after else f"{before} → {after}"
 
 
-TITLES = ("change", "breaks", "graphs", "kernels", "step", "verdict")
+TITLES = ("change", "breaks", "graphs", "kernels", "memory", "step", "verdict")
+_MEMORY = TITLES.index("memory")
 
 
-def cells(proof: Proof) -> tuple[str, ...]:
-    """The row of a change, below :data:`TITLES`; what is measured is empty where it was not compiled."""
+def table_rows(verification: Verification) -> list[tuple[str, ...]]:
+    """The titles of the columns, and a row for each change. Peak memory is that of a GPU: that of a process is mostly
+    torch's own.
+    """
+    rows = [TITLES, *map(_cells, verification.proofs)]
+    if verification.environment["device"] == "cpu":
+        return [(*row[:_MEMORY], *row[_MEMORY + 1 :]) for row in rows]
+    return rows
+
+
+def _cells(proof: Proof) -> tuple[str, ...]:
+    """What is measured is empty where it was not compiled."""
     before, after = proof.before, proof.after
     if after is None:
-        return label_words(proof.label), "", "", "", "", verdict_words(proof)
+        return label_words(proof.label), "", "", "", "", "", verdict_words(proof)
     return (
         label_words(proof.label),
         from_to(before.breaks, after.breaks),
         from_to(before.graphs, after.graphs),
         from_to(before.all_kernels, after.all_kernels),
+        pair_of_bytes(before.memory_bytes, after.memory_bytes),
         steps(before.step_seconds, after.step_seconds),
         verdict_words(proof),
     )
@@ -73,7 +90,7 @@ def pair_of_bytes(before: int | None, after: int | None) -> str:
     """The same of memory, ``375 → 374 MB``."""
     if before is None or after is None:
         return ""
-    return f"{before / 1e6:,.0f} → {after / 1e6:,.0f} MB"
+    return f"{before / 1e6:,.0f} → {megabytes(after)}"
 
 
 def kernel_words(kernels: Mapping[str, int]) -> str:
@@ -179,7 +196,7 @@ def progress_words(step: MeasuringStep, label: Label | None) -> str:
 
 
 def label_words(label: Label) -> str:
-    """``net.py:12+20 where``; ``without what is slower``."""
+    """``net.py:12+20 where``; ``net.py:12 where to net.py:40 cond``; ``without what is slower``."""
     match label:
         case RewriteLabel(file, lines, rewrite):
             return f"{file}:{'+'.join(map(str, lines))} {rewrite}"
@@ -194,6 +211,8 @@ def label_words(label: Label) -> str:
             ]
             if kinds:
                 return f"without what is {' or '.join(kinds)}"
+            if label.part is not None:
+                return " to ".join(map(label_words, label.part))
             return "all" if label.most is None else f"the {label.most} that gain most"
         case _:
             return label
@@ -229,6 +248,10 @@ def basis_words(verification: Verification) -> list[str]:
         )
         if max(same.high, 1 / same.low) > NOISY:
             said.append("The machine was busy: on a quieter one, smaller gains can be measured.")
+    if verification.eager_memory_bytes is not None:
+        said.append(f"Run eager, a step takes {megabytes(verification.eager_memory_bytes)} at most.")
+    if any(proof.accepted_in is not None for proof in verification.proofs):
+        said.append("What is accepted with others was not timed by itself: --each does that.")
     return said
 
 
