@@ -16,6 +16,7 @@ class Kind(str, Enum):
 
     GRAPH_BREAK = "graph-break"
     RECOMPILE = "recompile"
+    WRONG_RESULT = "wrong-result"
     MISUSE = "misuse"
     PERFORMANCE = "performance"
 
@@ -58,6 +59,8 @@ class Verdict(str, Enum):
     """Compiles, and recompiles on a later call."""
     RAISES = "raises"
     """torch.compile raises and eager Python does not (always for a break with ``fullgraph=True``)."""
+    WRONG = "wrong"
+    """Compiles, and a later call gives another result than eager Python."""
     UNUSED = "unused"
     """torch.compile was called, and nothing was ever compiled."""
 

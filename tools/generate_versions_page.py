@@ -33,6 +33,7 @@ PHRASES = {
     Verdict.EAGER: "runs as plain Python, with the whole function around it",
     Verdict.RECOMPILES: "compiles again on a later call",
     Verdict.RAISES: "fails with an error",
+    Verdict.WRONG: "gives another result than eager Python",
     Verdict.UNUSED: "is never compiled",
 }
 

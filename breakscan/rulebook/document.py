@@ -42,6 +42,7 @@ FAMILIES = {
 DEFAULT_SEVERITY = {
     Kind.GRAPH_BREAK: Severity.WARNING,
     Kind.RECOMPILE: Severity.INFO,
+    Kind.WRONG_RESULT: Severity.ERROR,
     Kind.MISUSE: Severity.ERROR,
     Kind.PERFORMANCE: Severity.INFO,
 }
@@ -217,7 +218,7 @@ class _Parser:
         if not match and not recorded:
             raise self.fail("a rule needs a [match] or a [recorded] table")
         examples = tuple(self.examples())
-        if kind in (Kind.GRAPH_BREAK, Kind.RECOMPILE, Kind.MISUSE):
+        if kind is not Kind.PERFORMANCE:
             for section in ("breaks", "compiles"):
                 if not any(e.label.startswith(section) for e in examples):
                     raise RuleError(

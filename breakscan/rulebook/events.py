@@ -31,7 +31,8 @@ class EventKind(str, Enum):
     """An attribute is set.  Forms: assign, augment.  The operand is the object that has the attribute.
 
     Python state that outlives a call of compiled code changes.  Forms: changing-attribute (between two calls, of a
-    compiled module that reads it), growing-attribute (a list of the module, which nothing empties), global-counter."""
+    compiled module that reads it), growing-attribute (a list of the module, which nothing empties), global-counter,
+    float-update (an attribute or a global becomes a float that is computed from it, and other arithmetic reads it)."""
     READ = "read"
     """An attribute is read.  The operand is the object that has the attribute."""
     DEFINE = "define"
@@ -76,7 +77,9 @@ FORMS: dict[EventKind, frozenset[str]] = {
     EventKind.INDEX: frozenset({"load", "store", "augment", "slice"}),
     EventKind.ITERATE: frozenset(),
     EventKind.ENTER: frozenset({"made", "held", "stack"}),
-    EventKind.STORE: frozenset({"assign", "augment", "changing-attribute", "growing-attribute", "global-counter"}),
+    EventKind.STORE: frozenset(
+        {"assign", "augment", "changing-attribute", "growing-attribute", "global-counter", "float-update"}
+    ),
     EventKind.READ: frozenset(),
     EventKind.DEFINE: frozenset({"class"}),
     EventKind.CONSTRUCT: frozenset({"module", "parameter"}),
@@ -115,6 +118,7 @@ OPERANDS = frozenset(
         "function:captures",
         "parameter:unused",
         "parameter:computed",
+        "parameter:returned",
         "parameter:unrolled",
         "parameter:keys",
         "size:marked",

@@ -8,6 +8,7 @@ import io
 import itertools
 import linecache
 import logging
+import os
 import platform
 import random
 import re
@@ -67,7 +68,9 @@ def replay(rules: Iterable[Rule], progress: Callable[[Rule], None] | None = None
 def replay_example(rule: Rule, example: Example, places: Iterable[Place] = Place) -> ExampleRulings:
     """The rulings on one example: default and fullgraph, in each of the places that make sense for its kind."""
     rulings: dict[tuple[Mode, Place], Ruling] = {}
-    if rule.kind is Kind.MISUSE or _COMPILES_ITSELF.search(example.source):
+    if rule.kind is Kind.WRONG_RESULT:
+        rulings[Mode.DEFAULT, Place.PLAIN] = _ruling_on_results(rule, example)
+    elif rule.kind is Kind.MISUSE or _COMPILES_ITSELF.search(example.source):
         rulings[Mode.DEFAULT, Place.PLAIN] = _ruling_as_is(_observe_as_is(rule, example))
     elif rule.kind is Kind.GRAPH_BREAK:
         for mode, place in itertools.product(Mode, places):
@@ -111,6 +114,41 @@ def _ruling_as_is(seen: ExampleRun) -> Ruling:
     if seen.error is None and seen.graphs == 0:
         return Ruling(Verdict.UNUSED)
     return _rule_on(seen, Mode.DEFAULT)
+
+
+def _ruling_on_results(rule: Rule, example: Example) -> Ruling:
+    """Whether Inductor gives what plain Python gives, at every call.  Its caches start empty."""
+    import torch
+
+    with _loaded(rule, example, Place.PLAIN) as (function, calls), torch.compiler.set_stance("force_eager"):
+        _check_runs(rule, example, function, calls)
+    with _loaded(rule, example, Place.PLAIN) as (function, calls), torch.compiler.set_stance("force_eager"):
+        expected = [function(*arguments) for arguments in calls]
+    with _loaded(rule, example, Place.PLAIN) as (function, calls), _empty_caches():
+        compiled: Any = function if ".compile(" in example.source else torch.compile(function)
+        try:
+            torch.testing.assert_close([compiled(*arguments) for arguments in calls], expected)
+        except AssertionError:
+            return Ruling(Verdict.WRONG)
+        except Exception:
+            return Ruling(Verdict.RAISES)
+    return Ruling(Verdict.COMPILES)
+
+
+@contextlib.contextmanager
+def _empty_caches() -> Iterator[None]:
+    """Inductor finds nothing that was compiled before."""
+    name = "TORCHINDUCTOR_CACHE_DIR"
+    before = os.environ.get(name)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[name] = folder
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = before
 
 
 def _observe(rule: Rule, example: Example, mode: Mode, place: Place) -> ExampleRun:

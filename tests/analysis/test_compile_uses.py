@@ -250,6 +250,78 @@ def test_global_counters(marked: Marked) -> None:
     )
 
 
+def test_floats_that_compiled_code_updates(marked: Marked) -> None:
+    marked(
+        """
+        class Annealed(nn.Module):
+            decay = 0.9
+
+            def __init__(self, limit=2.0, start=None):
+                super().__init__()
+                self.weight = 1.0
+                self.rate = limit
+                self.count = 0
+                self.half = 8
+                self.total = 1.0
+                self.start = start
+                self.mean = torch.zeros(())
+
+            def forward(self, x):
+                if self.training:
+                    self.weight = max(self.weight * self.decay, 0.1)  # ! BRK727
+                self.rate -= 0.5  # ! BRK727
+                self.half /= 2  # ! BRK727
+                self.total += 0.5
+                self.total = self.total * 2.0
+                self.start *= 2.0
+                self.mean = self.mean * 0.9
+                return self.scaled(x) * self.half * self.start * self.mean
+
+            def scaled(self, x):
+                return x * self.weight + x / self.rate
+        """
+    )
+    marked(
+        """
+        scale = 1.0
+        shift = 1.0
+
+        @torch.compile
+        def scaled(x):
+            global scale
+            scale = scale * 0.5  # ! BRK727
+            local = 1.0
+            local *= 0.5
+            return x * scale * local * shift
+        """
+    )
+
+
+def test_returned_numbers_of_a_changing_float(marked: Marked) -> None:
+    marked(
+        """
+        @torch.compile
+        def stepped(x, rate):
+            return x * rate, rate + 1
+
+        @torch.compile
+        def same(x, rate):
+            return x * rate, rate
+
+        @torch.compile
+        def number(x, rate):
+            return x.sin(), rate + 1
+
+        def main(x):
+            for step in range(9):
+                stepped(x, step / 10)  # ! BRK712 BRK727
+                stepped(x, step)  # ! BRK712
+                same(x, step / 10)  # ! BRK712
+                number(x, step / 10)  # ! BRK712
+        """
+    )
+
+
 def test_states_of_torch_around_one_compiled_function(marked: Marked) -> None:
     marked(
         """

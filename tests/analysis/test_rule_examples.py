@@ -31,8 +31,8 @@ def examples() -> Iterator[object]:
 def found_rules(rule: Rule, example: Example, folder: Path) -> set[str]:
     path = folder / "example.py"
     path.write_text(example.source + ("" if rule.kind is Kind.MISUSE else COMPILED), encoding="utf-8")
-    # A recompile needs several calls, so such an example makes its module elsewhere.
-    regions: Literal["auto", "all"] = "all" if rule.kind is Kind.RECOMPILE else "auto"
+    # A recompile or a wrong result needs several calls, so such an example makes its module elsewhere.
+    regions: Literal["auto", "all"] = "all" if rule.kind in (Kind.RECOMPILE, Kind.WRONG_RESULT) else "auto"
     result = check_paths([path], Settings(root=folder, target_torch="2.13", regions=regions))
     assert not result.errors
     return {finding.rule for finding in result.findings if finding.kind is rule.kind}

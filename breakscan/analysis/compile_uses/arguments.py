@@ -14,6 +14,7 @@ from breakscan.analysis.compile_uses.parameters import (
     reads_only_constant_keys,
     treatment,
 )
+from breakscan.analysis.compile_uses.stale_floats import returns_number_of
 from breakscan.analysis.compile_uses.uses import Found, Survey, Use
 from breakscan.rulebook.events import Argument, EventKind
 from breakscan.source.walking import Loop, is_name, reads, walk
@@ -54,16 +55,19 @@ def _of_argument(survey: Survey, use: Use, changes: Changes, argument: ast.expr)
             return _passed(use, argument, "growing-container", grown.id, fact)
     change = changes.of(argument)
     if change is not None:
-        return _passed(use, argument, change.value, parameter, treated.value)
+        facts = [treated.value]
+        is_float = change is ArgumentChange.NUMBER and not changes.is_int(argument)
+        if is_float and treated is Treatment.COMPUTED and returns_number_of(known[0], parameter):
+            facts.append("parameter:returned")
+        return _passed(use, argument, change.value, parameter, *facts)
     if _is_changing_function(use, changes, argument):
         return _passed(use, argument, "changing-default", parameter, treated.value)
     return None
 
 
-def _passed(use: Use, argument: ast.expr, form: str, name: str | None, fact: str) -> Found:
+def _passed(use: Use, argument: ast.expr, form: str, name: str | None, *facts: str) -> Found:
     options = tuple(Argument(None, key, _option(value)) for key, value in use.compiled.keywords.items())
-    operands = frozenset({fact})
-    return Found(EventKind.PASS, argument, use.step, form, name, operands=operands, arguments=options)
+    return Found(EventKind.PASS, argument, use.step, form, name, operands=frozenset(facts), arguments=options)
 
 
 def _option(value: ast.expr) -> frozenset[str]:

@@ -11,6 +11,7 @@ from breakscan.analysis.compile_uses.compile_calls import compile_calls
 from breakscan.analysis.compile_uses.counters import changing_attributes, global_counters, growing_attributes
 from breakscan.analysis.compile_uses.cudagraphs import overwritten_tensors
 from breakscan.analysis.compile_uses.names import CompiledNames
+from breakscan.analysis.compile_uses.stale_floats import float_updates
 from breakscan.analysis.compile_uses.switches import switched_state
 from breakscan.analysis.compile_uses.timings import timed_calls
 from breakscan.analysis.compile_uses.uses import Found, survey
@@ -45,6 +46,8 @@ def compile_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tu
     for info, call, name in growing_attributes(index, text, compiled):
         if info.owner is not None and isinstance(program.attributes.instance(info.owner), Module):
             yield info, _stored(program, "growing-attribute", call, name)
+    for info, statement, place in float_updates(index, compiled):
+        yield info, _stored(program, "float-update", statement, ast.unparse(place))
     if not _MAY_COMPILE.search(text) and COMPILE not in index.imports.values():
         return
     scopes = Scopes(index)

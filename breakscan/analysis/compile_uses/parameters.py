@@ -80,24 +80,24 @@ def _unrolls(node: ast.AST, name: str, names: CompiledNames, function: FunctionN
         index = target.owner.index if target is not None and target.owner is not None else names.index
         dotted = index.dotted(node.func)
         if dotted == "range":
-            return any(_is_number_of(a, name) for a in node.args)
+            return any(is_number_of(a, name) for a in node.args)
         if dotted in _EXACT:
             position, keyword = _EXACT[dotted]
             given = [node.args[position]] if position < len(node.args) else []
             given += [k.value for k in node.keywords if k.arg == keyword]
-            return any(_is_number_of(a, name) for a in given)
+            return any(is_number_of(a, name) for a in given)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         sides = node.left, node.right
-        return any(isinstance(s, ast.List) for s in sides) and any(_is_number_of(s, name) for s in sides)
-    if isinstance(node, ast.Subscript) and _is_number_of(node.slice, name):
+        return any(isinstance(s, ast.List) for s in sides) and any(is_number_of(s, name) for s in sides)
+    if isinstance(node, ast.Subscript) and is_number_of(node.slice, name):
         return _is_list(node.value, names, function, target)
     return False
 
 
-def _is_number_of(node: ast.expr, name: str) -> bool:
-    """Whether an expression is the parameter, or Python arithmetic on it and constants."""
+def is_number_of(node: ast.expr, name: str) -> bool:
+    """Whether an expression is a name, or Python arithmetic on it and constants."""
     if isinstance(node, ast.BinOp):
-        sides = [_is_number_of(s, name) for s in (node.left, node.right) if not isinstance(s, ast.Constant)]
+        sides = [is_number_of(s, name) for s in (node.left, node.right) if not isinstance(s, ast.Constant)]
         return bool(sides) and all(sides)
     return isinstance(node, ast.Name) and node.id == name
 

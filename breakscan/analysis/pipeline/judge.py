@@ -11,6 +11,9 @@ from breakscan.rulebook.events import Event
 from breakscan.rulebook.ledger import Ledger
 from breakscan.rulebook.matching import RuleIndex, argument_conditions
 
+_JUDGED = (Kind.GRAPH_BREAK, Kind.RECOMPILE, Kind.WRONG_RESULT)
+"""What a version of torch does or does not do; misuse is misuse in all of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Judge:
@@ -34,7 +37,7 @@ class Judge:
             labels = rule.examples_of(event.callee)
             ruling = self.ledger.ruling(rule.id, self.mode, event.place, event.form, labels)
             verdict = ruling.verdict if ruling else None
-            if rule.kind in (Kind.GRAPH_BREAK, Kind.RECOMPILE) and verdict is Verdict.COMPILES:
+            if rule.kind in _JUDGED and verdict is Verdict.COMPILES:
                 continue
             under = (event.test,) if event.test else event.conditions
             conditions = tuple(dict.fromkeys([*under, *argument_conditions(event, pattern)]))

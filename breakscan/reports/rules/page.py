@@ -27,9 +27,10 @@ MEANING = {
     Verdict.EAGER: "the whole function runs as plain Python (0 graphs)",
     Verdict.RECOMPILES: "compiles again on a later call",
     Verdict.RAISES: "an error",
+    Verdict.WRONG: "another result than eager Python",
     Verdict.UNUSED: "nothing is ever compiled",
 }
-STYLES = {Verdict.COMPILES: "green", Verdict.EAGER: "bold red", Verdict.RAISES: "bold red"}
+STYLES = {Verdict.COMPILES: "green", Verdict.EAGER: "bold red", Verdict.RAISES: "bold red", Verdict.WRONG: "bold red"}
 
 
 def write_rule(report: RuleReport, stream: TextIO) -> None:
