@@ -111,7 +111,8 @@ class Example:
 class Rule:
     """A rule document.  ``summary``, ``why`` and ``instead`` are single lines without a full stop; ``flags`` are the
     settings of ``torch._dynamo.config`` each of which makes the code compile.  ``reporting`` code reports something
-    that rarely happens: in a branch, the finding is conditional on the test of the branch."""
+    that rarely happens: in a branch, the finding is conditional on the test of the branch.  ``deferred`` breaks show
+    only where the graph ends, so that a later break that gives the function up hides them."""
 
     id: str
     name: str
@@ -126,6 +127,7 @@ class Rule:
     rewrites: tuple[str, ...]
     flags: tuple[str, ...]
     reporting: bool
+    deferred: bool
     examples: tuple[Example, ...]
     body: str
     path: Path
@@ -194,7 +196,19 @@ class _Parser:
         return 1
 
     def rule(self) -> Rule:
-        allowed = ("id", "name", "kind", "severity", "summary", "message", "why", "instead", "flags", "reporting")
+        allowed = (
+            "id",
+            "name",
+            "kind",
+            "severity",
+            "summary",
+            "message",
+            "why",
+            "instead",
+            "flags",
+            "reporting",
+            "deferred",
+        )
         self.only(self.front, (*allowed, "match", "recorded", "rewrite"), "")
         rule_id = self.text_of("id")
         if not ID.fullmatch(rule_id):
@@ -240,6 +254,7 @@ class _Parser:
             rewrites=self.rewrites(),
             flags=self.strings(self.front, "flags", ""),
             reporting=self.truth(self.front, "reporting"),
+            deferred=self.truth(self.front, "deferred"),
             examples=examples,
             body="\n".join(self.lines[self.end + 1 :]).strip() + "\n",
             path=self.path,

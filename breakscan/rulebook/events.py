@@ -102,6 +102,7 @@ OPERANDS = frozenset(
         "tensor:0d",
         "tensor:parameter",
         "tensor:intermediate",
+        "tensor:given",
         "number",
         "number:drawn",
         "number:pointer",

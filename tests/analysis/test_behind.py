@@ -17,6 +17,7 @@ from breakscan.config import Settings
 from breakscan.findings import CheckResult, Condition, ConditionKind, Confidence, Finding, Kind, Verdict
 from breakscan.source.module import parse_module
 
+Check = Callable[..., CheckResult]
 PROGRAM = Path(__file__).with_name("behind_program.py")
 A, B = (Condition(ConditionKind.TEST, name) for name in "ab")
 
@@ -51,6 +52,30 @@ def test_every_break_behind_one_that_gives_its_function_up_names_it() -> None:
     assert {line for line in wanted["head"] | wanted["seen"] if line in behind} == set()
     heads = {f.site: f.function for f in found if f.site.line in wanted["head"]}
     assert {f.site.line for f in found if f.behind and heads.get(f.behind) != f.function} == set()
+
+
+def test_a_break_that_shows_where_the_graph_ends_is_hidden_by_later_ones(check: Check) -> None:
+    source = """
+        def hidden(x: torch.Tensor, chart: torch.Tensor):
+            x.requires_grad_()
+            y = x.sin()
+            return torch.stack([y[i, row] for i, row in enumerate(torch.tensor([1] * 3))])
+
+        def shown(x: torch.Tensor, up: bool):
+            x.requires_grad_()
+            if up:
+                for _ in range(2):
+                    x = x + x.sum().item()
+            print(x.shape)
+            return x
+        """
+    found = [f for f in check(source, regions="all").findings if f.rule == "BRK603"]
+    assert [f.function for f in found] == ["shown"]
+    found = [f for f in check(source, regions="all", confidence=Confidence.POSSIBLE).findings if f.rule == "BRK603"]
+    assert [(f.function, f.behind is not None, f.confidence) for f in found] == [
+        ("hidden", True, Confidence.POSSIBLE),
+        ("shown", False, Confidence.CERTAIN),
+    ]
 
 
 @pytest.mark.torch

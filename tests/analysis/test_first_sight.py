@@ -810,6 +810,42 @@ def f(x: torch.Tensor):
     y = x.sin()
     return y[: np.prod((1, 2))].cos()  # !
 """,
+    "a class that a function makes": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    return Halved_by(2).apply(y).cos()
+
+
+def Halved_by(count):
+    class Halved(torch.autograd.Function):  # !
+        @staticmethod
+        def forward(ctx, x):
+            return x / count
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad / count
+
+    return Halved
+""",
+    "elements of a tensor of repeated numbers": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    lengths = torch.LongTensor([2] * len(x)).to(x.device)
+    return torch.stack([y[i - length] for i, length in enumerate(lengths)]).cos()  # !
+""",
+    "views in place of what is handed in and of what is computed": """
+table = torch.randn(4, 1)
+
+
+def f(x: torch.Tensor):
+    y = x.sin().unsqueeze_(0)
+    part = x[:2]
+    part.unsqueeze_(0)
+    turned = table
+    turned = turned.transpose_(0, 1)  # !
+    return y.cos() + turned.sum() + part.sum()
+""",
     "a number that NumPy computes and Dynamo does not trace": """
 import numpy as np
 

@@ -207,11 +207,11 @@ def _constant_method(frame: Frame, node: ast.Call, owner: Value, name: str, argu
 def _method_of_unknown(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
     """A method of an unknown value, as far as the name suggests a tensor."""
     if name in DISTINCTIVE_METHODS:
-        return tensor_method(frame, node, Tensor(Sure.LIKELY), name, arguments)
+        return tensor_method(frame, node, tensor(Sure.LIKELY), name, arguments)
     if name in SUGGESTIVE_METHODS:
         compared = isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Compare)
         # What a comparison of numbers gives has no such method.
-        known = tensor(Sure.LIKELY, "bool") if compared else Tensor(Sure.POSSIBLE)
+        known = tensor(Sure.LIKELY, "bool") if compared else tensor(Sure.POSSIBLE)
         return tensor_method(frame, node, known, name, arguments)
     if name == "size":
         return SIZE

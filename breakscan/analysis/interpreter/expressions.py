@@ -155,7 +155,8 @@ def _dict(frame: Frame, node: ast.Dict) -> Value:
 def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
     saved = dict(frame.names)
     # A break in a list comprehension splits; a generator or a dict under construction cannot be resumed.
-    place = Place.PLAIN if isinstance(node, ast.ListComp) else Place.LOOP
+    resumable = isinstance(node, ast.ListComp) and not _holds_its_place(frame, node.generators[0].iter)
+    place = Place.PLAIN if resumable else Place.LOOP
     try:
         for i, generator in enumerate(node.generators):
             iterable = evaluate(frame, generator.iter)
@@ -175,6 +176,13 @@ def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.Generato
     finally:
         frame.names.clear()
         frame.names.update(saved)
+
+
+def _holds_its_place(frame: Frame, over: ast.expr) -> bool:
+    """Whether Dynamo cannot rebuild the iterator over a value: ``enumerate``, and those of dicts (torch 2.13)."""
+    if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute):
+        return over.func.attr in ("items", "keys", "values") and not over.args
+    return isinstance(over, ast.Call) and frame.index.dotted(over.func) == "enumerate"
 
 
 def _lambda(frame: Frame, node: ast.Lambda) -> Value:

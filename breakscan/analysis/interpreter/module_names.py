@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
@@ -11,6 +12,7 @@ from breakscan.analysis.interpreter.values import (
     Function,
     Namespace,
     NoneValue,
+    Tensor,
     Unknown,
     Value,
     literal_of,
@@ -40,8 +42,7 @@ class ModuleNames:
         if known is None:
             known = self._assigned[index] = {}
             names = self._read(index, known)
-            # Any code may assign another constant later.
-            known.update({name: CONSTANT if literal_of(v) is not None else v for name, v in names.items()})
+            known.update({name: _as_input(value) for name, value in names.items()})
         return known
 
     def look_up(self, name: str, index: ModuleIndex) -> Value:
@@ -83,3 +84,10 @@ class ModuleNames:
             value = self.assigned(found.index).get(found.name, UNKNOWN)
             return value if not isinstance(value, Unknown) else Namespace(name=dotted)
         return Namespace(name=dotted)
+
+
+def _as_input(value: Value) -> Value:
+    """What compiled code gets of a global: any code may assign another constant later, and no tensor is its own."""
+    if isinstance(value, Tensor) and value.intermediate:
+        return replace(value, intermediate=False)
+    return CONSTANT if literal_of(value) is not None else value

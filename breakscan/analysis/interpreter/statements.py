@@ -34,6 +34,7 @@ from breakscan.analysis.interpreter.values import (
 )
 from breakscan.findings import Condition, ConditionKind, Place
 from breakscan.rulebook.events import EventKind
+from breakscan.source.walking import walk
 
 
 def run_body(frame: Frame, body: list[ast.stmt]) -> bool:
@@ -89,7 +90,14 @@ def _define_function(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef)
 
 def _define_class(frame: Frame, node: ast.ClassDef) -> None:
     frame.emit(EventKind.DEFINE, node, form="class")
+    # The function that makes a class of tensors is called where tensors are.
+    frame.saw_tensor = frame.saw_tensor or _computes_with_torch(frame, node)
     frame.names[node.name] = UNKNOWN
+
+
+def _computes_with_torch(frame: Frame, node: ast.ClassDef) -> bool:
+    names = (one for one in walk(node) if isinstance(one, ast.Name))
+    return any((frame.index.dotted(name) or "").split(".")[0] == "torch" for name in names)
 
 
 def _if(frame: Frame, node: ast.If) -> bool:

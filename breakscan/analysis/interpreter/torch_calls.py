@@ -136,17 +136,22 @@ def _keeps_shape(frame: Frame, name: str, given: list[Value]) -> bool:
 
 def _is_line(frame: Frame, name: str, node: ast.Call) -> bool:
     """Whether what is made has one dimension: ``arange(n)``, ``tensor([1, 2])``, ``flatten()``."""
-    if (
-        (name in ("tensor", "as_tensor") or name in api.TENSOR_TYPES)
-        and node.args
-        and isinstance(node.args[0], ast.List | ast.Tuple)
-    ):
-        return not any(isinstance(element, ast.List | ast.Tuple | ast.Starred) for element in node.args[0].elts)
+    if (name in ("tensor", "as_tensor") or name in api.TENSOR_TYPES) and node.args:
+        elements = _elements(node.args[0])
+        if elements is not None:
+            return not any(isinstance(element, ast.List | ast.Tuple | ast.Starred) for element in elements)
     if len(node.args) + len(node.keywords) == (0 if isinstance(node.func, ast.Attribute) else 1):
         known = operator(frame.api.version, name)
         if known is not None and Shape.ONE_DIM in (known.plain_shapes or ()):
             return True
     return DIMENSIONS_OF_NEW.get(name) == 1
+
+
+def _elements(node: ast.expr) -> list[ast.expr] | None:
+    """What a list holds that is written out, also if it is repeated: ``[n] * times``."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return _elements(node.left) or _elements(node.right)
+    return node.elts if isinstance(node, ast.List | ast.Tuple) else None
 
 
 def _dtype_of_result(

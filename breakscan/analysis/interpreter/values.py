@@ -70,7 +70,7 @@ class Tensor(Value):
         found |= {f"tensor:{self.dtype}"} if self.dtype else set()
         found |= {"tensor:0d"} if self.zero_dim else set()
         found |= {"tensor:parameter"} if self.parameter else set()
-        found |= {"tensor:intermediate"} if self.intermediate else set()
+        found |= {"tensor:intermediate" if self.intermediate else "tensor:given"}
         return frozenset(found)
 
 

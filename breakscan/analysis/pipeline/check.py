@@ -8,12 +8,13 @@ from pathlib import Path
 from breakscan.analysis.pipeline.cache_fingerprint import open_cache
 from breakscan.analysis.pipeline.check_file import FileChecker
 from breakscan.analysis.pipeline.deep_stack import with_deep_stack
-from breakscan.analysis.pipeline.merge import Merged, Roots
+from breakscan.analysis.pipeline.merge import CONFIDENCE_ORDER, Merged, Roots
 from breakscan.analysis.pipeline.results import FileResult
 from breakscan.analysis.pipeline.shadowed import Reach, mark_behind
 from breakscan.analysis.pipeline.workers import check_files
 from breakscan.config import Settings, resolve_target
 from breakscan.findings import CheckResult, SourceError
+from breakscan.rulebook.library import load_library
 from breakscan.source.paths import display_path
 
 
@@ -73,8 +74,10 @@ def check_paths(
         if on_progress:
             on_progress(done, len(files))
     by_place = sorted(merged.findings(), key=lambda f: (f.site.path, f.site.line, f.site.column, f.rule))
+    deferred = frozenset(rule.id for rule in load_library(settings.rule_folders) if rule.deferred)
+    shown = CONFIDENCE_ORDER[: CONFIDENCE_ORDER.index(settings.confidence) + 1]
     return CheckResult(
-        findings=tuple(mark_behind(by_place, reaches)),
+        findings=tuple(f for f in mark_behind(by_place, reaches, deferred) if f.confidence in shown),
         errors=tuple(sorted(errors, key=lambda e: (e.path, e.line))),
         files=len(files) + (stdin is not None),
         suppressed=len(silenced.findings()),

@@ -8,7 +8,7 @@ is taken, and where a tensor decides it compiles both.  Nested functions and lam
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from breakscan.findings import Condition, Confidence, Finding, Kind, Site, Verdict
@@ -45,8 +45,9 @@ def gives_up(finding: Finding) -> bool:
     )
 
 
-def mark_behind(findings: Sequence[Finding], reaches: Iterable[Reach]) -> list[Finding]:
-    """The findings, in the same order, with ``behind`` set to the break that hides each.
+def mark_behind(findings: Sequence[Finding], reaches: Iterable[Reach], deferred: Collection[str] = ()) -> list[Finding]:
+    """The findings, in the same order, with ``behind`` set to the break that hides each.  Those of the rules
+    ``deferred``, which show only where a graph ends, a later break hides as well; they are only possible then.
 
     ``findings`` are those that are shown: one that a comment silences hides no other.  ``reaches`` has the reach of
     each that ends the compilation of its function, and may have others.
@@ -66,9 +67,22 @@ def mark_behind(findings: Sequence[Finding], reaches: Iterable[Reach]) -> list[F
             head = next((reach.head for reach in under if reach.holds(finding.site)), None)
             if head is not None:
                 marked[number] = replace(finding, behind=head)
-            elif gives_up(finding) and finding.site in known:
+            elif gives_up(finding) and finding.site in known and finding.rule not in deferred:
                 heads.append((known[finding.site], set(finding.conditions)))
+        for number in numbers:
+            finding = findings[number]
+            if finding.rule not in deferred or marked[number].behind is not None:
+                continue
+            head = next((reach.head for reach, conditions in heads if _comes_to(finding, reach, conditions)), None)
+            if head is not None:
+                marked[number] = replace(finding, behind=head, confidence=Confidence.POSSIBLE)
     return marked
+
+
+def _comes_to(finding: Finding, reach: Reach, conditions: set[Condition]) -> bool:
+    """Whether the code of a finding is followed by a break that ends the compilation of its function."""
+    later = turn(finding.site) < turn(reach.head) and conditions <= set(finding.conditions)
+    return later and reach.holds(finding.site)
 
 
 def turn(site: Site) -> tuple[int, int, int, int]:
