@@ -15,7 +15,7 @@ from typing import cast
 
 import libcst as cst
 
-from breakscan.facts import Dtype, DtypeOf, Exactly, ResultOf, Source, Symbol
+from breakscan.facts import Dtype, DtypeOf, Exactly, Input, ResultOf, Source, Symbol
 from breakscan.rewrite_support.context import RewriteContext
 from breakscan.torch_facts.operators import Shape, operator
 from breakscan.torch_facts.promotion import COMPLEX, DTYPES, FLOATS, INTEGERS, Operand, Priority, dtype_class, promoted
@@ -91,13 +91,7 @@ def is_always(version: str, dtype: Dtype, wanted: str, given: Sequence[KnownDtyp
 
 @lru_cache(maxsize=MOST_ANSWERS)
 def _is_always(version: str, dtype: Dtype, wanted: str, given: tuple[KnownDtype, ...]) -> bool:
-    cases = _cases(version, (dtype,))
-    if cases is None:
-        return False
-    for found in cases.all_of(dtype, given):
-        if found is None or (found != _RAISES and dtype_class(found.dtype) != wanted):
-            return False
-    return True
+    return _holds_in_all(version, dtype, given, lambda found: found == _RAISES or dtype_class(found.dtype) == wanted)
 
 
 def is_bool(context: RewriteContext, node: cst.BaseExpression) -> bool:
@@ -115,8 +109,19 @@ def never_raises(version: str, dtype: Dtype, given: Sequence[KnownDtype] = ()) -
 
 @lru_cache(maxsize=MOST_ANSWERS)
 def _never_raises(version: str, dtype: Dtype, given: tuple[KnownDtype, ...]) -> bool:
+    return _holds_in_all(version, dtype, given, lambda found: found != _RAISES)
+
+
+def _holds_in_all(
+    version: str, dtype: Dtype, given: tuple[KnownDtype, ...], condition: Callable[[Operand], bool]
+) -> bool:
+    """Whether a dtype is known in every case, and a condition holds for it."""
     cases = _cases(version, (dtype,))
-    return cases is not None and all(found not in (None, _RAISES) for found in cases.all_of(dtype, given))
+    if cases is None:
+        return False
+    if all(found is not None and condition(found) for found in cases.at_most(dtype)):
+        return True
+    return all(found is not None and condition(found) for found in cases.all_of(dtype, given))
 
 
 def _about(dtypes: tuple[Dtype, ...], given: Sequence[KnownDtype]) -> tuple[KnownDtype, ...]:
@@ -156,6 +161,7 @@ class _Cases:
         self._shapes = {symbol: number for number, symbol in enumerate(shapes, 1 + len(leaves))}
         self._evaluates: dict[int, _Evaluate] = {}
         """By the identity of a dtype: values share those they are computed from."""
+        self._at_most: dict[tuple[int, str], frozenset[Operand | None]] = {}
         self.size = prod(map(len, self._options))
         self.of_one_value = len(leaves) == 1
         """Whether they depend on the dtype of a single value, so that words can tell them apart."""
@@ -170,6 +176,34 @@ class _Cases:
     def all_of(self, dtype: Dtype, known: Sequence[KnownDtype]) -> Iterator[Operand | None]:
         """The dtype of a value in each case in which the known facts hold."""
         return map(self.evaluate(dtype), self.choices(known))
+
+    def at_most(self, dtype: Dtype) -> frozenset[Operand | None]:
+        """The dtypes that a value can have, and perhaps others: as if its inputs had nothing in common.
+
+        This takes no longer where there are more inputs, unlike all cases.
+        """
+        return frozenset().union(*(self._at_most_with(dtype, default) for default in _DEFAULTS))
+
+    def _at_most_with(self, dtype: Dtype, default: str) -> frozenset[Operand | None]:
+        known = self._at_most.get((id(dtype), default))
+        if known is None:
+            if isinstance(dtype, ResultOf):
+                inputs = [self._at_most_given(one, default) for one in dtype.inputs]
+                found = {_of_operands(self.version, dtype.operator, one, default) for one in product(*inputs)}
+                known = frozenset(found)
+            elif isinstance(dtype, DtypeOf):
+                known = frozenset(cast(Sequence[Operand], self._options[self._leaves[dtype.symbol]]))
+            else:
+                known = frozenset({_of_exact(dtype)((_DEFAULTS.index(default),))})
+            self._at_most[id(dtype), default] = known
+        return known
+
+    def _at_most_given(self, given: Input, default: str) -> set[Operand | None]:
+        """What an operator can be given as one of its inputs."""
+        flags = self._flags(given.shape)
+        flat = {False} if flags is None else {all(one) for one in product(*(self._options[flag] for flag in flags))}
+        found = self._at_most_with(given.dtype, default)
+        return {_as_input(one, zero_dim) for one in found for zero_dim in flat}
 
     def evaluate(self, dtype: Dtype) -> _Evaluate:
         """How the dtype of a value follows from a choice."""
@@ -206,20 +240,9 @@ class _Cases:
                 return results[part]
             operands = []
             for given, flags in inputs:
-                found = given(choice)
-                if found is None:
-                    found = results[part] = _whatever(self.version, dtype.operator)
-                    return found
-                if found == _RAISES:
-                    results[part] = found
-                    return found
-                if found.priority is not Priority.NUMBER:
-                    flat = flags is not None
-                    for flag in flags or ():
-                        flat = flat and bool(choice[flag])
-                    found = _tensor(found.dtype, Priority.ZERO_DIM if flat else Priority.DIMENSIONED)
-                operands.append(found)
-            made = results[part] = _result(self.version, dtype.operator, tuple(operands), _DEFAULTS[choice[0]])
+                zero_dim = flags is not None and all(choice[flag] for flag in flags)
+                operands.append(_as_input(given(choice), zero_dim))
+            made = results[part] = _of_operands(self.version, dtype.operator, operands, _DEFAULTS[choice[0]])
             return made
 
         return evaluate
@@ -233,6 +256,25 @@ class _Cases:
 
 _tensor = cache(Operand)
 """Cached, as making one takes long."""
+
+
+def _as_input(found: Operand | None, zero_dim: bool) -> Operand | None:
+    """What an operator is given, where the shape of the tensor is known to be 0-d or not."""
+    if found is None or found == _RAISES or found.priority is Priority.NUMBER:
+        return found
+    return _tensor(found.dtype, Priority.ZERO_DIM if zero_dim else Priority.DIMENSIONED)
+
+
+def _of_operands(version: str, name: str, operands: Sequence[Operand | None], default: str) -> Operand | None:
+    """What an operator returns; like ``_Evaluate``."""
+    known = []
+    for one in operands:
+        if one is None:
+            return _whatever(version, name)
+        if one == _RAISES:
+            return one
+        known.append(one)
+    return _result(version, name, tuple(known), default)
 
 
 def _of_exact(dtype: Exactly) -> _Evaluate:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from traceback import walk_tb
 from typing import TYPE_CHECKING
@@ -140,10 +140,10 @@ def outcome_of(
         _note_outputs(found.result, returned, snapshots)
     found.result.rng = digests(rng_state())
     if compare_state:
-        _note_changed_tensors(found.result, snapshots)
-        _note_changed_plains(found.result, snapshots, before)
-    if backward and found.result.error is None:
-        _run_backward(found, returned, snapshots)
+        for snapshot, plains in zip(snapshots, before, strict=True):
+            _note_changes(found.result, snapshot, plains)
+    if found.result.error is None:
+        _note_gradients(found, returned, backward, snapshots)
     return found
 
 
@@ -178,47 +178,49 @@ def _as_text(leaf: object) -> str:
     return repr(leaf) if isinstance(leaf, (*PLAIN, tuple, list)) else type(leaf).__qualname__
 
 
-def _note_changed_tensors(found: CallResult, snapshots: Sequence[StateSnapshot]) -> None:
-    for snapshot in snapshots:
-        for path, value in snapshot.now().items():
-            if not path.endswith(".grad") and not same_bits(value, snapshot.values[path]):
-                found.changed[path] = value
-
-
-def _note_changed_plains(
-    found: CallResult, snapshots: Sequence[StateSnapshot], before: Sequence[dict[str, object]]
-) -> None:
-    for snapshot, plains in zip(snapshots, before, strict=True):
-        now = snapshot.plains_now()
-        for path in {**plains, **now}:
-            was, became = plains.get(path, _GONE), now.get(path, _GONE)
-            if type(was) is not type(became) or (was != became and not (was != was and became != became)):
-                found.changes[path] = "gone" if became is _GONE else repr(became)
+def _note_changes(found: CallResult, snapshot: StateSnapshot, before: Mapping[str, object]) -> None:
+    now = snapshot.now()
+    for path, value in now.values.items():
+        # The backward pass comes later.
+        if not path.endswith(".grad") and (path not in snapshot.values or not same_bits(value, snapshot.values[path])):
+            found.changed[path] = value
+    for path in {**before, **now.plains}:
+        was, became = before.get(path, _GONE), now.plains.get(path, _GONE)
+        if type(was) is not type(became) or (was != became and not (was != was and became != became)):
+            found.changes[path] = "gone" if became is _GONE else repr(became)
+    found.changes.update({path: "gone" for path in now.gone if not path.endswith(".grad")})
 
 
 _GONE = object()
 
 
-def _run_backward(found: CallOutcome, returned: object, snapshots: Sequence[StateSnapshot]) -> None:
+def _note_gradients(found: CallOutcome, returned: object, backward: bool, snapshots: Sequence[StateSnapshot]) -> None:
+    """Runs the backward pass.  Where the result has none, the call itself may have run one."""
+    if not differentiable(returned):
+        found.result.no_backward = NO_GRADIENT if backward else None
+    elif not backward or not _run_backward(found, returned):
+        return
+    for snapshot in snapshots:
+        for path, leaf in snapshot.leaves().items():
+            if leaf.grad is not None:
+                found.result.gradients[path] = plain_copy(leaf.grad)
+
+
+def _run_backward(found: CallOutcome, returned: object) -> bool:
+    """Returns whether it ended."""
     import torch
 
     ends, directions = projections(returned)
-    if not ends:
-        found.result.no_backward = NO_GRADIENT
-        return
     began = time.perf_counter()
     try:
         torch.autograd.backward(ends, directions)
     except RuntimeError as error:
         found.result.no_backward = f"{type(error).__qualname__}: {error}"[:300]
         found.failure = failure_of(error)
-        return
+        return False
     wait_for_device()
     found.result.backward_seconds = time.perf_counter() - began
-    for snapshot in snapshots:
-        for path, leaf in snapshot.leaves().items():
-            if leaf.grad is not None:
-                found.result.gradients[path] = plain_copy(leaf.grad)
+    return True
 
 
 def _owner(tensor: Tensor, snapshots: Sequence[StateSnapshot]) -> str | None:

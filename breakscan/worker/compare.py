@@ -19,7 +19,7 @@ from functools import reduce
 from itertools import repeat
 from typing import TYPE_CHECKING, ClassVar
 
-from breakscan.worker.call_result import CallResult
+from breakscan.worker.call_result import NO_GRADIENT, CallResult
 from breakscan.worker.difference import Change, Part, ResultDifference
 from breakscan.worker.tensor_values import shape_of
 
@@ -89,8 +89,8 @@ def _of_call(one: CallResult, other: CallResult, exact: CallResult, how: Strictn
     if other.no_backward and not one.no_backward:
         yield ResultDifference(Part.GRADIENT, Change.NO_BACKWARD, message=other.no_backward)
     yield from _of_tensors(Part.OUTPUT, one.outputs, other.outputs, exact.outputs, how)
-    # Compiled code runs the backward pass only where the program does.
-    if how.eager or other.gradients:
+    # Compiled code runs the backward pass only where the program does.  Without one, gradients are those of the call.
+    if how.eager or other.gradients or one.no_backward == NO_GRADIENT:
         yield from _of_tensors(Part.GRADIENT, one.gradients, other.gradients, exact.gradients, how)
     yield from _of_tensors(Part.STATE, one.changed, other.changed, exact.changed, how)
     yield from _of_others(one, other, how)

@@ -12,6 +12,7 @@ import sys
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,11 +56,14 @@ class ObjectWalk:
         self._walk(roots)
 
     def _walk(self, roots: Mapping[str, object]) -> None:
+        import torch
+
+        plain = (*PLAIN, torch.dtype, torch.device, torch.layout, torch.memory_format, Enum)
         seen: set[int] = set()
         queue = deque(roots.items())
         while queue or self._named_methods(queue):
             path, thing = queue.popleft()
-            if isinstance(thing, PLAIN):
+            if isinstance(thing, plain):
                 self.plains[path] = thing
                 continue
             if id(thing) in seen:
@@ -130,6 +134,8 @@ class ObjectWalk:
             return [(f"{path}[{_key(key, n)}]", value) for n, (key, value) in enumerate(held.items())]
         if isinstance(held, set):
             self.undo.append(functools.partial(_refill_set, held, set(held)))
+            # Their order differs between processes.
+            self.plains[path] = tuple(sorted(_as_member(one) for one in held))
             return []
         if not isinstance(held, tuple):
             self.undo.append(functools.partial(_refill_list, held, list(held)))
@@ -237,6 +243,10 @@ def _refill_list(held: list[Any] | deque[Any], contents: list[Any]) -> None:
 def _refill_set(held: set[Any], contents: set[Any]) -> None:
     held.clear()
     held.update(contents)
+
+
+def _as_member(thing: object) -> str:
+    return repr(thing) if isinstance(thing, PLAIN) else type(thing).__qualname__
 
 
 def _key(key: object, number: int) -> str:

@@ -73,7 +73,7 @@ def _effects(captured: CapturedCallable, values: Sequence[Mapping[str, Tensor]])
         stack.enter_context(ready(captured, call))
         stack.enter_context(eager_stance())
         found = run_call(captured, call, captured.original, backward=True).result
-        left = [digests(snapshot.now()) for snapshot in snapshots]
+        left = [digests(snapshot.now().values) for snapshot in snapshots]
     results = digests(found.outputs), digests(found.gradients)
     texts = found.error, found.error_text, found.no_backward, found.others, found.aliases, found.changes, found.rng
     return *left, *results, *texts

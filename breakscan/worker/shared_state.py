@@ -77,7 +77,7 @@ class SharedState:
                 put_back(captured, call)
                 values: dict[str, str] = {}
                 for snapshot in captured.snapshots_of(call):
-                    values.update(digests(snapshot.now()))
+                    values.update(digests(snapshot.now().values))
                 found.append(StateDigests(values, digests(call.rng)))
         return tuple(found)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 from breakscan.worker.object_walk import ObjectWalk
 from breakscan.worker.protocol import Mismatch, ValueMismatch
@@ -13,6 +14,21 @@ from breakscan.worker.tensor_values import equal, plain_copy, shape_of, write_va
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
+
+_Held = TypeVar("_Held")
+
+
+@dataclass(frozen=True, slots=True)
+class StateNow:
+    """The state at a moment, by path: the values of tensors, arrays and generators, and plain values.
+
+    ``gone`` are the tensors and arrays of the snapshot that can no longer be reached by their paths.  ``values`` has
+    them, too, because other names may reach them.
+    """
+
+    values: dict[str, Tensor]
+    plains: dict[str, object]
+    gone: frozenset[str]
 
 
 class StateSnapshot:
@@ -26,7 +42,7 @@ class StateSnapshot:
         self._roots = roots
         self._into_modules = modules is None
         self._found = ObjectWalk(roots, modules)
-        self.values = self.now()
+        self.values = _values(self._found)
 
     @property
     def tensors(self) -> dict[str, Tensor]:
@@ -104,18 +120,21 @@ class StateSnapshot:
                 self.values[path] = value
         return problems
 
-    def now(self) -> dict[str, Tensor]:
-        """The values as they are at this moment."""
-        import torch
-
-        found = {path: plain_copy(tensor) for path, tensor in self.tensors.items()}
-        found.update({path: torch.from_numpy(array.copy()) for path, array in self._found.arrays.items()})
-        found.update({path: generator.get_state() for path, generator in self._found.generators.items()})
-        return found
+    def now(self) -> StateNow:
+        """The state as it is at this moment: of the same objects, and of those that are bound to names since."""
+        walk = self._walk_again()
+        held, bound = ({**one.tensors, **one.arrays} for one in (self._found, walk))
+        anew = {path for path, thing in bound.items() if held.get(path) is not thing}
+        values = {**_values(self._found), **_values(walk, anew | walk.generators.keys())}
+        gone = held.keys() - bound.keys() - walk.plains.keys() if walk.complete else ()
+        return StateNow(values, walk.plains, frozenset(gone))
 
     def plains_now(self) -> dict[str, object]:
         """The plain values that can be reached at this moment."""
-        return ObjectWalk(self._roots, None if self._into_modules else {}).plains
+        return self._walk_again().plains
+
+    def _walk_again(self) -> ObjectWalk:
+        return ObjectWalk(self._roots, None if self._into_modules else {})
 
     def share(self, other: StateSnapshot) -> None:
         """Keeps one copy of the values that both have of the same tensors."""
@@ -146,3 +165,16 @@ class StateSnapshot:
     def leaves(self) -> dict[str, Tensor]:
         """The leaf tensors that require a gradient."""
         return {path: self.tensors[path] for path in self._found.grads}
+
+
+def _values(walk: ObjectWalk, paths: Container[str] | None = None) -> dict[str, Tensor]:
+    """Copies of the values that a walk found, of all paths or of some."""
+    import torch
+
+    def of(found: Mapping[str, _Held]) -> Iterator[tuple[str, _Held]]:
+        return ((path, thing) for path, thing in found.items() if paths is None or path in paths)
+
+    values = {path: plain_copy(tensor) for path, tensor in of(walk.tensors)}
+    values.update({path: torch.from_numpy(array.copy()) for path, array in of(walk.arrays)})
+    values.update({path: generator.get_state() for path, generator in of(walk.generators)})
+    return values

@@ -34,9 +34,11 @@ class Net(torch.nn.Module):
         self.fc = torch.nn.Linear(16, 16)
         self.norm = torch.nn.BatchNorm1d(16)
         self.steps = 0
+        self.register_buffer("seen", torch.zeros(()))
 
     def forward(self, x):
         y = torch.relu(self.norm(self.fc(x)))
+        self.seen = self.seen + 1
         if y.sum() > 0:
             y = y * 2
         return y
@@ -53,7 +55,7 @@ for step in range(5):
 """
 BRANCH = "        if y.sum() > 0:\n            y = y * 2\n"
 WHERE = "        y = torch.where(y.sum() > 0, y * 2, y)\n"
-BREAK = 14
+BREAK = 16
 """The line of the branch."""
 
 Prove = Callable[..., Proof]
@@ -156,6 +158,19 @@ def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
             "BatchNorm1d(16, momentum=0.2)",
             "eager, self.norm.running_mean differs by",
             id="buffer changed",
+            marks=SLOW,
+        ),
+        pytest.param(
+            "self.seen + 1",
+            "self.seen + 2",
+            "eager, self.seen differs by 1 ",
+            id="another tensor bound to an attribute",
+        ),
+        pytest.param(
+            "        return y\n",
+            "        self.last = y.detach()\n        return y\n",
+            "eager, self.last",
+            id="a tensor left behind",
             marks=SLOW,
         ),
         pytest.param(

@@ -42,7 +42,7 @@ def test_all_that_a_call_changes_is_put_back() -> None:
     module, x, box = Counter(), torch.zeros(3, 2), {"x": [1]}
     snapshot = StateSnapshot({"self": module, "args": (x, box)})
     seen = module.seen
-    before = digests(snapshot.now())
+    before = digests(snapshot.now().values)
     module(x).sum().backward()
     module.eval()
     box["x"].append(2)
@@ -50,10 +50,30 @@ def test_all_that_a_call_changes_is_put_back() -> None:
     with torch.no_grad():
         module.fc.weight.add_(1)
     snapshot.restore()
-    assert digests(snapshot.now()) == before
+    assert digests(snapshot.now().values) == before
     assert (module.calls, module.history, module.training, box) == (0, [], True, {"x": [1]})
     assert module.seen is seen
     assert module.fc.weight.grad is None
+
+
+def test_what_names_are_bound_to_since_is_seen() -> None:
+    """Tensors, arrays, sets, dtypes: the snapshot's own objects stay as they are."""
+    tensor, array = torch.zeros(2), numpy.zeros(2)
+    held: dict[str, Any] = {"tensor": tensor, "array": array, "set": {1}, "dtype": torch.float32, "list": [tensor + 5]}
+    snapshot = StateSnapshot({"held": held})
+    held |= {"tensor": tensor + 1, "array": array + 2, "new": tensor + 3, "set": {2, "a"}, "dtype": torch.float16}
+    held["list"].clear()
+    now = snapshot.now()
+    assert {path: value.tolist() for path, value in now.values.items()} == {
+        "held['tensor']": [1.0, 1.0],
+        "held['array']": [2.0, 2.0],
+        "held['new']": [3.0, 3.0],
+        "held['list'][0]": [5.0, 5.0],
+    }
+    assert now.plains == {"held['set']": ("'a'", "2"), "held['dtype']": torch.float16}
+    assert now.gone == {"held['list'][0]"}
+    snapshot.restore()
+    assert (held["tensor"] is tensor, held["set"], snapshot.now().gone) == (True, {1}, set())
 
 
 def test_closures_globals_and_random_numbers_are_reached() -> None:
@@ -176,8 +196,8 @@ def test_generators_that_the_program_holds_are_put_back(name: str) -> None:
     generator, code = GENERATORS[name]
     snapshot = StateSnapshot({"self": [generator]})
     drawn = [eval(code, {"draw": generator, "torch": torch}) for _ in range(3)]
-    assert snapshot.now().keys() == {"self[0]"}
-    assert snapshot.now()["self[0]"].shape == snapshot.values["self[0]"].shape
+    assert snapshot.now().values.keys() == {"self[0]"}
+    assert snapshot.now().values["self[0]"].shape == snapshot.values["self[0]"].shape
     snapshot.restore()
     assert [eval(code, {"draw": generator, "torch": torch}) for _ in range(3)] == drawn
 
