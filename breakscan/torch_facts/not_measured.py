@@ -53,6 +53,8 @@ COMPUTED_WITH_NUMBERS = frozenset(
 FIND_INDICES = frozenset({"numpy.where"})
 """Functions that return indices if a condition is all that they are given.  NumPy's functions are measured with all
 arguments."""
+GIVES_A_TENSOR = frozenset({"torch.distributions.kl_divergence", "torch.distributions.kl.kl_divergence"})
+"""Functions written in Python without annotations, which are no operators."""
 COUNT_LAST = frozenset({"unique", "unique_consecutive"})
 """Functions whose last result, with ``return_counts``, has one dimension.  Shapes are measured of single results."""
 RECURRENT_MODULES = frozenset({"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"})

@@ -828,6 +828,63 @@ def Halved_by(count):
 
     return Halved
 """,
+    "a divergence of distributions": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    divergence = torch.distributions.kl_divergence(
+        torch.distributions.Normal(y, torch.ones_like(y)), torch.distributions.Normal(y + 1, torch.ones_like(y))
+    )
+    return y.cos() * float(divergence.sum())  # !
+""",
+    "the parameters of an unknown module are loaded": """
+holder = hold((nn.Linear(4, 4), nn.Linear(4, 4)))
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    copied(*holder.held)
+    return y.cos()
+
+
+def copied(target, source):
+    target.load_state_dict(source.state_dict())  # !
+""",
+    "a logger that is the default of a parameter": """
+import logging
+
+
+class Net(nn.Module):
+    def __init__(self, logger=logging.getLogger(__name__)):
+        super().__init__()
+        self.logger = logger
+
+    def forward(self, x):
+        y = x.sin()
+        self.logger.debug("seen")  # !
+        return y.cos()
+
+
+net = Net()
+
+
+def f(x: torch.Tensor):
+    return net(x)
+""",
+    "a slice that is made of tensors": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    first = torch.tensor(1)
+    part = slice(first, first + 2)  # !
+    return y[part].cos()
+""",
+    "a number that NumPy draws": """
+def f(x):
+    return hold(x).held.cos() if chosen(0.5) else hold(x).held.sin()
+
+
+def chosen(rate):
+    return np.random.rand() < rate  # !
+""",
     "elements of a tensor of repeated numbers": """
 def f(x: torch.Tensor):
     y = x.sin()

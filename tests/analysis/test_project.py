@@ -75,6 +75,16 @@ def test_packages_relative_imports_and_re_exports(
     assert places(project(files), tmp_path) == {("pkg/ops.py", 5)}
 
 
+@pytest.mark.parametrize("statement", ["from ...ops import helper", "from pkg.ops import helper", "import beside"])
+def test_a_folder_in_a_package_without_a_file_of_its_own(project, tmp_path: Path, statement: str) -> None:
+    call = "beside.helper(x)" if "beside" in statement else "helper(x)"
+    train = f"import torch\n{statement}\n\n\n@torch.compile\ndef step(x: torch.Tensor):\n    return {call}\n"
+    inner = "pkg/models/beside.py" if "beside" in statement else "pkg/ops.py"
+    place = "pkg/models/train.py" if "beside" in statement else "pkg/models/ranking/train.py"
+    files = {"pkg/__init__.py": "", "pkg/models/ranking/__init__.py": "", inner: HELPER, place: train}
+    assert places(project(files), tmp_path) == {(inner, 5)}
+
+
 MODEL = """
     import torch
     from torch import nn

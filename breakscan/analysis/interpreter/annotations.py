@@ -61,7 +61,7 @@ def _plain(index: ModuleIndex, dotted: str) -> Value:
         return CONSTANT
     if dotted.startswith("torch.nn."):
         return Module(name=dotted)
-    if dotted == "logging.Logger" or dotted.startswith("torch.optim."):
+    if dotted == LOGGER or dotted.startswith("torch.optim."):
         return Instance(name=dotted)
     owner = index.class_named(dotted)
     if owner is not None and index.project is not None and "typing.Protocol" not in owner.bases:
@@ -115,3 +115,11 @@ def _union(values: list[Value]) -> Value:
     if isinstance(result, Tensor) and not all(isinstance(value, Tensor) for value in known):
         result = replace(result, optional=Condition(ConditionKind.TENSOR, ""))
     return replace(result, maybe_none=True) if len(known) < len(values) else result
+
+
+LOGGER = "logging.Logger"
+
+
+def makes_logger(dotted: str | None) -> bool:
+    """Whether a function of this name gives a logger: that of the standard library, or one that is called like it."""
+    return (dotted or "").rpartition(".")[2] in ("getLogger", "get_logger")

@@ -124,6 +124,14 @@ def _result_constant(frame: Frame, first: Value, arguments: Arguments, node: ast
     return CONSTANT
 
 
+def _result_slice(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
+    """``slice(a, b)`` reads its bounds, as ``x[a:b]`` does."""
+    for bound in arguments.positional:
+        if isinstance(bound, Tensor):
+            frame.emit(EventKind.INDEX, node, form="slice", operand=bound, sure=bound.sure)
+    return CONSTANT
+
+
 def _result_next(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
     return iterated(first)
 
@@ -151,7 +159,7 @@ _BUILTIN_RESULTS: dict[str, Callable[[Frame, Value, Arguments, ast.Call], Value]
     "tuple": _result_sequence,
     "set": _result_sequence,
     "dict": _result_dict,
-    "slice": _result_constant,
+    "slice": _result_slice,
     "sorted": _result_sequence,
     "reversed": _result_sequence,
     "iter": _result_sequence,

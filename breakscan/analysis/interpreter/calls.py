@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from breakscan.analysis.interpreter.annotations import LOGGER, makes_logger
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.builtin_calls import builtin, emit_sort
 from breakscan.analysis.interpreter.call_event import emit_call
@@ -96,8 +97,8 @@ def _function(frame: Frame, node: ast.Call, callee: Function, info: FunctionInfo
     given = arguments.with_receiver(callee.bound) if callee.bound is not None else arguments
     result = frame.program.call_function(frame, node, info, given, callee.closure)
     result = optional_import(frame, node, info) or result
-    if isinstance(result, Unknown) and info.name in _LOGGERS:
-        result = Instance(name="logging.Logger")
+    if isinstance(result, Unknown) and makes_logger(info.name):
+        result = Instance(name=LOGGER)
     frame.program.call_wrappers(frame, info, given)
     return result
 
@@ -261,8 +262,8 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
     if dotted in BUILTINS:
         return builtin(frame, node, dotted, arguments)
     last = dotted.rsplit(".", 1)[-1]
-    if last in _LOGGERS:
-        return Instance(name="logging.Logger")
+    if makes_logger(last):
+        return Instance(name=LOGGER)
     if dotted.startswith("torch."):
         return torch_function(frame, node, dotted, last, arguments)
     if dotted.startswith("numpy.") and not frame.silent:
@@ -311,7 +312,6 @@ _MAKES = {
 """Functions that make an object of a class with another name."""
 
 
-_LOGGERS = frozenset({"getLogger", "get_logger"})
 _DRAWS = frozenset(
     {"random.randint", "random.randrange", "random.uniform"}
     | {f"random.Random.{name}" for name in ("randint", "randrange", "uniform", "random")}

@@ -22,6 +22,8 @@ def emit_guessed(frame: Frame, node: ast.Call, name: str, arguments: Arguments) 
         callee = "torch.Tensor.backward"
     elif "optim" in _last_name(node):
         callee = f"{_OPTIMIZER}.{name}"
+    elif name == "load_state_dict":
+        callee = f"torch.nn.Module.{name}"
     else:
         return
     frame.saw_tensor = True

@@ -50,6 +50,8 @@ def numpy_call(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) 
         emit_skippable(frame, node, dotted, arguments)
     else:
         emit_call(frame, node, dotted, arguments, Sure.CERTAIN, NO_COUNTERPART if untraced else "")
+    if dotted.startswith("numpy.random."):
+        frame.saw_tensor = True  # Dynamo takes what is drawn for a tensor
     if dotted in _OBJECTS:
         return Instance(name=_OBJECTS[dotted])
     if known is None or untraced or dotted.startswith("numpy.random."):  # a number that is drawn is read at once

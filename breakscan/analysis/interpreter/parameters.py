@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from breakscan.analysis.interpreter.annotations import annotated_value
+from breakscan.analysis.interpreter.annotations import LOGGER, annotated_value, makes_logger
 from breakscan.analysis.interpreter.compared_masks import ComparedMasks
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
@@ -15,6 +15,7 @@ from breakscan.analysis.interpreter.values import (
     UNKNOWN,
     Constant,
     Container,
+    Instance,
     NoneValue,
     Size,
     Sure,
@@ -90,6 +91,8 @@ def _parameter(
     value = annotated_value(index, argument.annotation)
     if isinstance(value, Unknown) and (argument.annotation is None or evidence().uses(name)):
         value = _unannotated(evidence, name, default, compiled)
+    if isinstance(value, Unknown) and isinstance(default, ast.Call) and makes_logger(index.dotted(default.func)):
+        value = Instance(Sure.LIKELY, name=LOGGER)
     if isinstance(value, Tensor) and value.dtype is None and "~" in index.module.text and evidence().is_mask(name):
         value = replace(at_most(value, Sure.LIKELY), dtype="bool")
     if isinstance(value, Tensor) and name.endswith(_NAMES_OF_SIZES):

@@ -59,7 +59,7 @@ def entry_of(node: ast.Subscript) -> tuple[str, str] | None:
 def _emit_index(frame: Frame, node: ast.Subscript, owner: Value, index: ast.expr, value: Tensor, form: str) -> None:
     if isinstance(owner, Tensor | Unknown | Namespace):
         sure = owner.sure if isinstance(owner, Tensor) else Sure.LIKELY
-        conditions = []
+        conditions = [owner.optional] if isinstance(owner, Tensor) and owner.optional is not None else []
         if value.zero_dim and not value.intermediate and value.dtype != "bool":
             # Dynamo knows an integer on the CPU that it is handed.
             conditions.append(Condition(ConditionKind.TEST, f"{ast.unparse(index)}.is_cpu", False))

@@ -42,6 +42,7 @@ from breakscan.torch_facts.not_measured import (
     COUNT_LAST,
     DIMENSIONS_OF_NEW,
     FILLED_WITH_NUMBERS,
+    GIVES_A_TENSOR,
     OF_THE_DEFAULT_DTYPE,
     WAITS_FOR_THE_DEVICE,
 )
@@ -218,6 +219,8 @@ def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, argumen
         return arguments.get(0, "model") or UNKNOWN
     if dotted == "torch.autograd.grad":
         return container_of(tensor())
+    if dotted in GIVES_A_TENSOR:
+        return tensor()
     if dotted.startswith("torch.utils.checkpoint.") and arguments.positional:
         return frame.apply(node, arguments.positional[0], Arguments(arguments.positional[1:], {}))
     if dotted in ("torch.cond", "torch.while_loop", "torch.vmap", "torch.func.vmap"):

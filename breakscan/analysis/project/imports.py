@@ -221,7 +221,10 @@ class Project:
         """The dotted name of a file's module, and the folders that its absolute imports are looked for in."""
         parts = [] if path.name == "__init__.py" else [path.stem]
         folder = path.parent
-        while os.path.isfile(folder / "__init__.py") and folder != folder.parent:
+        bare: list[str] = []
+        while folder != folder.parent and (_is_package(folder) or _is_package(folder.parent)):
+            # A folder in a package needs no __init__.py to be a part of it, and may as well hold scripts.
+            bare += [] if _is_package(folder) else [str(folder)]
             parts.insert(0, folder.name)
             folder = folder.parent
         top = str(folder)
@@ -234,7 +237,7 @@ class Project:
         if folder == path.parent and roots[-1] == self.root:
             # No package: Python would name it by the folder that it is run from.
             parts = list(path.relative_to(self.root).with_suffix("").parts)
-        return ".".join(parts), tuple(roots)
+        return ".".join(parts), (*roots, *bare)
 
     @contextmanager
     def recording(self) -> Iterator[Drawn]:
@@ -492,6 +495,10 @@ class Project:
         if any(base.startswith("torch.nn.") for base in outside):
             return True
         return bool(outside) and self.method(info, "forward") is not None
+
+
+def _is_package(folder: Path) -> bool:
+    return os.path.isfile(folder / "__init__.py")
 
 
 def _all_bases(info: ClassInfo) -> list[ClassInfo]:
