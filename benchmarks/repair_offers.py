@@ -1,12 +1,14 @@
 """Counts for how many of the breaks that Dynamo recorded ``breakscan fix`` offers a rewrite.
 
-    python benchmarks/repair_offers.py --oracle DIR --site DIR [--packages NAME ...] [--rule ID] [--list]
+    python benchmarks/repair_offers.py --oracle DIR --site DIR [--recordings DIR] [--packages NAME ...] [--rule ID]
+        [--list]
 
 ``--oracle`` has a JSON file per package (``files`` → path → ``breaks``, a list with ``line`` and ``rewrite``: what a
 person thought possible), ``--site`` the unpacked packages, as ``NAME-VERSION/``.  For each package, it prints how many
 break lines are in a statement that a safe or unsafe rewrite changes, or that a rewrite softens, by that judgement;
 ``--list`` prints every line with its result.  A line of a generated file counts if a rewrite of the
-code that it is made from removes it.
+code that it is made from removes it.  ``--recordings`` has folders NAME-VERSION*, of runs that were recorded
+(``record_calls.py``): then rewrites that are safe for what was observed are counted as ``observed``.
 """
 
 from __future__ import annotations
@@ -15,20 +17,27 @@ import argparse
 import json
 import os
 from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from breakscan.analysis.pipeline.check import check_paths
-from breakscan.config import load_settings
+from breakscan.analysis.pipeline.check_file import FileChecker
+from breakscan.cli.recording_option import with_recordings
+from breakscan.config import Settings, load_settings
+from breakscan.findings import CheckResult
+from breakscan.repair.generated.origins import origin_of
 from breakscan.repair.planner import WantedRewrites
 from breakscan.repair.repair import repair_found
-from breakscan.repair.result import FileRepair
+from breakscan.repair.result import Applied, FileRepair
+from breakscan.rewrite_support.generated import source_named
 
 JUDGEMENTS = ("yes", "partly", "no", "case")
+REMOVING = ("safe", "observed", "unsafe")
 
 
 def answer(repair: FileRepair | None, line: int, rule: str | None) -> tuple[str, str]:
-    """What ``fix`` does about a line: ``safe``, ``unsafe``, ``softening``, ``declined`` and so on."""
+    """What ``fix`` does about a line: one of REMOVING, ``softening``, ``declined`` and so on."""
     if repair is None:
         return "not reported", ""
 
@@ -39,11 +48,11 @@ def answer(repair: FileRepair | None, line: int, rule: str | None) -> tuple[str,
     for one in repair.applied:
         if holds(one.finding):
             words = f"{one.finding.rule} {one.rewrite}" + (f": {one.difference}" if one.difference else "")
-            return ("softening" if one.takes_out else "unsafe" if one.difference else "safe"), words
+            return grade(one), words
     for refused in repair.refused:
         if holds(refused.finding) and (fix := refused.at_origin) is not None:
             words = f"{fix.finding.rule} {fix.rewrite} at {fix.finding.site.path}:{fix.finding.site.line}"
-            return ("unsafe" if fix.difference else "safe"), f"{words}: {fix.difference or 'safe'}"
+            return grade(fix), f"{words}: {fix.difference or 'safe'}"
         if holds(refused.finding):
             return "declined", f"{refused.finding.rule} " + "; ".join(
                 f"{one.rewrite}: {one.text}" for one in refused.reasons
@@ -54,37 +63,72 @@ def answer(repair: FileRepair | None, line: int, rule: str | None) -> tuple[str,
     return "not reported", ""
 
 
+def grade(applied: Applied) -> str:
+    """Whether a rewrite removes a finding, and what it is called then."""
+    if applied.takes_out:
+        return "softening"
+    return applied.finding.rewrite.safety if applied.finding.rewrite else "unsafe"
+
+
+def with_origins_of(paths: Iterable[Path], settings: Settings) -> set[Path]:
+    """The files, and those from which generated ones among them are made."""
+    every = set(paths)
+    project = FileChecker(settings).project
+    for path in sorted(every):
+        if source_named(path.read_text(encoding="utf-8")) is not None:
+            project.start(path)
+            index = project.load(path)
+            origins = (origin_of(project, index, function) for function in index.all_functions.values())
+            every |= {origin.path for origin in origins if origin is not None}
+    return every
+
+
+def only(found: CheckResult, paths: Collection[Path]) -> CheckResult:
+    """What was found in some files."""
+    names = {os.path.relpath(path) for path in paths}
+    return replace(found, roots={name: roots for name, roots in found.roots.items() if name in names})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--oracle", type=Path, required=True)
     parser.add_argument("--site", type=Path, required=True)
+    parser.add_argument("--recordings", type=Path)
     parser.add_argument("--packages", nargs="+", default=[""])
     parser.add_argument("--rule")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
+    for name in ("oracle", "site", "recordings"):
+        if given := getattr(arguments, name):
+            setattr(arguments, name, given.absolute())
     total: Counter[tuple[str, str]] = Counter()
     for oracle in sorted(arguments.oracle.glob("*.json")):
         if not any(oracle.stem.startswith(name) for name in arguments.packages):
             continue
         data = json.loads(oracle.read_text(encoding="utf-8"))
-        root = arguments.site / f"{data['package']}-{data['version']}"
-        broken = {name: found["breaks"] for name, found in data["files"].items() if found["breaks"]}
-        paths = {name: (root / name).absolute() for name in broken if (root / name).exists()}
+        name = f"{data['package']}-{data['version']}"
+        root = arguments.site / name
+        broken = {path: found["breaks"] for path, found in data["files"].items() if found["breaks"]}
+        paths = {path: (root / path).absolute() for path in broken if (root / path).exists()}
+        recordings = sorted(arguments.recordings.glob(f"{name}*")) if arguments.recordings else []
         os.chdir(root)
         settings = replace(load_settings(root, None, target_torch="2.13", no_cache=True), regions="all")
-        found = check_paths([*root.rglob("*.py")], settings, jobs=arguments.jobs)
+        files = [*root.rglob("*.py")]
+        settings = with_recordings(settings, recordings, files)
+        found = check_paths(files, settings, jobs=arguments.jobs)
+        needed = only(found, with_origins_of(paths.values(), settings))
         wanted = WantedRewrites(unsafe=True, soften=True)
-        repairs = {one.path: one for one in repair_found(found, settings, wanted, jobs=arguments.jobs).files}
+        repairs = {one.path: one for one in repair_found(needed, settings, wanted, jobs=arguments.jobs).files}
         counts: Counter[tuple[str, str]] = Counter()
-        for name, path in paths.items():
-            for entry in broken[name]:
-                kind, words = answer(repairs.get(path), entry["line"], arguments.rule)
+        for path, absolute in paths.items():
+            for entry in broken[path]:
+                kind, words = answer(repairs.get(absolute), entry["line"], arguments.rule)
                 if arguments.rule and kind == "not reported":
                     continue
                 counts[kind, entry["rewrite"]] += 1
                 if arguments.list:
-                    print(f"{kind:12} {entry['rewrite']:6} {name}:{entry['line']}  {words}", flush=True)
+                    print(f"{kind:12} {entry['rewrite']:6} {path}:{entry['line']}  {words}", flush=True)
         print(f"{data['package']} {data['version']}: {line_of(counts)}", flush=True)
         total += counts
     print(f"all: {line_of(total)}")
@@ -92,9 +136,9 @@ def main() -> None:
 
 def line_of(counts: Counter[tuple[str, str]]) -> str:
     """Offered of all, and each answer by the judgement."""
-    offered = sum(number for (kind, _), number in counts.items() if kind in ("safe", "unsafe"))
+    offered = sum(number for (kind, _), number in counts.items() if kind in REMOVING)
     every = sum(counts.values())
-    kinds = ("safe", "unsafe", "softening", "declined", "no rewrite", "not reported")
+    kinds = (*REMOVING, "softening", "declined", "no rewrite", "not reported")
     parts = []
     for kind in kinds:
         by = {judged: counts[kind, judged] for judged in JUDGEMENTS if counts[kind, judged]}

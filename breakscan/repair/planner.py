@@ -8,6 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import libcst as cst
+
 from breakscan.analysis.pipeline.check_file import FileChecker
 from breakscan.analysis.pipeline.rewrite_facts import Studies, Study
 from breakscan.config import Settings, resolve_target
@@ -319,12 +321,12 @@ class _Planner:
         """Returns the text after a round. Edits that do not help are left out and not tried again."""
         while chosen:
             imports = sorted({name for one in chosen for name in one.imports})
-            made = applied(tree, [one.edit for one in chosen], imports)
             after: Study | None = None
             try:
+                made = applied(tree, [one.edit for one in chosen], imports)
                 after = self._study(made.text)
                 useless = _useless(seen, after, chosen)
-            except SourceProblem:
+            except (SourceProblem, cst.ParserSyntaxError):
                 useless = dict.fromkeys(range(len(chosen)), "the new text cannot be parsed")
             if after is not None and not useless:
                 done = (*chosen, *_along(tree, seen, after, chosen))

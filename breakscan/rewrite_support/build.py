@@ -24,9 +24,25 @@ _ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.BaseNumber, cst.
 
 
 def copied(node: cst.BaseExpression) -> cst.BaseExpression:
-    """A copy of an expression, without the parentheses around it."""
+    """A copy of an expression, without the parentheses around it, unless they hold it together over several lines."""
+    made = _bare(node)
+    if not node.lpar or made.lpar or "\n" not in (code := _code(made)):
+        return made
+    try:
+        cst.parse_expression(code)
+    except cst.ParserSyntaxError:
+        return made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    return made
+
+
+def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
+    """A copy of an expression without the parentheses around it, for a place between brackets."""
     made = node.deep_clone()
     return made.with_changes(lpar=(), rpar=()) if not isinstance(made, cst.Tuple | cst.GeneratorExp) else made
+
+
+def _code(node: cst.CSTNode) -> str:
+    return cst.Module([]).code_for_node(node)
 
 
 def operand(node: cst.BaseExpression) -> cst.BaseExpression:
@@ -40,9 +56,9 @@ def operand(node: cst.BaseExpression) -> cst.BaseExpression:
 def argument(node: cst.BaseExpression, keyword: str | None = None) -> cst.Arg:
     """A copy of an expression as an argument of a call."""
     if keyword is None:
-        return cst.Arg(copied(node))
+        return cst.Arg(_bare(node))
     equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    return cst.Arg(copied(node), cst.Name(keyword), equal)
+    return cst.Arg(_bare(node), cst.Name(keyword), equal)
 
 
 def call(function: cst.BaseExpression, *arguments: cst.BaseExpression, **named: cst.BaseExpression) -> cst.Call:

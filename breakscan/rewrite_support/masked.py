@@ -15,6 +15,7 @@ from breakscan.rewrite_support.contradictions import may_be_index
 from breakscan.rewrite_support.difference import Difference, Effect, ShowsOnly, assumes, differs
 from breakscan.rewrite_support.dtypes import is_bool
 from breakscan.rewrite_support.edit import Declined
+from breakscan.rewrite_support.made_from import have_common_root, is_computed
 from breakscan.rewrite_support.operators import flattens, is_conversion, is_elementwise, keeps_zero_gradients
 from breakscan.rewrite_support.purity import why_not_pure
 from breakscan.rewrite_support.shapes import Fit, fit, have_one_shape
@@ -233,6 +234,8 @@ def conditions(context: RewriteContext, found: Masked, *others: Leaf, counts: bo
     shaped: dict[str, None] = {}
     placed: dict[str, None] = {}
     leaves = [*others, *found.leaves]
+    fits = {fit(context, found.mask, leaf.owner) for leaf in leaves}
+    nothing_known = fits == {Fit.OPEN} and is_computed(context, found.mask)
     for leaf in leaves:
         text = plain(context, leaf.owner)
         if not context.fact(leaf.owner).certain:
@@ -247,6 +250,8 @@ def conditions(context: RewriteContext, found: Masked, *others: Leaf, counts: bo
         if leaf.loose == "indices" and not have_one_shape(context, found.mask, leaf.owner):
             shaped[f"`{text}`"] = None
         elif kind is Fit.OPEN:
+            if nothing_known and not have_common_root(context, found.mask, leaf.owner):
+                raise Declined(f"nothing says that `{mask}` has as many dimensions as `{text}`: it may select rows")
             loose[f"`{text}`"] = None
         elif kind is Fit.COUNTED:
             # An index may be on the CPU, an argument of `torch.where` may not.

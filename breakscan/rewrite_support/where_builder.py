@@ -42,7 +42,7 @@ _ANY = opaque(Symbol("", (0,)), DtypeOf(Symbol("", (0,)), number=None))
 
 _LAYOUT = differs("the sides may have different memory layouts, so the strides may change", Effect.STRIDES)
 _DEVICES = assumes("the test and both sides must be on the same device", only=ShowsOnly.DEVICES)
-_REQUIRED = differs(
+REQUIRED = differs(
     "the result requires a gradient if either side does, and a side that is not chosen gets zero instead of none",
     Effect.GRADIENTS,
 )
@@ -78,6 +78,8 @@ class Chooser:
     given: list[KnownDtype] = field(default_factory=list)
     computes_both: bool = True
     """Whether both sides are computed and may be numbers, as for ``torch.where``; not so for ``torch.cond``."""
+    merges: bool = True
+    """Whether ``f(a)`` and ``f(b)`` may become one call, which is made where the choice is."""
     doubts: dict[Difference, None] = field(default_factory=dict)
     ran: set[str] = field(default_factory=set)
     """The code of expressions that were computed before the choice."""
@@ -148,7 +150,7 @@ class Chooser:
         facts = _chosen(yes.facts, no.facts)
         if truth.opposite:
             yes, no = no, yes
-        merged = self._one_call(truth, test, yes, no)
+        merged = self._one_call(truth, test, yes, no) if self.merges else None
         if merged is not None:
             return SideValue(merged, facts, yes.names | no.names, chosen_from=(yes, no))
         for value, other in ((yes, no), (no, yes)):
@@ -221,13 +223,13 @@ class Chooser:
         """Records if one side may require a gradient and the other one may not."""
         calls = [one for value in (yes, no) for source in value.sources for one in findall(source, m.Call())]
         if any(asks_for_gradient(cst.ensure_type(one, cst.Call)) for one in calls):
-            self.doubts[_REQUIRED] = None
+            self.doubts[REQUIRED] = None
         if no_gradient_scope(self.context, self.context.node) is not None:
             return
         site = self.context.statement()
         first, second = (gradient_roots(self.context, one.sources, one.names, site) for one in (yes, no))
         if first != second:
-            self.doubts[_REQUIRED] = None
+            self.doubts[REQUIRED] = None
 
     def _loses_gradient(self, facts: TensorFacts, becomes: Fate) -> bool:
         """Whether a tensor may have a gradient that a copy made under ``no_grad`` does not have."""
@@ -252,6 +254,14 @@ class Chooser:
             raise Declined(f"both sides would run, and {reason}")
         if (costly := what_costs(context, source)) is not None:
             raise Declined(f"both sides would run, and `{costly}` is costly")
+        self.runs_unchosen(source, other)
+
+    def runs_unchosen(self, source: cst.BaseExpression, other: cst.BaseExpression | None = None) -> None:
+        """Records if it matters that a pure expression is computed although nothing made of it is chosen.
+
+        ``other`` is an expression that runs anyway.
+        """
+        context = self.context
         # Whether it supports its own dtype is checked when the dtypes of both sides are compared.
         facts = context.fact(source).tensor
         known = [KnownDtype(facts.dtype)] if facts is not None else []
