@@ -31,7 +31,7 @@ def copied(node: cst.BaseExpression) -> cst.BaseExpression:
     try:
         cst.parse_expression(code)
     except cst.ParserSyntaxError:
-        return made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+        return node.deep_clone()
     return made
 
 

@@ -14,8 +14,9 @@ import libcst as cst
 
 from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.bool_tensor import truth
-from breakscan.rewrite_support.build import assignment, call, copied, inverted, with_leading_lines
+from breakscan.rewrite_support.build import and_list, assignment, call, copied, inverted, or_list, with_leading_lines
 from breakscan.rewrite_support.context import RewriteContext
+from breakscan.rewrite_support.difference import Effect, differs
 from breakscan.rewrite_support.edit import Declined, Edit, OtherForm, Replacement
 from breakscan.rewrite_support.if_sides import branch_of
 from breakscan.rewrite_support.names import read, written
@@ -132,6 +133,8 @@ class _EarlyReturn:
             if isinstance(statement, cst.If):
                 for test, body in _arms(statement):
                     if test is not None:
+                        if any(self.context.fact(one).is_tensor for part in or_list(test) for one in and_list(part)):
+                            raise Declined("the code that follows branches on a tensor, too")
                         self._always_runs(test)
                     self._read(body)
             elif isinstance(statement, cst.SimpleStatementLine):
@@ -164,6 +167,9 @@ class _EarlyReturn:
             text = self.context.code(small)
             raise Declined(f"`{text if len(text) <= 40 else text[:37] + '...'}` would always run")
         self.assigned |= {one.value for one in names if isinstance(one, cst.Name)}
+        if any(isinstance(one, cst.Tuple) for one in targets):
+            said = f"`{self.context.code(small)}` may raise even if its side is not chosen"
+            self.chooser.doubts[differs(said, Effect.RAISES)] = None
         value = small.value  # type: ignore[attr-defined]
         assert isinstance(value, cst.BaseExpression)
         self._always_runs(value)
