@@ -1,10 +1,11 @@
 """Times mixture-of-experts layers: a loop as it is written, rewritten by ``breakscan fix``, and two forms by hand.
 
-    python benchmarks/moe.py --output FOLDER [--cpu]
+    python benchmarks/moe.py --output FOLDER [--cpu] [--sizes N]
 
 The forms by hand have the weights of all experts in one tensor: ``dense`` computes every expert for all rows by a
 batched matrix product, ``grouped`` sorts the rows by expert and uses ``torch.nn.functional.grouped_mm``.  A step is a
-forward and a backward pass in bfloat16.  Each form and mode is a process of its own.
+forward and a backward pass in bfloat16.  Each form and mode is a process of its own: they are compiled at the same
+time, and timed one after another while nothing else runs.  ``--sizes`` takes only the first sizes.
 """
 
 from __future__ import annotations
@@ -130,10 +131,12 @@ def time_one(form: str, mode: str, sizes: tuple[int, int, int, int], cpu: bool, 
             torch.cuda.synchronize()
         return time.perf_counter()
 
-    began = wait()
     for _ in range(3):
         step()
-    cold = wait() - began
+    wait()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    step()
     began = wait()
     step()
     count = max(1, round(LONGEST_BLOCK / (wait() - began)))
@@ -148,13 +151,40 @@ def time_one(form: str, mode: str, sizes: tuple[int, int, int, int], cpu: bool, 
         step()
     memory = 0 if cpu else torch.cuda.max_memory_allocated()
     breaks = sum(torch._dynamo.utils.counters["graph_break"].values())
-    return {"step": statistics.median(seconds), "cold": cold, "differs": differs, "memory": memory, "breaks": breaks}
+    return {"step": statistics.median(seconds), "differs": differs, "memory": memory, "breaks": breaks}
+
+
+class Process:
+    """The process of one form and mode. It waits for its turn when it has compiled."""
+
+    def __init__(self, words: list[str], output: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, "--output", str(output), "--one", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def wait(self) -> None:
+        """Waits until it is ready, or has failed."""
+        assert self._process.stdout is not None
+        self._process.stdout.readline()
+
+    def result(self) -> dict[str, Any] | str:
+        """Gives it its turn. Returns what it measured, or its error."""
+        out, error = self._process.communicate("go\n")
+        if not self._process.returncode:
+            found: dict[str, Any] = json.loads(out.strip().splitlines()[-1])
+            return found
+        return next((one for one in error.strip().splitlines()[::-1] if "Error: " in one), "")[-200:]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--sizes", type=int, default=len(SIZES), metavar="N")
     parser.add_argument("--one", nargs="*", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
@@ -169,25 +199,24 @@ def main() -> None:
     (given.output / "fixed.py").write_text(text)
     device = "CPU" if given.cpu else torch.cuda.get_device_name()
     lines = [f"{device}, torch {torch.__version__}; rewrites applied: {', '.join(rewrites)}.", ""]
-    lines += ["| experts, of a row, batch | form | mode | step | cold | memory | breaks | largest difference |"]
-    lines += ["|" + " --- |" * 8]
-    for sizes in SIZES[:1] if given.cpu else SIZES:
-        for form in FORMS:
-            for mode in MODES:
-                words = [form, mode, *map(str, sizes), *(["--cpu"] if given.cpu else [])]
-                command = [sys.executable, __file__, "--output", str(given.output), "--one", *words]
-                told = subprocess.run(command, capture_output=True, text=True, check=False)
-                size = f"{sizes[0]}, {sizes[1]}, {sizes[2]} × {sizes[3]}"
-                if told.returncode:
-                    lines_of_error = told.stderr.strip().splitlines()
-                    reason = next((one for one in lines_of_error[::-1] if "Error: " in one), "")[-200:]
-                    lines.append(f"| {size} | {form} | {mode} | failed: {reason} | | | | |")
-                else:
-                    one = json.loads(told.stdout.strip().splitlines()[-1])
-                    cells = f"{one['step'] * 1e3:.2f} ms | {one['cold']:.1f} s | {one['memory'] / 2**20:.0f} MiB"
-                    lines.append(f"| {size} | {form} | {mode} | {cells} | {one['breaks']} | {one['differs']:.1e} |")
-                print(lines[-1], file=sys.stderr, flush=True)
-                (given.output / "moe.md").write_text("\n".join(lines) + "\n")
+    lines += ["| experts, of a row, batch | form | mode | step | memory | breaks | largest difference |"]
+    lines += ["|" + " --- |" * 7]
+    for sizes in SIZES[:1] if given.cpu else SIZES[: given.sizes]:
+        pairs = [(form, mode) for form in FORMS for mode in MODES]
+        more = ["--cpu"] if given.cpu else []
+        processes = [Process([form, mode, *map(str, sizes), *more], given.output) for form, mode in pairs]
+        for process in processes:
+            process.wait()
+        size = f"{sizes[0]}, {sizes[1]}, {sizes[2]} × {sizes[3]}"
+        for process, (form, mode) in zip(processes, pairs, strict=True):
+            one = process.result()
+            if isinstance(one, str):
+                lines.append(f"| {size} | {form} | {mode} | failed: {one} | | | |")
+            else:
+                cells = f"{one['step'] * 1e3:.2f} ms | {one['memory'] / 2**20:.0f} MiB"
+                lines.append(f"| {size} | {form} | {mode} | {cells} | {one['breaks']} | {one['differs']:.1e} |")
+            print(lines[-1], file=sys.stderr, flush=True)
+            (given.output / "moe.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
 
 

@@ -1,9 +1,11 @@
 """Measures regional compilation of three models twice: by ``breakscan bench``, and by a timing script by hand.
 
-    python benchmarks/regional.py --output FOLDER [--cpu] [--only NAME ...] [--by-hand-only]
+    python benchmarks/regional.py --output FOLDER [--cpu] [--only NAME ...] [--by-hand-only] [--seconds N]
 
-By hand, each way is a process of its own with an empty compiler cache: the seconds of its first three steps, then the
-median of blocks of steps, as a user would time them.  ``--cpu`` uses tiny sizes, to test the benchmark itself.
+By hand, each way is a process of its own with an empty compiler cache and one thread that compiles: the seconds of its
+first three steps, then the median of blocks of steps, as a user would time them.  All ways of all models are compiled
+at the same time, then timed one after another while nothing else runs.  ``--cpu`` uses tiny sizes, to test the
+benchmark itself.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import importlib
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -78,6 +81,9 @@ def time_way(name: str, way: str, cpu: bool) -> dict[str, float]:
         for _ in range(COLD_STEPS):
             step()
         cold = wait() - began
+        print("ready", flush=True)
+        sys.stdin.readline()
+        step()
         began = wait()
         step()
         count = max(1, round(LONGEST_BLOCK / (wait() - began)))
@@ -90,40 +96,67 @@ def time_way(name: str, way: str, cpu: bool) -> dict[str, float]:
     return {"cold_seconds": cold, "step_seconds": statistics.median(seconds)}
 
 
-def by_hand(name: str, cpu: bool) -> dict[str, dict[str, float]]:
-    found = {}
-    for way in WAYS.values():
-        with tempfile.TemporaryDirectory() as cache:
-            told = subprocess.run(
-                [
-                    sys.executable,
-                    __file__,
-                    "--way",
-                    way,
-                    "--only",
-                    name,
-                    *(["--cpu"] if cpu else []),
-                    "--output",
-                    cache,
-                ],
-                env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": cache, "TRITON_CACHE_DIR": f"{cache}/triton"},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-        last = (told.stdout.strip().splitlines() or [""])[-1]
-        found[way] = json.loads(last) if told.returncode == 0 else {}
-        print(f"{name}: {way} by hand: {last or told.stderr[-600:]}", file=sys.stderr, flush=True)
+class Way:
+    """The process of one way of a model. It waits for its turn when it has compiled."""
+
+    def __init__(self, name: str, way: str, cpu: bool, cache: str) -> None:
+        more = ["--cpu"] if cpu else []
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, "--way", way, "--only", name, *more, "--output", cache],
+            env={
+                **os.environ,
+                "TORCHINDUCTOR_CACHE_DIR": cache,
+                "TRITON_CACHE_DIR": f"{cache}/triton",
+                "TORCHINDUCTOR_COMPILE_THREADS": "1",
+            },
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def wait(self) -> None:
+        """Waits until it is ready, or has failed."""
+        assert self._process.stdout is not None
+        self._process.stdout.readline()
+
+    def result(self) -> dict[str, float]:
+        """Gives it its turn."""
+        out, error = self._process.communicate("go\n")
+        lines = out.strip().splitlines() or [""]
+        if self._process.returncode:
+            print(error[-600:], file=sys.stderr, flush=True)
+            return {}
+        found: dict[str, float] = json.loads(lines[-1])
+        return found
+
+
+def by_hand(names: list[str], cpu: bool) -> dict[str, dict[str, dict[str, float]]]:
+    """What each way of each model takes."""
+    with tempfile.TemporaryDirectory() as caches:
+        pairs = [(name, way) for name in names for way in WAYS.values()]
+        ways = [Way(name, way, cpu, f"{caches}/{name}-{way}") for name, way in pairs]
+        for one in ways:
+            one.wait()
+        found: dict[str, dict[str, dict[str, float]]] = {name: {} for name in names}
+        for one, (name, way) in zip(ways, pairs, strict=True):
+            found[name][way] = one.result()
+            print(f"{name}: {way} by hand: {found[name][way]}", file=sys.stderr, flush=True)
     return found
 
 
-def by_bench(name: str, cpu: bool, output: Path) -> dict[str, Any]:
+def by_bench(name: str, cpu: bool, output: Path, seconds: float) -> dict[str, Any]:
+    """What ``bench`` reports, if need be of what it has measured until it is interrupted."""
     device = ["cpu" if cpu else "cuda", *map(str, (TINY if cpu else SIZES)[name])]
     words = ["--backends", "inductor", "--modes", "default", "--no-dynamic", "--calls", "1", "--format", "json"]
     path = output / f"{name}.json"
     train = ["train"] if name in TRAINED else []
     arguments = [*words, "-o", str(path), str(PROGRAMS / f"{name}.py"), *device, *train]
-    subprocess.run([sys.executable, "-m", "breakscan", "bench", *arguments], check=False)
+    with subprocess.Popen([sys.executable, "-m", "breakscan", "bench", *arguments]) as process:
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
     return json.loads(path.read_text()) if path.exists() else {}
 
 
@@ -168,6 +201,9 @@ def main() -> None:
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--only", nargs="*", metavar="NAME", default=list(TINY))
     parser.add_argument("--by-hand-only", action="store_true")
+    parser.add_argument(
+        "--seconds", type=float, default=3600.0, help="after which bench is interrupted, for each model"
+    )
     parser.add_argument("--way", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.way:
@@ -177,15 +213,18 @@ def main() -> None:
 
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     given.output.mkdir(parents=True, exist_ok=True)
-    rows: list[dict[str, Any]] = []
-    for name in given.only:
-        hand = by_hand(name, given.cpu)
-        rows.append({"model": name, "bench": {}, "by_hand": hand})
-        if not given.by_hand_only:
-            rows[-1]["bench"] = by_bench(name, given.cpu, given.output)
-        about = f"{device}, torch {torch.__version__}, Python {platform.python_version()}, {os.cpu_count()} CPU cores."
+    hand = by_hand(given.only, given.cpu)
+    rows: list[dict[str, Any]] = [{"model": name, "bench": {}, "by_hand": hand[name]} for name in given.only]
+    about = f"{device}, torch {torch.__version__}, Python {platform.python_version()}, {os.cpu_count()} CPU cores."
+
+    def keep() -> None:
         (given.output / "regional.md").write_text(f"{about}\n\n{table(rows)}\n")
         (given.output / "regional.json").write_text(json.dumps(rows, indent=1) + "\n")
+
+    keep()
+    for row in [] if given.by_hand_only else rows:
+        row["bench"] = by_bench(row["model"], given.cpu, given.output, given.seconds)
+        keep()
     print((given.output / "regional.md").read_text())
 
 

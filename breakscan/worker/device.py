@@ -4,21 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
+ALLOCATIONS = "allocation.all.allocated"
+"""What torch's allocator has handed out on a device since it began."""
+
 
 def cuda_in_use() -> bool:
-    """Whether the program has used CUDA."""
+    """Whether the program has used CUDA, which is whether it has had a tensor there.
+
+    Where there is a GPU, the compiler initializes CUDA for any program, to keep the states of its generators.
+    """
     import torch
 
     cuda: Any = torch.cuda
-    return bool(cuda.is_initialized())
+    if not cuda.is_initialized():
+        return False
+    try:
+        return any(cuda.memory_stats(number).get(ALLOCATIONS, 0) for number in range(cuda.device_count()))
+    except RuntimeError:
+        # An allocator of the program's own does not count.
+        return True
 
 
 def wait_for_device() -> None:
     """Waits until all work of CUDA devices is done."""
     import torch
 
-    if cuda_in_use():
-        torch.cuda.synchronize()
+    cuda: Any = torch.cuda
+    # To wait for a device without work costs less than to ask whether it is in use.
+    if cuda.is_initialized():
+        cuda.synchronize()
 
 
 def mark_step() -> None:

@@ -260,7 +260,7 @@ def test_what_was_proved_before_an_interrupt_is_told(tmp_path: Path, valid: Call
         told = valid(running.stdout.read(), "verify")
     assert running.returncode == 130
     assert told["interrupted"] is True
-    assert [one["label"] for one in told["proofs"]] == ["hidden.py:17 where"]
+    assert [one["label"] for one in told["proofs"]] == ["hidden.py:17 where", "all"]
     assert told["not_applied"] == "it was interrupted before all was proved"
     assert script.read_text(encoding="utf-8") == HIDDEN
 
