@@ -20,7 +20,8 @@ _Held = TypeVar("_Held")
 
 @dataclass(frozen=True, slots=True)
 class StateNow:
-    """The state at a moment, by path: the values of tensors, arrays and generators, and plain values.
+    """The state at a moment, by path: the values of tensors, arrays and generators, and plain values.  That a
+    tensor requires a gradient is a plain value, too.
 
     ``gone`` are the tensors and arrays of the snapshot that can no longer be reached by their paths.  ``values`` has
     them, too, because other names may reach them.
@@ -43,16 +44,13 @@ class StateSnapshot:
         self._into_modules = modules is None
         self._found = ObjectWalk(roots, modules)
         self.values = _values(self._found)
+        self.plains = _plains(self._found)
+        """Numbers, strings and other plain values."""
 
     @property
     def tensors(self) -> dict[str, Tensor]:
         """The tensors by path."""
         return self._found.tensors
-
-    @property
-    def plains(self) -> dict[str, object]:
-        """Numbers, strings and other plain values by path."""
-        return self._found.plains
 
     @property
     def data(self) -> dict[str, Tensor]:
@@ -127,11 +125,11 @@ class StateSnapshot:
         anew = {path for path, thing in bound.items() if held.get(path) is not thing}
         values = {**_values(self._found), **_values(walk, anew | walk.generators.keys())}
         gone = held.keys() - bound.keys() - walk.plains.keys() if walk.complete else ()
-        return StateNow(values, walk.plains, frozenset(gone))
+        return StateNow(values, _plains(walk), frozenset(gone))
 
     def plains_now(self) -> dict[str, object]:
         """The plain values that can be reached at this moment."""
-        return self._walk_again().plains
+        return _plains(self._walk_again())
 
     def _walk_again(self) -> ObjectWalk:
         return ObjectWalk(self._roots, None if self._into_modules else {})
@@ -165,6 +163,13 @@ class StateSnapshot:
     def leaves(self) -> dict[str, Tensor]:
         """The leaf tensors that require a gradient."""
         return {path: self.tensors[path] for path in self._found.grads}
+
+
+def _plains(walk: ObjectWalk) -> dict[str, object]:
+    """The plain values, and which tensors require a gradient."""
+    # Of the gradients themselves, the backward pass decides.
+    requiring = [path for path, one in walk.tensors.items() if one.requires_grad and not path.endswith(".grad")]
+    return {**walk.plains, **{f"{path}.requires_grad": True for path in requiring}}
 
 
 def _values(walk: ObjectWalk, paths: Container[str] | None = None) -> dict[str, Tensor]:
