@@ -65,6 +65,7 @@ FACTS = {
     "backend_fails_silently": Fact((r"no such kernel",)),
     "backend_raises": Fact((r"no such kernel",), ()),
     "ddp_over_sequential": Fact((r"Nothing was compiled|not one graph|Graph Count: 0",), ()),
+    "forced_eager": Fact((r"force_eager",), ()),
     "generator": Fact((r"[Gg]enerators? (cannot|function|is not)|trace generator",), part=NO_GRAPH),
     "never_called": Fact((r"never called",), ()),
     "nothing_to_compile": Fact((r"nothing to compile|Graph Count: 0|[Nn]o ops traced|no tensor",), ()),

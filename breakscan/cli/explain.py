@@ -65,6 +65,7 @@ def explain(
     tables: tuple[str, ...],
     max_breaks: int | None,
     max_recompiles: int | None,
+    max_eager_calls: int | None,
     fail_on: tuple[str, ...],
     lock: Path | None,
     locked: bool,
@@ -98,7 +99,7 @@ def explain(
 
     argv = [*option, program, *arguments]
     requests = asked_for(argv, keep_going, compile_, compile_backend)
-    gates = read_gates(library, max_breaks, max_recompiles, fail_on)
+    gates = read_gates(library, max_breaks, max_recompiles, max_eager_calls, fail_on)
     locking = read_locking(lock, locked, lock_add, argv)
     session = _start_session(argv, save)
     requests.write(session.folder)

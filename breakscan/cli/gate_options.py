@@ -1,4 +1,5 @@
-"""The options by which a run passes or fails: ``--max-breaks``, ``--max-recompiles``, ``--fail-on``."""
+"""The options by which a run passes or fails: ``--max-breaks``, ``--max-recompiles``,
+``--max-eager-calls``, ``--fail-on``."""
 
 from __future__ import annotations
 
@@ -15,13 +16,19 @@ NOT_MET = 1
 
 
 def gate_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options ``max_breaks``, ``max_recompiles`` and ``fail_on`` to a command."""
+    """Adds the options ``max_breaks``, ``max_recompiles``, ``max_eager_calls`` and ``fail_on`` to a command."""
     for option in (
         click.option(
             "--fail-on",
             metavar="LIST",
             multiple=True,
             help="Exit with 1 on any of these: rules (BRK101, BRK2, a name), PyTorch's ids (GB0170), ALL.",
+        ),
+        click.option(
+            "--max-eager-calls",
+            type=click.IntRange(min=0),
+            metavar="N",
+            help="Exit with 1 where more than N calls of something compiled ran eager.",
         ),
         click.option(
             "--max-recompiles",
@@ -40,11 +47,17 @@ def gate_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def read_gates(library: Library, max_breaks: int | None, max_recompiles: int | None, fail_on: Iterable[str]) -> Gates:
+def read_gates(
+    library: Library,
+    max_breaks: int | None,
+    max_recompiles: int | None,
+    max_eager_calls: int | None,
+    fail_on: Iterable[str],
+) -> Gates:
     """The gates that the options ask for.  Raises UsageError for a word that names nothing."""
     words = [word.strip() for value in fail_on for word in value.split(",") if word.strip()]
     try:
-        return Gates(max_breaks, max_recompiles, selectors(words, library))
+        return Gates(max_breaks, max_recompiles, max_eager_calls, selectors(words, library))
     except ValueError as error:
         raise click.UsageError(f"--fail-on: {error}") from error
 

@@ -41,6 +41,7 @@ def report(
     tables: tuple[str, ...],
     max_breaks: int | None,
     max_recompiles: int | None,
+    max_eager_calls: int | None,
     fail_on: tuple[str, ...],
     paths: tuple[Path, ...],
 ) -> int:
@@ -54,7 +55,7 @@ def report(
     require_room(check, format_)
     require_terminal(tables, format_)
     library = load_library(load_settings(Path.cwd()).rule_folders)
-    gates = read_gates(library, max_breaks, max_recompiles, fail_on)
+    gates = read_gates(library, max_breaks, max_recompiles, max_eager_calls, fail_on)
     files = readable_files(relocation)
     explanation = _explained(paths, library, relocation, files)
     made = explain_report(explanation, files, format_, check, tables)

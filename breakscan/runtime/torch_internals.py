@@ -95,6 +95,11 @@ NAMES = (
         "what calls cost is missing",
     ),
     Internal(
+        "torch._dynamo.eval_frame:_stance.stance",
+        "why a call ran eager (hook runs)",
+        "calls that ran eager under another stance than the default count as other eager calls",
+    ),
+    Internal(
         "torch._dynamo.eval_frame:DisableContext.__call__",
         "the name and line that a timed graph shows to profilers and in tracebacks",
         "it shows line 1 of the file",

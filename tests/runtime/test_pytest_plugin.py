@@ -79,6 +79,9 @@ def test_own_error():
 def test_limit():
     with torch._dynamo.config.patch(recompile_limit=2):
         imported(limited, x, "", then=[(x, n * "a") for n in range(1, 5)], recompiles=9)
+def test_stance():
+    with torch.compiler.set_stance("eager_on_recompile"):
+        imported(good, x, then=[(torch.ones(2, 2),)])
 def test_module():
     imported(torch.nn.Linear(3, 3), x)
 def test_compiled():
@@ -88,7 +91,7 @@ def test_compiled():
     passed = {"test_good", "test_again", "test_allowed", "test_allowed_size", "test_module"}
     ended = outcomes(output)
     assert {name for name, outcome in ended.items() if outcome == "PASSED"} == passed
-    assert len(ended) == 12
+    assert len(ended) == 13
     assert (
         "bad is not compiled as it should be:\n"
         "1 site breaks the graph:\n"
@@ -103,6 +106,7 @@ def test_compiled():
     assert "Nothing was compiled." in output
     assert "KeyError: 3" in output
     assert "limited runs eager" in output
+    assert "good ran eager\n   2 of 2" in output
 
 
 MARKED = """

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from breakscan.findings import Origin, Verdict
-from breakscan.reports.explain.entries import EntryKind, ReportEntry, break_entry, by_cause, cause_entry, frame_entry
+from breakscan.reports.explain.entries import (
+    EntryKind,
+    ReportEntry,
+    break_entry,
+    by_cause,
+    cause_entry,
+    eager_call_entries,
+    frame_entry,
+)
 from breakscan.reports.explain.reason_words import reason_words
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.site_words import place, position, rule_words
@@ -15,7 +23,8 @@ INDENT = "   "
 
 def objections(explanation: Explanation, breaks: int, recompiles: int | None) -> list[str]:
     """Why the run is not as it should be: more than ``breaks`` sites break graphs, more than ``recompiles`` recompiles,
-    something cannot be compiled or runs eager, or nothing is compiled.  What torch owns does not count.
+    something cannot be compiled or runs eager, calls ran eager, or nothing is compiled.  What torch owns does not
+    count.
 
     Empty where it is as it should be.
     """
@@ -26,6 +35,7 @@ def objections(explanation: Explanation, breaks: int, recompiles: int | None) ->
         found.append(f"{counted(len(sites), 'site breaks', 'sites break')} the graph{allowed}:")
         found += map(_block_of, sites)
     found += [_block_of(frame_entry(frame)) for frame in explanation.frames if _is_given_up(frame)]
+    found += [_block_of(entry) for entry in eager_call_entries(explanation)]
     again = [one for one in explanation.recompiles if one.origin is not Origin.FRAMEWORK]
     if recompiles is not None and len(again) > recompiles:
         allowed = f", {recompiles} allowed" if recompiles else ""
@@ -54,7 +64,11 @@ def _is_given_up(frame: UncompiledFrame) -> bool:
 
 
 def _block_of(entry: ReportEntry) -> str:
-    callers = [f"Called from {place(caller)}" for caller in entry.called_from] if entry.kind is EntryKind.CAUSE else []
+    callers = (
+        [f"Called from {place(caller)}" for caller in entry.called_from]
+        if entry.kind in (EntryKind.CAUSE, EntryKind.EAGER_CALLS)
+        else []
+    )
     return _block(
         _head(entry),
         (entry.code or "") if entry.kind is EntryKind.BREAK else "",
@@ -66,7 +80,7 @@ def _block_of(entry: ReportEntry) -> str:
 def _head(entry: ReportEntry) -> str:
     """``model.py:41:9  splits the graph  BRK201 tensor-item  in Block.forward``."""
     parts = [position(entry.site)]
-    if entry.kind is EntryKind.FRAME:
+    if entry.kind in (EntryKind.FRAME, EntryKind.EAGER_CALLS):
         parts = [place(entry.site), f"{entry.function} {entry.label}"]
     elif entry.kind is EntryKind.CAUSE:
         parts.append(rule_words(entry.rule))

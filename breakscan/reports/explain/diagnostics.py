@@ -7,7 +7,13 @@ from dataclasses import replace
 
 from breakscan.findings import Origin, Severity, Site, Verdict
 from breakscan.reports.diagnostics.diagnostic import Diagnostic, DiagnosticReport, Location, Remark
-from breakscan.reports.explain.entries import ReportEntry, break_entries, cause_entries, frame_entries
+from breakscan.reports.explain.entries import (
+    ReportEntry,
+    break_entries,
+    cause_entries,
+    eager_call_entries,
+    frame_entries,
+)
 from breakscan.reports.explain.notice_words import notice_words
 from breakscan.reports.explain.rank_words import alike, difference_words
 from breakscan.reports.explain.reason_words import constant_words
@@ -23,6 +29,7 @@ _OWNERS = tuple(Origin)
 _KIND_SUMMARIES = {
     "graph-break": "torch.compile broke the graph",
     "not-compiled": "a function passed to torch.compile is not compiled",
+    "eager-calls": "calls of something compiled used no compiled code",
     "recompile": "a function was recompiled",
     "rank-difference": "the ranks of a distributed run behaved differently",
     "cudagraph-skip": "a graph does not run as a CUDA graph",
@@ -46,6 +53,7 @@ def _diagnostics(explanation: Explanation) -> Iterator[Diagnostic]:
     """Of breaks, those in the user's code come first, and there the most expensive."""
     yield from map(_break, sorted(break_entries(explanation), key=lambda entry: _OWNERS.index(entry.origin)))
     yield from map(_frame, frame_entries(explanation))
+    yield from map(_frame, eager_call_entries(explanation))
     yield from map(_cause, cause_entries(explanation))
     differences = explanation.ranks.differences if explanation.ranks else ()
     yield from (_rank_difference(difference) for difference in differences if difference.site)

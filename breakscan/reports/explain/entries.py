@@ -9,6 +9,7 @@ from enum import Enum
 
 from breakscan.findings import Origin, Severity, Site, Verdict
 from breakscan.reports.explain.advice_words import recompile_advice
+from breakscan.reports.explain.eager_call_words import eager_calls_advice, eager_calls_reason
 from breakscan.reports.explain.price_words import dearest_first
 from breakscan.reports.explain.reason_words import frame_advice, reason_words
 from breakscan.reports.explain.words import STATUS_WORDS, recompile_sentence, useful_hints, verdict_sentence
@@ -19,11 +20,13 @@ from breakscan.runtime.explain.compiled import Price
 from breakscan.runtime.explain.explanation import (
     BreakSite,
     Caller,
+    EagerCalls,
     Explanation,
     FrameStatus,
     Recompile,
     UncompiledFrame,
 )
+from breakscan.runtime.records.runs import DEFAULT_STANCE
 
 _KEEP_OUTSIDE = "keep the call that leads here out of the compiled code, or leave it: torch wants it so"
 
@@ -34,6 +37,8 @@ class EntryKind(Enum):
     """A function that is not compiled."""
     CAUSE = "cause"
     """The recompiles that one change caused."""
+    EAGER_CALLS = "eager-calls"
+    """Calls of something compiled that used no compiled code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,28 @@ def cause_entries(explanation: Explanation) -> list[ReportEntry]:
         sentence = f"{function} runs eager from then on: {reason_words(frame.reason)}."
         consequences.setdefault(main[0].cause, []).append(sentence)
     return [cause_entry(group, consequences.get(group[0].cause, ())) for group in groups]
+
+
+def eager_call_entries(explanation: Explanation) -> list[ReportEntry]:
+    """The calls that ran eager under another stance than the default.  Of the others, it is said which functions run
+    eager."""
+    return [eager_call_entry(found) for found in explanation.eager_calls if found.stance != DEFAULT_STANCE]
+
+
+def eager_call_entry(found: EagerCalls) -> ReportEntry:
+    return ReportEntry(
+        EntryKind.EAGER_CALLS,
+        *_named(None, "eager-calls", "calls that ran eager"),
+        severity=Severity.WARNING,
+        site=found.site,
+        origin=found.origin,
+        functions=(found.function,),
+        label="ran eager",
+        count=found.calls,
+        why=eager_calls_reason(found),
+        advice=eager_calls_advice(found),
+        called_from=(found.caller,) if found.caller else (),
+    )
 
 
 def break_entry(site: BreakSite) -> ReportEntry:

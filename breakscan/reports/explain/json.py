@@ -14,12 +14,13 @@ from typing import Any, TextIO
 from breakscan import __version__
 from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.agreement_json import agreement_object
+from breakscan.reports.explain.eager_call_words import eager_calls_advice, eager_calls_reason
 from breakscan.reports.explain.rank_words import difference_words
 from breakscan.reports.explain.reason_words import frame_advice
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.worded import WORDS
 from breakscan.runtime.explain.compiled import Calls, Generated, GuardLine
-from breakscan.runtime.explain.explanation import Explanation, RankDifference, Recompile, UncompiledFrame
+from breakscan.runtime.explain.explanation import EagerCalls, Explanation, RankDifference, Recompile, UncompiledFrame
 
 SCHEMA = 2
 
@@ -30,6 +31,7 @@ _COMPUTED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     Calls: {"outside_seconds": attrgetter("outside_seconds")},
     Recompile: {"advice": recompile_advice},
     UncompiledFrame: {"advice": frame_advice},
+    EagerCalls: {"reason": eager_calls_reason, "advice": eager_calls_advice},
 }
 """Keys that are no fields."""
 _TOLD_ABOVE = {
@@ -82,6 +84,7 @@ def explain_object(explanation: Explanation) -> dict[str, Any]:
             "break_sites": len(explanation.breaks),
             "break_events": explanation.break_events,
             "eager_frames": explanation.eager_frames,
+            "eager_calls": sum(found.calls for found in explanation.eager_calls),
             "graphs": len(explanation.graphs),
             "entries": explanation.entries,
             "ops": explanation.ops,

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from breakscan.findings import Origin, Site, Verdict
-from breakscan.reports.explain.entries import EntryKind, ReportEntry, break_entries, cause_entries, frame_entries
+from breakscan.reports.explain.entries import (
+    EntryKind,
+    ReportEntry,
+    break_entries,
+    cause_entries,
+    eager_call_entries,
+    frame_entries,
+)
 from breakscan.reports.explain.notice_words import notice_words
 from breakscan.reports.explain.price_words import ceiling_sentence
 from breakscan.reports.explain.rank_words import alike, difference_words, rank_sentences
@@ -81,6 +88,8 @@ def _sections(explanation: Explanation) -> Iterator[_Section]:
     yield _Section(table_head("recompiled", "what changed", "where", "instead"), causes)
     frames = [_frame(entry, said) for entry in frame_entries(explanation)]
     yield _Section(table_head("not compiled", "where", "why", "instead"), frames)
+    eager = [_eager_calls(entry, said) for entry in eager_call_entries(explanation)]
+    yield _Section(table_head("ran eager", "where", "why", "instead"), eager)
     if explanation.ranks:
         yield _Section("", [f"- {paragraph(sentence)}\n" for sentence in rank_sentences(explanation.ranks)])
         yield _Section(
@@ -193,6 +202,11 @@ def _cause(entry: ReportEntry, said: _Said) -> str:
 
 def _frame(entry: ReportEntry, said: _Said) -> str:
     return row(f"{_listed(entry.functions)} {entry.label}", _where(entry), _why(entry), said.instead(entry))
+
+
+def _eager_calls(entry: ReportEntry, said: _Said) -> str:
+    where = _where(entry, *entry.called_from)
+    return row(f"{_listed(entry.functions)} {entry.times}".strip(), where, _why(entry), said.instead(entry))
 
 
 def _why(entry: ReportEntry) -> str:

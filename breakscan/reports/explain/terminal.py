@@ -11,7 +11,14 @@ from rich.text import Text
 from breakscan.findings import Finding, Origin, Severity, Site
 from breakscan.reports.explain.agreement_terminal import write_agreement
 from breakscan.reports.explain.compiled_summary import made_lines
-from breakscan.reports.explain.entries import EntryKind, ReportEntry, break_entries, cause_entries, frame_entries
+from breakscan.reports.explain.entries import (
+    EntryKind,
+    ReportEntry,
+    break_entries,
+    cause_entries,
+    eager_call_entries,
+    frame_entries,
+)
 from breakscan.reports.explain.notice_words import notice_words
 from breakscan.reports.explain.price_words import ceiling_sentence, comparable_calls, price_in_words
 from breakscan.reports.explain.rank_words import difference_table, rank_sentences
@@ -70,6 +77,7 @@ class _Writer:
             self.section(heading, [entry for entry in breaks if entry.origin is origin])
         self.fix_hint(breaks)
         self.section("Not compiled", frame_entries(explanation))
+        self.section("Calls that ran eager", eager_call_entries(explanation))
         self.section("Recompiles", cause_entries(explanation))
         self.made(explanation, tables)
         if explanation.notices:

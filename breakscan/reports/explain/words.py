@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from breakscan.findings import Finding, Verdict
+from breakscan.reports.explain.eager_call_words import eager_calls_total
 from breakscan.reports.explain.guard_words import demand_words, value_words
 from breakscan.reports.shared.durations import seconds_in_words
 from breakscan.reports.shared.wording import INSIDE, counted, listed
@@ -100,6 +101,8 @@ def headline(explanation: Explanation) -> str:
         said.append(f"{counted(explanation.eager_frames, 'function runs', 'functions run')} eager")
     if raised := sum(frame.status is FrameStatus.RAISED for frame in explanation.frames):
         said.append(f"{counted(raised, 'function fails', 'functions fail')} to compile")
+    if eager := eager_calls_total(explanation):
+        said.append(eager)
     if explanation.recompiles:
         recompiles = counted(len(explanation.recompiles), "recompile")
         said.append(f"{recompiles} from {counted(explanation.causes, 'cause')}")

@@ -164,6 +164,25 @@ class UncompiledFrame:
 
 
 @dataclass(frozen=True, slots=True)
+class EagerCalls:
+    """Calls of something compiled in which no graph ran: ``calls`` of all ``of`` in which nothing was compiled.
+
+    ``stance`` is torch's during the calls (``torch.compiler.set_stance``), ``caller`` the line of the first one.
+    ``site`` is the head of the function; where that is torch's own, the line that asked for it to be compiled.
+    ``reason`` is why it runs eager under the default stance; None under another one.
+    """
+
+    function: str
+    site: Site
+    origin: Origin
+    calls: int
+    of: int
+    stance: str
+    caller: Caller | None
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
 class CompileTarget:
     """A function or module that ``torch.compile`` was asked for, and where."""
 
@@ -305,6 +324,7 @@ class Explanation:
     cudagraph_skips: Sequence[CudaGraphSkip] = ()
     autograd: Sequence[AutogradCapture] = ()
     calls: Sequence[Calls] = ()
+    eager_calls: Sequence[EagerCalls] = ()
     values: Sequence[FunctionValues] = ()
     runs: Sequence[RunTotals] = ()
     ranks: RankReport | None = None

@@ -12,6 +12,7 @@ from breakscan.runtime.explain.compilations import compiled_frames
 from breakscan.runtime.explain.compile_targets import compile_targets, torchs_modules, what_wrappers_stand_for
 from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.cudagraph_skips import cudagraph_skips
+from breakscan.runtime.explain.eager_calls import eager_calls
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.explain.function_values import function_values, values_at_breaks
 from breakscan.runtime.explain.graphs import reported_graph, traced_lines
@@ -112,6 +113,7 @@ def explain_processes(
         specialisations=specialisations(recorded.all, recorded.started, context),
         cudagraph_skips=cudagraph_skips(recorded.all, context),
         autograd=autograd_captures(recorded.all),
+        eager_calls=eager_calls(recorded.processes, fates, context),
         values=function_values(recorded.processes, context),
         traced=traced_lines(recorded.graphs, context),
     )

@@ -38,10 +38,12 @@ class Gates:
 
     max_breaks: int | None = None
     max_recompiles: int | None = None
+    max_eager_calls: int | None = None
     fail_on: tuple[Selector, ...] = ()
 
     def __bool__(self) -> bool:
-        return self.max_breaks is not None or self.max_recompiles is not None or bool(self.fail_on)
+        limits = (self.max_breaks, self.max_recompiles, self.max_eager_calls)
+        return any(limit is not None for limit in limits) or bool(self.fail_on)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,11 @@ def unmet(gates: Gates, explanation: Explanation) -> list[Unmet]:
     if gates.max_recompiles is not None and len(again) > gates.max_recompiles:
         option = f"--max-recompiles {gates.max_recompiles}"
         found.append(Unmet(option, gates.max_recompiles, "recompile", len(again), once(again)))
+    eager = sum(calls.calls for calls in explanation.eager_calls)
+    if gates.max_eager_calls is not None and eager > gates.max_eager_calls:
+        option = f"--max-eager-calls {gates.max_eager_calls}"
+        sites = once(calls.site for calls in explanation.eager_calls)
+        found.append(Unmet(option, gates.max_eager_calls, "eager call", eager, sites))
     for selector in gates.fail_on:
         sites = _named(selector.names, explanation)
         if sites:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from breakscan.runtime.records.record import Record
-from breakscan.runtime.records.runs import CallsRan, GapRan, GraphRan
+from breakscan.runtime.records.runs import CallsRan, EagerCallsRan, GapRan, GraphRan
+from breakscan.runtime.records.source import StackFrame
 
 
 class GraphTally:
@@ -49,23 +50,40 @@ class GraphTally:
 
 
 class CallTally:
-    """The steady calls of one compiled thing until now."""
+    """The steady calls of one compiled thing until now.  ``eager`` counts those in which no graph ran, by the stance of
+    torch, and ``first_eager`` holds the stack of the first one."""
 
-    __slots__ = ("calls", "gap_seconds", "graph_seconds", "key", "seconds", "written")
+    __slots__ = (
+        "calls",
+        "eager",
+        "eager_written",
+        "first_eager",
+        "gap_seconds",
+        "graph_seconds",
+        "key",
+        "seconds",
+        "written",
+    )
 
     def __init__(self, key: int) -> None:
         self.key = key
+        self.first_eager: dict[str, tuple[StackFrame, ...]] = {}
         self.clear()
 
     def clear(self) -> None:
         self.calls = self.written = 0
         self.seconds = self.graph_seconds = self.gap_seconds = 0.0
+        self.eager: dict[str, int] = {}
+        self.eager_written: dict[str, int] = {}
 
     def records(self) -> Iterator[Record]:
         """What is new since the last time."""
         if self.calls != self.written:
             yield CallsRan(self.key, self.calls, self.seconds, self.graph_seconds, self.gap_seconds)
-        self.written = self.calls
+        for stance, calls in self.eager.items():
+            if calls != self.eager_written.get(stance):
+                yield EagerCallsRan(self.key, stance, calls, self.first_eager[stance])
+        self.written, self.eager_written = self.calls, dict(self.eager)
 
 
 class ThreadState:

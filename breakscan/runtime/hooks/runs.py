@@ -19,9 +19,10 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from breakscan.runtime.hooks.device_time import DeviceTime
+from breakscan.runtime.hooks.object_facts import calling_stack
 from breakscan.runtime.hooks.run_tallies import CallTally, GraphTally, Threads, ThreadState
 from breakscan.runtime.records.record import Record
-from breakscan.runtime.records.runs import RunsTraced
+from breakscan.runtime.records.runs import DEFAULT_STANCE, RunsTraced
 
 TRACED_RUNS = 4096
 """Runs of a process that the timeline shows."""
@@ -216,6 +217,8 @@ def _entered(tally: CallTally, meter: RunMeter) -> Callable[[], Callable[[], Non
                 tally.seconds += ended - state.began
                 tally.graph_seconds += state.graph_seconds
                 tally.gap_seconds += state.gap_seconds
+                if last is None:
+                    _ran_eager(tally)
         if state.device_gap is not None:
             meter.device.close_gap(state, last)
         if ended >= meter.due:
@@ -233,6 +236,17 @@ def _entered(tally: CallTally, meter: RunMeter) -> Callable[[], Callable[[], Non
         return leave
 
     return enter
+
+
+def _ran_eager(tally: CallTally) -> None:
+    """Counts a call in which no graph ran."""
+    from torch._dynamo import eval_frame
+
+    stance = getattr(getattr(eval_frame, "_stance", None), "stance", DEFAULT_STANCE)
+    known = tally.eager.get(stance, 0)
+    if not known and stance not in tally.first_eager:
+        tally.first_eager[stance] = calling_stack(sys._getframe(2))
+    tally.eager[stance] = known + 1
 
 
 def _passes_through(error: BaseException, frame: FrameType) -> bool:

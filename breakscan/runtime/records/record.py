@@ -15,7 +15,7 @@ from breakscan.runtime.records.generated import AutogradGraph, BytesMoved, Cache
 from breakscan.runtime.records.graphs import CompiledAutograd, DdpSplit, GraphCompiled
 from breakscan.runtime.records.guards import GuardsBuilt, RecompileSeen, ShapeSpecialised
 from breakscan.runtime.records.processes import HookFailed, HookInstalled, ProcessForked, ProcessStarted, RankSeen
-from breakscan.runtime.records.runs import CallsRan, GapRan, GraphRan, RunsTraced
+from breakscan.runtime.records.runs import CallsRan, EagerCallsRan, GapRan, GraphRan, RunsTraced
 from breakscan.runtime.records.values import BreakValuesSeen, FileSeen, ValuesMet, ValuesSeen
 
 Record = (
@@ -45,6 +45,7 @@ Record = (
     | GraphRan
     | GapRan
     | CallsRan
+    | EagerCallsRan
     | RunsTraced
     | FileSeen
     | ValuesSeen

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from breakscan.runtime.records.source import StackFrame
+
+DEFAULT_STANCE = "default"
+"""Of ``torch.compiler.set_stance``: compiles where it must."""
+
 
 @dataclass(frozen=True, slots=True)
 class GraphRan:
@@ -41,6 +46,18 @@ class CallsRan:
     seconds: float
     graph_seconds: float
     gap_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class EagerCallsRan:
+    """Those of the calls of ``CallsRan`` in which no graph ran.  ``stance`` is torch's during the calls, as
+    ``torch.compiler.set_stance`` names it; ``stack`` is that of the first one.  The last record of a key and a stance
+    counts."""
+
+    key: int
+    stance: str
+    calls: int
+    stack: tuple[StackFrame, ...]
 
 
 @dataclass(frozen=True, slots=True)

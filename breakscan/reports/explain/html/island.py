@@ -17,6 +17,7 @@ from typing import Any
 from breakscan import __version__
 from breakscan.findings import Site
 from breakscan.reports.explain.advice_words import recompile_advice
+from breakscan.reports.explain.eager_call_words import eager_calls_advice, eager_calls_reason
 from breakscan.reports.explain.entries import break_entry, by_cause, cause_entries, frame_entry
 from breakscan.reports.explain.guard_words import demand_words
 from breakscan.reports.explain.html.sources import SourceStore
@@ -30,6 +31,7 @@ from breakscan.runtime.explain.compiled import CompiledFrame, Generated, Graph, 
 from breakscan.runtime.explain.explanation import (
     BreakSite,
     Caller,
+    EagerCalls,
     Explanation,
     RankDifference,
     Recompile,
@@ -55,6 +57,7 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
         "frames": [_frame(plain, frame) for frame in explanation.frames],
         "recompiles": [_recompile(plain, recompile) for recompile in explanation.recompiles],
         "causes": _causes(explanation),
+        "eager_calls": [_eager_calls(plain, found) for found in explanation.eager_calls],
         "graphs": plain(_with_room_for_code(explanation.graphs)),
         "compiles": plain(_with_room_for_guards(explanation.compiles)),
     }
@@ -112,7 +115,7 @@ class _Plain:
             return [self(item) for item in value]
         return value
 
-    def marked(self, value: BreakSite | UncompiledFrame | Recompile) -> Any:
+    def marked(self, value: BreakSite | UncompiledFrame | Recompile | EagerCalls) -> Any:
         """As a call; the file that it is in is one to show whole."""
         return self(value) | {"site": self(value.site, marked=True)}
 
@@ -126,6 +129,10 @@ def _break(plain: _Plain, site: BreakSite) -> dict[str, Any]:
 def _frame(plain: _Plain, frame: UncompiledFrame) -> dict[str, Any]:
     entry = frame_entry(frame)
     return {**plain.marked(frame), "advice": plain(entry.advice), "label": entry.label}
+
+
+def _eager_calls(plain: _Plain, found: EagerCalls) -> dict[str, Any]:
+    return {**plain.marked(found), "reason": eager_calls_reason(found), "advice": eager_calls_advice(found)}
 
 
 def _recompile(plain: _Plain, recompile: Recompile) -> dict[str, Any]:

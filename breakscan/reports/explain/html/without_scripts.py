@@ -1,10 +1,17 @@
-"""The part of an HTML report that is there without scripts: breaks, what is not compiled, recompiles, notes."""
+"""The part of an HTML report that is there without scripts: breaks, what is not compiled, calls that ran eager,
+recompiles, notes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from breakscan.reports.explain.entries import ReportEntry, break_entries, cause_entries, frame_entries
+from breakscan.reports.explain.entries import (
+    ReportEntry,
+    break_entries,
+    cause_entries,
+    eager_call_entries,
+    frame_entries,
+)
 from breakscan.reports.explain.notice_words import notice_words
 from breakscan.reports.shared.html_page import escaped
 from breakscan.reports.shared.site_words import rule_words
@@ -22,6 +29,7 @@ def static_report(explanation: Explanation) -> str:
         (
             _table("Graph breaks", break_entries(explanation)),
             _table("Not compiled", frame_entries(explanation)),
+            _table("Calls that ran eager", eager_call_entries(explanation)),
             _table("Recompiles", cause_entries(explanation)),
             f"<h2>Notes</h2><ul>{notices}</ul>" if notices else "",
         )

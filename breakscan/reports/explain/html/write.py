@@ -25,6 +25,7 @@ _SCRIPTS = (
     "details",
     "breaks",
     "frames",
+    "eager_calls",
     "recompiles",
     "source",
     "timeline_rows",

@@ -5,6 +5,7 @@ function tabList() {
   const tabs = [
     { id: "breaks", label: "Breaks", count: breaks.length, view: BreaksView, has: breaks.length },
     { id: "frames", label: "Not compiled", count: loose.length, view: FramesView, has: loose.length },
+    { id: "eager", label: "Ran eager", count: report.eager_calls.length, view: EagerCallsView, has: report.eager_calls.length },
     { id: "recompiles", label: "Recompiles", count: recompiles.length, view: RecompilesView, has: recompiles.length + sizes.length },
     { id: "source", label: "Source", view: SourceView, has: Object.keys(page.sources).length },
     { id: "timeline", label: "Timeline", view: TimelineView, has: runs.length + compiles.length },
