@@ -8,7 +8,8 @@ rest of breakscan is imported.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Generator, Sequence
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +22,8 @@ _SUMMARY = "breakscan_summary"
 _ATTRIBUTE = "breakscan_sites"
 """A section of a test's report, which pytest-xdist workers also send."""
 _MOST_TESTS = 3
+
+_TRACED = re.compile(r"^.*\btorch\.__trace:\S+[^\S\n]*(?:\n|\Z)", re.MULTILINE)
 
 _sites = pytest.StashKey[list[dict[str, str]]]()
 
@@ -59,10 +62,12 @@ def _assert_compiles(request: pytest.FixtureRequest) -> Callable[..., Any]:
         __tracebackhide__ = True
         from breakscan.api import record
 
-        with record() as recording:
-            result = assert_compiles(function, *args, **kwargs)
-        _keep(request.node, recording.explain())
-        return result
+        recording = record()
+        try:
+            with recording:
+                return assert_compiles(function, *args, **kwargs)
+        finally:
+            _keep(request.node, recording.explain())
 
     return assert_compiles_in_test
 
@@ -115,6 +120,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     if call.when == "call" and _sites in item.stash:
         setattr(report, _ATTRIBUTE, item.stash[_sites])
+        report.sections = list(_without_trace(report.sections))
     return report
 
 
@@ -141,6 +147,14 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         if advice[line] and advice[line] not in told:
             told.add(advice[line])
             terminalreporter.write_line(f"   Instead: {advice[line].rstrip('.')}.")
+
+
+def _without_trace(sections: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """What was captured, without torch's trace: pytest takes every record of it for a message, which is empty."""
+    for name, text in sections:
+        rest = _TRACED.sub("", text)
+        if rest.strip() or rest == text:
+            yield name, rest
 
 
 def _compiled(

@@ -42,6 +42,7 @@ from breakscan.runtime.explain.explanation import (
     BreakSite,
     Caller,
     CompileTarget,
+    EagerCalls,
     EndingKind,
     Explanation,
     FrameStatus,
@@ -239,6 +240,9 @@ def explanation(**changes: Any) -> Explanation:
         ),
         "autograd": (AutogradCapture("!0", 12, ("sizes changed",)),),
         "calls": (Calls("Model.forward", 340, 4.0, 2.5, 1.0),),
+        "eager_calls": (
+            EagerCalls("helper", SITE, Origin.USER, 3, 4, "default", None, Quoted("it holds a generator")),
+        ),
         "values": (FunctionValues(SITE, "Model.forward", 340, True, VALUES),),
         "runs": (RunTotals(0, 1.6, 0.0001), RunTotals(1, 1.7, 0.0002)),
         "ranks": RankReport(

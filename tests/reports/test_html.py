@@ -492,9 +492,16 @@ def test_ranks_stand_side_by_side(show: Any) -> None:
     assert "1 rank of 4 left no recording" in page.locator(".lead").inner_text()
 
 
+def test_calls_that_ran_eager_are_counted_by_function(show: Any) -> None:
+    page = show(explanation(), "#eager")
+    row = page.locator("#panel-eager tbody tr").first.inner_text()
+    assert "\t3\t4\t" in row
+    assert "3 of 4 calls used no compiled code: it holds a generator" in row
+
+
 def test_tabs_without_anything_to_show_are_left_out(show: Any) -> None:
     happened = "breaks recompiles frames compiles specialisations cudagraph_skips autograd calls runs targets graphs"
-    page = show(explanation(**dict.fromkeys(happened.split(), ()), ranks=None))
+    page = show(explanation(**dict.fromkeys([*happened.split(), "eager_calls"], ()), ranks=None))
     assert page.get_by_role("tab").all_inner_texts() == ["Notes1"]
     assert "Nothing was compiled" in page.locator("h1").inner_text()
 

@@ -106,7 +106,10 @@ def test_compiled():
     assert "Nothing was compiled." in output
     assert "KeyError: 3" in output
     assert "limited runs eager" in output
-    assert "good ran eager\n   2 of 2" in output
+    assert "good ran eager\n   Why: all 2 calls used no compiled code" in output
+    summary = output.partition(" graph breaks of torch.compile ")[2]
+    assert "test_it.py:9:5  splits the graph  BRK401 print  in bad\n   test_it.py::test_bad, " in summary
+    assert "torch.__trace" not in output
 
 
 MARKED = """
