@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import difflib
 import itertools
 import math
 import os
@@ -144,19 +145,44 @@ class Sides:
 
     @cached_property
     def _edits(self) -> dict[str, tuple[frozenset[Line], Applied]]:
-        """The lines of the statement of each edit, by its place."""
+        """The lines of the statement of each edit, and of those in ``__init__`` behind which it adds some, by place."""
         found: dict[str, tuple[frozenset[Line], Applied]] = {}
         for name, repair in self.repairs.items():
             file = str(self.folder / "before" / name)
-            statements = list(_statements(ast.parse(repair.before)))
+            tree = ast.parse(repair.before)
+            statements = list(_statements(tree))
+            added = _added_behind(repair.before, repair.after)
             for one in repair.applied:
                 line = one.finding.site.line
-                around = min((lines for lines in statements if line in lines), key=len, default=(line,))
+                constructor = _constructor(tree, line)
+                around = {
+                    number
+                    for start in (line, *(one for one in added if one in constructor))
+                    for number in min((lines for lines in statements if start in lines), key=len, default=(start,))
+                }
                 place = f"{name}:{line} {one.rewrite}"
                 names = itertools.chain([place], (f"{place} {number}" for number in itertools.count(2)))
                 free = next(name for name in names if name not in found)
                 found[free] = frozenset((file, number) for number in around), one
         return found
+
+
+def _added_behind(before: str, after: str) -> list[int]:
+    """The lines behind which others were added, and none replaced."""
+    matcher = difflib.SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
+    return [start for kind, start, *_ in matcher.get_opcodes() if kind == "insert"]
+
+
+def _constructor(tree: ast.Module, line: int) -> range:
+    """The lines of ``__init__`` of the class around a line: some edits make there what they use."""
+    classes = [
+        one for one in ast.walk(tree) if isinstance(one, ast.ClassDef) and one.lineno <= line <= max(_lines(one))
+    ]
+    for owner in sorted(classes, key=lambda one: -one.lineno):
+        for one in owner.body:
+            if isinstance(one, ast.FunctionDef) and one.name == "__init__":
+                return range(one.lineno, max(_lines(one)) + 1)
+    return range(0)
 
 
 def _statements(tree: ast.Module) -> Iterator[range]:
