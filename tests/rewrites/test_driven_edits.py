@@ -157,8 +157,28 @@ J("whole", lambda: (driven_package.halved, torch.ones(2)))
 
 def test_two_edits_of_one_line_are_two(tmp_path: Path) -> None:
     edit = SimpleNamespace(finding=SimpleNamespace(site=SimpleNamespace(line=1)), rewrite="where")
-    repair: Any = SimpleNamespace(before="x = y[a > 0].sum() + y[a < 0].sum()\n", applied=[edit, edit])
+    text = "x = y[a > 0].sum() + y[a < 0].sum()\n"
+    repair: Any = SimpleNamespace(before=text, after=text, applied=[edit, edit])
     assert Sides(tmp_path, tmp_path, {"a.py": repair}).unreached({}) == ["a.py:1 where", "a.py:1 where 2"]
+
+
+def test_an_edit_is_reached_where_it_adds_lines_to_the_constructor(tmp_path: Path) -> None:
+    before = """class A:
+    def __init__(self):
+        self.size = 4
+    def forward(self, x):
+        return Linear(self.size)(x)
+class B:
+    def __init__(self):
+        self.size = 4
+"""
+    after = before.replace("= 4\n    def f", "= 4\n        self.linear = Linear(4)\n    def f")
+    edit = SimpleNamespace(finding=SimpleNamespace(site=SimpleNamespace(line=5)), rewrite="hoist-module")
+    repair: Any = SimpleNamespace(before=before, after=after, applied=[edit])
+    sides = Sides(tmp_path, tmp_path, {"a.py": repair})
+    file = str(tmp_path / "before" / "a.py")
+    reached = {line: bool(sides.edits_in(Ran({}, frozenset({(file, line)})))) for line in range(1, 9)}
+    assert [line for line, found in reached.items() if found] == [3, 5]
 
 
 def test_an_edit_that_building_a_call_reaches_counts(sides: Sides) -> None:
