@@ -208,7 +208,7 @@ COMPILE = CompiledFrame(
     guard_count=2,
     guard_microseconds=3.5,
     caches=(CacheUse("fx_graph", "bypass", "a custom pass"), CacheUse("aotautograd", "miss", None)),
-    restarts=("mutated while tracing",),
+    restarts=("mutated while tracing", "<class 'torch._dynamo.exc.UnspecializeRestartAnalysis'>"),
     failed=None,
 )
 

@@ -158,3 +158,8 @@ def test_the_schema_refuses_what_is_not_the_contract(change: str) -> None:
     else:
         data["schema"] = 1
     assert not jsonschema.Draft202012Validator(SCHEMA).is_valid(data)
+
+
+def test_restarts_are_in_words_and_not_names_of_torchs_exceptions() -> None:
+    frame = written(made.explanation())["compiles"][0]
+    assert frame["restarts"] == ["mutated while tracing", "a module is traced again as one that may change"]

@@ -16,10 +16,10 @@ from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.agreement_json import agreement_object
 from breakscan.reports.explain.eager_call_words import eager_calls_advice, eager_calls_reason
 from breakscan.reports.explain.rank_words import difference_words
-from breakscan.reports.explain.reason_words import frame_advice
+from breakscan.reports.explain.reason_words import frame_advice, restarts_in_words
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.worded import WORDS
-from breakscan.runtime.explain.compiled import Calls, Generated, GuardLine
+from breakscan.runtime.explain.compiled import Calls, CompiledFrame, Generated, GuardLine
 from breakscan.runtime.explain.explanation import EagerCalls, Explanation, RankDifference, Recompile, UncompiledFrame
 
 SCHEMA = 2
@@ -28,6 +28,7 @@ _DIGITS = 7
 """Behind the point, of times in seconds: a tenth of a microsecond is less than any clock here tells."""
 _KEYS = {(GuardLine, "demand"): "text"}
 _COMPUTED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
+    CompiledFrame: {"restarts": restarts_in_words},
     Calls: {"outside_seconds": attrgetter("outside_seconds")},
     Recompile: {"advice": recompile_advice},
     UncompiledFrame: {"advice": frame_advice},

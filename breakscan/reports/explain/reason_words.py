@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from breakscan.runtime.explain.compiled import ConstantReason
+import re
+
+from breakscan.runtime.explain.compiled import CompiledFrame, ConstantReason
 from breakscan.runtime.explain.explanation import UncompiledFrame
 from breakscan.runtime.explain.reasons import OverLimit, Quoted, RaisedInTrace, Reason
 from breakscan.runtime.parsers.ended_frames import Skip
@@ -19,6 +21,22 @@ _CONSTANTS = {
     ConstantReason.COMPARED: "the code compares it with a number, and goes on as the comparison said",
     ConstantReason.OTHER: "the code depends on it",
 }
+
+_RESTARTS = {
+    "fail_and_restart_analysis": "a graph break, for which torch gives no reason",
+    "UnspecializeRestartAnalysis": "a module is traced again as one that may change",
+    "CompileCollectiveRestartAnalysis": "the ranks have exchanged what they know of sizes",
+    "TensorifyScalarRestartAnalysis": "a Python float must be a constant of the graph",
+}
+
+
+def restarts_in_words(frame: CompiledFrame) -> list[str]:
+    """Why Dynamo began to trace a function anew: torch gives a sentence, or the name of an exception."""
+    return [_RESTARTS.get(_last_name(reason), reason) for reason in frame.restarts]
+
+
+def _last_name(text: str) -> str:
+    return next(iter(re.findall(r"\w+", text)[-1:]), "")
 
 
 def reason_words(reason: Reason) -> str:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from breakscan.findings import Site
 from breakscan.reports.explain.guard_words import demand_words
+from breakscan.reports.explain.reason_words import restarts_in_words
 from breakscan.reports.explain.words import part_words
 from breakscan.reports.shared.code_frame import INDENT
 from breakscan.reports.shared.durations import duration, seconds_in_words
@@ -155,7 +156,7 @@ def compile_table(explanation: Explanation) -> RenderableType | None:
     for compile_ in explanation.compiles:
         # Line ends are blanks by now, and indented lines follow the first.
         notes = [f"failed: {clipped(compile_.failed.partition('  ')[0], LONGEST_NOTE)}"] if compile_.failed else []
-        notes += [f"started over: {reason}" for reason in compile_.restarts]
+        notes += [f"started over: {reason}" for reason in restarts_in_words(compile_)]
         rows.append(
             (
                 compile_.compile_id,

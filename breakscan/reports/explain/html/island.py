@@ -23,6 +23,7 @@ from breakscan.reports.explain.guard_words import demand_words
 from breakscan.reports.explain.html.sources import SourceStore
 from breakscan.reports.explain.price_words import ceiling_sentence
 from breakscan.reports.explain.rank_words import difference_words
+from breakscan.reports.explain.reason_words import restarts_in_words
 from breakscan.reports.explain.worded import WORDS
 from breakscan.reports.explain.words import headline, outcome_line
 from breakscan.reports.shared.site_words import short_path
@@ -161,7 +162,7 @@ def _with_room_for_code(graphs: Iterable[Graph]) -> list[Graph]:
 
 
 def _with_room_for_guards(compiles: Iterable[CompiledFrame]) -> list[CompiledFrame]:
-    """The compilations, without the guards for which there is no room; their number stays."""
+    """The compilations, without the guards for which there is no room; their number stays.  Restarts are in words."""
     room = MOST_GUARDS
     shown = []
     for frame in compiles:
@@ -172,7 +173,7 @@ def _with_room_for_guards(compiles: Iterable[CompiledFrame]) -> list[CompiledFra
                 break
             guards.append(guard)
         count = frame.guard_count if frame.guard_count is not None else len(frame.guards) or None
-        shown.append(replace(frame, guards=guards, guard_count=count))
+        shown.append(replace(frame, guards=guards, guard_count=count, restarts=restarts_in_words(frame)))
     return shown
 
 
