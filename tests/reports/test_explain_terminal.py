@@ -90,6 +90,19 @@ def test_the_change_that_recompiled_most_comes_first() -> None:
     assert report.index("model.py:8:1  recompiled 2×") < report.index("model.py:2:19  recompiled 1×")
 
 
+def test_what_compiling_again_took_is_told_and_decides_the_order() -> None:
+    cheap = [replace(RECOMPILE, cause=0, compile_id=f"0/{n}") for n in (1, 2)]
+    costly = replace(RECOMPILE, cause=1, compile_id="1/1", site=Site("src/slow.py", 5, 1, 5, 2))
+    times = {"0/1": 0.2, "0/2": 0.3, "1/1": 17.0}
+    compiles = [compiled(id_, seconds=seconds, backward_seconds=1.0 * (seconds > 1)) for id_, seconds in times.items()]
+    text = " ".join(written(recompiles=[*cheap, costly], compiles=compiles, compile_seconds=35.0).split())
+    assert "3 recompiles from 2 causes, 18 s of compiling." in text
+    assert text.count("Compiling again took") == 1
+    slow, _, rest = text.partition("Compiling again took 18 s of 35 s spent on compiling.")
+    assert "src/slow.py:5" in slow
+    assert "recompiled 2×" in rest
+
+
 def test_a_part_of_a_value_from_before_a_break_is_named_before_the_value() -> None:
     subject = "the value computed before the break._part_sizes[0]"
     report = written(recompiles=[replace(RECOMPILE, subject=subject, old="3", new="0")])

@@ -4,13 +4,13 @@ one change caused.  A format lays these entries out; what is in them is the same
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from breakscan.findings import Origin, Severity, Site, Verdict
 from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.eager_call_words import eager_calls_advice, eager_calls_reason
-from breakscan.reports.explain.price_words import dearest_first
+from breakscan.reports.explain.price_words import dearest_first, recompile_price, recompile_seconds
 from breakscan.reports.explain.reason_words import frame_advice, reason_words
 from breakscan.reports.explain.words import STATUS_WORDS, recompile_sentence, useful_hints, verdict_sentence
 from breakscan.reports.shared.site_words import VERDICT_SEVERITIES, VERDICT_WORDS
@@ -96,15 +96,26 @@ def frame_entries(explanation: Explanation) -> list[ReportEntry]:
 
 
 def cause_entries(explanation: Explanation) -> list[ReportEntry]:
-    """The recompiles, an entry for each change that caused some: those that caused most come first.  Where a function
+    """The recompiles, an entry for each change that caused some: those that took longest come first.  Where a function
     was recompiled too often, its main cause says so."""
-    groups = by_cause(explanation.recompiles)
-    consequences: dict[int, list[str]] = {}
+    groups = cause_groups(explanation)
+    over_limit: dict[int, list[str]] = {}
     for function, frame in {frame.function: frame for frame in _over_limit(explanation)}.items():
         main = max(groups, key=lambda group: sum(recompile.function == function for recompile in group))
         sentence = f"{function} runs eager from then on: {reason_words(frame.reason)}."
-        consequences.setdefault(main[0].cause, []).append(sentence)
-    return [cause_entry(group, consequences.get(group[0].cause, ())) for group in groups]
+        over_limit.setdefault(main[0].cause, []).append(sentence)
+    entries = []
+    for group in groups:
+        entry = cause_entry(group, over_limit.get(group[0].cause, ()))
+        price = recompile_price(group, explanation)
+        entries.append(replace(entry, consequences=(*entry.consequences, price)) if price else entry)
+    return entries
+
+
+def cause_groups(explanation: Explanation) -> list[list[Recompile]]:
+    """The recompiles grouped by the change that caused them; the changes that took longest come first."""
+    groups = by_cause(explanation.recompiles)
+    return sorted(groups, key=lambda group: -recompile_seconds(group, explanation))
 
 
 def eager_call_entries(explanation: Explanation) -> list[ReportEntry]:

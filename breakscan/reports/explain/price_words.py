@@ -1,19 +1,21 @@
-"""What breaks cost, in words."""
+"""What breaks and recompiles cost, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from breakscan.findings import Verdict
-from breakscan.reports.shared.durations import duration, part_of
+from breakscan.reports.shared.durations import duration, part_of, seconds_in_words
 from breakscan.reports.shared.wording import counted
 from breakscan.runtime.explain.compiled import Calls, Price
-from breakscan.runtime.explain.explanation import BreakSite, Explanation, FrameStatus
+from breakscan.runtime.explain.explanation import BreakSite, Explanation, FrameStatus, Recompile
 
 _MOST_NAMED = 3
 _WORST_FIRST = (Verdict.RAISES, Verdict.EAGER, Verdict.SPLITS)
 _WORTH_SAYING = 0.01
 """The part of the calls' time below which a saving is not worth a word."""
+_LONG_COMPILE = 1.0
+"""Seconds of compiling again from which on they are worth a word."""
 
 
 def price_in_words(price: Price, calls: Sequence[Calls]) -> str:
@@ -57,6 +59,27 @@ def ceiling_sentence(explanation: Explanation) -> str | None:
         words = [*words[:_MOST_NAMED], f"less of {counted(rest, 'other function')}"] if rest > 0 else words
     listed = ", and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
     return f"Removing all of them could save at most {listed}."
+
+
+def recompile_seconds(group: Iterable[Recompile], explanation: Explanation) -> float:
+    """What it took to compile again, the backward included."""
+    seconds = {one.compile_id: one.seconds + one.backward_seconds for one in explanation.compiles}
+    return sum(seconds.get(recompile.compile_id, 0.0) for recompile in group)
+
+
+def recompile_price(group: Iterable[Recompile], explanation: Explanation) -> str | None:
+    """``Compiling again took 18 s of 35 s spent on compiling.``; None where that is not worth saying."""
+    seconds = recompile_seconds(group, explanation)
+    if seconds < _LONG_COMPILE:
+        return None
+    whole = seconds_in_words(max(seconds, explanation.compile_seconds))
+    return f"Compiling again took {seconds_in_words(seconds)} of {whole} spent on compiling."
+
+
+def recompiling_time(explanation: Explanation) -> str | None:
+    """``18 s``; None where that is not worth saying."""
+    seconds = recompile_seconds(explanation.recompiles, explanation)
+    return seconds_in_words(seconds) if seconds >= _LONG_COMPILE else None
 
 
 def comparable_calls(explanation: Explanation) -> Sequence[Calls]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from breakscan.findings import Finding, Verdict
 from breakscan.reports.explain.eager_call_words import eager_calls_total
 from breakscan.reports.explain.guard_words import demand_words, value_words
+from breakscan.reports.explain.price_words import recompiling_time
 from breakscan.reports.shared.durations import seconds_in_words
 from breakscan.reports.shared.wording import INSIDE, counted, listed
 from breakscan.runtime.exit_status import signal_name
@@ -105,7 +106,8 @@ def headline(explanation: Explanation) -> str:
         said.append(eager)
     if explanation.recompiles:
         recompiles = counted(len(explanation.recompiles), "recompile")
-        said.append(f"{recompiles} from {counted(explanation.causes, 'cause')}")
+        took = f", {spent} of compiling" if (spent := recompiling_time(explanation)) else ""
+        said.append(f"{recompiles} from {counted(explanation.causes, 'cause')}{took}")
     if not said:
         return f"No graph breaks and no recompiles: {made}."
     if not explanation.breaks:

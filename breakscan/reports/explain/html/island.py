@@ -18,7 +18,7 @@ from breakscan import __version__
 from breakscan.findings import Site
 from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.eager_call_words import eager_calls_advice, eager_calls_reason
-from breakscan.reports.explain.entries import break_entry, by_cause, cause_entries, frame_entry
+from breakscan.reports.explain.entries import break_entry, cause_entries, cause_groups, frame_entry
 from breakscan.reports.explain.guard_words import demand_words
 from breakscan.reports.explain.html.sources import SourceStore
 from breakscan.reports.explain.price_words import ceiling_sentence
@@ -142,7 +142,7 @@ def _recompile(plain: _Plain, recompile: Recompile) -> dict[str, Any]:
 
 def _causes(explanation: Explanation) -> dict[int, str]:
     """What changed and what came of it, in words, by the number of the cause."""
-    groups = zip(by_cause(explanation.recompiles), cause_entries(explanation), strict=True)
+    groups = zip(cause_groups(explanation), cause_entries(explanation), strict=True)
     return {group[0].cause: ". ".join([entry.why, *entry.consequences]) for group, entry in groups}
 
 
