@@ -69,12 +69,13 @@ _FOLLOWS: Mapping[Effect, frozenset[Effect]] = {
     Effect.VALUES: frozenset({Effect.GRADIENTS, Effect.STATE, Effect.OUTPUT}),
     Effect.RANDOM: frozenset({Effect.VALUES}),
     Effect.STATE: frozenset({Effect.VALUES}),
-    Effect.STORAGE: frozenset({Effect.VALUES, Effect.STATE}),
+    Effect.STORAGE: frozenset({Effect.VALUES, Effect.STATE, Effect.STRIDES}),
     Effect.DTYPES: frozenset({Effect.VALUES}) | EXCEPTIONS,
     Effect.SHAPES: frozenset({Effect.VALUES, Effect.STRIDES, Effect.STORAGE}) | EXCEPTIONS,
     Effect.TYPES: frozenset({Effect.DTYPES, Effect.SHAPES, Effect.STORAGE}),
 }
-"""What the rest of a program may make of an effect: it computes with the values, and stops at an exception."""
+"""What the rest of a program may make of an effect: it computes with the values, and stops at an exception.  A tensor
+with storage of its own has strides of its own."""
 
 
 def effects_of(differences: Iterable[Difference], *, reads_gradients: bool = False) -> frozenset[Effect]:

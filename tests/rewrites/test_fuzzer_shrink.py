@@ -163,3 +163,26 @@ def test_a_program_that_can_no_longer_be_loaded_differs(monkeypatch: pytest.Monk
     monkeypatch.setattr("benchmarks.rewrite_fuzzer.comparing.effects_of", lambda differences, **options: frozenset())
     found = compare(PATCHED, unsafe=True, only="module-compile", inputs=["float16 positive"])
     assert found.faults[0].kind == "exception of the first call"
+
+
+COPIED = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x, y):
+        a = x
+        i = y.argmax()
+        b = a[i]
+        return b
+
+model = Model()
+
+def f(x, y):
+    return model(y=y, x=x)
+"""
+
+
+def test_a_copy_in_place_of_a_view_has_strides_of_its_own() -> None:
+    found = compare(COPIED, unsafe=True, only="index-one-element", inputs=["2-d transposed"])
+    assert found.differs
+    assert found.faults == ()
