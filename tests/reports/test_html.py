@@ -424,6 +424,8 @@ def test_a_block_of_the_timeline_says_what_it_is(show: Any) -> None:
     assert "graph 0, Block.forward: 400 µs, 2.0000 s after the start" in page.locator(".tip").inner_text()
     page.mouse.click(box["x"] + 250, box["y"] + 24 + 30)
     page.locator(".told a").click()
+    # The tab is shown once the browser has told of the new address.
+    page.locator("#panel-graphs tr.open").wait_for()
     assert page.locator("#panel-graphs tr.open").count() == 1
 
 
