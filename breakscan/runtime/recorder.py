@@ -29,6 +29,7 @@ from breakscan.runtime.hooks.patching import untraced
 from breakscan.runtime.hooks.ranks import RankWatch
 from breakscan.runtime.hooks.recompiles import recompilations, recompile_record
 from breakscan.runtime.hooks.runs import RunMeter, timed_calls
+from breakscan.runtime.hooks.stances import known_stance
 from breakscan.runtime.hooks.structured_trace import records_of_trace, structured_trace
 from breakscan.runtime.hooks.targets import compile_calls, compile_record, silent_skips, skip_record
 from breakscan.runtime.hooks.values import ValueTallies, traced_functions
@@ -90,6 +91,7 @@ class Recorder:
             "frames": frame_outcomes(self._guarded("frames", self._on_frame)),
             "graphs": compiled_graphs(self._guarded("graphs", self._on_graph)),
             "runs": timed_calls(self._meter, self._guarded("runs", self._meter.write)),
+            "stance": known_stance(),
             "targets": compile_calls(self._guarded("targets", self._on_compile)),
             "skips": silent_skips(self._guarded("skips", self._on_skip)),
             "guards": built_guards(self._guarded("guards", self._on_guards)),

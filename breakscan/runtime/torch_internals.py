@@ -96,8 +96,8 @@ NAMES = (
     ),
     Internal(
         "torch._dynamo.eval_frame:_stance.stance",
-        "why a call ran eager (hook runs)",
-        "calls that ran eager under another stance than the default count as other eager calls",
+        "why a call ran eager (hook stance)",
+        "calls that ran eager under another stance than the default are not told",
     ),
     Internal(
         "torch._dynamo.eval_frame:DisableContext.__call__",

@@ -90,9 +90,21 @@ def test_torch_is_as_before_when_it_is_over(tmp_path: Path) -> None:
 
 def test_all_hooks_find_what_they_need(recorder: Any, tmp_path: Path) -> None:
     installed = [record for record in records(tmp_path) if isinstance(record, HookInstalled)]
-    assert len(installed) == 10
+    assert len(installed) == 11
     # The hook for silent skips needs torch 2.13.
     assert [record.name for record in installed if not record.available] in ([], ["skips"])
+
+
+def test_a_torch_that_does_not_tell_its_stance_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._dynamo import eval_frame
+
+    from breakscan.runtime.hooks.stances import current_stance
+    from breakscan.runtime.recorder import Recorder
+
+    monkeypatch.setattr(eval_frame, "_stance", object())
+    with Recorder(tmp_path):
+        assert current_stance() == "default"
+    assert HookInstalled("stance", False) in records(tmp_path)
 
 
 def test_the_results_and_the_random_numbers_are_the_same(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ _WITHOUT_HOOK = {
     "frames": "functions that run eager are read from its structured trace: those that it skips silently are missing",
     "graphs": "graphs are read from its structured trace, and what breaks cost is missing",
     "runs": "what calls of compiled code cost is missing",
+    "stance": "calls that ran eager under torch.compiler.set_stance are not told",
     "targets": "what torch.compile was called for is missing",
     "fullgraph": "--keep-going could not set fullgraph=True aside",
     "skips": "compiled functions that the compiler passes over in silence may be missing",

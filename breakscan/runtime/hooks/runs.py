@@ -21,8 +21,9 @@ from typing import Any
 from breakscan.runtime.hooks.device_time import DeviceTime
 from breakscan.runtime.hooks.object_facts import calling_stack
 from breakscan.runtime.hooks.run_tallies import CallTally, GraphTally, Threads, ThreadState
+from breakscan.runtime.hooks.stances import current_stance
 from breakscan.runtime.records.record import Record
-from breakscan.runtime.records.runs import DEFAULT_STANCE, RunsTraced
+from breakscan.runtime.records.runs import RunsTraced
 
 TRACED_RUNS = 4096
 """Runs of a process that the timeline shows."""
@@ -240,9 +241,7 @@ def _entered(tally: CallTally, meter: RunMeter) -> Callable[[], Callable[[], Non
 
 def _ran_eager(tally: CallTally) -> None:
     """Counts a call in which no graph ran."""
-    from torch._dynamo import eval_frame
-
-    stance = getattr(getattr(eval_frame, "_stance", None), "stance", DEFAULT_STANCE)
+    stance = current_stance()
     known = tally.eager.get(stance, 0)
     if not known and stance not in tally.first_eager:
         tally.first_eager[stance] = calling_stack(sys._getframe(2))
