@@ -17,7 +17,6 @@ import json
 import os
 import platform
 import statistics
-import subprocess
 import sys
 import time
 import traceback
@@ -26,13 +25,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from turns import Turn, timed_blocks
+
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "model_programs"
 FORMS = ("eager", "broken", "rewritten", "broken-graphs", "rewritten-graphs")
 MODES = {"broken": "default", "rewritten": "default", "broken-graphs": "reduce-overhead"}
 AT_ONCE = 20
 """Processes of models that are on the device at the same time."""
-BLOCKS, LONGEST_BLOCK = 15, 0.08
+LONGEST_BLOCK = 0.08
 
 
 def prove(name: str, told: Path) -> None:
@@ -112,18 +113,7 @@ def time_form(name: str, form: str, told: Path, cpu: bool) -> dict[str, Any]:
         for _ in range(4):
             step()
         wait()
-        print("ready", flush=True)
-        sys.stdin.readline()
-        step()
-        began = wait()
-        step()
-        count = max(1, round(LONGEST_BLOCK / (wait() - began)))
-        seconds = []
-        for _ in range(BLOCKS):
-            began = wait()
-            for _ in range(count):
-                step()
-            seconds.append((wait() - began) / count)
+        seconds = timed_blocks(step, wait, LONGEST_BLOCK)
         memory = 0
         if not cpu:
             torch.cuda.reset_peak_memory_stats()
@@ -136,39 +126,10 @@ def time_form(name: str, form: str, told: Path, cpu: bool) -> dict[str, Any]:
     return {"step": middle, "apart": apart / middle, "memory": memory, "breaks": breaks}
 
 
-class Process:
-    """A process of this file. It waits for its turn when it has compiled."""
-
-    def __init__(self, words: list[str], log: Path) -> None:
-        self.log = log
-        with log.open("w") as errors:
-            self._process = subprocess.Popen(
-                [sys.executable, __file__, *words],
-                env={
-                    **os.environ,
-                    "TORCHINDUCTOR_COMPILE_THREADS": "1",
-                    "TORCHINDUCTOR_CACHE_DIR": str(log) + ".cache",
-                },
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-            )
-
-    def wait(self) -> None:
-        """Waits until it is ready, or has failed."""
-        assert self._process.stdout is not None
-        self._process.stdout.readline()
-
-    def result(self) -> dict[str, Any]:
-        """Gives it its turn. Returns what it measured, or its error."""
-        out, _ = self._process.communicate("go\n")
-        lines = (out or "").strip().splitlines()
-        if not self._process.returncode and lines and lines[-1].startswith("{"):
-            found: dict[str, Any] = json.loads(lines[-1])
-            return found
-        errors = self.log.read_text(errors="replace").strip().splitlines()
-        return {"error": next((one for one in errors[::-1] if "Error" in one), "")[-300:]}
+def process_of(words: list[str], cache: Path) -> Turn:
+    """A process of this file with a compiler cache of its own."""
+    compiler = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "TORCHINDUCTOR_CACHE_DIR": str(cache)}
+    return Turn([__file__, *words], {**os.environ, **compiler})
 
 
 def farthest(name: str, form: str, folder: Path) -> float | None:
@@ -205,7 +166,7 @@ def run(names: list[str], cpu: bool, output: Path, path: list[str]) -> None:
     import torch
 
     more = [*(["--cpu"] if cpu else []), "--output", str(output), *(["--path", *path] if path else [])]
-    proofs = {name: Process(["--prove", name, *more], output / f"{name}.log") for name in names}
+    proofs = {name: process_of(["--prove", name, *more], output / f"{name}.cache") for name in names}
     rows: dict[str, dict[str, Any]] = {}
     for name, process in proofs.items():
         failed = process.result()
@@ -220,7 +181,7 @@ def run(names: list[str], cpu: bool, output: Path, path: list[str]) -> None:
     about = f"{device}, torch {torch.__version__}, Python {platform.python_version()}, {os.cpu_count()} CPU cores."
     for first in range(0, len(pairs), AT_ONCE):
         now = pairs[first : first + AT_ONCE]
-        processes = [Process(["--form", *pair, *more], output / f"{'-'.join(pair)}.log") for pair in now]
+        processes = [process_of(["--form", *pair, *more], output / f"{'-'.join(pair)}.cache") for pair in now]
         for process in processes:
             process.wait()
         say(f"{len(now)} are compiled")

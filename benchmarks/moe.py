@@ -15,12 +15,13 @@ import copy
 import importlib.util
 import json
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from turns import Turn, timed_blocks
 
 HERE = Path(__file__).parent
 LOOP = HERE / "moe_programs" / "loop.py"
@@ -29,7 +30,7 @@ MODES = ("eager", "default", "reduce-overhead")
 SIZES = ((4, 2, 8, 256), (8, 2, 2, 256), (16, 2, 8, 512))
 """Experts, experts of a row, batch, length."""
 LAYERS, WIDTH = 4, 1024
-BLOCKS, LONGEST_BLOCK = 15, 0.1
+LONGEST_BLOCK = 0.1
 
 
 def rewritten() -> tuple[str, list[str]]:
@@ -134,50 +135,13 @@ def time_one(form: str, mode: str, sizes: tuple[int, int, int, int], cpu: bool, 
     for _ in range(3):
         step()
     wait()
-    print("ready", flush=True)
-    sys.stdin.readline()
-    step()
-    began = wait()
-    step()
-    count = max(1, round(LONGEST_BLOCK / (wait() - began)))
-    seconds = []
-    for _ in range(BLOCKS):
-        began = wait()
-        for _ in range(count):
-            step()
-        seconds.append((wait() - began) / count)
+    seconds = timed_blocks(step, wait, LONGEST_BLOCK)
     if not cpu:
         torch.cuda.reset_peak_memory_stats()
         step()
     memory = 0 if cpu else torch.cuda.max_memory_allocated()
     breaks = sum(torch._dynamo.utils.counters["graph_break"].values())
     return {"step": statistics.median(seconds), "differs": differs, "memory": memory, "breaks": breaks}
-
-
-class Process:
-    """The process of one form and mode. It waits for its turn when it has compiled."""
-
-    def __init__(self, words: list[str], output: Path) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, __file__, "--output", str(output), "--one", *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def wait(self) -> None:
-        """Waits until it is ready, or has failed."""
-        assert self._process.stdout is not None
-        self._process.stdout.readline()
-
-    def result(self) -> dict[str, Any] | str:
-        """Gives it its turn. Returns what it measured, or its error."""
-        out, error = self._process.communicate("go\n")
-        if not self._process.returncode:
-            found: dict[str, Any] = json.loads(out.strip().splitlines()[-1])
-            return found
-        return next((one for one in error.strip().splitlines()[::-1] if "Error: " in one), "")[-200:]
 
 
 def main() -> None:
@@ -204,14 +168,17 @@ def main() -> None:
     for sizes in SIZES[:1] if given.cpu else SIZES[: given.sizes]:
         pairs = [(form, mode) for form in FORMS for mode in MODES]
         more = ["--cpu"] if given.cpu else []
-        processes = [Process([form, mode, *map(str, sizes), *more], given.output) for form, mode in pairs]
+        processes = [
+            Turn([__file__, "--output", str(given.output), "--one", form, mode, *map(str, sizes), *more])
+            for form, mode in pairs
+        ]
         for process in processes:
             process.wait()
         size = f"{sizes[0]}, {sizes[1]}, {sizes[2]} × {sizes[3]}"
         for process, (form, mode) in zip(processes, pairs, strict=True):
             one = process.result()
-            if isinstance(one, str):
-                lines.append(f"| {size} | {form} | {mode} | failed: {one} | | | |")
+            if "error" in one:
+                lines.append(f"| {size} | {form} | {mode} | failed: {one['error']} | | | |")
             else:
                 cells = f"{one['step'] * 1e3:.2f} ms | {one['memory'] / 2**20:.0f} MiB"
                 lines.append(f"| {size} | {form} | {mode} | {cells} | {one['breaks']} | {one['differs']:.1e} |")

@@ -24,6 +24,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from turns import Turn, timed_blocks
+
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "regional_programs"
 TINY = {"decoder": (3, 64, 32), "vision_transformer": (3, 32, 2), "convolutions": (3, 8, 2)}
@@ -38,7 +40,7 @@ WAYS = {
     "nested_compile_region": "nested",
 }
 COLD_STEPS = 3
-BLOCKS, LONGEST_BLOCK = 15, 0.1
+LONGEST_BLOCK = 0.1
 
 
 def time_way(name: str, way: str, cpu: bool) -> dict[str, float]:
@@ -81,61 +83,22 @@ def time_way(name: str, way: str, cpu: bool) -> dict[str, float]:
         for _ in range(COLD_STEPS):
             step()
         cold = wait() - began
-        print("ready", flush=True)
-        sys.stdin.readline()
-        step()
-        began = wait()
-        step()
-        count = max(1, round(LONGEST_BLOCK / (wait() - began)))
-        seconds = []
-        for _ in range(BLOCKS):
-            began = wait()
-            for _ in range(count):
-                step()
-            seconds.append((wait() - began) / count)
+        seconds = timed_blocks(step, wait, LONGEST_BLOCK)
     return {"cold_seconds": cold, "step_seconds": statistics.median(seconds)}
 
 
-class Way:
-    """The process of one way of a model. It waits for its turn when it has compiled."""
-
-    def __init__(self, name: str, way: str, cpu: bool, cache: str) -> None:
-        more = ["--cpu"] if cpu else []
-        self._process = subprocess.Popen(
-            [sys.executable, __file__, "--way", way, "--only", name, *more, "--output", cache],
-            env={
-                **os.environ,
-                "TORCHINDUCTOR_CACHE_DIR": cache,
-                "TRITON_CACHE_DIR": f"{cache}/triton",
-                "TORCHINDUCTOR_COMPILE_THREADS": "1",
-            },
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def wait(self) -> None:
-        """Waits until it is ready, or has failed."""
-        assert self._process.stdout is not None
-        self._process.stdout.readline()
-
-    def result(self) -> dict[str, float]:
-        """Gives it its turn."""
-        out, error = self._process.communicate("go\n")
-        lines = out.strip().splitlines() or [""]
-        if self._process.returncode:
-            print(error[-600:], file=sys.stderr, flush=True)
-            return {}
-        found: dict[str, float] = json.loads(lines[-1])
-        return found
+def way_of(name: str, way: str, cpu: bool, cache: str) -> Turn:
+    """The process of one way of a model."""
+    command = [__file__, "--way", way, "--only", name, *(["--cpu"] if cpu else []), "--output", cache]
+    caches = {"TORCHINDUCTOR_CACHE_DIR": cache, "TRITON_CACHE_DIR": f"{cache}/triton"}
+    return Turn(command, {**os.environ, **caches, "TORCHINDUCTOR_COMPILE_THREADS": "1"})
 
 
 def by_hand(names: list[str], cpu: bool) -> dict[str, dict[str, dict[str, float]]]:
     """What each way of each model takes."""
     with tempfile.TemporaryDirectory() as caches:
         pairs = [(name, way) for name in names for way in WAYS.values()]
-        ways = [Way(name, way, cpu, f"{caches}/{name}-{way}") for name, way in pairs]
+        ways = [way_of(name, way, cpu, f"{caches}/{name}-{way}") for name, way in pairs]
         for one in ways:
             one.wait()
         found: dict[str, dict[str, dict[str, float]]] = {name: {} for name in names}
