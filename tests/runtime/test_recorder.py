@@ -95,16 +95,17 @@ def test_all_hooks_find_what_they_need(recorder: Any, tmp_path: Path) -> None:
     assert [record.name for record in installed if not record.available] in ([], ["skips"])
 
 
-def test_a_torch_that_does_not_tell_its_stance_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_torch_that_does_not_tell_its_stance_lacks_a_hook(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch._dynamo import eval_frame
 
-    from breakscan.runtime.hooks.stances import current_stance
-    from breakscan.runtime.recorder import Recorder
+    from breakscan.runtime.hooks.stances import current_stance, known_stance
 
-    monkeypatch.setattr(eval_frame, "_stance", object())
-    with Recorder(tmp_path):
-        assert current_stance() == "default"
-    assert HookInstalled("stance", False) in records(tmp_path)
+    with torch.compiler.set_stance("force_eager"), known_stance() as available:
+        assert (available, current_stance()) == (True, "force_eager")
+    with monkeypatch.context() as patch:
+        patch.setattr(eval_frame, "_stance", object())
+        with known_stance() as available:
+            assert (available, current_stance()) == (False, "default")
 
 
 def test_the_results_and_the_random_numbers_are_the_same(tmp_path: Path) -> None:
