@@ -28,12 +28,12 @@ def written(told: Explanation) -> list[str]:
 def test_the_headline_comes_first_as_plain_lines() -> None:
     lines = written(made.explanation())
     assert lines[0].startswith("train.py finished with exit status 0")
-    assert lines[1].startswith("3 sites break the graph 5 times")
+    assert lines[1].startswith("1 function fails to compile.  3 sites break the graph 5 times")
     assert lines[-1] == "Note: this torch lacks what breakscan hooks into for memory: something is missing."
 
 
 def test_a_break_is_an_annotation_on_its_span() -> None:
-    assert written(made.explanation())[2] == (
+    assert written(made.explanation(frames=(), breaks=(made.BREAK,)))[2] == (
         "::error title=BRK201 tensor-item,file=src/model.py,line=3,endLine=3,col=8,endColumn=15::src/model.py:3:8: "
         "BRK201 tensor-item: The graph breaks here 3 times. Why: the number exists only once the graph has run, so the "
         "graph ends here. Block.forward runs as plain Python, without a graph: the break is inside a loop. Instead: "

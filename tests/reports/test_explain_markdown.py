@@ -32,21 +32,25 @@ def rows_of(text: str, title: str) -> list[list[str]]:
 def test_it_begins_with_its_mark_and_the_headline() -> None:
     lines = written(made.explanation()).splitlines()
     assert lines[0] == "<!-- breakscan explain -->"
-    assert lines[1].startswith("### breakscan: 3 sites break the graph 5 times")
+    assert lines[1].startswith("### breakscan: 1 function fails to compile.  3 sites break the graph 5 times")
     assert lines[3].startswith("train.py finished with exit status 0 · 212 s")
 
 
 def test_a_break_says_where_why_what_instead_and_its_price() -> None:
-    (first, second) = rows_of(written(made.explanation()), "graph break")
+    text = written(made.explanation())
+    (first,) = rows_of(text, "graph break")
     assert first == [
         "runs eager 3×",
         "`src/model.py:3` in `Block.forward`",
         "BRK201 tensor-item: the number exists only once the graph has run, so the graph ends here<br>"
         "Block.forward runs as plain Python, without a graph: the break is inside a loop.",
-        prose(made.BREAK.advice or ""),
+        "as above",
         "1.2 ms, waits for the device (340 passes)",
     ]
-    assert second[:4] == ["raises", "`src/model.py:9` in `Block.forward`", "BRK201 tensor-item", "as above"]
+    (raising, failing) = rows_of(text, "failed to compile")
+    assert raising[1] == "`src/model.py:9` in `Block.forward`<br>from `train.py:41`"
+    assert raising[3] == prose(made.BREAK.advice or "")
+    assert failing[0] == "`bad`"
 
 
 def test_breaks_in_libraries_are_folded_and_name_the_users_line() -> None:

@@ -226,7 +226,7 @@ def test_the_headline_is_the_terminals(show: Any) -> None:
 
 
 def test_a_break_opens_to_all_that_is_known_of_it(show: Any) -> None:
-    page = show(explanation(breaks=(replace(BREAK, site=Site("src/model.py", 3, 12, 3, 20)),)))
+    page = show(explanation(breaks=(replace(BREAK, site=Site("src/model.py", 3, 12, 3, 20)),)), "#breaks")
     page.get_by_text("src/model.py:3", exact=True).first.click()
     detail = page.locator("tr.detail").inner_text()
     for words in (
@@ -267,7 +267,7 @@ def test_breaks_are_sorted_by_any_column(show: Any) -> None:
         replace(BREAK, site=Site("b9.py", 1, 1, 1, 2), count=2),
         replace(BREAK, site=Site("c.py", 1, 1, 1, 2), price=None, count=7),
     ]
-    page = show(explanation(breaks=breaks))
+    page = show(explanation(breaks=breaks), "#breaks")
 
     def by(label: str) -> list[str]:
         page.get_by_role("button", name=label, exact=True).click()
@@ -282,7 +282,7 @@ def test_breaks_are_sorted_by_any_column(show: Any) -> None:
 
 
 def test_without_prices_there_are_no_columns_for_them(show: Any) -> None:
-    page = show(explanation(breaks=(replace(BREAK, price=None),)))
+    page = show(explanation(breaks=(replace(BREAK, price=None),)), "#breaks")
     assert page.locator("#panel-breaks th").all_inner_texts() == ["Where", "What it does", "Why", "Met"]
 
 
@@ -589,7 +589,7 @@ def test_a_report_of_a_real_run(show: Any, project: Path) -> None:
     (project / "program.py").write_text(PROGRAM, encoding="utf-8")
     command = [sys.executable, "-m", "breakscan", "explain", "--format", "html", "-o", "run.html", "program.py"]
     subprocess.run(command, check=True, timeout=120, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    page = show((project / "run.html").read_text(encoding="ascii"))
+    page = show((project / "run.html").read_text(encoding="ascii"), "#breaks")
     assert places(page) == ["program.py:6"]
     page.locator(".opener").click()
     assert "".join(page.locator("tr.detail .span.splits").all_inner_texts()) == "x.sum().item()"
@@ -602,7 +602,7 @@ def test_a_report_of_a_real_run(show: Any, project: Path) -> None:
 
 
 def test_what_would_turn_a_line_round_is_shown_as_lost(show: Any) -> None:
-    page = show(explanation(breaks=(replace(BREAK, rule=None, reason="a\u202eb\x1b\x00c\ud800"),)))
+    page = show(explanation(breaks=(replace(BREAK, rule=None, reason="a\u202eb\x1b\x00c\ud800"),)), "#breaks")
     assert "a\ufffdb\u241b\u2400c\ufffd" in page.locator("#panel-breaks td.wide").inner_text()
 
 
@@ -621,7 +621,7 @@ def test_five_thousand_breaks_in_two_hundred_files(show: Any, project: Path) -> 
         )
     text = html(explanation(breaks=breaks))
     assert len(text) < 15_000_000
-    page = show(text)
+    page = show(text, "#breaks")
     page.locator("#panel-breaks tbody tr").nth(10).wait_for()
     assert page.locator("#panel-breaks tbody tr").count() < 500
     page.get_by_placeholder("Search files").fill("module_77.py:21")
@@ -637,7 +637,7 @@ def test_five_thousand_breaks_in_two_hundred_files(show: Any, project: Path) -> 
 
 def test_print_shows_all_rows_and_no_tools(show: Any) -> None:
     breaks = [replace(BREAK, site=Site(f"m{number}.py", 1, 1, 1, 2)) for number in range(450)]
-    page = show(explanation(breaks=breaks))
+    page = show(explanation(breaks=breaks), "#breaks")
     assert len(rows(page)) < 450
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")

@@ -355,3 +355,40 @@ def test_the_recorders_own_frames_are_left_out(zoo: Zoo, report: Any) -> None:
 
     assert report["frames"]
     assert not zoo.explain(as_ours)["frames"]
+
+
+def test_a_recompile_in_a_library_names_the_users_line(folder: Folder) -> None:
+    folder.write(
+        "site-packages/trainer.py",
+        """
+import torch
+
+class Trainer:
+    def __init__(self, model):
+        self.model = torch.compile(model, backend="eager")
+
+    def run(self, batches):
+        for batch in batches:
+            self.model(batch)
+""",
+    )
+    folder.write(
+        "train.py",
+        """
+import torch, sys
+sys.path.insert(0, "site-packages")
+from trainer import Trainer
+
+def double(x):
+    return x * 2
+
+Trainer(double).run([torch.ones(n) for n in (3, 4)])
+""",
+    )
+    _, report = folder.explain_json("train.py")
+    (recompile,) = report["recompiles"]
+    assert recompile["trigger"]["path"].endswith("trainer.py")
+    assert (recompile["users_line"]["path"], recompile["users_line"]["line"]) == ("train.py", 9)
+    assert recompile["seconds"] > 0
+    text = " ".join(folder.explain("train.py").report.split())
+    assert "trainer.py:10, train.py:9." in text

@@ -65,13 +65,11 @@ def _is_given_up(frame: UncompiledFrame) -> bool:
 
 def _block_of(entry: ReportEntry) -> str:
     callers = (
-        [f"Called from {place(caller)}" for caller in entry.called_from]
-        if entry.kind in (EntryKind.CAUSE, EntryKind.EAGER_CALLS)
-        else []
+        [f"Called from {place(caller)}" for caller in entry.called_from] if entry.kind is not EntryKind.BREAK else []
     )
     return _block(
         _head(entry),
-        (entry.code or "") if entry.kind is EntryKind.BREAK else "",
+        (entry.code or "") if entry.kind in (EntryKind.BREAK, EntryKind.FAILURE) else "",
         sentences(entry.why if entry.kind is EntryKind.CAUSE else f"Why: {entry.why}", *callers),
         f"Instead: {sentence(entry.advice)}" if entry.advice else "",
     )
@@ -80,7 +78,7 @@ def _block_of(entry: ReportEntry) -> str:
 def _head(entry: ReportEntry) -> str:
     """``model.py:41:9  splits the graph  BRK201 tensor-item  in Block.forward``."""
     parts = [position(entry.site)]
-    if entry.kind in (EntryKind.FRAME, EntryKind.EAGER_CALLS):
+    if entry.kind in (EntryKind.FRAME, EntryKind.FAILURE, EntryKind.EAGER_CALLS):
         parts = [place(entry.site), f"{entry.function} {entry.label}"]
     elif entry.kind is EntryKind.CAUSE:
         parts.append(rule_words(entry.rule))

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from breakscan.findings import Origin, Severity, Site, Verdict
+from breakscan.findings import Severity, Site, Verdict
 from breakscan.reports.diagnostics.diagnostic import Diagnostic, DiagnosticReport, Location, Remark
-from breakscan.reports.explain.entries import (
-    ReportEntry,
-    break_entries,
-    cause_entries,
-    eager_call_entries,
-    frame_entries,
-)
+from breakscan.reports.explain.entries import EntryKind, ReportEntry
 from breakscan.reports.explain.notice_words import notice_words
 from breakscan.reports.explain.rank_words import alike, difference_words
 from breakscan.reports.explain.reason_words import constant_words
 from breakscan.reports.explain.report import ExplainReport
+from breakscan.reports.explain.sections import report_sections
 from breakscan.reports.explain.words import headline, outcome_line
 from breakscan.reports.shared.printable import printable
 from breakscan.reports.shared.site_words import place
@@ -25,7 +20,6 @@ from breakscan.reports.shared.wording import listed
 from breakscan.runtime.explain.compiled import CudaGraphSkip, Specialisation
 from breakscan.runtime.explain.explanation import Caller, Explanation, RankDifference
 
-_OWNERS = tuple(Origin)
 _KIND_SUMMARIES = {
     "graph-break": "torch.compile broke the graph",
     "not-compiled": "a function passed to torch.compile is not compiled",
@@ -50,11 +44,9 @@ def explain_diagnostics(report: ExplainReport) -> DiagnosticReport:
 
 
 def _diagnostics(explanation: Explanation) -> Iterator[Diagnostic]:
-    """Of breaks, those in the user's code come first, and there the most expensive."""
-    yield from map(_break, sorted(break_entries(explanation), key=lambda entry: _OWNERS.index(entry.origin)))
-    yield from map(_frame, frame_entries(explanation))
-    yield from map(_frame, eager_call_entries(explanation))
-    yield from map(_cause, cause_entries(explanation))
+    """In the order of a report."""
+    for section in report_sections(explanation):
+        yield from (_OF_KIND[entry.kind](entry) for entry in section.entries)
     differences = explanation.ranks.differences if explanation.ranks else ()
     yield from (_rank_difference(difference) for difference in differences if difference.site)
     yield from (_cudagraph_skip(skip) for skip in explanation.cudagraph_skips if skip.site)
@@ -88,6 +80,24 @@ def _cause(entry: ReportEntry) -> Diagnostic:
         return _at_users_line(diagnostic, entry.users_line, relies)
     calls = (Location(_line_of(caller), "the call") for caller in entry.called_from)
     return replace(diagnostic, related=tuple(calls))
+
+
+def _failure(entry: ReportEntry) -> Diagnostic:
+    message = f"torch.compile fails on {entry.function}"
+    diagnostic = _diagnostic(entry, message, f"Why: {entry.why}")
+    users = entry.users_line
+    if users is None or entry.site.path == users.path:
+        return diagnostic
+    return _at_users_line(diagnostic, users, Location(entry.site, "the line that fails to compile"))
+
+
+_OF_KIND: Mapping[EntryKind, Callable[[ReportEntry], Diagnostic]] = {
+    EntryKind.BREAK: _break,
+    EntryKind.FRAME: _frame,
+    EntryKind.FAILURE: _failure,
+    EntryKind.EAGER_CALLS: _frame,
+    EntryKind.CAUSE: _cause,
+}
 
 
 def _at_users_line(diagnostic: Diagnostic, line: Caller, site: Location) -> Diagnostic:

@@ -10,7 +10,7 @@ from enum import Enum
 from breakscan.findings import Origin, Severity, Site, Verdict
 from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.eager_call_words import eager_calls_advice, eager_calls_reason
-from breakscan.reports.explain.price_words import dearest_first, recompile_price, recompile_seconds
+from breakscan.reports.explain.price_words import dearest_first, recompile_price
 from breakscan.reports.explain.reason_words import frame_advice, reason_words
 from breakscan.reports.explain.words import STATUS_WORDS, recompile_sentence, useful_hints, verdict_sentence
 from breakscan.reports.shared.site_words import VERDICT_SEVERITIES, VERDICT_WORDS
@@ -31,10 +31,16 @@ from breakscan.runtime.records.runs import DEFAULT_STANCE
 _KEEP_OUTSIDE = "keep the call that leads here out of the compiled code, or leave it: torch wants it so"
 
 
+_LONGEST_CHAIN = 4
+"""Lines of the way to a failure; JSON has all."""
+
+
 class EntryKind(Enum):
     BREAK = "break"
     FRAME = "frame"
     """A function that is not compiled."""
+    FAILURE = "failure"
+    """A function on which torch.compile raised, without a break: at the line that it could not compile."""
     CAUSE = "cause"
     """The recompiles that one change caused."""
     EAGER_CALLS = "eager-calls"
@@ -48,7 +54,8 @@ class ReportEntry:
     whole sentences; ``hints`` are Dynamo's, where there is no advice.
 
     Of code that is not the user's, ``users_line`` is the user's line that leads there.  ``called_from`` are the lines
-    that explain how the program got to the site.  ``verdict`` and ``gb_type`` are those of a break.
+    that explain how the program got to the site.  ``verdict`` and ``gb_type`` are those of a break.  ``seconds`` is
+    what it cost the run, of calls or of compiling, as far as that is known.
     """
 
     kind: EntryKind
@@ -72,6 +79,7 @@ class ReportEntry:
     gb_type: str | None = None
     price: Price | None = None
     code: str | None = None
+    seconds: float = 0.0
 
     @property
     def times(self) -> str:
@@ -90,9 +98,11 @@ def break_entries(explanation: Explanation) -> list[ReportEntry]:
 
 
 def frame_entries(explanation: Explanation) -> list[ReportEntry]:
-    """The functions that are not compiled, without those that a break or their recompiles already explain."""
+    """The functions that are not compiled, without those that a break or their recompiles already explain: the most
+    expensive first."""
     over_limit = _over_limit(explanation)
-    return [frame_entry(one) for one in explanation.frames if one.break_site is None and one not in over_limit]
+    told = [frame_entry(one) for one in explanation.frames if one.break_site is None and one not in over_limit]
+    return sorted(told, key=lambda entry: -entry.seconds)
 
 
 def cause_entries(explanation: Explanation) -> list[ReportEntry]:
@@ -108,14 +118,14 @@ def cause_entries(explanation: Explanation) -> list[ReportEntry]:
     for group in groups:
         entry = cause_entry(group, over_limit.get(group[0].cause, ()))
         price = recompile_price(group, explanation)
-        entries.append(replace(entry, consequences=(*entry.consequences, price)) if price else entry)
+        entries.append(replace(entry, consequences=tuple(filter(None, (*entry.consequences, price)))))
     return entries
 
 
 def cause_groups(explanation: Explanation) -> list[list[Recompile]]:
     """The recompiles grouped by the change that caused them; the changes that took longest come first."""
     groups = by_cause(explanation.recompiles)
-    return sorted(groups, key=lambda group: -recompile_seconds(group, explanation))
+    return sorted(groups, key=lambda group: -sum(recompile.seconds for recompile in group))
 
 
 def eager_call_entries(explanation: Explanation) -> list[ReportEntry]:
@@ -145,6 +155,7 @@ def break_entry(site: BreakSite) -> ReportEntry:
     advice = site.advice or (_KEEP_OUTSIDE if site.rule is None and site.origin is Origin.FRAMEWORK else None)
     users = None if is_users else next((c for c in reversed(site.stack) if c.origin is Origin.USER), None)
     nearest = None if is_users else next((c for c in reversed(site.stack) if c.function != site.function), None)
+    callers = tuple(dict.fromkeys(filter(None, [nearest, users])))
     return ReportEntry(
         EntryKind.BREAK,
         *_named(site.rule, site.gb_id or "graph-break", site.gb_type),
@@ -158,17 +169,20 @@ def break_entry(site: BreakSite) -> ReportEntry:
         advice=advice,
         consequences=tuple(filter(None, [verdict_sentence(site)])),
         hints=() if advice or site.rule else tuple(useful_hints(site.hints)),
-        called_from=tuple(dict.fromkeys(filter(None, [nearest, users]))),
+        called_from=_chain(site.stack) if site.verdict is Verdict.RAISES else callers,
         users_line=users,
         stack=site.stack,
         verdict=site.verdict,
         gb_type=site.gb_type,
         price=site.price,
         code=site.code,
+        seconds=site.price.in_all if site.price else 0.0,
     )
 
 
 def frame_entry(frame: UncompiledFrame) -> ReportEntry:
+    if frame.status is FrameStatus.RAISED:
+        return _failure_entry(frame)
     return ReportEntry(
         EntryKind.FRAME,
         *_named(frame.rule, frame.gb_id or "not-compiled", frame.gb_type or "not compiled"),
@@ -182,7 +196,38 @@ def frame_entry(frame: UncompiledFrame) -> ReportEntry:
         advice=frame_advice(frame),
         price=frame.price,
         code=frame.code,
+        seconds=frame.price.in_all if frame.price else 0.0,
     )
+
+
+def _failure_entry(frame: UncompiledFrame) -> ReportEntry:
+    users = next((caller for caller in reversed(frame.stack) if caller.origin is Origin.USER), None)
+    # What failed can be a function that the compiled one calls.
+    inside = frame.stack[-1].function if frame.failed_at and frame.stack else None
+    return ReportEntry(
+        EntryKind.FAILURE,
+        *_named(frame.rule, frame.gb_id or "not-compiled", frame.gb_type or "not compiled"),
+        severity=Severity.ERROR,
+        site=frame.failed_at or frame.site,
+        origin=frame.origin,
+        functions=(inside or frame.function,),
+        label=STATUS_WORDS[frame.status],
+        count=frame.count,
+        why=reason_words(frame.reason),
+        advice=frame_advice(frame),
+        called_from=_chain(frame.stack) if frame.failed_at else tuple(reversed(frame.stack))[:_LONGEST_CHAIN],
+        users_line=users,
+        stack=frame.stack,
+        code=frame.failed_code if frame.failed_at else frame.code,
+    )
+
+
+def _chain(stack: Sequence[Caller]) -> tuple[Caller, ...]:
+    """The lines that lead to the last of a stack, innermost first: the nearest, and the user's nearest."""
+    above = list(dict.fromkeys(reversed(stack[:-1])))
+    nearest = above[:_LONGEST_CHAIN]
+    users = next((caller for caller in above if caller.origin is Origin.USER), None)
+    return tuple(nearest) if users is None or users in nearest else (*nearest[:-1], users)
 
 
 def cause_entry(group: Sequence[Recompile], consequences: Sequence[str] = ()) -> ReportEntry:
@@ -190,7 +235,8 @@ def cause_entry(group: Sequence[Recompile], consequences: Sequence[str] = ()) ->
     first = group[0]
     trigger = first.trigger
     is_beside = trigger is None or (trigger.path, trigger.line) == (first.site.path, first.site.line)
-    leads_there = trigger is not None and trigger.origin is Origin.USER and first.origin is not Origin.USER
+    users = first.users_line
+    callers = () if trigger is None or is_beside else (trigger,)
     return ReportEntry(
         EntryKind.CAUSE,
         *_named(first.rule, "recompile", "recompiled"),
@@ -203,8 +249,9 @@ def cause_entry(group: Sequence[Recompile], consequences: Sequence[str] = ()) ->
         why=recompile_sentence(group),
         advice=recompile_advice(first),
         consequences=tuple(consequences),
-        called_from=() if trigger is None or is_beside else (trigger,),
-        users_line=trigger if leads_there else None,
+        called_from=tuple(dict.fromkeys(filter(None, (*callers, users)))),
+        users_line=users if first.origin is not Origin.USER else None,
+        seconds=sum(recompile.seconds for recompile in group),
     )
 
 

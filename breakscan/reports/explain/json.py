@@ -21,6 +21,7 @@ from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.worded import WORDS
 from breakscan.runtime.explain.compiled import Calls, CompiledFrame, Generated, GuardLine
 from breakscan.runtime.explain.explanation import EagerCalls, Explanation, RankDifference, Recompile, UncompiledFrame
+from breakscan.runtime.explain.run_costs import run_costs
 
 SCHEMA = 2
 
@@ -92,6 +93,7 @@ def explain_object(explanation: Explanation) -> dict[str, Any]:
             "recompiles": len(explanation.recompiles),
             "causes": explanation.causes,
             "compile_seconds": round(explanation.compile_seconds, 3),
+            "costs": {kind.value: round(seconds, _DIGITS) for kind, seconds in run_costs(explanation).items()},
         },
         **{name: value for name, value in _plain(explanation).items() if name not in _TOLD_ABOVE},
     }

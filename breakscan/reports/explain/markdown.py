@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from breakscan.findings import Origin, Site, Verdict
-from breakscan.reports.explain.entries import (
-    EntryKind,
-    ReportEntry,
-    break_entries,
-    cause_entries,
-    eager_call_entries,
-    frame_entries,
-)
+from breakscan.findings import Site, Verdict
+from breakscan.reports.explain.entries import EntryKind, ReportEntry
 from breakscan.reports.explain.notice_words import notice_words
-from breakscan.reports.explain.price_words import ceiling_sentence
+from breakscan.reports.explain.price_words import ceiling_sentence, costs_sentence
 from breakscan.reports.explain.rank_words import alike, difference_words, rank_sentences
 from breakscan.reports.explain.reason_words import constant_words
 from breakscan.reports.explain.report import ExplainReport
+from breakscan.reports.explain.sections import Topic, report_sections
 from breakscan.reports.explain.words import headline, outcome_line, part_words
 from breakscan.reports.shared.durations import duration, seconds_in_words
 from breakscan.reports.shared.markdown_text import code, paragraph, prose, row, table_head
@@ -42,11 +36,22 @@ _MOST_COMPILES = 20
 _MOST_GRAPHS = 50
 _MOST_NAMED = 3
 _AS_ABOVE = "as above"
+_BREAK_TITLES = ("graph break", "where", "why", "instead", "each pass")
+_TITLES = {
+    Topic.FAILURES: ("failed to compile", "where", "why", "instead"),
+    Topic.BREAKS: _BREAK_TITLES,
+    Topic.LIBRARY_BREAKS: _BREAK_TITLES,
+    Topic.TORCH_BREAKS: _BREAK_TITLES,
+    Topic.FRAMES: ("not compiled", "where", "why", "instead"),
+    Topic.EAGER_CALLS: ("ran eager", "where", "why", "instead"),
+    Topic.RECOMPILES: ("recompiled", "what changed", "where", "instead"),
+}
+_FOLDED = (Topic.LIBRARY_BREAKS, Topic.TORCH_BREAKS)
 
 
 @dataclass(frozen=True, slots=True)
-class _Section:
-    """A table with the text before and after it; ``rows`` are lines of Markdown."""
+class _Table:
+    """A table of Markdown with the text before and after it; ``rows`` are lines of Markdown."""
 
     start: str
     rows: Sequence[str]
@@ -58,8 +63,8 @@ def write_explain_markdown(report: ExplainReport, stream: TextIO) -> None:
     line says where it is cut."""
     explanation = printable(report.explanation)
     parts = [f"{MARK}\n### breakscan: {prose(headline(explanation))}\n", paragraph(outcome_line(explanation)) + "\n"]
-    if ceiling := ceiling_sentence(explanation):
-        parts.append(paragraph(ceiling) + "\n")
+    costs = filter(None, (ceiling_sentence(explanation), costs_sentence(explanation)))
+    parts += [paragraph(sentence) + "\n" for sentence in costs]
     room = LIMIT - len(_CUT) - sum(len(part) + 1 for part in parts)
     for section in _sections(explanation):
         room -= len(section.start) + len(section.end) + 1
@@ -77,33 +82,28 @@ def write_explain_markdown(report: ExplainReport, stream: TextIO) -> None:
     stream.write("\n".join(parts))
 
 
-def _sections(explanation: Explanation) -> Iterator[_Section]:
+def _sections(explanation: Explanation) -> Iterator[_Table]:
     said = _Said()
-    titles = ("graph break", "where", "why", "instead", "each pass")
-    breaks = break_entries(explanation)
-    mine = [entry for entry in breaks if entry.origin is Origin.USER]
-    others = [entry for entry in breaks if entry.origin is not Origin.USER]
-    yield _Section(table_head(*titles), [_break(entry, said) for entry in mine])
-    causes = [_cause(entry, said) for entry in cause_entries(explanation)]
-    yield _Section(table_head("recompiled", "what changed", "where", "instead"), causes)
-    frames = [_frame(entry, said) for entry in frame_entries(explanation)]
-    yield _Section(table_head("not compiled", "where", "why", "instead"), frames)
-    eager = [_eager_calls(entry, said) for entry in eager_call_entries(explanation)]
-    yield _Section(table_head("ran eager", "where", "why", "instead"), eager)
+    told = report_sections(explanation)
+    for section in told:
+        if section.topic not in _FOLDED:
+            in_words = _failure if section.topic is Topic.FAILURES else _row
+            yield _Table(table_head(*_TITLES[section.topic]), [in_words(entry, said) for entry in section.entries])
     if explanation.ranks:
-        yield _Section("", [f"- {paragraph(sentence)}\n" for sentence in rank_sentences(explanation.ranks)])
-        yield _Section(
+        yield _Table("", [f"- {paragraph(sentence)}\n" for sentence in rank_sentences(explanation.ranks)])
+        yield _Table(
             table_head("the ranks differ in", "what each did"),
             [
                 row(prose(difference_words(one)), "<br>".join(f"{ranks}: {prose(what)}" for ranks, what in alike(one)))
                 for one in explanation.ranks.differences
             ],
         )
-    yield _Section("", [f"- **Note:** {prose(notice_words(notice))}.\n" for notice in explanation.notices])
+    yield _Table("", [f"- **Note:** {prose(notice_words(notice))}.\n" for notice in explanation.notices])
+    others = [entry for section in told if section.topic in _FOLDED for entry in section.entries]
     yield _folded(
         counted(len(others), "break in library code", "breaks in library code"),
-        titles,
-        [_break(entry, said) for entry in others],
+        _TITLES[Topic.LIBRARY_BREAKS],
+        [_row(entry, said) for entry in others],
     )
     yield _folded(
         counted(len(explanation.cudagraph_skips), "reason against CUDA graphs", "reasons against CUDA graphs"),
@@ -124,7 +124,7 @@ def _sections(explanation: Explanation) -> Iterator[_Section]:
     yield from _costs(explanation)
 
 
-def _costs(explanation: Explanation) -> Iterator[_Section]:
+def _costs(explanation: Explanation) -> Iterator[_Table]:
     slowest = sorted(explanation.compiles, key=lambda c: -c.seconds - c.backward_seconds)[:_MOST_COMPILES]
     compilations = counted(len(explanation.compiles), "compilation")
     longest = f", the {len(slowest)} longest" if len(slowest) < len(explanation.compiles) else ""
@@ -186,6 +186,10 @@ class _Said:
         return prose(entry.advice)
 
 
+def _row(entry: ReportEntry, said: _Said) -> str:
+    return _ROWS[entry.kind](entry, said)
+
+
 def _break(entry: ReportEntry, said: _Said) -> str:
     why = said.why(entry)
     # The word says so already, except for the reason why a whole function runs eager.
@@ -209,20 +213,33 @@ def _eager_calls(entry: ReportEntry, said: _Said) -> str:
     return row(f"{_listed(entry.functions)} {entry.times}".strip(), where, _why(entry), said.instead(entry))
 
 
+def _failure(entry: ReportEntry, said: _Said) -> str:
+    return row(_listed(entry.functions), _where(entry, *entry.called_from), _why(entry), said.instead(entry))
+
+
+_ROWS: Mapping[EntryKind, Callable[[ReportEntry, _Said], str]] = {
+    EntryKind.BREAK: _break,
+    EntryKind.FRAME: _frame,
+    EntryKind.FAILURE: _failure,
+    EntryKind.EAGER_CALLS: _eager_calls,
+    EntryKind.CAUSE: _cause,
+}
+
+
 def _why(entry: ReportEntry) -> str:
     named = f" ({entry.rule.id} {prose(entry.rule.name)})" if entry.rule else ""
     return "<br>".join([f"{prose(entry.why)}{named}", *map(prose, entry.consequences)])
 
 
-def _where(entry: ReportEntry, caller: Caller | None = None) -> str:
+def _where(entry: ReportEntry, *callers: Caller | None) -> str:
     inside = f" in {code(entry.function)}" if entry.kind is EntryKind.BREAK and entry.function else ""
-    return f"{_place(entry.site)}{inside}{f'<br>from {code(place(caller))}' if caller else ''}"
+    return "<br>".join([f"{_place(entry.site)}{inside}", *(f"from {code(place(one))}" for one in callers if one)])
 
 
-def _folded(title: str, titles: Sequence[str], rows: Sequence[str]) -> _Section:
+def _folded(title: str, titles: Sequence[str], rows: Sequence[str]) -> _Table:
     """A table that opens on a click.  ``title`` holds no foreign text."""
     start = f"<details>\n<summary>{title}</summary>\n\n{table_head(*titles)}"
-    return _Section(start, rows, "\n</details>\n")
+    return _Table(start, rows, "\n</details>\n")
 
 
 def _place(site: Site | None) -> str:

@@ -9,11 +9,24 @@ from breakscan.reports.shared.durations import duration, part_of, seconds_in_wor
 from breakscan.reports.shared.wording import counted
 from breakscan.runtime.explain.compiled import Calls, Price
 from breakscan.runtime.explain.explanation import BreakSite, Explanation, FrameStatus, Recompile
+from breakscan.runtime.explain.run_costs import CostKind, run_costs
 
 _MOST_NAMED = 3
 _WORST_FIRST = (Verdict.RAISES, Verdict.EAGER, Verdict.SPLITS)
 _WORTH_SAYING = 0.01
 """The part of the calls' time below which a saving is not worth a word."""
+_LEAST_COST = 1e-4
+"""Seconds in all of a run from which on a kind of cost is worth a word."""
+_COST_WORDS = {
+    CostKind.BREAKS: "graph breaks",
+    CostKind.EAGER_FUNCTIONS: "functions that run eager",
+    CostKind.RECOMPILES: "recompiles",
+}
+_OF_WHAT = {
+    CostKind.BREAKS: "of the calls",
+    CostKind.EAGER_FUNCTIONS: "of the calls",
+    CostKind.RECOMPILES: "of compiling",
+}
 _LONG_COMPILE = 1.0
 """Seconds of compiling again from which on they are worth a word."""
 
@@ -25,7 +38,7 @@ def price_in_words(price: Price, calls: Sequence[Calls]) -> str:
         device = "" if price.device_seconds is None else f" ({duration(price.device_seconds)} on the device)"
         words = f"{duration(price.host_seconds)} a pass{device}, {counted(price.passes, 'pass', 'passes')}"
         spent = sum(call.seconds for call in calls)
-        share = in_all(price) / spent if spent else 0.0
+        share = price.in_all / spent if spent else 0.0
         said.append(f"{words}, {min(share, 1.0):.0%} of the time in calls" if share >= _WORTH_SAYING else words)
     if price.waits:
         said.append("the host waits for the device there")
@@ -61,15 +74,21 @@ def ceiling_sentence(explanation: Explanation) -> str | None:
     return f"Removing all of them could save at most {listed}."
 
 
-def recompile_seconds(group: Iterable[Recompile], explanation: Explanation) -> float:
-    """What it took to compile again, the backward included."""
-    seconds = {one.compile_id: one.seconds + one.backward_seconds for one in explanation.compiles}
-    return sum(seconds.get(recompile.compile_id, 0.0) for recompile in group)
+def costs_sentence(explanation: Explanation) -> str | None:
+    """``Recompiles cost most: 18 s of compiling; graph breaks 12 ms of the calls.``; None where
+    there is nothing to compare."""
+    costs = sorted(run_costs(explanation).items(), key=lambda cost: -cost[1])
+    told = [(kind, seconds) for kind, seconds in costs if seconds >= _LEAST_COST]
+    if len(told) < 2:
+        return None
+    (first, most), *others = told
+    rest = " and ".join(f"{_COST_WORDS[kind]} {duration(seconds)} {_OF_WHAT[kind]}" for kind, seconds in others)
+    return f"{_COST_WORDS[first].capitalize()} cost most: {duration(most)} {_OF_WHAT[first]}; {rest}."
 
 
 def recompile_price(group: Iterable[Recompile], explanation: Explanation) -> str | None:
     """``Compiling again took 18 s of 35 s spent on compiling.``; None where that is not worth saying."""
-    seconds = recompile_seconds(group, explanation)
+    seconds = sum(recompile.seconds for recompile in group)
     if seconds < _LONG_COMPILE:
         return None
     whole = seconds_in_words(max(seconds, explanation.compile_seconds))
@@ -78,7 +97,7 @@ def recompile_price(group: Iterable[Recompile], explanation: Explanation) -> str
 
 def recompiling_time(explanation: Explanation) -> str | None:
     """``18 s``; None where that is not worth saying."""
-    seconds = recompile_seconds(explanation.recompiles, explanation)
+    seconds = run_costs(explanation)[CostKind.RECOMPILES]
     return seconds_in_words(seconds) if seconds >= _LONG_COMPILE else None
 
 
@@ -87,7 +106,7 @@ def comparable_calls(explanation: Explanation) -> Sequence[Calls]:
 
     A pass counts if nothing was compiled after its graph, a call only if nothing was compiled in all of it.
     """
-    priced = sum(in_all(site.price) for site in explanation.breaks if site.price)
+    priced = run_costs(explanation)[CostKind.BREAKS]
     outside = sum(call.outside_seconds for call in explanation.calls)
     return explanation.calls if priced <= outside else ()
 
@@ -95,9 +114,4 @@ def comparable_calls(explanation: Explanation) -> Sequence[Calls]:
 def dearest_first(site: BreakSite) -> tuple[float, int, float]:
     """Sort key: by what a site cost in all passes, then the worst verdict first, then by what was compiled for it."""
     price = site.price
-    return -in_all(price) if price else 0.0, _WORST_FIRST.index(site.verdict), -price.compile_seconds if price else 0.0
-
-
-def in_all(price: Price) -> float:
-    """Seconds on the host, over all passes."""
-    return price.passes * price.host_seconds
+    return -price.in_all if price else 0.0, _WORST_FIRST.index(site.verdict), -price.compile_seconds if price else 0.0

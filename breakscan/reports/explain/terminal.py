@@ -11,18 +11,17 @@ from rich.text import Text
 from breakscan.findings import Finding, Origin, Severity, Site
 from breakscan.reports.explain.agreement_terminal import write_agreement
 from breakscan.reports.explain.compiled_summary import made_lines
-from breakscan.reports.explain.entries import (
-    EntryKind,
-    ReportEntry,
-    break_entries,
-    cause_entries,
-    eager_call_entries,
-    frame_entries,
-)
+from breakscan.reports.explain.entries import EntryKind, ReportEntry
 from breakscan.reports.explain.notice_words import notice_words
-from breakscan.reports.explain.price_words import ceiling_sentence, comparable_calls, price_in_words
+from breakscan.reports.explain.price_words import (
+    ceiling_sentence,
+    comparable_calls,
+    costs_sentence,
+    price_in_words,
+)
 from breakscan.reports.explain.rank_words import difference_table, rank_sentences
 from breakscan.reports.explain.report import ExplainReport
+from breakscan.reports.explain.sections import Section, report_sections
 from breakscan.reports.explain.tables import LISTINGS
 from breakscan.reports.explain.words import headline, hidden_sentence, outcome_line
 from breakscan.reports.shared.code_frame import INDENT, code_text, paragraph
@@ -36,11 +35,6 @@ from breakscan.source.source_files import SourceFiles
 
 MOST_HINTS = 2
 WIDEST = 120
-_HEADINGS = {
-    Origin.USER: "Graph breaks in your code",
-    Origin.LIBRARY: "Graph breaks in libraries",
-    Origin.FRAMEWORK: "Graph breaks inside torch",
-}
 _Hidden = Mapping[tuple[Site, str], Sequence[Finding]]
 
 
@@ -68,29 +62,26 @@ class _Writer:
         self.paragraph(outcome_line(explanation), indent="")
         style = "bold" if explanation.graphs else STYLES[Severity.ERROR]
         self.paragraph(headline(explanation), indent="", style=style)
-        if ceiling := ceiling_sentence(explanation):
-            self.paragraph(ceiling, indent="")
+        for sentence in filter(None, (ceiling_sentence(explanation), costs_sentence(explanation))):
+            self.paragraph(sentence, indent="")
         self.ranks(explanation.ranks)
         self.calls = comparable_calls(explanation)
-        breaks = break_entries(explanation)
-        for origin, heading in _HEADINGS.items():
-            self.section(heading, [entry for entry in breaks if entry.origin is origin])
-        self.fix_hint(breaks)
-        self.section("Not compiled", frame_entries(explanation))
-        self.section("Calls that ran eager", eager_call_entries(explanation))
-        self.section("Recompiles", cause_entries(explanation))
+        sections = report_sections(explanation)
+        fixable = [section for section in sections if any(map(_may_be_rewritten, section.entries))]
+        for section in sections:
+            self.section(section)
+            if section in fixable[-1:]:
+                self.fix_hint()
         self.made(explanation, tables)
         if explanation.notices:
             self.console.print()
         for notice in explanation.notices:
             self.paragraph(f"Note: {notice_words(notice)}.", indent="", style="dim")
 
-    def section(self, heading: str, entries: Sequence[ReportEntry]) -> None:
-        if not entries:
-            return
+    def section(self, section: Section) -> None:
         self.console.print()
-        self.console.print(Text(heading, "bold underline"))
-        for entry in entries:
+        self.console.print(Text(section.heading, "bold underline"))
+        for entry in section.entries:
             self.entry(entry)
 
     def ranks(self, report: RankReport | None) -> None:
@@ -127,7 +118,7 @@ class _Writer:
 
     def entry(self, entry: ReportEntry) -> None:
         self.head(entry)
-        if entry.kind is EntryKind.BREAK:
+        if entry.kind in (EntryKind.BREAK, EntryKind.FAILURE):
             self.code(entry)
         if entry.kind is EntryKind.CAUSE:
             self.paragraph(f"{entry.why}.")
@@ -151,11 +142,10 @@ class _Writer:
         if entry.rule:
             self.explained.add(entry.rule.why)
 
-    def fix_hint(self, breaks: Sequence[ReportEntry]) -> None:
-        """Where to get the rewrites, if a rule of a break in the user's own code has any."""
-        if any(entry.rule and entry.rule.rewrites for entry in breaks if entry.origin is Origin.USER):
-            self.console.print()
-            self.paragraph(FIX_HINT, indent="", style="dim")
+    def fix_hint(self) -> None:
+        """Where to get the rewrites."""
+        self.console.print()
+        self.paragraph(FIX_HINT, indent="", style="dim")
 
     def head(self, entry: ReportEntry) -> None:
         style = f"not bold {STYLES[entry.severity]}"
@@ -193,3 +183,9 @@ class _Writer:
 
     def paragraph(self, sentence: str, indent: str = INDENT, style: str = "", label: str = "") -> None:
         self.console.print(paragraph(label, sentence, self.width, style=style, indent=indent))
+
+
+def _may_be_rewritten(entry: ReportEntry) -> bool:
+    """Whether it is a break in the user's own code of which the rule has rewrites."""
+    is_users_break = entry.kind is EntryKind.BREAK and entry.origin is Origin.USER
+    return is_users_break and entry.rule is not None and bool(entry.rule.rewrites)

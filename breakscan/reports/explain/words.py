@@ -93,6 +93,8 @@ def headline(explanation: Explanation) -> str:
     graphs, ops = len(explanation.graphs), explanation.ops
     made = f"{counted(graphs, 'graph')} of {counted(ops, 'operation')}"
     said = []
+    if raised := sum(frame.status is FrameStatus.RAISED for frame in explanation.frames):
+        said.append(f"{counted(raised, 'function fails', 'functions fail')} to compile")
     if explanation.breaks:
         sites, events = len(explanation.breaks), explanation.break_events
         times = "once" if events == 1 else f"{events} times"
@@ -100,8 +102,6 @@ def headline(explanation: Explanation) -> str:
         said.append(f"{breaks} instead of {explanation.entries}" if graphs > explanation.entries > 0 else breaks)
     if explanation.eager_frames:
         said.append(f"{counted(explanation.eager_frames, 'function runs', 'functions run')} eager")
-    if raised := sum(frame.status is FrameStatus.RAISED for frame in explanation.frames):
-        said.append(f"{counted(raised, 'function fails', 'functions fail')} to compile")
     if eager := eager_calls_total(explanation):
         said.append(eager)
     if explanation.recompiles:

@@ -150,7 +150,7 @@ def _site(
         consequence=_consequence(group),
         given_up=tuple(dict.fromkeys(given_up)),
         compile_ids=tuple(dict.fromkeys(seen.compile_id for seen in group if seen.compile_id)),
-        stack=lens.callers((*above, *first.stack)),
+        stack=lens.way(above, first.frame, first.stack),
         code=lens.sources.line(where.path, site.line),
         values=values.get((where.path, where.line), {}),
     )

@@ -188,6 +188,11 @@ class Price:
     waits: bool
     compile_seconds: float
 
+    @property
+    def in_all(self) -> float:
+        """Seconds on the host, over all passes."""
+        return self.passes * self.host_seconds
+
 
 @dataclass(frozen=True, slots=True)
 class Calls:

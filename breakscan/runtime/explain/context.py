@@ -13,7 +13,7 @@ from breakscan.runtime.explain.explanation import Caller
 from breakscan.runtime.explain.owners import Owners
 from breakscan.runtime.explain.user_source import UserSource
 from breakscan.runtime.parsers.break_text import BreakCause
-from breakscan.runtime.parsers.dynamo_names import is_module_wrapper, user_name
+from breakscan.runtime.parsers.dynamo_names import is_module_wrapper, is_resumed, user_name
 from breakscan.runtime.records.source import Code, StackFrame
 
 FRAMEWORK = 9
@@ -66,6 +66,13 @@ class ExplainContext:
     def callers(self, frames: Iterable[StackFrame]) -> tuple[Caller, ...]:
         """The frames of a stack that are not torch's or the standard library's; all, where there is no other."""
         return tuple(map(self.caller, self.not_torchs(frames)))
+
+    def way(self, above: Sequence[StackFrame], frame: Code, traced: Sequence[StackFrame]) -> tuple[Caller, ...]:
+        """The callers of a line that Dynamo traced: ``above`` leads to the compiled ``frame``, ``traced`` on from it.
+
+        The rest of a function is called from the line of the break, in the same function: that is no call.
+        """
+        return self.callers((*(above[:-1] if traced and is_resumed(frame.name) else above), *traced))
 
     def not_torchs(self, frames: Iterable[StackFrame]) -> list[StackFrame]:
         """As :meth:`callers`, as they were recorded."""

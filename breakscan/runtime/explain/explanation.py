@@ -113,7 +113,8 @@ class RecompileAdvice:
 class Recompile:
     """One time that a function was compiled again.  ``guard`` is what had to hold, ``subject`` what it is about;
     ``advice`` is None where only the rule has any; ``cause`` numbers, from 0, what they have in common: the same change
-    at the same call."""
+    at the same call; ``seconds`` is what compiling took, the backward included.  ``trigger`` is the call that met the
+    guard, ``users_line`` the user's line that leads there, where that call or the function is not the user's."""
 
     rule: Rule | None
     function: str | None
@@ -127,6 +128,8 @@ class Recompile:
     advice: RecompileAdvice | None
     compile_id: str
     cause: int
+    users_line: Caller | None = None
+    seconds: float = 0.0
 
 
 class FrameStatus(str, Enum):
@@ -144,7 +147,11 @@ class FrameStatus(str, Enum):
 class UncompiledFrame:
     """A function that was to be compiled and is not.  ``rest_only`` says that it is the part after a break;
     ``break_site`` is the break that caused it, where one did; ``over_limit`` says that it was recompiled too often;
-    ``code`` is its first line."""
+    ``code`` is its first line.
+
+    Of a failure, ``stack`` is the way to the line that could not be compiled, outermost first, and ``failed_at`` that
+    line, with its text in ``failed_code``; None where torch does not tell it.
+    """
 
     function: str
     site: Site
@@ -161,6 +168,9 @@ class UncompiledFrame:
     count: int
     price: Price | None = None
     code: str | None = None
+    stack: tuple[Caller, ...] = ()
+    failed_at: Site | None = None
+    failed_code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,7 @@ def explain_processes(
     endings = recorded.endings()
     targets = {call.code for call in recorded.calls}
     fates = frame_fates(endings, recorded.graphs, targets, keys, sites, context)
+    compiles = compiled_frames(recorded.processes, context)
     graphs = [reported_graph(number, graph, context) for number, graph in enumerate(recorded.graphs)]
     explanation = Explanation(
         argv=tuple(argv),
@@ -98,7 +99,7 @@ def explain_processes(
         torch_imported=torch_imported,
         disabled_by=recorded.process.disabled_by,
         breaks=list(sites.values()),
-        recompiles=recompiles(recorded.recompiles, fates, context),
+        recompiles=recompiles(recorded.recompiles, fates, compiles, context),
         frames=fates,
         graphs=with_generated(graphs, recorded.graphs, recorded.all, context),
         targets=compile_targets(recorded.calls, recorded.all, context),
@@ -109,7 +110,7 @@ def explain_processes(
             *unmet_requests(asked_of(recorded.all), recorded.all),
             *set_aside_notice(recorded.all, keys, recorded.started, context),
         ),
-        compiles=compiled_frames(recorded.processes, context),
+        compiles=compiles,
         specialisations=specialisations(recorded.all, recorded.started, context),
         cudagraph_skips=cudagraph_skips(recorded.all, context),
         autograd=autograd_captures(recorded.all),

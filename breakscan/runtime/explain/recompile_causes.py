@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from breakscan.findings import Origin, Site
 from breakscan.rulebook.matching import explaining_rule
+from breakscan.runtime.explain.compiled import CompiledFrame
 from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.explanation import AdviceKind, Caller, Recompile, RecompileAdvice, UncompiledFrame
 from breakscan.runtime.parsers.dynamo_names import is_compiler_entry, is_module_wrapper
@@ -40,9 +41,13 @@ def closest_guard(seen: RecompileSeen) -> FailedGuard | None:
 
 
 def recompiles(
-    processes: Sequence[Sequence[RecompileSeen]], fates: Sequence[UncompiledFrame], lens: ExplainContext
+    processes: Sequence[Sequence[RecompileSeen]],
+    fates: Sequence[UncompiledFrame],
+    compiles: Iterable[CompiledFrame],
+    lens: ExplainContext,
 ) -> list[Recompile]:
     """All recompiles in their order, numbered by cause; those of the user's code first."""
+    took = {one.compile_id: one.seconds + one.backward_seconds for one in compiles}
     causes = _Causes()
     eager = {fate.function: fate for fate in fates if fate.break_site}
     found = []
@@ -50,7 +55,8 @@ def recompiles(
         guards = [_guard(seen) for seen in process]
         times = Counter((seen.frame, guard.subject) for seen, guard in zip(process, guards, strict=True))
         for seen, guard in zip(process, guards, strict=True):
-            found.append(_recompile(seen, guard, times[seen.frame, guard.subject], causes, eager, lens))
+            recompile = _recompile(seen, guard, times[seen.frame, guard.subject], causes, eager, lens)
+            found.append(replace(recompile, seconds=took.get(recompile.compile_id, 0.0)))
     return sorted(found, key=lambda recompile: recompile.origin is not Origin.USER)
 
 
@@ -133,6 +139,7 @@ def _recompile(
         new=new,
         advice=broken or _advice(guard, seen.frame, lens),
         compile_id=seen.compile_id or "",
+        users_line=_users_line(seen, trigger, origin, lens),
         cause=causes.number(seen.frame, guard, (guard.old, new), trigger, begins_call=_begins_call(seen, lens)),
     )
 
@@ -153,6 +160,12 @@ def _trigger(seen: RecompileSeen, lens: ExplainContext) -> Caller | None:
     """The call of compiled code that met the guard: the line above torch's first frame, as a rule the user's."""
     call = _call(seen, lens)
     return lens.caller(call) if call else None
+
+
+def _users_line(seen: RecompileSeen, trigger: Caller | None, origin: Origin, lens: ExplainContext) -> Caller | None:
+    if origin is Origin.USER and (trigger is None or trigger.origin is Origin.USER):
+        return None
+    return next((caller for caller in reversed(lens.callers(seen.stack)) if caller.origin is Origin.USER), None)
 
 
 def _begins_call(seen: RecompileSeen, lens: ExplainContext) -> bool:

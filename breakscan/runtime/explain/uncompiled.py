@@ -15,7 +15,7 @@ from breakscan.runtime.explain.reasons import OverLimit, Quoted, RaisedInTrace, 
 from breakscan.runtime.parsers.break_text import parse_causes
 from breakscan.runtime.parsers.dynamo_names import is_resumed
 from breakscan.runtime.parsers.ended_frames import is_generator, limit_of, skip_of, user_frames
-from breakscan.runtime.records.compiles import BreakSeen, FrameEnded
+from breakscan.runtime.records.compiles import BreakSeen, CompileStarted, FrameEnded
 from breakscan.runtime.records.graphs import GraphCompiled
 from breakscan.runtime.records.record import Record
 from breakscan.runtime.records.source import Code, StackFrame
@@ -28,10 +28,12 @@ _NEARNESS = (Origin.USER, Origin.LIBRARY, Origin.FRAMEWORK)
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A frame that ended uncompiled, with the break that did it, where one did."""
+    """A frame that ended uncompiled, with the break that did it, where one did, and the stack above the frame, where
+    its compilation was seen to start."""
 
     frame: FrameEnded
     cause: BreakSeen | None = None
+    above: tuple[StackFrame, ...] = ()
 
 
 def endings_of(records: Iterable[Record], breaks: Sequence[BreakSeen]) -> Iterator[Ending]:
@@ -40,10 +42,14 @@ def endings_of(records: Iterable[Record], breaks: Sequence[BreakSeen]) -> Iterat
     for seen in breaks:
         if seen.raised or is_skipped(seen):
             causes[seen.frame].append(seen)
+    above: dict[Code, tuple[StackFrame, ...]] = {}
     for record in records:
-        if isinstance(record, FrameEnded):
+        if isinstance(record, CompileStarted):
+            above[record.code] = record.stack
+        elif isinstance(record, FrameEnded):
             broke = record.error is not None and not record.limit and bool(causes[record.frame])
-            yield Ending(record, causes[record.frame].popleft() if broke else None)
+            cause = causes[record.frame].popleft() if broke else None
+            yield Ending(record, cause, above.get(record.frame, ()))
 
 
 def frame_fates(
@@ -112,6 +118,7 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], lens
     stack = frame.stack or user_frames(frame.text)
     innermost = stack[-1] if stack else StackFrame(frame.frame.path, frame.frame.line, frame.frame.name)
     rule = lens.rule_for(cause, None, innermost, (), fate.origin)
+    fate = _with_stack(fate, ending, stack, lens)
     if frame.error in ("Unsupported", "UserError"):
         return replace(
             fate,
@@ -130,6 +137,22 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], lens
         where = lens.sources.show(innermost.path)
         return replace(fate, reason=RaisedInTrace(where, innermost.line, _error_of(frame)))
     return replace(fate, reason=Quoted(_error_of(frame)))
+
+
+def _with_stack(
+    fate: UncompiledFrame, ending: Ending, traced: Sequence[StackFrame], lens: ExplainContext
+) -> UncompiledFrame:
+    """With the way to the line that failed."""
+    fate = replace(fate, stack=lens.way(ending.above, ending.frame.frame, traced))
+    if not traced:
+        return fate
+    # The last line that is not torch's: below it, there is nothing that the reader could change.
+    where = lens.not_torchs(traced)[-1]
+    return replace(
+        fate,
+        failed_at=lens.sources.site(where.path, where.line, where.column, where.end_column),
+        failed_code=lens.sources.line(where.path, where.line),
+    )
 
 
 def _skipped(text: str) -> Reason:

@@ -13,7 +13,8 @@ from breakscan.runtime.records.source import StackFrame
 _LIMIT = re.compile(r"exceeding the (\w+) cache size limit \(currently set to (\d+)\)")
 _LIMIT_EXCEEDED = "recompile limit exceeded"
 _GENERATOR = "Attempt to trace generator"
-_FROM_USER = re.compile(r"^from user code:$", re.M)
+_FROM_USER = re.compile(r"^(?:from user code|Found from|Original traceback) ?: *$", re.M)
+"""Dynamo, Inductor and the interpreter of FX each have their own words for it."""
 
 
 class Skip(Enum):

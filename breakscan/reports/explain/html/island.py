@@ -18,12 +18,13 @@ from breakscan import __version__
 from breakscan.findings import Site
 from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.eager_call_words import eager_calls_advice, eager_calls_reason
-from breakscan.reports.explain.entries import break_entry, cause_entries, cause_groups, frame_entry
+from breakscan.reports.explain.entries import EntryKind, break_entry, cause_entries, cause_groups, frame_entry
 from breakscan.reports.explain.guard_words import demand_words
 from breakscan.reports.explain.html.sources import SourceStore
-from breakscan.reports.explain.price_words import ceiling_sentence
+from breakscan.reports.explain.price_words import ceiling_sentence, costs_sentence
 from breakscan.reports.explain.rank_words import difference_words
 from breakscan.reports.explain.reason_words import restarts_in_words
+from breakscan.reports.explain.sections import Section, report_sections
 from breakscan.reports.explain.worded import WORDS
 from breakscan.reports.explain.words import headline, outcome_line
 from breakscan.reports.shared.site_words import short_path
@@ -46,6 +47,14 @@ MOST_GUARDS = 2_000_000
 """Characters of guards in all of a report."""
 LONGEST = 20_000
 """Characters of one text that is not code."""
+_TABS = {
+    EntryKind.BREAK: "breaks",
+    EntryKind.FAILURE: "frames",
+    EntryKind.FRAME: "frames",
+    EntryKind.EAGER_CALLS: "eager",
+    EntryKind.CAUSE: "recompiles",
+}
+"""The tab that shows a kind of entry."""
 _DIGITS = 7
 """Decimal places of seconds: a tenth of a microsecond."""
 
@@ -72,7 +81,8 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
         "title": f"{_program(explanation.argv)} · breakscan explain",
         "outcome": outcome_line(explanation),
         "headline": headline(explanation),
-        "ceiling": ceiling_sentence(explanation),
+        "costs": list(filter(None, (ceiling_sentence(explanation), costs_sentence(explanation)))),
+        "order": list(dict.fromkeys(map(_tab, report_sections(explanation)))),
         "explanation": told,
         "rules": {rule.id: _rule(rule) for rule in _rules(explanation)},
         "paths": list(numbers),
@@ -121,6 +131,11 @@ class _Plain:
         return self(value) | {"site": self(value.site, marked=True)}
 
 
+def _tab(section: Section) -> str:
+    """That of its first entry: failures can be breaks or functions."""
+    return _TABS[section.entries[0].kind]
+
+
 def _break(plain: _Plain, site: BreakSite) -> dict[str, Any]:
     entry = break_entry(site)
     so = " ".join(entry.consequences) or None
@@ -129,7 +144,8 @@ def _break(plain: _Plain, site: BreakSite) -> dict[str, Any]:
 
 def _frame(plain: _Plain, frame: UncompiledFrame) -> dict[str, Any]:
     entry = frame_entry(frame)
-    return {**plain.marked(frame), "advice": plain(entry.advice), "label": entry.label}
+    failed_at = frame.failed_at and plain(frame.failed_at, marked=True)
+    return {**plain.marked(frame), "failed_at": failed_at, "advice": plain(entry.advice), "label": entry.label}
 
 
 def _eager_calls(plain: _Plain, found: EagerCalls) -> dict[str, Any]:

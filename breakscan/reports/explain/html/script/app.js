@@ -1,4 +1,4 @@
-/** The tabs: those without anything to show are left out. */
+/** The tabs: those without anything to show are left out; those of what was found come in the order of the report. */
 function tabList() {
   const { breaks, recompiles, specialisations: sizes, graphs, runs, compiles, ranks, notices } = report;
   const loose = unexplained();
@@ -15,7 +15,9 @@ function tabList() {
     { id: "ranks", label: "Ranks", count: ranks?.differences.length, view: RanksView, has: ranks },
     { id: "notes", label: "Notes", count: notices.length, view: NotesView, has: notices.length },
   ];
-  return tabs.filter((tab) => tab.has);
+  const shown = tabs.filter((tab) => tab.has);
+  const first = page.order.map((id) => shown.find((tab) => tab.id === id)).filter(Boolean);
+  return [...first, ...shown.filter((tab) => !first.includes(tab))];
 }
 
 class NotesView {
@@ -181,7 +183,7 @@ var app = null;
 function start() {
   try {
     loadReport();
-    replace(document.getElementById("calls"), page.ceiling ? el("p", {}, page.ceiling) : null, callBars());
+    replace(document.getElementById("calls"), page.costs.map((said) => el("p", {}, said)), callBars());
     document.getElementById("tools").append(themeButton());
     app = new App();
   } catch (error) {

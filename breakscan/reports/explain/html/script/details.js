@@ -111,6 +111,7 @@ function frameFacts(frame) {
   return facts([
     ["Why", told(frame.reason)],
     ["Instead", told(frame.advice)],
+    ["Reached", stackList(frame.stack)],
     ["Cost", priceWords(frame.price)],
     ["torch says", frame.gb_type ? [frame.gb_id ? `${frame.gb_id} ` : "", frame.gb_type] : null],
   ]);
@@ -122,6 +123,7 @@ function recompileFacts({ words, recompiles }) {
     ["Why", sentence(words)],
     ["Instead", told(first.advice)],
     ["Called from", first.trigger ? callerLink(first.trigger) : null],
+    ["Your line", first.users_line ? callerLink(first.users_line) : null],
     ["Compiled as", idList(recompiles.map((recompile) => recompile.compile_id))],
   ]);
 }

@@ -43,7 +43,7 @@ function breakOrFrameReason(frame) {
 }
 
 function frameDetail(frame) {
-  const place = site(frame.site);
+  const place = site(frame.failed_at ?? frame.site);
   const header = { ...place, endLine: place.line, endColumn: 1 + (lineText(place.path, place.line) ?? "").length };
   return [excerpt(header, FRAME_KINDS[frame.status], 1), frameFacts(frame)];
 }
