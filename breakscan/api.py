@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from breakscan.config import load_settings
@@ -30,10 +31,12 @@ from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.words import headline
 from breakscan.reports.formats import EXPLAIN
 from breakscan.rulebook.library import Library, load_library
+from breakscan.runtime.bootstrap.import_watch import ImportWatch
 from breakscan.runtime.cells import ShownPaths
 from breakscan.runtime.explain.compiled import Graph
 from breakscan.runtime.explain.explanation import BreakSite, Explanation, Recompile, UncompiledFrame
 from breakscan.runtime.explain.from_processes import explain_processes
+from breakscan.runtime.hooks.exports import MODULES
 from breakscan.runtime.hooks.isolation import (
     compiled_fresh,
     compiler_as_it_was,
@@ -124,6 +127,7 @@ class Recording:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._records: list[list[Record]] = []
         self._began = self._ended = 0.0
+        self._imports = ImportWatch()
 
     def __enter__(self) -> Recording:
         _import_compiler()
@@ -138,6 +142,8 @@ class Recording:
         self._recorder = Recorder(Path(self._folder.name), keep_going=self._keep_going)
         self._began = time.perf_counter()
         self._recorder.__enter__()
+        for name in MODULES:
+            self._imports.after(name, self._executed)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -148,9 +154,14 @@ class Recording:
         assert self._recorder is not None
         assert self._folder is not None
         self._ended = time.perf_counter()
+        self._imports.stop()
         self._recorder.__exit__(*error)
         self._records = read_recording(Path(self._folder.name))
         self._folder.cleanup()
+
+    def _executed(self, module: ModuleType) -> None:
+        assert self._recorder is not None
+        self._recorder.loaded(module.__name__)
 
     def keep(self, chosen: Callable[[Sequence[Record]], list[Record]]) -> None:
         """Keeps the selected records of each process."""

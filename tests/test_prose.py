@@ -22,7 +22,6 @@ LEFT = {
     "reports/explain/words.py": "types of breaks and hints, as torch writes them",
     "reports/shared/observation_words.py": "keys of what is shown",
     "reports/shared/printable.py": "annotations of fields",
-    "runtime/explain/break_sites.py": "a type of break, as torch names it",
     "runtime/explain/context.py": "reprs of Python in the text of torch",
     "runtime/explain/cudagraph_skips.py": "reasons of torch, without their beginning and their stack",
     "runtime/explain/kernel_calls.py": "comments in code that Inductor generated",

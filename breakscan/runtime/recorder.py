@@ -16,7 +16,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, ParamSpec, TypeVar
 
-from breakscan.runtime.hooks import bytes_moved, cudagraphs
+from breakscan.runtime.hooks import bytes_moved, cudagraphs, exports
 from breakscan.runtime.hooks.breaks import break_record, graph_breaks, raised_break_record
 from breakscan.runtime.hooks.frames import FrameOutcome, frame_outcomes, frame_record, is_break, is_recompile_limit
 from breakscan.runtime.hooks.fullgraph import FullgraphAside
@@ -70,12 +70,16 @@ class Recorder:
         self._failing: set[str] = set()
         self._values = ValueTallies()
         self._merged = TraceAndHooks(self._works, self._numbers)
+        self._exports = exports.ExportWatch(self._writer.write, partial(self._guarded, "exports"))
         self._late = LateHooks(
             {
-                "bytes": (bytes_moved.MODULE, bytes_moved.generated_modules(self._guarded("bytes", self._on_module))),
+                "exports": (exports.TRACE, self._exports.exports()),
+                "drafts": (exports.DRAFT, self._exports.drafts()),
+                "ahead": (exports.INDUCTOR, self._exports.ahead_of_time()),
+                "bytes": (bytes_moved.MODULE, bytes_moved.generated_modules(self._compiling("bytes", self._on_module))),
                 "cudagraphs": (
                     cudagraphs.MODULE,
-                    cudagraphs.cudagraph_skips(self._guarded("cudagraphs", self._on_cudagraph_skip)),
+                    cudagraphs.cudagraph_skips(self._compiling("cudagraphs", self._on_cudagraph_skip)),
                 ),
             }
         )
@@ -86,15 +90,15 @@ class Recorder:
         self._guarded("recorder", lambda: self._writer.write(_process_started()))()
         hooks: dict[str, contextlib.AbstractContextManager[Any]] = {
             "trace": structured_trace(self._guarded("trace", self._on_trace)),
-            "breaks": graph_breaks(self._guarded("breaks", self._on_break)),
-            "recompiles": recompilations(self._guarded("recompiles", self._on_recompile)),
-            "frames": frame_outcomes(self._guarded("frames", self._on_frame)),
-            "graphs": compiled_graphs(self._guarded("graphs", self._on_graph)),
+            "breaks": graph_breaks(self._compiling("breaks", self._on_break)),
+            "recompiles": recompilations(self._compiling("recompiles", self._on_recompile)),
+            "frames": frame_outcomes(self._compiling("frames", self._on_frame)),
+            "graphs": compiled_graphs(self._compiling("graphs", self._on_graph)),
             "runs": timed_calls(self._meter, self._guarded("runs", self._meter.write)),
             "stance": known_stance(),
-            "targets": compile_calls(self._guarded("targets", self._on_compile)),
-            "skips": silent_skips(self._guarded("skips", self._on_skip)),
-            "guards": built_guards(self._guarded("guards", self._on_guards)),
+            "targets": compile_calls(self._compiling("targets", self._on_compile)),
+            "skips": silent_skips(self._compiling("skips", self._on_skip)),
+            "guards": built_guards(self._compiling("guards", self._on_guards)),
             "values": traced_functions(self._guarded("values", self._values.add)),
         }
         if self._keep_going:
@@ -103,12 +107,19 @@ class Recorder:
         for name, hook in hooks.items():
             self._guarded(name, self._install)(name, hook)
         self._guarded("recorder", lambda: self._hooks.enter_context(own_code_skipped()))()
+        self.loaded()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._hooks.close()
         self.note(self._merged.waiting())
         self._writer.close()
+
+    def loaded(self, executed: str | None = None) -> None:
+        """Hooks into the modules of torch that the program has loaded by now; ``executed`` is one whose import is about
+        to end."""
+        for name, hook in self._late.due(executed):
+            self._guarded(name, self._install)(name, hook)
 
     def note(self, records: Iterable[Record]) -> None:
         """Adds records of what hooks do not see."""
@@ -142,6 +153,15 @@ class Recorder:
 
         return untraced(call)
 
+    def _compiling(self, name: str, function: Callable[P, T]) -> Callable[P, T | None]:
+        """As :meth:`_guarded`, for what is seen while something is compiled: what an export compiles on its way is not
+        for the program to run."""
+
+        def call(*args: P.args, **kwargs: P.kwargs) -> T | None:
+            return None if self._exports.is_running() else function(*args, **kwargs)
+
+        return self._guarded(name, call)
+
     def _report_failure(self, name: str, error: Exception) -> None:
         """Once a hook: a hook that fails, fails often."""
         if name not in self._failed:
@@ -152,8 +172,10 @@ class Recorder:
     def _on_trace(self, _: float, metadata: Any, payload: str | None) -> None:
         if (rank := self._ranks.news(metadata)) is not None:
             self._writer.write(rank)
-        for name, hook in self._late.due():
-            self._guarded(name, self._install)(name, hook)
+        self.loaded()
+        self._exports.saw(metadata)
+        if self._exports.is_running():
+            return
         for said in records_of_trace(metadata, payload):
             if isinstance(said, CompileStarted | CompileTimed):
                 self._meter.compiled()
@@ -222,12 +244,14 @@ class Recorder:
             self._writer.write(record)
 
 
-def start(folder: str) -> None:
-    """Records in this process until it ends."""
+def start(folder: str) -> Callable[[str], None]:
+    """Records in this process until it ends.  What it returns is to be called with the name of each of
+    :data:`breakscan.runtime.hooks.exports.MODULES` that has been executed."""
     requests = read_requests(Path(folder))
     recorder = Recorder(Path(folder), keep_going=requests.keep_going)
     recorder.__enter__()
     recorder.note(CompileAsked(request.text) for request in requests.compile)
+    return recorder.loaded
 
 
 def _process_started() -> ProcessStarted:

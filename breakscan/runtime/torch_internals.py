@@ -100,6 +100,22 @@ NAMES = (
         "calls that ran eager under another stance than the default are not told",
     ),
     Internal(
+        "torch.export._trace:_export",
+        "what is exported, and why it fails (hook exports)",
+        "exports are missing",
+    ),
+    Internal(
+        "torch.export._draft_export:draft_export",
+        "the same, with what draft_export finds (hook drafts)",
+        "drafts are missing",
+    ),
+    Internal(
+        "torch._inductor:aoti_compile_and_package",
+        "what is compiled ahead of time (hook ahead)",
+        "it is missing",
+    ),
+    Internal("torch._inductor:aot_compile", "the same without a package (hook ahead)", "it is missing"),
+    Internal(
         "torch._dynamo.eval_frame:DisableContext.__call__",
         "the name and line that a timed graph shows to profilers and in tracebacks",
         "it shows line 1 of the file",

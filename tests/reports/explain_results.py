@@ -21,6 +21,7 @@ from breakscan.findings import (
 )
 from breakscan.observations import TensorSeen, ValueSeen
 from breakscan.rulebook.library import load_library
+from breakscan.runtime.explain.callers import Caller
 from breakscan.runtime.explain.compiled import (
     AutogradCapture,
     CacheUse,
@@ -40,7 +41,6 @@ from breakscan.runtime.explain.compiled import (
 )
 from breakscan.runtime.explain.explanation import (
     BreakSite,
-    Caller,
     CompileTarget,
     EagerCalls,
     EndingKind,
@@ -55,9 +55,11 @@ from breakscan.runtime.explain.explanation import (
     Times,
     UncompiledFrame,
 )
+from breakscan.runtime.explain.exported import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
 from breakscan.runtime.explain.notice import Notice, NoticeKind
 from breakscan.runtime.explain.reasons import OverLimit, Quoted
 from breakscan.runtime.parsers.ended_frames import Limit, Skip
+from breakscan.runtime.parsers.export_errors import ExportProblem
 from breakscan.runtime.parsers.guard_text import Demand, DemandKind
 
 LIBRARY = load_library()
@@ -213,6 +215,27 @@ COMPILE = CompiledFrame(
 )
 
 
+EXPORT_FAILURE = ExportFailure(
+    problem=ExportProblem.SIZES,
+    about="batch",
+    reason="You marked batch as dynamic",
+    fixes=("batch = 4",),
+    rule=None,
+    gb_type=None,
+    gb_id=None,
+    hints=(),
+    site=SITE,
+    function="Model.forward",
+    origin=Origin.USER,
+    count=2,
+    fatal=True,
+    exports=(ExportTry(ExportWay.EXPORT, "Model", True, CALLER), ExportTry(ExportWay.DRAFT, "Model", False, None)),
+    stack=(CALLER,),
+    code="x = 1",
+    text="Constraints violated (batch)!",
+)
+
+
 def explanation(**changes: Any) -> Explanation:
     """One in which every field is set, with the given changes."""
     values: dict[str, Any] = {
@@ -243,6 +266,8 @@ def explanation(**changes: Any) -> Explanation:
         "eager_calls": (
             EagerCalls("helper", SITE, Origin.USER, 3, 4, "default", None, Quoted("it holds a generator")),
         ),
+        "exports": (Export(ExportWay.EXPORT, "Model", SITE, CALLER, True, ExportStatus.FAILED, 2, None, 0.25),),
+        "export_failures": (EXPORT_FAILURE,),
         "values": (FunctionValues(SITE, "Model.forward", 340, True, VALUES),),
         "runs": (RunTotals(0, 1.6, 0.0001), RunTotals(1, 1.7, 0.0002)),
         "ranks": RankReport(

@@ -12,7 +12,8 @@ import pytest
 from breakscan.findings import Origin
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.formats import EXPLAIN
-from breakscan.runtime.explain.explanation import Caller, Explanation
+from breakscan.runtime.explain.callers import Caller
+from breakscan.runtime.explain.explanation import Explanation
 
 PARTS_OF_A_PAGE = {"html without scripts": ('<div id="static">', "</main>"), "html": ('id="data">', "</script>")}
 FORMATS = ("terminal", "markdown", "github", "sarif", *PARTS_OF_A_PAGE)
@@ -50,7 +51,7 @@ def test_a_break_inside_torch_says_what_can_be_done(format_: str) -> None:
 def test_a_call_in_the_line_of_the_recompile_is_not_named_again() -> None:
     site = made.RECOMPILE.site
     beside = replace(made.RECOMPILE, trigger=Caller(site.path, site.line, "f", Origin.USER))
-    told = made.explanation(breaks=(), frames=(), recompiles=(beside,))
+    told = made.explanation(breaks=(), frames=(), export_failures=(), recompiles=(beside,))
     assert "Called from" not in written(told, "terminal")
     assert "<br>from" not in written(told, "markdown")
     (result,) = (

@@ -87,7 +87,7 @@ def test_short_compilations_have_a_time() -> None:
 def test_a_clean_run_is_two_lines() -> None:
     told = made.explanation(
         breaks=(), recompiles=(), frames=(), ranks=None, cudagraph_skips=(), specialisations=(), notices=(),
-        compiles=(), graphs=(replace(made.UNTOLD, number=0),), calls=(),
+        compiles=(), graphs=(replace(made.UNTOLD, number=0),), calls=(), exports=(), export_failures=(),
     )  # fmt: skip
     text = written(told)
     assert "### breakscan: No graph breaks and no recompiles: 1 graph of 74 operations." in text

@@ -501,9 +501,23 @@ def test_calls_that_ran_eager_are_counted_by_function(show: Any) -> None:
     assert "3 of 4 calls used no compiled code: it holds a generator" in row
 
 
+def test_exports_stand_below_what_stands_against_them(show: Any) -> None:
+    page = show(explanation(), "#exports")
+    row = page.locator("#panel-exports tbody tr").first
+    assert "fails to export" in row.inner_text()
+    assert "the code does not leave the sizes free that dynamic_shapes declares" in row.inner_text()
+    row.locator(".opener").click()
+    detail = page.locator("#panel-exports tr.detail").inner_text()
+    for words in ("It ends torch.export.export(Model, strict=True)", "torch suggests batch = 4", "train.py:41"):
+        assert words in detail
+    every = page.locator("#panel-exports section tbody tr").first.inner_text()
+    assert "torch.export.export, strict\tfails to export" in every
+
+
 def test_tabs_without_anything_to_show_are_left_out(show: Any) -> None:
     happened = "breaks recompiles frames compiles specialisations cudagraph_skips autograd calls runs targets graphs"
-    page = show(explanation(**dict.fromkeys([*happened.split(), "eager_calls"], ()), ranks=None))
+    happened += " eager_calls exports export_failures"
+    page = show(explanation(**dict.fromkeys(happened.split(), ()), ranks=None))
     assert page.get_by_role("tab").all_inner_texts() == ["Notes1"]
     assert "Nothing was compiled" in page.locator("h1").inner_text()
 
@@ -525,7 +539,7 @@ def test_light_and_dark(show: Any) -> None:
 
 
 def test_all_of_it_works_with_the_keyboard(show: Any) -> None:
-    page = show(explanation())
+    page = show(explanation(exports=(), export_failures=()))
     page.locator("#tab-breaks").focus()
     page.keyboard.press("ArrowRight")
     assert page.locator("#panel-frames").is_visible()

@@ -130,6 +130,7 @@ class TestExplain:
         assert [(found["ruleId"], found["level"]) for found in run["results"]] == [
             ("BRK201", "error"),
             ("not-compiled", "error"),
+            ("export", "error"),
             ("BRK201", "error"),
             ("not-compiled", "error"),
             ("not-compiled", "note"),
@@ -180,6 +181,7 @@ class TestExplain:
 
 
 NOTHING_ELSE: dict[str, Any] = {
+    "export_failures": (),
     "recompiles": (),
     "frames": (),
     "ranks": None,

@@ -71,6 +71,27 @@ class TestRecord:
         assert not report.frames
         assert "1 site breaks the graph once" in repr(report)
 
+    def test_the_first_export_of_a_process_is_in_it_too(self) -> None:
+        program = """if True:
+            import sys
+            import torch
+            import breakscan
+
+            class Net(torch.nn.Module):
+                def forward(self, x):
+                    return x + 1
+
+            with breakscan.record() as recording:
+                torch.export.export(Net(), (torch.ones(3),))
+                torch.export.draft_export(Net(), (torch.ones(3),))
+            print([(e.name, e.way.value, e.ops) for e in recording.explain().explanation.exports])
+            torch.export.export(Net(), (torch.ones(3),))
+            print(len(recording.explain().explanation.exports))
+            print([type(f).__name__ for f in sys.meta_path if type(f).__name__ == "ImportWatch"])
+        """
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines() == ["[('Net', 'export', 1), ('Net', 'draft_export', 1)]", "2", "[]"]
+
     def test_it_prints_as_the_report_of_explain(self) -> None:
         with breakscan.record() as recording:
             torch.compile(breaks, backend="eager")(torch.ones(3))

@@ -391,6 +391,35 @@ print(torch.get_num_threads(), torch.is_grad_enabled(), torch.is_inference_mode_
 print(torch._dynamo.explain(lambda x: x.sin() if x.sum() > 0 else x)(torch.ones(3)).graph_break_count)
 """
 
+EXPORTS = """import traceback
+import torch
+from torch.export import draft_export, export
+
+
+def branches(x):
+    if x.sum() > 0:
+        return x + 1
+    return x
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return branches(x.sin())
+
+
+x = torch.ones(3)
+for strict in (False, True):
+    try:
+        export(Net(), (x,), strict=strict)
+    except RuntimeError as error:
+        traceback.print_exc()
+        print([frame.name for frame in traceback.extract_tb(error.__traceback__)])
+drafted = draft_export(Net(), (x,))
+print(drafted, drafted._report)
+y = drafted.module()(x)
+export(Net(), (x, x))
+"""
+
 PROGRAMS = {
     "training": (TRAINING, (), {}),
     "inductor": (INDUCTOR, (), {}),
@@ -410,6 +439,7 @@ PROGRAMS = {
     "compiled autograd": (BEHAVIOURS / "compiled_autograd.py", (), {}),
     "recompile limit": (BEHAVIOURS / "recompile_limit.py", (), {}),
     "backend fails silently": (BEHAVIOURS / "backend_fails_silently.py", (), {}),
+    "exports": (EXPORTS, (), {}),
     "fullgraph raises": (BEHAVIOURS / "fullgraph_raises.py", (), {}),
 }
 
@@ -427,6 +457,8 @@ def steady(text: bytes) -> str:
     shown = re.sub(r"0x[0-9a-f]{6,}|\b\d{10,13}\.\d+", "0x", shown)
     shown = re.sub(r" +# ", "  # ", shown)
     shown = re.sub(r"(compiled_fn_\d+)_[0-9a-f_]+", r"\1", shown)
+    # The number of the file that torch has just opened.
+    shown = re.sub(r"tlparse \d+", "tlparse N", shown)
     return re.sub(r"\b(\w+_dynamo_\w+|___?check_obj_id\([^)]*|___?check_type_id\([^)]*)\d{9,}", r"\1", shown)
 
 
@@ -533,6 +565,13 @@ def failing(x):
     return x.sin()
 
 
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return x + 1 if x.sum() > 0 else x
+
+
+with contextlib.suppress(RuntimeError):
+    torch.export.export(Net(), (torch.ones(3),))
 results = [f(torch.ones(3), 2), g(torch.ones(3), "a"), g(torch.ones(3), "b"), nothing(3)]
 with contextlib.suppress(torch._dynamo.exc.BackendCompilerFailed):
     failing(torch.ones(3))
@@ -540,7 +579,19 @@ if BACKEND:
     results.append(torch.compile(lambda x: x.tan() + 1, backend=BACKEND)(torch.ones(3)))
 print("done", torch.rand(2))
 """
-FAILING = ("trace", "breaks", "recompiles", "frames", "graphs", "runs", "targets", "skips", "guards", "values")
+FAILING = (
+    "trace",
+    "breaks",
+    "recompiles",
+    "frames",
+    "graphs",
+    "runs",
+    "targets",
+    "skips",
+    "guards",
+    "values",
+    "exports",
+)
 
 
 def sabotaged(folder: Folder, fault: str, backend: str = "") -> Done:

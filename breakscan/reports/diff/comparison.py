@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from breakscan.findings import Verdict
@@ -133,6 +134,8 @@ def _differs(before: KnownBreak, after: KnownBreak) -> bool:
 
 
 def _breaks(report: Mapping[str, Any]) -> list[KnownBreak]:
+    """The breaks, and what stood against exports, which reports of older versions do not have."""
+    failures = ({**one, "gb_type": one["gb_type"] or one["problem"]} for one in report.get("export_failures", ()))
     return merged(
         KnownBreak(
             path=portable_path(site["site"]["path"], None),
@@ -141,11 +144,11 @@ def _breaks(report: Mapping[str, Any]) -> list[KnownBreak]:
             gb=site["gb_id"],
             type=site["gb_type"],
             code=site.get("code") or "",
-            verdict=Verdict(site["verdict"]),
+            verdict=Verdict(site.get("verdict", Verdict.RAISES)),
             count=site["count"],
             line=site["site"]["line"],
         )
-        for site in report["breaks"]
+        for site in chain(report["breaks"], failures)
     )
 
 

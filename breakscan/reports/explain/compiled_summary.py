@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from breakscan.reports.explain.export_words import exports_line
 from breakscan.reports.explain.tables import kernels_of
 from breakscan.reports.explain.words import part_words
 from breakscan.reports.shared.durations import duration, seconds_in_words
@@ -149,6 +150,7 @@ def _autograd(explanation: Explanation) -> str | None:
 
 _TOPICS: tuple[tuple[str, Callable[[Explanation], str | None]], ...] = (
     ("Compile time", _compile_time),
+    ("Exports", exports_line),
     ("Caches", _caches),
     ("Kernels", _kernels),
     ("CUDA graphs", _cudagraphs),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from breakscan.findings import Severity, Site, Verdict
 from breakscan.reports.diagnostics.diagnostic import Diagnostic, DiagnosticReport, Location, Remark
 from breakscan.reports.explain.entries import EntryKind, ReportEntry
+from breakscan.reports.explain.export_entries import KIND
 from breakscan.reports.explain.notice_words import notice_words
 from breakscan.reports.explain.rank_words import alike, difference_words
 from breakscan.reports.explain.reason_words import constant_words
@@ -17,12 +18,14 @@ from breakscan.reports.explain.words import headline, outcome_line
 from breakscan.reports.shared.printable import printable
 from breakscan.reports.shared.site_words import place
 from breakscan.reports.shared.wording import listed
+from breakscan.runtime.explain.callers import Caller
 from breakscan.runtime.explain.compiled import CudaGraphSkip, Specialisation
-from breakscan.runtime.explain.explanation import Caller, Explanation, RankDifference
+from breakscan.runtime.explain.explanation import Explanation, RankDifference
 
 _KIND_SUMMARIES = {
     "graph-break": "torch.compile broke the graph",
     "not-compiled": "a function passed to torch.compile is not compiled",
+    KIND: "something cannot be exported",
     "eager-calls": "calls of something compiled used no compiled code",
     "recompile": "a function was recompiled",
     "rank-difference": "the ranks of a distributed run behaved differently",
@@ -91,9 +94,19 @@ def _failure(entry: ReportEntry) -> Diagnostic:
     return _at_users_line(diagnostic, users, Location(entry.site, "the line that fails to compile"))
 
 
+def _export(entry: ReportEntry) -> Diagnostic:
+    here = "What is exported" if entry.called_from else "This line"
+    inside = f" in {entry.function}" if entry.function else ""
+    hints = (f"Hint: {hint}" for hint in entry.hints[:1])
+    diagnostic = _diagnostic(entry, f"{here} {entry.label}{inside}", f"Why: {entry.why}", *entry.consequences, *hints)
+    calls = (Location(_line_of(caller), "the export") for caller in entry.called_from)
+    return replace(diagnostic, related=tuple(calls))
+
+
 _OF_KIND: Mapping[EntryKind, Callable[[ReportEntry], Diagnostic]] = {
     EntryKind.BREAK: _break,
     EntryKind.FRAME: _frame,
+    EntryKind.EXPORT: _export,
     EntryKind.FAILURE: _failure,
     EntryKind.EAGER_CALLS: _frame,
     EntryKind.CAUSE: _cause,

@@ -16,10 +16,10 @@ from breakscan.reports.explain.words import STATUS_WORDS, recompile_sentence, us
 from breakscan.reports.shared.site_words import VERDICT_SEVERITIES, VERDICT_WORDS
 from breakscan.reports.shared.wording import listed
 from breakscan.rulebook.document import Rule
+from breakscan.runtime.explain.callers import Caller
 from breakscan.runtime.explain.compiled import Price
 from breakscan.runtime.explain.explanation import (
     BreakSite,
-    Caller,
     EagerCalls,
     Explanation,
     FrameStatus,
@@ -45,6 +45,8 @@ class EntryKind(Enum):
     """The recompiles that one change caused."""
     EAGER_CALLS = "eager-calls"
     """Calls of something compiled that used no compiled code."""
+    EXPORT = "export"
+    """What stood against an export."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,14 @@ from breakscan import __version__
 from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.agreement_json import agreement_object
 from breakscan.reports.explain.eager_call_words import eager_calls_advice, eager_calls_reason
+from breakscan.reports.explain.export_words import failure_advice, failure_reason
 from breakscan.reports.explain.rank_words import difference_words
 from breakscan.reports.explain.reason_words import frame_advice, restarts_in_words
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.worded import WORDS
 from breakscan.runtime.explain.compiled import Calls, CompiledFrame, Generated, GuardLine
 from breakscan.runtime.explain.explanation import EagerCalls, Explanation, RankDifference, Recompile, UncompiledFrame
+from breakscan.runtime.explain.exported import ExportFailure
 from breakscan.runtime.explain.run_costs import run_costs
 
 SCHEMA = 2
@@ -33,6 +35,7 @@ _COMPUTED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     Calls: {"outside_seconds": attrgetter("outside_seconds")},
     Recompile: {"advice": recompile_advice},
     UncompiledFrame: {"advice": frame_advice},
+    ExportFailure: {"reason": failure_reason, "advice": failure_advice},
     EagerCalls: {"reason": eager_calls_reason, "advice": eager_calls_advice},
 }
 """Keys that are no fields."""
@@ -87,6 +90,8 @@ def explain_object(explanation: Explanation) -> dict[str, Any]:
             "break_events": explanation.break_events,
             "eager_frames": explanation.eager_frames,
             "eager_calls": sum(found.calls for found in explanation.eager_calls),
+            "exports": sum(one.count for one in explanation.exports),
+            "export_failures": len(explanation.export_failures),
             "graphs": len(explanation.graphs),
             "entries": explanation.entries,
             "ops": explanation.ops,

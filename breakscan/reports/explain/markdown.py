@@ -20,8 +20,9 @@ from breakscan.reports.shared.markdown_text import code, paragraph, prose, row, 
 from breakscan.reports.shared.printable import printable
 from breakscan.reports.shared.site_words import place
 from breakscan.reports.shared.wording import counted
+from breakscan.runtime.explain.callers import Caller
 from breakscan.runtime.explain.compiled import Price
-from breakscan.runtime.explain.explanation import Caller, Explanation
+from breakscan.runtime.explain.explanation import Explanation
 
 MARK = "<!-- breakscan explain -->"
 """The first line: by it, a job finds the comment that it wrote before."""
@@ -39,6 +40,7 @@ _AS_ABOVE = "as above"
 _BREAK_TITLES = ("graph break", "where", "why", "instead", "each pass")
 _TITLES = {
     Topic.FAILURES: ("failed to compile", "where", "why", "instead"),
+    Topic.EXPORTS: ("export", "where", "why", "instead"),
     Topic.BREAKS: _BREAK_TITLES,
     Topic.LIBRARY_BREAKS: _BREAK_TITLES,
     Topic.TORCH_BREAKS: _BREAK_TITLES,
@@ -217,10 +219,17 @@ def _failure(entry: ReportEntry, said: _Said) -> str:
     return row(_listed(entry.functions), _where(entry, *entry.called_from), _why(entry), said.instead(entry))
 
 
+def _export(entry: ReportEntry, said: _Said) -> str:
+    what = " ".join(filter(None, (_listed(entry.functions), entry.label, entry.times)))
+    todo = said.instead(entry) or "<br>".join(map(prose, entry.hints[:1]))
+    return row(what, _where(entry, *entry.called_from[:_MOST_NAMED]), _why(entry), todo)
+
+
 _ROWS: Mapping[EntryKind, Callable[[ReportEntry, _Said], str]] = {
     EntryKind.BREAK: _break,
     EntryKind.FRAME: _frame,
     EntryKind.FAILURE: _failure,
+    EntryKind.EXPORT: _export,
     EntryKind.EAGER_CALLS: _eager_calls,
     EntryKind.CAUSE: _cause,
 }

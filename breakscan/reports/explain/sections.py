@@ -15,6 +15,7 @@ from breakscan.reports.explain.entries import (
     eager_call_entries,
     frame_entries,
 )
+from breakscan.reports.explain.export_entries import export_entries
 from breakscan.runtime.explain.explanation import Explanation
 
 
@@ -22,6 +23,7 @@ class Topic(Enum):
     """What a section tells of."""
 
     FAILURES = "Failed to compile"
+    EXPORTS = "Exports"
     BREAKS = "Graph breaks in your code"
     LIBRARY_BREAKS = "Graph breaks in libraries"
     TORCH_BREAKS = "Graph breaks inside torch"
@@ -35,6 +37,9 @@ BREAK_TOPICS = {
     Origin.LIBRARY: Topic.LIBRARY_BREAKS,
     Origin.FRAMEWORK: Topic.TORCH_BREAKS,
 }
+
+
+_FIRST = {Topic.FAILURES: 0, Topic.EXPORTS: 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +59,12 @@ class Section:
 
 
 def report_sections(explanation: Explanation) -> list[Section]:
-    """The sections that have entries: failures, then what cost most; what cost nothing that is known, in the order of
-    :class:`Topic`."""
+    """The sections that have entries: failures and exports, then what cost most; what cost nothing that is known, in
+    the order of :class:`Topic`."""
     frames, breaks = frame_entries(explanation), break_entries(explanation)
     found = [
         Section(Topic.FAILURES, [entry for entry in (*breaks, *frames) if is_failure(entry)]),
+        Section(Topic.EXPORTS, export_entries(explanation)),
         *(
             Section(topic, [entry for entry in breaks if entry.origin is origin and not is_failure(entry)])
             for origin, topic in BREAK_TOPICS.items()
@@ -68,7 +74,7 @@ def report_sections(explanation: Explanation) -> list[Section]:
         Section(Topic.RECOMPILES, cause_entries(explanation)),
     ]
     told = [section for section in found if section.entries]
-    return sorted(told, key=lambda section: (section.topic is not Topic.FAILURES, -section.seconds))
+    return sorted(told, key=lambda section: (_FIRST.get(section.topic, len(_FIRST)), -section.seconds))
 
 
 def is_failure(entry: ReportEntry) -> bool:

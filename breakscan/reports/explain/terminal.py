@@ -118,7 +118,7 @@ class _Writer:
 
     def entry(self, entry: ReportEntry) -> None:
         self.head(entry)
-        if entry.kind in (EntryKind.BREAK, EntryKind.FAILURE):
+        if entry.kind in (EntryKind.BREAK, EntryKind.FAILURE, EntryKind.EXPORT):
             self.code(entry)
         if entry.kind is EntryKind.CAUSE:
             self.paragraph(f"{entry.why}.")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from breakscan.findings import Finding, Verdict
 from breakscan.reports.explain.eager_call_words import eager_calls_total
+from breakscan.reports.explain.export_words import exporting_seconds, exports_total
 from breakscan.reports.explain.guard_words import demand_words, value_words
 from breakscan.reports.explain.price_words import recompiling_time
 from breakscan.reports.shared.durations import seconds_in_words
@@ -70,10 +71,11 @@ def _run(explanation: Explanation) -> str:
 
 
 def _time_spent(explanation: Explanation) -> str:
-    compiling = seconds_in_words(explanation.compile_seconds) if explanation.compile_seconds else ""
+    spent = (("compiling", explanation.compile_seconds), ("exporting", exporting_seconds(explanation.exports)))
+    parts = [(seconds_in_words(seconds), doing) for doing, seconds in spent if seconds]
     if explanation.seconds is None:
-        return f"{compiling} compiling" if compiling else ""
-    return seconds_in_words(explanation.seconds) + (f", {compiling} of it compiling" if compiling else "")
+        return ", ".join(f"{seconds} {doing}" for seconds, doing in parts)
+    return ", ".join([seconds_in_words(explanation.seconds), *(f"{seconds} of it {doing}" for seconds, doing in parts)])
 
 
 def exit_words(status: int | None) -> str:
@@ -104,6 +106,8 @@ def headline(explanation: Explanation) -> str:
         said.append(f"{counted(explanation.eager_frames, 'function runs', 'functions run')} eager")
     if eager := eager_calls_total(explanation):
         said.append(eager)
+    if exported := exports_total(explanation.exports):
+        said.append(exported)
     if explanation.recompiles:
         recompiles = counted(len(explanation.recompiles), "recompile")
         took = f", {spent} of compiling" if (spent := recompiling_time(explanation)) else ""
@@ -117,6 +121,8 @@ def headline(explanation: Explanation) -> str:
 
 def _why_nothing_compiled(explanation: Explanation) -> str:
     """Why a run has no graph at all, and what to do about it."""
+    if (exported := exports_total(explanation.exports)) and not (explanation.targets or explanation.frames):
+        return f"{exported}. Nothing was passed to torch.compile."
     if not explanation.argv and explanation.trace is None and not (explanation.frames or explanation.breaks):
         return (
             "Nothing was compiled while this was recorded: nothing compiled was called, or it had been compiled "

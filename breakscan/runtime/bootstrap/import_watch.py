@@ -32,6 +32,13 @@ class ImportWatch:
         """Calls ``action`` with the module as soon as it has been executed; at once if it has been."""
         self._wait(self._after, name, action)
 
+    def stop(self) -> None:
+        """Waits for nothing any more."""
+        self._before.clear()
+        self._after.clear()
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
         """The spec that another finder gives."""
         if name not in self._before and name not in self._after:

@@ -20,6 +20,9 @@ _KEPT_PATH = os.environ.pop("BREAKSCAN_PYTHONPATH", None)
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _LIBRARY = os.path.dirname(os.path.dirname(os.path.dirname(_HERE)))
 """The folder that breakscan lies in."""
+_LOADED_LATE = ("torch.export._trace", "torch.export._draft_export", "torch._inductor")
+"""Modules that the recorder must be told of before the program takes functions out of them.  They may be what loads
+torch's compiler: then they are executed before it, in part, and end after it."""
 
 
 def _note_torch(folder: str) -> None:
@@ -38,12 +41,21 @@ def _start_recorder(folder: str) -> None:
     try:
         from breakscan.runtime.recorder import start
 
-        start(folder)
+        _tell.append(start(folder))
     except Exception as error:
         sys.stderr.write(f"breakscan: nothing is recorded: {type(error).__name__}: {error}\n")
     finally:
         if is_added:
             sys.path.remove(_LIBRARY)
+
+
+_tell: "list[Callable[[str], None]]" = []
+"""What the recorder gave to be told of modules: none before it has started."""
+
+
+def _executed(module: "ModuleType") -> None:
+    for tell in _tell:
+        tell(module.__name__)
 
 
 def _neighbour(name: str) -> "Any":
@@ -87,6 +99,8 @@ def _watch(folder: str) -> None:
     watch: Any = _neighbour("import_watch").ImportWatch()
     watch.before("torch", lambda _: _note_torch(folder))
     watch.after("torch._dynamo", lambda _: _start_recorder(folder))
+    for name in _LOADED_LATE:
+        watch.after(name, _executed)
     if os.name == "posix":
         watch.after("_posixsubprocess", _children_hook(folder))
     if os.path.exists(os.path.join(folder, "requests")):

@@ -9,7 +9,7 @@ from breakscan.findings import Origin, Place, Site, Verdict
 from breakscan.observations import ValueSeen
 from breakscan.runtime.explain.context import ExplainContext, reason_of
 from breakscan.runtime.explain.explanation import BreakSite, FunctionPart
-from breakscan.runtime.parsers.break_text import chained, frame_skipped, parse_causes, rest_skipped
+from breakscan.runtime.parsers.break_text import branches_on_data, chained, frame_skipped, parse_causes, rest_skipped
 from breakscan.runtime.parsers.dynamo_names import is_resumed
 from breakscan.runtime.records.compiles import BreakSeen, CompileStarted
 from breakscan.runtime.records.record import Record
@@ -18,7 +18,6 @@ from breakscan.runtime.records.source import StackFrame
 Key = tuple[Site, str]
 """What makes two breaks the same: site and type."""
 
-_BRANCHING = "Data-dependent branching"
 _SEVERITY = {Verdict.RAISES: 0, Verdict.EAGER: 1, Verdict.SPLITS: 2}
 _NEARNESS = {Origin.USER: 0, Origin.LIBRARY: 1, Origin.FRAMEWORK: 2}
 
@@ -67,7 +66,7 @@ class BreakSites:
         return self._key(own or innermost, seen)
 
     def _key(self, where: StackFrame, seen: BreakSeen) -> Key:
-        is_branch = _type(seen).startswith(_BRANCHING)
+        is_branch = branches_on_data(_type(seen))
         sources = self._lens.sources
         return sources.site(where.path, where.line, where.column, where.end_column, is_branch=is_branch), _type(seen)
 

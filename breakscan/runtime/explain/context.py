@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from breakscan.findings import Origin, Site
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.matching import explaining_rule
-from breakscan.runtime.explain.explanation import Caller
+from breakscan.runtime.explain.callers import Caller
 from breakscan.runtime.explain.owners import Owners
 from breakscan.runtime.explain.user_source import UserSource
 from breakscan.runtime.parsers.break_text import BreakCause

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from breakscan.findings import Origin, Site
+from breakscan.runtime.explain.callers import Caller
 from breakscan.runtime.explain.context import ExplainContext
-from breakscan.runtime.explain.explanation import Caller, EagerCalls, FrameStatus, UncompiledFrame
+from breakscan.runtime.explain.explanation import EagerCalls, FrameStatus, UncompiledFrame
 from breakscan.runtime.explain.forks import Inherited
 from breakscan.runtime.records.compiles import CompileCalled
 from breakscan.runtime.records.record import Record

@@ -11,6 +11,7 @@ from enum import Enum
 from breakscan.findings import Origin, Place, Site, Verdict
 from breakscan.observations import ValueSeen
 from breakscan.rulebook.document import Rule
+from breakscan.runtime.explain.callers import Caller
 from breakscan.runtime.explain.compiled import (
     AutogradCapture,
     Calls,
@@ -22,21 +23,12 @@ from breakscan.runtime.explain.compiled import (
     RunTotals,
     Specialisation,
 )
+from breakscan.runtime.explain.exported import Export, ExportFailure
 from breakscan.runtime.explain.notice import AnyNotice
 from breakscan.runtime.explain.reasons import Reason
 from breakscan.runtime.parsers.guard_text import Demand, Within
 
 _NAMED_DEVICE = re.compile(r"\((.+)\)$")
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """A line that the program went through, in the paths and names that reports show."""
-
-    path: str
-    line: int
-    function: str | None
-    origin: Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,6 +327,8 @@ class Explanation:
     autograd: Sequence[AutogradCapture] = ()
     calls: Sequence[Calls] = ()
     eager_calls: Sequence[EagerCalls] = ()
+    exports: Sequence[Export] = ()
+    export_failures: Sequence[ExportFailure] = ()
     values: Sequence[FunctionValues] = ()
     runs: Sequence[RunTotals] = ()
     ranks: RankReport | None = None

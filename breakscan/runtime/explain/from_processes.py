@@ -14,6 +14,7 @@ from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.cudagraph_skips import cudagraph_skips
 from breakscan.runtime.explain.eager_calls import eager_calls
 from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.explain.exports import export_failures, exports
 from breakscan.runtime.explain.function_values import function_values, values_at_breaks
 from breakscan.runtime.explain.graphs import reported_graph, traced_lines
 from breakscan.runtime.explain.kernels import with_generated
@@ -115,6 +116,8 @@ def explain_processes(
         cudagraph_skips=cudagraph_skips(recorded.all, context),
         autograd=autograd_captures(recorded.all),
         eager_calls=eager_calls(recorded.processes, fates, context),
+        exports=exports(recorded.all, context),
+        export_failures=export_failures(recorded.all, context),
         values=function_values(recorded.processes, context),
         traced=traced_lines(recorded.graphs, context),
     )

@@ -24,6 +24,7 @@ from breakscan.runtime.explain.explanation import (
     Times,
     UncompiledFrame,
 )
+from breakscan.runtime.explain.exported import ExportFailure
 
 T = TypeVar("T")
 
@@ -58,12 +59,14 @@ def merge(
     ranks = sorted(by_rank)
     first = by_rank[ranks[0]]
     breaks, frames, recompiles = list(first.breaks), list(first.frames), list(first.recompiles)
+    failures = list(first.export_failures)
     notices = dict.fromkeys(first.notices)
     for rank in ranks[1:]:
         other = by_rank[rank]
         added_breaks = _missing(other.breaks, breaks, _break_key)
         breaks += [replace(s, compile_ids=tuple(f"rank{rank}:{i}" for i in s.compile_ids)) for s in added_breaks]
         frames += _missing(other.frames, frames, _frame_key)
+        failures += _missing(other.export_failures, failures, _failure_key)
         causes = max((r.cause for r in recompiles), default=-1) + 1
         added = _missing(other.recompiles, recompiles, _recompile_key)
         recompiles += [replace(r, compile_id=f"rank{rank}:{r.compile_id}", cause=causes + r.cause) for r in added]
@@ -73,6 +76,7 @@ def merge(
         breaks=breaks,
         frames=frames,
         recompiles=recompiles,
+        export_failures=failures,
         notices=tuple(notices),
         processes=sum(explanation.processes for explanation in by_rank.values()),
         ranks=compare(by_rank, world_size=world_size, endings=endings),
@@ -171,6 +175,10 @@ def _break_key(site: BreakSite) -> Hashable:
 
 def _frame_key(fate: UncompiledFrame) -> Hashable:
     return (fate.site.path, fate.site.line, fate.function, fate.status, fate.gb_type)
+
+
+def _failure_key(failure: ExportFailure) -> Hashable:
+    return (failure.site.path, failure.site.line, failure.problem, failure.about)
 
 
 def _recompile_key(recompile: Recompile) -> Hashable:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 
 from breakscan.findings import Origin, Site
 from breakscan.rulebook.matching import explaining_rule
+from breakscan.runtime.explain.callers import Caller
 from breakscan.runtime.explain.compiled import CompiledFrame
 from breakscan.runtime.explain.context import ExplainContext
-from breakscan.runtime.explain.explanation import AdviceKind, Caller, Recompile, RecompileAdvice, UncompiledFrame
+from breakscan.runtime.explain.explanation import AdviceKind, Recompile, RecompileAdvice, UncompiledFrame
 from breakscan.runtime.parsers.dynamo_names import is_compiler_entry, is_module_wrapper
 from breakscan.runtime.parsers.guard_text import NONE_FAILED, GuardKind, ParsedGuard, Within, read_guard
 from breakscan.runtime.records.guards import FailedGuard, RecompileSeen

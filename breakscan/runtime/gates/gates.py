@@ -94,12 +94,13 @@ def unmet(gates: Gates, explanation: Explanation) -> list[Unmet]:
     """The gates that a run does not meet, in the order of the options.
 
     Breaks are counted by site, in the user's code and in libraries, with the functions that fall back to eager without
-    a site to blame.  ``fail_on`` also finds those inside torch, where it names them.
+    a site to blame and what stands against exports.  ``fail_on`` also finds those inside torch, where it names them.
     """
     found = []
     broken = [site.site for site in explanation.breaks if site.origin is not Origin.FRAMEWORK]
     # A function that raised in one call and ran eager in another is counted once.
     broken += once(frame.site for frame in given_up_alone(explanation))
+    broken += once(failure.site for failure in explanation.export_failures)
     if gates.max_breaks is not None and len(broken) > gates.max_breaks:
         option = f"--max-breaks {gates.max_breaks}"
         found.append(Unmet(option, gates.max_breaks, "break site", len(broken), once(broken)))
@@ -126,6 +127,7 @@ def _named(names: Callable[[Rule | None, str | None], bool], explanation: Explan
         for frame in explanation.frames
         if frame.status is not FrameStatus.PASSED_OVER and names(frame.rule, frame.gb_id)
     ]
+    sites += [failure.site for failure in explanation.export_failures if names(failure.rule, failure.gb_id)]
     sites += [recompile.site for recompile in explanation.recompiles if names(recompile.rule, None)]
     return once(sites)
 
@@ -138,4 +140,4 @@ def once(sites: Iterable[Site]) -> tuple[Site, ...]:
 def nothing_compiled(explanation: Explanation) -> bool:
     """Returns whether a run says nothing about the program, because the compiler did not look at anything."""
     tried = any(frame.status is not FrameStatus.PASSED_OVER for frame in explanation.frames)
-    return not (explanation.graphs or explanation.breaks or tried)
+    return not (explanation.graphs or explanation.breaks or explanation.exports or tried)

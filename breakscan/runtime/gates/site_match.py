@@ -13,6 +13,7 @@ from difflib import SequenceMatcher
 
 from breakscan.findings import Origin, Verdict
 from breakscan.runtime.explain.explanation import BreakSite, Explanation, FrameStatus, UncompiledFrame
+from breakscan.runtime.explain.exported import ExportFailure
 
 SIMILAR = 0.6
 """From this ratio of ``difflib`` on, a line counts as another one edited."""
@@ -53,12 +54,14 @@ class Matched:
 
 
 def known_breaks(explanation: Explanation, folder: str) -> list[KnownBreak]:
-    """The breaks of a run in code that is not torch's own, and the functions that fall back to eager without one.
+    """The breaks of a run in code that is not torch's own, the functions that fall back to eager without one, and what
+    stands against exports.
 
     Paths are relative to ``folder``, an absolute path; those of the explanation to the working directory.
     """
     found = [_of_site(site, folder) for site in explanation.breaks if site.origin is not Origin.FRAMEWORK]
     found += [_of_function(frame, folder) for frame in given_up_alone(explanation)]
+    found += [_of_export(failure, folder) for failure in explanation.export_failures]
     return merged(found)
 
 
@@ -185,4 +188,18 @@ def _of_function(frame: UncompiledFrame, folder: str) -> KnownBreak:
         verdict=Verdict.RAISES if frame.status is FrameStatus.RAISED else Verdict.EAGER,
         count=frame.count,
         line=frame.site.line,
+    )
+
+
+def _of_export(failure: ExportFailure, folder: str) -> KnownBreak:
+    return KnownBreak(
+        path=portable_path(failure.site.path, folder),
+        function=failure.function,
+        rule=failure.rule.id if failure.rule else None,
+        gb=failure.gb_id,
+        type=failure.gb_type or failure.problem.value,
+        code=failure.code or "",
+        verdict=Verdict.RAISES,
+        count=failure.count,
+        line=failure.site.line,
     )

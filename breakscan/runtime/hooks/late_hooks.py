@@ -19,11 +19,13 @@ class LateHooks:
     def __init__(self, hooks: Mapping[str, tuple[str, Hook]]) -> None:
         self._waiting = dict(hooks)
 
-    def due(self) -> Iterator[tuple[str, Hook]]:
-        """Each hook once, as soon as its module is there; cheap to ask again and again."""
+    def due(self, executed: str | None = None) -> Iterator[tuple[str, Hook]]:
+        """Each hook once, as soon as its module is there; cheap to ask again and again.  ``executed`` names a module
+        that is there although its import has not ended."""
         if not self._waiting:
             return
-        for name in [name for name, (module, _) in self._waiting.items() if _is_loaded(module)]:
+        ready = [name for name, (module, _) in self._waiting.items() if module == executed or _is_loaded(module)]
+        for name in ready:
             # Two threads may ask at once.
             waiting = self._waiting.pop(name, None)
             if waiting is not None:

@@ -63,10 +63,9 @@ def silent_skips(sink: Callable[[CodeType, str], None]) -> Iterator[bool]:
 def compile_record(context: Any, target: Any) -> CompileCalled:
     """The call as the recording keeps it."""
     subject = _what_it_stands_for(target)
-    named = subject if hasattr(subject, "__qualname__") else type(subject)
     return CompileCalled(
-        target=named.__qualname__,
-        code=_traced_code(subject),
+        target=name_of(subject),
+        code=traced_code(subject),
         stack=calling_stack(sys._getframe(1)),
         key=id(context.callback),
         backend=_backend_of(context),
@@ -106,8 +105,14 @@ def _what_it_stands_for(target: Any) -> Any:
     return target
 
 
-def _traced_code(subject: Any) -> Code | None:
-    """The code that Dynamo is to trace: of a module its ``forward``."""
+def name_of(subject: Any) -> str:
+    """The name of a function, or of the class of a module."""
+    named = subject if hasattr(subject, "__qualname__") else type(subject)
+    return str(named.__qualname__)
+
+
+def traced_code(subject: Any) -> Code | None:
+    """The code that is to be traced: of a module its ``forward``."""
     import torch
 
     function = type(subject).forward if isinstance(subject, torch.nn.Module) else subject

@@ -14,6 +14,7 @@ from breakscan.runtime.parsers.tracebacks import frames_of
 from breakscan.runtime.records.source import StackFrame
 
 _WHILE_HANDLED = "*** While handling this graph break, another graph break occurred: ***"
+_BRANCHING = "Data-dependent branching"
 _NESTED = re.compile(rf"^{re.escape(_WHILE_HANDLED)}$", re.M)
 _ID = re.compile(r"/gb/gb(\d{4})\.html")
 _END = re.compile(r"^(Stack variable source attribution:|User code traceback:|from user code:)", re.M)
@@ -38,6 +39,11 @@ def parse_causes(text: str) -> list[BreakCause]:
     if end := _END.search(text):
         text = text[: end.start()]
     return [_parse_cause(part) for part in _NESTED.split(text)]
+
+
+def branches_on_data(gb_type: str) -> bool:
+    """Whether a break of this type is a branch on the value of a tensor."""
+    return gb_type.startswith(_BRANCHING)
 
 
 def chained(cause: str, consequence: str) -> str:

@@ -11,6 +11,7 @@ from breakscan.runtime.records.compiles import (
     CompileTimed,
     FrameEnded,
 )
+from breakscan.runtime.records.exports import ExportEnded
 from breakscan.runtime.records.generated import AutogradGraph, BytesMoved, CacheLooked, CodeGenerated, CudaGraphSkipped
 from breakscan.runtime.records.graphs import CompiledAutograd, DdpSplit, GraphCompiled
 from breakscan.runtime.records.guards import GuardsBuilt, RecompileSeen, ShapeSpecialised
@@ -42,6 +43,7 @@ Record = (
     | CudaGraphSkipped
     | DdpSplit
     | CompiledAutograd
+    | ExportEnded
     | GraphRan
     | GapRan
     | CallsRan

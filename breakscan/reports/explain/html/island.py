@@ -19,6 +19,8 @@ from breakscan.findings import Site
 from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.eager_call_words import eager_calls_advice, eager_calls_reason
 from breakscan.reports.explain.entries import EntryKind, break_entry, cause_entries, cause_groups, frame_entry
+from breakscan.reports.explain.export_entries import export_entry
+from breakscan.reports.explain.export_words import STATUS_WORDS, way_words
 from breakscan.reports.explain.guard_words import demand_words
 from breakscan.reports.explain.html.sources import SourceStore
 from breakscan.reports.explain.price_words import ceiling_sentence, costs_sentence
@@ -29,16 +31,17 @@ from breakscan.reports.explain.worded import WORDS
 from breakscan.reports.explain.words import headline, outcome_line
 from breakscan.reports.shared.site_words import short_path
 from breakscan.rulebook.document import Rule
+from breakscan.runtime.explain.callers import Caller
 from breakscan.runtime.explain.compiled import CompiledFrame, Generated, Graph, GuardLine, RunTotals
 from breakscan.runtime.explain.explanation import (
     BreakSite,
-    Caller,
     EagerCalls,
     Explanation,
     RankDifference,
     Recompile,
     UncompiledFrame,
 )
+from breakscan.runtime.explain.exported import Export, ExportFailure
 from breakscan.source.source_files import SourceFiles
 
 MOST_CODE = 4_000_000
@@ -51,6 +54,7 @@ _TABS = {
     EntryKind.BREAK: "breaks",
     EntryKind.FAILURE: "frames",
     EntryKind.FRAME: "frames",
+    EntryKind.EXPORT: "exports",
     EntryKind.EAGER_CALLS: "eager",
     EntryKind.CAUSE: "recompiles",
 }
@@ -67,6 +71,8 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
         "frames": [_frame(plain, frame) for frame in explanation.frames],
         "recompiles": [_recompile(plain, recompile) for recompile in explanation.recompiles],
         "causes": _causes(explanation),
+        "exports": [_export(plain, one) for one in explanation.exports],
+        "export_failures": [_export_failure(plain, failure) for failure in explanation.export_failures],
         "eager_calls": [_eager_calls(plain, found) for found in explanation.eager_calls],
         "graphs": plain(_with_room_for_code(explanation.graphs)),
         "compiles": plain(_with_room_for_guards(explanation.compiles)),
@@ -126,7 +132,7 @@ class _Plain:
             return [self(item) for item in value]
         return value
 
-    def marked(self, value: BreakSite | UncompiledFrame | Recompile | EagerCalls) -> Any:
+    def marked(self, value: BreakSite | UncompiledFrame | Recompile | EagerCalls | ExportFailure) -> Any:
         """As a call; the file that it is in is one to show whole."""
         return self(value) | {"site": self(value.site, marked=True)}
 
@@ -150,6 +156,16 @@ def _frame(plain: _Plain, frame: UncompiledFrame) -> dict[str, Any]:
 
 def _eager_calls(plain: _Plain, found: EagerCalls) -> dict[str, Any]:
     return {**plain.marked(found), "reason": eager_calls_reason(found), "advice": eager_calls_advice(found)}
+
+
+def _export(plain: _Plain, one: Export) -> dict[str, Any]:
+    return {**plain(one), "how": way_words(one.way, one.strict), "result": STATUS_WORDS[one.status]}
+
+
+def _export_failure(plain: _Plain, failure: ExportFailure) -> dict[str, Any]:
+    entry = export_entry(failure)
+    words = {"why": entry.why, "label": entry.label, "so": " ".join(entry.consequences), "hints": list(entry.hints)}
+    return {**plain.marked(failure), **words, "advice": plain(entry.advice)}
 
 
 def _recompile(plain: _Plain, recompile: Recompile) -> dict[str, Any]:
@@ -200,7 +216,7 @@ def _program(argv: Sequence[str]) -> str:
 
 
 def _rules(explanation: Explanation) -> list[Rule]:
-    things = (explanation.breaks, explanation.frames, explanation.recompiles)
+    things = (explanation.breaks, explanation.frames, explanation.recompiles, explanation.export_failures)
     found = [thing.rule for kind in things for thing in kind]
     return list({rule.id: rule for rule in found if rule}.values())
 

@@ -1,5 +1,5 @@
-"""The part of an HTML report that is there without scripts: breaks, what is not compiled, calls that ran eager,
-recompiles, notes."""
+"""The part of an HTML report that is there without scripts: what stands against exports, breaks, what is not
+compiled, calls that ran eager, recompiles, notes."""
 
 from __future__ import annotations
 

@@ -33,6 +33,7 @@ _SCRIPTS = (
     "graphs",
     "guards",
     "compiling",
+    "exports",
     "ranks",
     "app",
 )

@@ -1,0 +1,43 @@
+"""What the reports of ``explain`` say of each problem that stood against an export."""
+
+from __future__ import annotations
+
+from breakscan.findings import Severity
+from breakscan.reports.explain.entries import EntryKind, ReportEntry
+from breakscan.reports.explain.export_words import failure_advice, failure_consequences, failure_reason
+from breakscan.reports.explain.words import useful_hints
+from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.explain.exported import ExportFailure
+
+KIND = "export"
+
+
+def export_entries(explanation: Explanation) -> list[ReportEntry]:
+    """The problems: those that ended an export come first."""
+    return list(map(export_entry, explanation.export_failures))
+
+
+def export_entry(failure: ExportFailure) -> ReportEntry:
+    rule, advice = failure.rule, failure_advice(failure)
+    callers = [one.caller for one in failure.exports if one.caller]
+    beside = (failure.site.path, failure.site.line)
+    return ReportEntry(
+        EntryKind.EXPORT,
+        rule.id if rule else failure.gb_id or KIND,
+        rule.name if rule else failure.gb_type or "export",
+        rule,
+        severity=Severity.ERROR,
+        site=failure.site,
+        origin=failure.origin,
+        functions=(failure.function,) if failure.function else (),
+        label="fails to export" if failure.fatal else "makes the export unsound",
+        count=failure.count,
+        why=failure_reason(failure),
+        advice=advice,
+        consequences=tuple(failure_consequences(failure)),
+        hints=() if advice else tuple(useful_hints(failure.hints)),
+        called_from=tuple(dict.fromkeys(one for one in callers if (one.path, one.line) != beside)),
+        stack=failure.stack,
+        gb_type=failure.gb_type,
+        code=failure.code,
+    )

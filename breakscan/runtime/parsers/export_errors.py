@@ -1,0 +1,89 @@
+"""Reads why torch could not export something (the supported versions of torch)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+
+class ExportProblem(str, Enum):
+    """What stands against an export."""
+
+    TEST = "data-dependent-test"
+    """The code goes one way or another by data."""
+    NUMBER = "data-dependent-number"
+    """The code needs a number out of data."""
+    SIZES = "sizes"
+    """The code does not leave the sizes free that ``dynamic_shapes`` declares."""
+    NO_FAKE_KERNEL = "no-fake-kernel"
+    WRONG_FAKE_KERNEL = "wrong-fake-kernel"
+    UNTRACEABLE = "graph-break"
+    """Dynamo cannot trace it: ``strict=True``."""
+    ERROR = "error"
+    """Anything else that was raised."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemRead:
+    """A problem, what it is about (an expression, an operator, a size), what torch says of it, and the fixes that it
+    suggests."""
+
+    problem: ExportProblem
+    about: str
+    said: str = ""
+    fixes: tuple[str, ...] = ()
+
+
+_TEST = re.compile(r"Could not guard on data-dependent expression (.+?) \(unhinted")
+_NUMBER = re.compile(r"Could not extract specialized integer from data-dependent expression (.+?) \(unhinted")
+_SYMBOL = re.compile(r"z?u[a-z]?\d+")
+"""A number, of which no outcome of a test is asked."""
+_NO_FAKE_KERNEL = (
+    re.compile(r"no fake impl registered for <CustomOpDef\(([^)]+)\)>"),
+    re.compile(r"unsupported operator: ([\w.:]+)"),
+)
+_UNSUPPORTED_OPERATOR = "UnsupportedOperatorException"
+"""Its text is the name of the operator, with what ``export`` adds."""
+_SIZES = re.compile(r"Constraints violated \((.+?)\)!")
+_EACH_SIZE = re.compile(r"^  - (.+)$", re.M)
+_FIXES = re.compile(r"^Suggested fixes:\n((?:[ \t]+\S.*(?:\n|$))+)", re.M)
+_BREAK = "Unsupported"
+_OF_DRAFT = {
+    "DATA_DEPENDENT_ERROR": ExportProblem.TEST,
+    "GUARD_ADDED": ExportProblem.SIZES,
+    "MISSING_FAKE_KERNEL": ExportProblem.NO_FAKE_KERNEL,
+    "MISMATCHED_FAKE_KERNEL": ExportProblem.WRONG_FAKE_KERNEL,
+}
+
+
+def problem_of(error: str, text: str) -> ProblemRead:
+    """The problem that an exception tells of, by its type and its text."""
+    if found := _TEST.search(text):
+        return ProblemRead(ExportProblem.NUMBER if _SYMBOL.fullmatch(found[1]) else ExportProblem.TEST, found[1])
+    if found := _NUMBER.search(text):
+        return ProblemRead(ExportProblem.NUMBER, found[1])
+    if error == _UNSUPPORTED_OPERATOR and text:
+        return ProblemRead(ExportProblem.NO_FAKE_KERNEL, _operator(text.split()[0]))
+    for pattern in _NO_FAKE_KERNEL:
+        if found := pattern.search(text):
+            return ProblemRead(ExportProblem.NO_FAKE_KERNEL, _operator(found[1]))
+    if found := _SIZES.search(text):
+        said = next((one[1] for one in _EACH_SIZE.finditer(text)), "")
+        fixes = _FIXES.search(text)
+        each = tuple(line.strip() for line in fixes[1].splitlines()) if fixes else ()
+        return ProblemRead(ExportProblem.SIZES, found[1], said, each)
+    return ProblemRead(ExportProblem.UNTRACEABLE if error == _BREAK else ExportProblem.ERROR, "")
+
+
+def problem_of_draft(kind: str, about: str, reason: str) -> ProblemRead:
+    """The problem that ``draft_export`` reports under this name."""
+    problem = _OF_DRAFT.get(kind, ExportProblem.ERROR)
+    is_operator = problem in (ExportProblem.NO_FAKE_KERNEL, ExportProblem.WRONG_FAKE_KERNEL)
+    return ProblemRead(problem, _operator(about) if is_operator else about, reason.strip())
+
+
+def _operator(name: str) -> str:
+    """``lib::op`` for ``lib.op.default``."""
+    namespace, _, rest = name.partition(".")
+    return f"{namespace}::{rest.removesuffix('.default')}" if rest else name

@@ -1,0 +1,35 @@
+"""Two exports, with Dynamo and without, and a draft fail or go on at one test on data: one problem.
+
+expect: not (breaks or frames) and [(f["problem"], f["site"]["line"], f["count"], f["fatal"], len(f["exports"])) for f in export_failures] == [("data-dependent-test", line("size"), 3, True, 3), ("data-dependent-test", line("value"), 2, True, 2)] and export_failures[0]["about"] == "u0 > 3" and export_failures[1]["rule"] == "BRK101" and [c["line"] for c in export_failures[1]["stack"]] == [line("call"), line("value")] and [e["status"] for e in exports] == ["failed", "failed", "failed", "failed", "unsound"]
+"""
+
+import contextlib
+
+import torch
+
+
+class OnSize(torch.nn.Module):
+    def forward(self, x, n):
+        y = torch.zeros(n.item())
+        if y.shape[0] > 3:  # size
+            return x + y.sum()
+        return x
+
+
+def on_value(x):
+    if x.sum() > 0:  # value
+        return x + 1
+    return x - 1
+
+
+class OnValue(torch.nn.Module):
+    def forward(self, x, n):
+        return on_value(x * n)  # call
+
+
+inputs = (torch.ones(4), torch.tensor(4))
+for net in (OnSize(), OnValue()):
+    for strict in (False, True):
+        with contextlib.suppress(RuntimeError):
+            torch.export.export(net, inputs, strict=strict)
+torch.export.draft_export(OnSize(), inputs)
