@@ -3,7 +3,8 @@
 ``python -m tools.measure_skipped`` reads ``torch._dynamo.trace_rules``, and asks it about every public name of the
 modules of torch in ``MODULES``.  ``CALLS`` are calls of a package that is on no list, most of whose functions end in C:
 they are compiled where the package is installed, else what was written for them stays.  ``SINGLE_CALLS`` are calls of
-single functions, which say nothing of others of their package.
+single functions, which say nothing of others of their package.  The functions of ``ASKED_FOR_STATE`` that take no
+arguments and are named as a question are compiled as well: they give a Python value, which a graph cannot hold.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import importlib
 import importlib.util
 import json
 import logging
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,23 @@ MODULES = (
     "torch.utils.dlpack",
     "torch.utils.flop_counter",
 )
+ASKED_FOR_STATE = (
+    *("torch", "torch._C", "torch.accelerator", "torch.autograd", "torch.autograd.profiler", "torch.backends.cuda"),
+    *(
+        "torch.backends.cudnn",
+        "torch.backends.mkldnn",
+        "torch.backends.mps",
+        "torch.compiler",
+        "torch.cpu",
+        "torch.cuda",
+    ),
+    *("torch.distributed", "torch.jit", "torch.mps", "torch.xpu"),
+)
+_QUESTION = re.compile(
+    r"_?(is|get|has|max_memory|memory|preferred)_|_?(device_count|kineto_available|.*_(enabled|allowed))$"
+)
+_NO_QUESTION = re.compile(r"rng_state|snapshot|current_graph|list_gpu")
+"""They change with each call, or write."""
 SINGLE_CALLS = {
     "numpy.polynomial.chebyshev.chebgauss": "3",
     "numpy.polynomial.hermite.hermgauss": "3",
@@ -106,6 +125,28 @@ def skipped_names() -> list[str]:
     return found
 
 
+def asked_for_state() -> list[str]:
+    """The functions of ``ASKED_FOR_STATE`` that give a Python value when they are called without arguments, and end
+    the graph."""
+    found: list[str] = []
+    for module in ASKED_FOR_STATE:
+        owner = importlib.import_module(module)
+        names = [name for name in sorted(dir(owner)) if _QUESTION.match(name) and not _NO_QUESTION.search(name)]
+        found += [f"{module}.{name}" for name in names if _gives_value(owner, name) and breaks(f"{module}.{name}", "")]
+    return found
+
+
+def _gives_value(owner: Any, name: str) -> bool:
+    function = getattr(owner, name)
+    if not callable(function) or isinstance(function, type):
+        return False
+    try:
+        given = function()
+    except Exception:
+        return False  # it needs arguments, or a device
+    return given is not None and not isinstance(given, torch.Tensor)
+
+
 def breaks(name: str, arguments: str) -> bool:
     """Whether a call splits the graph, or makes Dynamo give the function up."""
     space: dict[str, Any] = {}
@@ -153,7 +194,11 @@ def main() -> None:
     called |= {name: breaks(name, arguments) for name, arguments in CALLS.items() if installed(name)}
     found = {
         "packages": sorted(set(trace_rules.THIRDPARTY_SKIPLIST) - TRACED_AS_TORCH),
-        "names": skipped_names() + [name for name, given in SINGLE_CALLS.items() if breaks(name, given)],
+        "names": [
+            *skipped_names(),
+            *(name for name, given in SINGLE_CALLS.items() if breaks(name, given)),
+            *asked_for_state(),
+        ],
         "called": called,
     }
     path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

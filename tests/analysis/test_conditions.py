@@ -808,3 +808,96 @@ def test_one_of_two_functions_of_one_name_is_returned(found) -> None:
             return scale
     """
     assert [rule for rule, _, _ in found(source)] == ["BRK303"]
+
+
+def test_an_annotation_that_a_call_contradicts_promises_no_tensor(found) -> None:
+    assert not found(
+        """
+        import torch
+
+        def pooled(value: torch.Tensor, shapes: torch.Tensor):
+            parts = value.split([height * width for height, width in shapes], dim=-1)
+            return [part.sum() for part in parts]
+
+        class Layer(torch.nn.Module):
+            def forward(self, value, shapes=None):
+                return pooled(value, shapes)
+
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = Layer()
+
+            def forward(self, images):
+                shapes = []
+                for image in images:
+                    height, width = image.shape[-2:]
+                    shapes.append((height, width))
+                return self.layer(images[0], shapes=shapes)
+        """
+    )
+
+
+def test_whether_a_union_is_a_tensor_depends_on_the_call(found) -> None:
+    assert found(
+        """
+        from typing import Union
+
+        import torch
+
+        def score(total: torch.Tensor, count: Union[int, torch.Tensor]):
+            if count < 2:
+                raise ValueError("too few")
+            return total / count
+
+        def of_batch(x: torch.Tensor):
+            return score(x.sum(), x.shape[0])
+
+        def of_mask(x: torch.Tensor, mask: torch.Tensor):
+            return score(x.sum(), mask.sum())
+        """
+    ) == [("BRK108", CONDITIONAL, "`count` is a tensor")]
+
+
+def test_what_only_some_calls_give_depends_on_the_call(check) -> None:
+    result = check(
+        """
+        import torch
+
+        def energy(x: torch.Tensor, mask=None):
+            if mask is not None:
+                x = x[mask]
+            return x.sum()
+
+        @torch.compile
+        def whole(x: torch.Tensor):
+            return energy(x)
+
+        @torch.compile
+        def part(x: torch.Tensor):
+            return energy(x, x > 0)
+        """
+    )
+    assert [(f.rule, conditions_in_words(f.conditions)) for f in result.findings] == [("BRK303", "`mask` is given")]
+
+
+def test_a_container_is_no_surer_than_the_tensors_in_it(found) -> None:
+    assert found(
+        """
+        import torch
+
+        def pairs(sizes):
+            if isinstance(sizes, torch.Tensor):
+                sizes = sizes.abs()
+            return (sizes, sizes)
+
+        def padded(x: torch.Tensor, size):
+            wanted = pairs(size)
+            missing = []
+            for i in range(2):
+                missing.append(wanted[i] - x.shape[i])
+            if any(missing):
+                x = x + 1
+            return x.cos()
+        """
+    ) == [("BRK111", CONDITIONAL, "`sizes` is a tensor")]

@@ -914,6 +914,128 @@ def f(x: torch.Tensor):
         y = y + 1
     return y.cos()
 """,
+    "flags that are False": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    hits = (y > 0).nonzero(as_tuple=False)  # !
+    kinds = hits[:, 0].unique(return_counts=False)  # !
+    return y.cos(), kinds
+""",
+    "a number that was drawn as an index": """
+import random
+
+scales = [1.0, 2.0, 3.0, 4.0]
+layers = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])
+
+
+def f(x: torch.Tensor):
+    y = x.sin() * scales[random.randint(0, 3)]  # !
+    y = layers[random.randint(0, 1)](y)  # !
+    y = y + y[random.randint(0, 3)]  # !
+    y = y[random.randint(0, 3) :]  # !
+    for _ in range(random.randint(1, 3)):  # !
+        y = y.cos()
+    return y, f"{random.randint(0, 3)}"
+""",
+    "a number that was drawn as a text or a member": """
+import random
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    text = str(random.randint(0, 3))  # !
+    y = y.cos()
+    low = random.randint(0, 3) in (1, 2)  # !
+    return y.cos(), text, low
+""",
+    "what torch is asked for": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    if torch.is_anomaly_enabled():  # !
+        y = y + 1
+    if torch.is_grad_enabled() and not torch.jit.is_scripting():
+        y = y.cos()
+    if torch.backends.mps.is_available():  # !
+        y = y + 2
+    return y.cos()
+""",
+    "% with an object by itself": """
+from enum import Enum
+
+
+class Plain:
+    pass
+
+
+class Mode(Enum):
+    FAST = 1
+
+
+plain = Plain()
+layer = nn.Linear(4, 4)
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    text = "%s" % (plain,) + "%s" % Mode.FAST + "%s" % (layer,)
+    y = y.cos()
+    return y, text, "%s" % plain  # !
+""",
+    "methods of object through super()": """
+class Plain:
+    def __hash__(self):
+        return super().__hash__()  # !
+
+    def __repr__(self):
+        return super().__repr__()  # !
+
+
+class Listed(list):
+    def __eq__(self, other):
+        return super().__eq__(other)
+
+
+plain, listed = Plain(), Listed([1])
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    number = hash(plain)
+    y = y.cos()
+    text = repr(plain)
+    return y.cos(), listed == listed, text, number
+""",
+    "attributes whose names are computed": """
+class Pair(nn.Module):
+    def forward(self, x):
+        return x.cos(), x.sum()
+
+
+class Stack(nn.Module):
+    def __init__(self):
+        super().__init__()
+        for i in range(2):
+            setattr(self, f"linear{i}", nn.Linear(4, 4))
+            self.add_module("pair%d" % i, Pair())
+            self.register_buffer("mask" + str(i), torch.ones(4, dtype=torch.bool))
+
+    def forward(self, x):
+        for i in range(2):
+            x = getattr(self, f"linear{i}")(x)
+            x, total = getattr(self, "pair%d" % i)(x)
+        if total > 0:  # !
+            x = x.cos()
+        return x[getattr(self, f"mask{i}")]  # !
+
+
+stack = Stack()
+
+
+def f(x: torch.Tensor):
+    name = "nonzero"
+    hits = getattr(stack(x).sin(), name)()  # !
+    return getattr(torch, f"{'uni'}que")(hits)  # !
+""",
 }
 
 

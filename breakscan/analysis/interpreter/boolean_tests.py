@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from breakscan.analysis.interpreter import narrowing
+from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.arithmetic import compute_with_pointers, emit_operation, has_number, of_numbers
 from breakscan.analysis.interpreter.conditions import has_outcome
 from breakscan.analysis.interpreter.frame import Frame
@@ -18,6 +19,8 @@ from breakscan.analysis.interpreter.values import (
     Constant,
     Container,
     DrawnNumber,
+    Instance,
+    Module,
     Namespace,
     NoneValue,
     PythonValue,
@@ -206,6 +209,10 @@ def _compare_pair(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Value, r
     left, right = tested(left), tested(right)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         return _compare_tensors(left, right)
+    if isinstance(op, ast.Eq | ast.NotEq) and isinstance(left, Instance | Module) and left.info is not None:
+        method = frame.program.project.method(left.info, "__eq__")
+        if method is not None:
+            return frame.program.call_function(frame, node, method, Arguments([left, right], {}))
     if isinstance(left, Container) or isinstance(right, Container):
         _compare_elements(frame, node, op, left, right)
     compute_with_pointers(frame, node, left, right)
@@ -259,6 +266,9 @@ def _differ(pair: list[Value]) -> bool:
 def _membership(frame: Frame, node: ast.Compare, left: Value, right: Value) -> Value:
     if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
         return CONSTANT  # a tensor holds no strings: the other side is a dictionary
+    if isinstance(left, DrawnNumber) and not (isinstance(right, Container) and right.mapping):
+        frame.emit(EventKind.BRANCH, node, form="in", operand=left, sure=left.sure)
+        return CONSTANT
     subject = right if isinstance(right, Tensor) else left
     compared = isinstance(right, Tensor) or (isinstance(right, Container) and not right.keys)
     if isinstance(subject, Tensor) and subject.array:

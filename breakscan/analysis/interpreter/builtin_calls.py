@@ -9,6 +9,7 @@ from dataclasses import replace
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.attributes import attribute_of
 from breakscan.analysis.interpreter.call_event import emit_call
+from breakscan.analysis.interpreter.computed_names import ANY, attribute_matching, computed_name
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import item_of, iterated, join_all
 from breakscan.analysis.interpreter.values import (
@@ -20,6 +21,8 @@ from breakscan.analysis.interpreter.values import (
     Constant,
     Container,
     DrawnNumber,
+    Instance,
+    Module,
     Namespace,
     NoneValue,
     Size,
@@ -33,6 +36,8 @@ from breakscan.analysis.interpreter.values import (
 )
 from breakscan.rulebook.events import FORMS, EventKind
 
+_CALLS_METHOD = {"hash": "__hash__", "len": "__len__", "repr": "__repr__"}
+"""Builtins that call a method of an object of the program."""
 _CONVERSIONS = FORMS[EventKind.CONVERT]
 
 
@@ -49,6 +54,10 @@ def builtin(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Va
         emit_sort(frame, node, first, arguments)
     elif name != "dir" or not isinstance(first, Namespace | Class):  # the names of a module or a class are known
         emit_call(frame, node, name, arguments, Sure.CERTAIN)
+    if name in _CALLS_METHOD and isinstance(first, Instance | Module) and first.info is not None:
+        method = frame.program.project.method(first.info, _CALLS_METHOD[name])
+        if method is not None:
+            return frame.program.call_function(frame, node, method, Arguments([first], {}))
     handler = _BUILTIN_RESULTS.get(name)
     return handler(frame, first, arguments, node) if handler else UNKNOWN
 
@@ -137,10 +146,17 @@ def _result_next(frame: Frame, first: Value, arguments: Arguments, node: ast.Cal
 
 
 def _result_getattr(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    name = node.args[1] if len(node.args) > 1 else None
-    if isinstance(name, ast.Constant) and isinstance(name.value, str):
-        return attribute_of(frame, node, first, name.value)
-    return UNKNOWN
+    name = computed_name(frame, node.args[1]) if len(node.args) > 1 else None
+    if name is None:
+        return UNKNOWN
+    return attribute_matching(frame, first, name) if ANY in name else attribute_of(frame, node, first, name)
+
+
+def _result_setattr(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
+    name = computed_name(frame, node.args[1]) if len(node.args) == 3 else None
+    if name is not None and isinstance(first, Module | Instance) and first.info is not None:
+        frame.program.attributes.store(first.info, name, arguments.positional[2])
+    return NONE
 
 
 def _result_super(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
@@ -185,6 +201,7 @@ _BUILTIN_RESULTS: dict[str, Callable[[Frame, Value, Arguments, ast.Call], Value]
     "type": _result_constant,
     "print": _result_constant,
     "getattr": _result_getattr,
+    "setattr": _result_setattr,
     "super": _result_super,
     "map": _result_map,
 }

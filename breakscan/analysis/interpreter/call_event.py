@@ -11,6 +11,7 @@ from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.values import (
     UNKNOWN,
     Constant,
+    Container,
     Namespace,
     Sure,
     Tensor,
@@ -38,6 +39,8 @@ def emit_call(frame: Frame, node: ast.Call, callee: str, arguments: Arguments, s
     if len(tensors) > 1 or (tensors and not isinstance(operand, Tensor)):
         # Rules may demand any argument to be a tensor: the least sure of them speaks for all.
         operand = replace(operand, sure=min(tensors))
+    elif isinstance(operand, Container):
+        operand = _as_its_tensors(operand)
     frame.emit(
         EventKind.CALL,
         node,
@@ -47,6 +50,16 @@ def emit_call(frame: Frame, node: ast.Call, callee: str, arguments: Arguments, s
         arguments=_patterns(frame, node, callee, arguments),
         sure=Sure.LIKELY if arguments.spread else sure,
     )
+
+
+def _as_its_tensors(operand: Container) -> Container:
+    """A container of tensors, no surer than that there is one in it."""
+    parts: tuple[Value | None, ...] = operand.elements or (operand.element, *(part for _, part in operand.keys))
+    tensors = [part for part in parts if isinstance(part, Tensor)]
+    if not tensors:
+        return operand
+    surest = max(tensors, key=lambda part: (doubt(part) is None, part.sure))
+    return replace(operand, sure=min(operand.sure, surest.sure), optional=operand.optional or doubt(surest))
 
 
 def _patterns(frame: Frame, node: ast.Call, callee: str, arguments: Arguments) -> tuple[Argument, ...]:

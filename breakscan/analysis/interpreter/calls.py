@@ -9,6 +9,7 @@ from breakscan.analysis.interpreter.annotations import LOGGER, makes_logger
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.builtin_calls import builtin, emit_sort
 from breakscan.analysis.interpreter.call_event import emit_call
+from breakscan.analysis.interpreter.computed_names import computed_name
 from breakscan.analysis.interpreter.contexts import ENTER_ON_STACK, enter_on_stack
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.guessed_methods import emit_guessed, of_optimizer
@@ -18,6 +19,7 @@ from breakscan.analysis.interpreter.named_tuples import named_tuple, named_tuple
 from breakscan.analysis.interpreter.numpy_calls import array_number_method, numpy_call
 from breakscan.analysis.interpreter.optional_imports import optional_import
 from breakscan.analysis.interpreter.skipped_calls import emit_skippable
+from breakscan.analysis.interpreter.super_slots import emit_super_slot
 from breakscan.analysis.interpreter.torch_calls import tensor_method, torch_function
 from breakscan.analysis.interpreter.typed_dicts import TYPED_DICT, has_optional_keys
 from breakscan.analysis.interpreter.values import (
@@ -157,6 +159,7 @@ def _module_or_instance(frame: Frame, node: ast.Call, callee: Module | Instance,
 
 def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: Arguments) -> Value:
     """A method of something that is not known to be a tensor."""
+    emit_super_slot(frame, node)
     name = dotted.rsplit(".", 1)[-1]
     if isinstance(owner, Instance) and owner.name:
         dotted = of_optimizer(frame, owner.name, name)
@@ -186,8 +189,8 @@ def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: 
 
 def _module_method(frame: Frame, node: ast.Call, owner: Module, dotted: str, arguments: Arguments) -> Value:
     name = dotted.rsplit(".", 1)[-1]
-    if name in ("register_buffer", "register_parameter") and owner.info is not None:
-        _register(frame, node, owner.info, arguments)
+    if name in _REGISTERS and owner.info is not None:
+        _register(frame, node, owner.info, name, arguments)
     frame.program.pass_callables(frame, node, arguments.values())
     emit_call(frame, node, dotted, arguments.with_receiver(owner), owner.sure)
     if name in ("parameters", "buffers"):
@@ -221,12 +224,25 @@ def _method_of_unknown(frame: Frame, node: ast.Call, name: str, arguments: Argum
     return UNKNOWN
 
 
-def _register(frame: Frame, node: ast.Call, owner: ClassInfo, arguments: Arguments) -> None:
-    name = node.args[0] if node.args else None
-    value = arguments.get(1, "tensor") or arguments.get(1, "param")
-    if isinstance(name, ast.Constant) and isinstance(name.value, str) and value is not None:
+_REGISTERS = {
+    "add_module": "module",
+    "register_buffer": "tensor",
+    "register_module": "module",
+    "register_parameter": "param",
+}
+"""Methods of modules that set an attribute, each with the name of the argument that is the value."""
+
+
+def _register(frame: Frame, node: ast.Call, owner: ClassInfo, method: str, arguments: Arguments) -> None:
+    name = computed_name(frame, node.args[0]) if node.args else None
+    value = arguments.get(1, _REGISTERS[method])
+    if name is None or value is None:
+        return
+    if method.endswith("module"):
+        known: Value = value if isinstance(value, Module) else Module(Sure.LIKELY)
+    else:
         known = value if isinstance(value, Tensor | NoneValue) else Tensor(Sure.LIKELY)
-        frame.program.attributes.store(owner, name.value, known)
+    frame.program.attributes.store(owner, name, known)
 
 
 def _container_method(frame: Frame, node: ast.Call, owner: Container, name: str, arguments: Arguments) -> Value:

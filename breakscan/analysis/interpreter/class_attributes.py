@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import fnmatch
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -116,6 +117,15 @@ class ClassAttributes:
         if self._is_set_later(owner, name):
             return self.stored(owner, name)
         return self._set_in_subclass(owner, name)
+
+    def matching(self, owner: ClassInfo, pattern: str) -> list[FunctionInfo | Value]:
+        """The methods and attributes of the class whose names match, and what is stored under such a name."""
+        self.read(owner)
+        chain = self._project.bases_of(owner)
+        names = {name for info, name in self._values if info in chain} | {n for info in chain for n in info.methods}
+        listed = sorted({pattern, *fnmatch.filter(names, pattern)})
+        found = [base.methods.get(name) or self._stored_in(owner, base, name) for name in listed for base in chain]
+        return [one for one in found if one is not None]
 
     def _set_in_subclass(self, owner: ClassInfo, name: str) -> Value | None:
         """What the subclasses in the same file set an attribute to that the class itself never sets."""

@@ -16,6 +16,7 @@ from breakscan.analysis.interpreter.call_paths import forget_outcomes
 from breakscan.analysis.interpreter.calls import apply
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import any_of, item_of, iterated, join_all
+from breakscan.analysis.interpreter.percent_formatting import emit_percent
 from breakscan.analysis.interpreter.recurrent import touch
 from breakscan.analysis.interpreter.subscripts import subscript
 from breakscan.analysis.interpreter.values import (
@@ -96,8 +97,7 @@ def _subscript(frame: Frame, node: ast.Subscript) -> Value:
 def _binary(frame: Frame, node: ast.BinOp) -> Value:
     left, right = evaluate(frame, node.left), evaluate(frame, node.right)
     if isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
-        argument = Argument(0, None, right.words())
-        frame.emit(EventKind.CALL, node, callee="str.__mod__", operand=right, arguments=(argument,))
+        emit_percent(frame, node, right)
     return operate(frame, node, left, node.op, right)
 
 

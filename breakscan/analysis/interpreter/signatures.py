@@ -161,14 +161,15 @@ class Signatures:
             value = given.get(position if position < len(names) else _NO_POSITION, name)
             if value is None and not given.spread and name in defaults:
                 value = _default_value(defaults[name], base.get(name, UNKNOWN))
-            value = _as_declared(value, base.get(name, UNKNOWN), name)
+            declared = base.get(name, UNKNOWN)
+            value = _as_declared(value, declared, name)
             if isinstance(value, Tensor) and value.sure is not Sure.CERTAIN and _is_none(defaults.get(name)):
                 value = replace(value, optional=value.optional or Condition(ConditionKind.GIVEN, name))
             if isinstance(value, Tensor) and self._promises_number(info, name):
-                value = _against_promise(value, base.get(name, UNKNOWN), name)
+                value = _against_promise(value, declared, name)
             if name in seen and name != receiver:
                 value = as_observed(value, seen[name])
-            change = max(change, _join_parameter(state, name, value))
+            change = max(change, _join_parameter(state, name, value, declared))
         for extra in (node.vararg, node.kwarg):
             if extra is not None and extra.arg not in state.parameters:
                 state.parameters[extra.arg] = base[extra.arg]
@@ -186,20 +187,15 @@ def _against_promise(value: Tensor, base: Value, name: str) -> Value:
     return replace(value, optional=Condition(ConditionKind.TENSOR, name))
 
 
-def _join_parameter(state: State, name: str, value: Value) -> ParameterChange:
+def _join_parameter(state: State, name: str, value: Value, declared: Value) -> ParameterChange:
     known = state.parameters.get(name)
     if known is None:
         state.parameters[name] = value
         return ParameterChange.TO_TENSOR if isinstance(value, Tensor) else ParameterChange.IN_KIND
-    # A call that gives a function tells what a parameter is of which nothing was known.
-    told = isinstance(known, Unknown) and isinstance(value, Function)
-    merged = at_most(value, Sure.LIKELY) if told else join(known, value)
-    if (
-        isinstance(merged, Tensor)
-        and merged.optional is None
-        and any(isinstance(v, PythonValue) for v in (known, value))
-    ):
-        merged = replace(merged, optional=Condition(ConditionKind.TENSOR, name))
+    merged = _told(known, value, declared) or join(known, value)
+    if isinstance(merged, Tensor) and merged.optional is None:
+        condition = _differs(name, known, value)
+        merged = replace(merged, optional=condition) if condition else merged
     state.mixed = state.mixed or value != known
     if merged == known:
         return ParameterChange.NONE
@@ -207,6 +203,28 @@ def _join_parameter(state: State, name: str, value: Value) -> ParameterChange:
     if type(known) is type(merged):
         return ParameterChange.IN_PART
     return ParameterChange.TO_TENSOR if isinstance(merged, Tensor) else ParameterChange.IN_KIND
+
+
+def _told(known: Value, value: Value, declared: Value) -> Value | None:
+    """What a parameter is where one call says more than all others and the declaration."""
+    if isinstance(known, Unknown) and (isinstance(value, Function) or _is_known_container(value)):
+        return at_most(value, Sure.LIKELY)
+    if isinstance(declared, Tensor):
+        # A list where the declaration has a tensor: the declaration is wrong, for all that nothing else was seen of.
+        for one, other in ((known, value), (value, known)):
+            if isinstance(one, Container) and other == declared:
+                return one
+    return None
+
+
+def _differs(name: str, known: Value, value: Value) -> Condition | None:
+    """The condition under which a parameter is a tensor that some calls give none for."""
+    kinds = (known, value)
+    if any(isinstance(v, PythonValue) for v in kinds):
+        return Condition(ConditionKind.TENSOR, name)
+    if any(isinstance(v, NoneValue) for v in kinds):
+        return Condition(ConditionKind.GIVEN, name)
+    return None
 
 
 def _default_value(default: ast.expr, base: Value) -> Value:
@@ -224,13 +242,21 @@ def _as_declared(value: Value | None, base: Value, name: str) -> Value:
     if isinstance(base, Tensor) and isinstance(value, Tensor):
         if base.sure is Sure.CERTAIN and not base.optional and doubt(value):
             value = replace(value, optional=None)
+        if base.optional is not None and base.optional.kind is ConditionKind.TENSOR and value.optional is None:
+            # The signature takes others, too: whether a call breaks depends on the call.
+            value = replace(value, optional=base.optional)
         sure, dtype = max(value.sure, base.sure), value.dtype or base.dtype
         return value if (sure, dtype) == (value.sure, value.dtype) else replace(value, sure=sure, dtype=dtype)
     if isinstance(base, Tensor) and not isinstance(value, NoneValue | PythonValue):
-        return base
+        return value if _is_known_container(value) else base
     if isinstance(base, Container):
         return _container_as_declared(value, base, name)
     return value
+
+
+def _is_known_container(value: Value) -> bool:
+    """Whether a value is a container with something known in it."""
+    return isinstance(value, Container) and not isinstance(item_of(value), Unknown)
 
 
 _PASSED_ON = (ConditionKind.GIVEN, ConditionKind.FLAG)

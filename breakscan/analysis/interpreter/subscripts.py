@@ -11,6 +11,7 @@ from breakscan.analysis.interpreter.values import (
     CONSTANT,
     UNKNOWN,
     Container,
+    DrawnNumber,
     Module,
     Namespace,
     PythonValue,
@@ -36,6 +37,8 @@ def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Val
     for index, value in zip(indices, values, strict=True):
         if isinstance(value, Tensor):
             _emit_index(frame, node, owner, index, value, form)
+        elif isinstance(value, DrawnNumber) and not _is_mapping(owner):
+            frame.emit(EventKind.INDEX, node, form=form, operand=value, sure=value.sure)
     if isinstance(owner, Tensor):
         return _part(owner, indices, values)
     if isinstance(owner, Unknown | Namespace) and any(v.zero_dim is not True for v in tensors):
@@ -48,6 +51,10 @@ def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Val
         name, key = place
         return frame.entries.get(name, {}).get(key, UNKNOWN)
     return item_of(owner) if isinstance(owner, Size) else UNKNOWN
+
+
+def _is_mapping(owner: Value) -> bool:
+    return isinstance(owner, Container) and (owner.mapping or bool(owner.keys))
 
 
 def entry_of(node: ast.Subscript) -> tuple[str, str] | None:
@@ -116,6 +123,8 @@ def _index_value(frame: Frame, node: ast.Subscript, index: ast.expr, owner: Valu
         value = frame.evaluate(bound)
         if bound is not None and isinstance(value, Tensor):
             frame.emit(EventKind.INDEX, node, form="slice", operand=value, sure=owner.sure)
+        elif isinstance(value, DrawnNumber):
+            frame.emit(EventKind.INDEX, node, form="slice", operand=value, sure=value.sure)
     return CONSTANT
 
 

@@ -102,7 +102,7 @@ def _asked(frame: Frame, name: str, arguments: Arguments, first: int) -> frozens
 
 
 def _is_false(value: Value) -> bool:
-    return isinstance(value, Constant) and value.truth is False
+    return isinstance(value, Constant) and (value.truth is False or value.literal is False)
 
 
 def _several(frame: Frame, name: str, given: str | None, arguments: Arguments, first: int, sure: Sure) -> Value:
