@@ -17,6 +17,7 @@ from types import CodeType, FrameType
 from typing import Any, ParamSpec, TypeVar
 
 from breakscan.runtime.hooks import bytes_moved, cudagraphs, exports
+from breakscan.runtime.hooks.autograd_reasons import autograd_reasons
 from breakscan.runtime.hooks.breaks import break_record, graph_breaks, raised_break_record
 from breakscan.runtime.hooks.frames import FrameOutcome, frame_outcomes, frame_record, is_break, is_recompile_limit
 from breakscan.runtime.hooks.fullgraph import FullgraphAside
@@ -99,6 +100,7 @@ class Recorder:
             "targets": compile_calls(self._compiling("targets", self._on_compile)),
             "skips": silent_skips(self._compiling("skips", self._on_skip)),
             "guards": built_guards(self._compiling("guards", self._on_guards)),
+            "autograd": autograd_reasons(),
             "values": traced_functions(self._guarded("values", self._values.add)),
         }
         if self._keep_going:

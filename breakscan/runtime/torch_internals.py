@@ -100,6 +100,17 @@ NAMES = (
         "calls that ran eager under another stance than the default are not told",
     ),
     Internal(
+        "torch._C:_dynamo.compiled_autograd.set_verbose_logger",
+        "why compiled autograd captures a backward pass again (hook autograd)",
+        "the reasons are missing",
+    ),
+    Internal("torch._dynamo.compiled_autograd:reset", "the same after torch._dynamo.reset()", "they are missing then"),
+    Internal(
+        "torch._dynamo.compiled_autograd:snapshot_verbose_logging_enabled",
+        "whether the program has torch log the reasons",
+        "the reasons are missing",
+    ),
+    Internal(
         "torch.export._trace:_export",
         "what is exported, and why it fails (hook exports)",
         "exports are missing",

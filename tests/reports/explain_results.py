@@ -58,6 +58,7 @@ from breakscan.runtime.explain.explanation import (
 from breakscan.runtime.explain.exported import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
 from breakscan.runtime.explain.notice import Notice, NoticeKind
 from breakscan.runtime.explain.reasons import OverLimit, Quoted
+from breakscan.runtime.parsers.autograd_changes import AutogradChange, AutogradChangeKind
 from breakscan.runtime.parsers.ended_frames import Limit, Skip
 from breakscan.runtime.parsers.export_errors import ExportProblem
 from breakscan.runtime.parsers.guard_text import Demand, DemandKind
@@ -261,7 +262,7 @@ def explanation(**changes: Any) -> Explanation:
             CudaGraphSkip("an input is mutated", SITE, ("0/0",), 2),
             CudaGraphSkip("a cpu device", None, (), 1),
         ),
-        "autograd": (AutogradCapture("!0", 12, ("sizes changed",)),),
+        "autograd": (AutogradCapture("!0", 12, CALLER, (AutogradChange(AutogradChangeKind.SIZES, count=2),)),),
         "calls": (Calls("Model.forward", 340, 4.0, 2.5, 1.0),),
         "eager_calls": (
             EagerCalls("helper", SITE, Origin.USER, 3, 4, "default", None, Quoted("it holds a generator")),

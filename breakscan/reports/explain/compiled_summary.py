@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from breakscan.reports.explain.autograd_words import change_words
 from breakscan.reports.explain.export_words import exports_line
 from breakscan.reports.explain.tables import kernels_of
 from breakscan.reports.explain.words import part_words
@@ -143,8 +144,10 @@ def _ddp(explanation: Explanation) -> str | None:
 def _autograd(explanation: Explanation) -> str | None:
     if not explanation.autograd:
         return None
-    words = f"{counted(len(explanation.autograd), 'backward pass', 'backward passes')} captured"
-    reasons = list(dict.fromkeys(reason for capture in explanation.autograd for reason in capture.reasons))
+    lines = [place(capture.caller) for capture in explanation.autograd if capture.caller]
+    where = f" ({listed(lines, 'line')})" if lines else ""
+    words = f"{counted(len(explanation.autograd), 'backward pass', 'backward passes')} captured{where}"
+    reasons = list(dict.fromkeys(change_words(one) for capture in explanation.autograd for one in capture.reasons))
     return f"{words}; again because {listed(reasons, 'reason', 2)}" if reasons else words
 
 

@@ -27,6 +27,7 @@ _WITHOUT_HOOK = {
     "guards": "the lines that asked for guards are missing",
     "values": "the values of functions are missing, which check and fix --recording ask for",
     "bytes": "what kernels read and write is missing",
+    "autograd": "why compiled autograd captures a backward pass again is missing",
     "exports": "what torch.export.export exported, and why that failed, is missing",
     "drafts": "what draft_export found is missing",
     "ahead": "what AOTInductor compiled is missing",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, get_args
 
+from breakscan.reports.explain.autograd_words import change_words
 from breakscan.reports.explain.guard_words import demand_words, value_words
 from breakscan.reports.explain.notice_words import notice_words
 from breakscan.reports.explain.rank_words import ending_words, share_words
@@ -16,12 +17,14 @@ from breakscan.runtime.explain.compiled import ConstantReason
 from breakscan.runtime.explain.explanation import FunctionPart, RankEnding, RankShare
 from breakscan.runtime.explain.notice import AnyNotice
 from breakscan.runtime.explain.reasons import Reason
+from breakscan.runtime.parsers.autograd_changes import AutogradChange
 from breakscan.runtime.parsers.guard_text import Demand, TensorDemand, Within
 
 WORDS: Mapping[type, Callable[[Any], str]] = {
     **dict.fromkeys(get_args(Reason), reason_words),
     **dict.fromkeys(get_args(RankShare), share_words),
     ConstantReason: constant_words,
+    AutogradChange: change_words,
     RankEnding: ending_words,
     **dict.fromkeys(get_args(AnyNotice), notice_words),
     Demand: demand_words,

@@ -11,6 +11,8 @@ from enum import Enum
 
 from breakscan.findings import Origin, Site
 from breakscan.observations import ValueSeen
+from breakscan.runtime.explain.callers import Caller
+from breakscan.runtime.parsers.autograd_changes import AutogradChange
 from breakscan.runtime.parsers.guard_text import Demand, TensorDemand
 
 
@@ -169,11 +171,12 @@ class CudaGraphSkip:
 
 @dataclass(frozen=True, slots=True)
 class AutogradCapture:
-    """A backward pass that compiled autograd captured, and why it was captured again."""
+    """A backward pass that compiled autograd captured: the line that called it, and why no earlier capture served."""
 
     compile_id: str
     ops: int
-    reasons: tuple[str, ...]
+    caller: Caller | None
+    reasons: tuple[AutogradChange, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from breakscan.runtime.explain.callers import Caller
 from breakscan.runtime.explain.owners import Owners
 from breakscan.runtime.explain.user_source import UserSource
 from breakscan.runtime.parsers.break_text import BreakCause
-from breakscan.runtime.parsers.dynamo_names import is_module_wrapper, is_resumed, user_name
+from breakscan.runtime.parsers.dynamo_names import BACKWARD, is_module_wrapper, is_resumed, user_name
 from breakscan.runtime.records.source import Code, StackFrame
 
 FRAMEWORK = 9
@@ -45,6 +45,9 @@ class ExplainContext:
         plain = user_name(name)
         if is_module_wrapper(path) and self.modules:
             return self.modules[0] if len(self.modules) == 1 else "a module of torch.nn"
+        if name == BACKWARD:
+            around = self.sources.function(path, line)
+            return f"{around} (backward)" if around else "backward"
         return self.sources.function(path, line) or (None if plain == "<module>" else plain)
 
     def function_of(self, code: Code) -> str:
@@ -53,6 +56,8 @@ class ExplainContext:
             return self.wrapped[code]
         plain = user_name(code.name)
         around = self.function(code.path, code.line, code.name)
+        if code.name == BACKWARD:
+            return str(around)
         return f"{around}.{plain}" if around and plain.startswith("<") else around or plain
 
     def caller(self, frame: StackFrame) -> Caller:

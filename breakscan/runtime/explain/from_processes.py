@@ -7,6 +7,7 @@ from itertools import chain
 
 from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain.autograd_captures import autograd_captures
+from breakscan.runtime.explain.backward_lines import with_backward_lines
 from breakscan.runtime.explain.break_sites import BreakSites, break_sites, breaks_of
 from breakscan.runtime.explain.compilations import compiled_frames
 from breakscan.runtime.explain.compile_targets import compile_targets, torchs_modules, what_wrappers_stand_for
@@ -43,8 +44,9 @@ class _Recorded:
     """The records of a run, by process and by kind, with compile ids that are unique."""
 
     def __init__(self, recording: Sequence[Sequence[Record]]) -> None:
+        owners = _owners(next((r for records in recording for r in records if isinstance(r, ProcessStarted)), _UNKNOWN))
         self.processes = [
-            [record for record in with_unique_ids(records, number) if not _is_ours(record)]
+            [record for record in with_backward_lines(with_unique_ids(records, number), owners) if not _is_ours(record)]
             for number, records in enumerate(recording)
         ]
         self.all = list(chain.from_iterable(self.processes))
@@ -114,7 +116,7 @@ def explain_processes(
         compiles=compiles,
         specialisations=specialisations(recorded.all, recorded.started, context),
         cudagraph_skips=cudagraph_skips(recorded.all, context),
-        autograd=autograd_captures(recorded.all),
+        autograd=autograd_captures(recorded.all, context),
         eager_calls=eager_calls(recorded.processes, fates, context),
         exports=exports(recorded.all, context),
         export_failures=export_failures(recorded.all, context),
@@ -125,9 +127,13 @@ def explain_processes(
 
 
 def _context(recorded: _Recorded, rules: Iterable[Rule], sources: UserSource) -> ExplainContext:
-    owners = Owners(recorded.process.torch_folder, recorded.process.standard_library)
+    owners = _owners(recorded.process)
     wrapped = what_wrappers_stand_for(recorded.calls, recorded.all_breaks, recorded.all, owners)
     return ExplainContext(tuple(rules), sources, owners, torchs_modules(recorded.calls, owners), wrapped)
+
+
+def _owners(process: ProcessStarted) -> Owners:
+    return Owners(process.torch_folder, process.standard_library)
 
 
 def _is_ours(record: Record) -> bool:

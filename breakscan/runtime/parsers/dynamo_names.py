@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 
 _RESUME = re.compile(r"torch_dynamo_resume_in_(?P<name>.+)_at_\d+$")
+BACKWARD = "<backward>"
+"""The name of a backward pass that compiled autograd captured, instead of torch's name for it."""
+_CAPTURED = re.compile(r"(?:^|:)!\d+/")
+_WRITTEN_BY_FX = "<eval_with_key>"
 _COMPREHENSION = re.compile(r"__comprehension_(?P<name>.+)_at_\d+$")
 
 
@@ -18,6 +22,16 @@ def user_name(name: str) -> str:
 def is_resumed(name: str) -> bool:
     """Whether the name is that of the rest of a function, after a break."""
     return _RESUME.match(name) is not None
+
+
+def is_captured_backward(compile_id: str) -> bool:
+    """Whether compiled autograd asked for the compile."""
+    return _CAPTURED.search(compile_id) is not None
+
+
+def is_written_by_fx(path: str) -> bool:
+    """Whether ``torch.fx`` has written the code, which is in no file."""
+    return path.startswith(_WRITTEN_BY_FX)
 
 
 def is_compiler_entry(path: str) -> bool:

@@ -212,6 +212,7 @@ function compiledAutograd() {
   if (!report.autograd.length) return null;
   const columns = [
     { label: "Captured as", kind: "mono", value: (capture) => capture.compile_id, cell: (capture) => capture.compile_id },
+    { label: "Called at", kind: "path", value: (capture) => (capture.caller ? placeKey([capture.caller[0], capture.caller[1], 0]) : ""), cell: (capture) => (capture.caller ? callerLink(capture.caller) : "") },
     { label: "Operations", kind: "num", value: (capture) => capture.ops, cell: (capture) => number(capture.ops) },
     { label: "Captured again because", kind: "wide", value: (capture) => capture.reasons[0] ?? null, cell: (capture) => capture.reasons.join("; ") },
   ];
