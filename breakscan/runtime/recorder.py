@@ -186,10 +186,10 @@ class Recorder:
             if isinstance(said, CompileTimed):
                 self.note(self._values.records())
 
-    def _on_guards(self, code: CodeType, output_graph: Any) -> None:
+    def _on_guards(self, code: CodeType, output_graph: Any, manager: Any) -> None:
         built = self._merged.saw_guards(current_compile_id())
         if built is not None:
-            self._writer.write(self._guarded("guards", with_lines)(built, code, output_graph) or built)
+            self._writer.write(self._guarded("guards", with_lines)(built, code, output_graph, manager) or built)
 
     def _on_module(self, graph: Any) -> None:
         self._writer.write(bytes_moved.bytes_record(graph))

@@ -26,7 +26,7 @@ from breakscan.runtime.recording import SUFFIX, TORCH_IMPORTED, cut_by, read_rec
 from breakscan.runtime.records.record import Record
 from breakscan.source.regular_files import read_regular_file
 
-FORMAT = 3
+FORMAT = 4
 """Grows when the records or the manifest change so that another breakscan cannot read them.
 
 2: a datum has one record; before, some had a second one from the structured trace.

@@ -35,6 +35,7 @@ from breakscan.runtime.explain.compiled import (
     GuardLine,
     Kernel,
     KernelKind,
+    LongPass,
     Price,
     RunTotals,
     Specialisation,
@@ -84,7 +85,16 @@ def holds(code: str) -> Demand:
 
 CALLER = Caller("train.py", 41, "main", Origin.USER)
 MODEL = Caller("src/model.py", 3, "Block.forward", Origin.USER)
-PRICE = Price(passes=340, host_seconds=0.00123456789, device_seconds=0.0002, waits=True, compile_seconds=0.9)
+PRICE = Price(
+    passes=340,
+    host_seconds=0.00123456789,
+    device_seconds=0.0002,
+    waits=True,
+    compile_seconds=0.9,
+    low_seconds=0.0012,
+    high_seconds=0.0013,
+    longest=LongPass(3.8, 41.5, for_rank=1),
+)
 
 BREAK = BreakSite(
     rule=ITEM,
@@ -209,7 +219,8 @@ COMPILE = CompiledFrame(
     phases={"entire_frame_compile": 2.0, "inductor_compile": 1.25},
     guards=(GuardLine("TENSOR_MATCH", holds("check_tensor(x)"), SITE), GuardLine("GRAD_MODE", holds("on"), None)),
     guard_count=2,
-    guard_microseconds=3.5,
+    guard_seconds=0.0000035,
+    guard_microseconds=90.0,
     caches=(CacheUse("fx_graph", "bypass", "a custom pass"), CacheUse("aotautograd", "miss", None)),
     restarts=("mutated while tracing", "<class 'torch._dynamo.exc.UnspecializeRestartAnalysis'>"),
     failed=None,

@@ -45,7 +45,15 @@ def guards(line: int, count: int) -> list[GuardLine]:
 
 
 def compiled(id_: str, *guards_: GuardLine, **changes: Any) -> CompiledFrame:
-    return replace(COMPILE, compile_id=id_, guards=guards_, guard_count=None, guard_microseconds=None, **changes)
+    return replace(
+        COMPILE,
+        compile_id=id_,
+        guards=guards_,
+        guard_count=None,
+        guard_seconds=None,
+        guard_microseconds=None,
+        **changes,
+    )
 
 
 def listed(*compiles: CompiledFrame) -> str:
@@ -117,11 +125,13 @@ def test_what_raises_under_fullgraph_says_how_to_see_the_rest() -> None:
     assert "--keep-going" not in written(breaks=(BREAK,))
 
 
-@pytest.mark.parametrize(("microseconds", "is_told"), [(1.0, False), (50.0, True), (4100.0, False)])
+@pytest.mark.parametrize(("microseconds", "is_told"), [(1.0, False), (50.0, True)])
 def test_guards_that_cost_are_told(microseconds: float, is_told: bool) -> None:
-    """A call takes 100 us here: less than 2% of it is no news, and more than all of it was measured wrongly."""
+    """A call takes 100 us here: less than 2% of it is no news.  torch's own measurement, with cold caches, is none."""
     calls = (replace(CALLS, calls=10, seconds=0.001, graph_seconds=0.0005, gap_seconds=0.0),)
-    report = written(calls=calls, compiles=(replace(COMPILE, guard_microseconds=microseconds),))
+    report = written(
+        calls=calls, compiles=(replace(COMPILE, guard_seconds=microseconds / 1e6, guard_microseconds=9000.0),)
+    )
     assert ("Guards: Block.forward checks 2 guards at each call" in report) == is_told
 
 

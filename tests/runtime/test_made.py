@@ -286,7 +286,7 @@ def test_cost_of_a_compilation(trained: list[Explanation]) -> None:
     assert compiled.at > 0
     assert compiled.seconds > compiled.phases["code generation"] - compiled.backward_seconds > 0
     assert compiled.backward_seconds > 0
-    assert (compiled.guard_microseconds or 0) > 0
+    assert 0 < (compiled.guard_seconds or 0) < (compiled.guard_microseconds or 0) / 1e6
     assert (compiled.guard_count or 0) > 10
     assert "code generation" not in warm.compiles[0].phases
     assert not cold.notices

@@ -31,7 +31,7 @@ torch = pytest.importorskip("torch")
 BUSY = 0.015
 """Seconds for which a machine that is busy may leave a program waiting, in the mean."""
 
-TWO_BREAKS = """import time, torch
+TWO_BREAKS = """import statistics, time, torch
 
 slept = {}
 
@@ -51,7 +51,7 @@ def f(x):
 compiled = torch.compile(f, backend=BACKEND)
 for _ in range(11):
     compiled(torch.ones(8, requires_grad=True)).sum().backward()
-print(*(sum(times[1:]) / 10 for times in slept.values()))
+print(*(statistics.median_low(times[1:]) for times in slept.values()))
 """
 
 
@@ -107,6 +107,20 @@ def run(tmp_path: Path) -> Any:
         return Ran(program.returncode, out, err, records, explanation, text.splitlines())
 
     return run
+
+
+def test_one_long_pass_is_told_apart(run: Any) -> None:
+    program = TWO_BREAKS.replace("BACKEND", "'eager'").replace("range(11)", "range(16)")
+    stalls = "    if len(slept.get(seconds, ())) == 9:\n        time.sleep(1.5)\n"
+    ran = run(program.replace("    began = time", stalls + "    began = time"))
+    price = ran.site("short").price
+    assert price.passes == 15
+    assert price.host_seconds < 0.1
+    assert price.low_seconds <= price.host_seconds <= price.high_seconds < 0.1
+    assert price.longest.seconds > 1.5
+    assert price.longest.for_rank is None
+    (calls,) = ran.explanation.calls
+    assert calls.gap_seconds < 1.5 < calls.total_seconds
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])

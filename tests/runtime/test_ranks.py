@@ -74,6 +74,35 @@ if how in ("exits", "is killed", "is killed with breakscan"):
 dist.destroy_process_group()
 """
 
+WAITS = """import time
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+
+@torch.compiler.disable
+def exchange(y):
+    dist.all_reduce(y)
+
+@torch.compile(backend="eager")
+def step(x):
+    y = x.sin()
+    exchange(y)
+    return y.cos()
+
+def slow(module, inputs):
+    time.sleep(2)
+    return module
+
+late = torch.compile(lambda x: x * 2, backend=slow)
+for number in range(30):
+    step(torch.ones(3))
+    if number == 20 and rank == 1:
+        late(torch.ones(3))
+dist.destroy_process_group()
+"""
+
 distributed = [
     pytest.mark.torch,
     pytest.mark.skipif(sys.platform != "linux", reason="torchrun, signals"),
@@ -165,6 +194,19 @@ class TestTorchrun:
         assert ending_words(endings[1]).startswith(ending)
         assert endings[1].is_first is (how != "is killed with breakscan")
         assert not explanation.ranks.differences
+
+    @pytest.mark.slow
+    def test_waiting_once_for_a_rank_that_compiles_is_no_cost(self, folder: Folder) -> None:
+        folder.write("program.py", WAITS)
+        done, report = self.explain(folder, "program.py")
+        price = report.breaks[0].price
+        assert price.passes == 29
+        assert price.host_seconds < 0.2
+        assert price.longest.seconds > 1
+        assert price.longest.for_rank == 1
+        (calls,) = (one for one in report.calls if one.name == "step")
+        assert calls.seconds < 1 < calls.total_seconds
+        assert "not counted: one pass of" in " ".join(done.report.split())
 
     @pytest.mark.slow
     def test_ranks_that_the_program_starts_are_told_apart(self, folder: Folder) -> None:

@@ -63,14 +63,11 @@ def _longest(spent: Iterable[tuple[str, float]]) -> list[str]:
 def _guards(explanation: Explanation) -> str | None:
     """Only where checking them costs a visible part of the calls."""
     calls = [call.seconds / call.calls for call in explanation.calls if call.calls]
-    # torch measures it once, as it compiles: what takes longer than any call was disturbed.
-    measured = [((c.guard_microseconds or 0.0) / 1e6, c) for c in explanation.compiles]
-    plausible = [pair for pair in measured if calls and pair[0] <= max(calls)]
-    spent, heavy = max(plausible, key=lambda pair: pair[0], default=(0.0, None))
-    if heavy is None or not spent or spent < _SLOW_GUARDS * min(calls):
+    heavy = max(explanation.compiles, key=lambda one: one.guard_seconds or 0.0, default=None)
+    if heavy is None or not heavy.guard_seconds or not calls or heavy.guard_seconds < _SLOW_GUARDS * min(calls):
         return None
     count = heavy.guard_count or len(heavy.guards)
-    return f"{heavy.function} checks {counted(count, 'guard')} at each call, {duration(spent)} as torch measured it"
+    return f"{heavy.function} checks {counted(count, 'guard')} at each call, in {duration(heavy.guard_seconds)}"
 
 
 def _caches(explanation: Explanation) -> str | None:

@@ -41,7 +41,7 @@ _COMPUTED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
 """Keys that are no fields."""
 _TOLD_ABOVE = {
     "argv", "status", "seconds", "processes", "trace", "torch", "python", "devices", "torch_imported", "disabled_by",
-    "entries", "compile_seconds",
+    "entries", "compile_seconds", "began",
 }  # fmt: skip
 
 
@@ -84,6 +84,7 @@ def explain_object(explanation: Explanation) -> dict[str, Any]:
             "seconds": _plain(explanation.seconds),
             "processes": explanation.processes,
             "trace": explanation.trace,
+            "began": _plain(explanation.began),
         },
         "summary": {
             "break_sites": len(explanation.breaks),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from breakscan.findings import Verdict
 from breakscan.reports.shared.durations import duration, part_of, seconds_in_words
 from breakscan.reports.shared.wording import counted
-from breakscan.runtime.explain.compiled import Calls, Price
+from breakscan.runtime.explain.compiled import Calls, LongPass, Price
 from breakscan.runtime.explain.explanation import BreakSite, Explanation, FrameStatus, Recompile
 from breakscan.runtime.explain.run_costs import CostKind, run_costs
 
@@ -15,6 +15,9 @@ _MOST_NAMED = 3
 _WORST_FIRST = (Verdict.RAISES, Verdict.EAGER, Verdict.SPLITS)
 _WORTH_SAYING = 0.01
 """The part of the calls' time below which a saving is not worth a word."""
+_ENOUGH = 8
+"""Passes from which on it is worth a word how much they vary."""
+_WIDE = 1.5
 _LEAST_COST = 1e-4
 """Seconds in all of a run from which on a kind of cost is worth a word."""
 _COST_WORDS = {
@@ -35,16 +38,32 @@ def price_in_words(price: Price, calls: Sequence[Calls]) -> str:
     """``1.2 ms a pass, 340 passes, 41% of the time in calls; 0.9 s to compile what follows it``."""
     said = []
     if price.passes:
-        device = "" if price.device_seconds is None else f" ({duration(price.device_seconds)} on the device)"
-        words = f"{duration(price.host_seconds)} a pass{device}, {counted(price.passes, 'pass', 'passes')}"
+        said.append(_each_pass(price))
         spent = sum(call.seconds for call in calls)
         share = price.in_all / spent if spent else 0.0
-        said.append(f"{words}, {min(share, 1.0):.0%} of the time in calls" if share >= _WORTH_SAYING else words)
+        if share >= _WORTH_SAYING:
+            said[0] += f", {min(share, 1.0):.0%} of the time in calls"
+    if price.longest:
+        said.append(_longest_pass(price.longest))
     if price.waits:
         said.append("the host waits for the device there")
     if price.compile_seconds:
         said.append(f"{duration(price.compile_seconds)} to compile what follows it")
     return "; ".join(said)
+
+
+def _each_pass(price: Price) -> str:
+    device = "" if price.device_seconds is None else f" ({duration(price.device_seconds)} on the device)"
+    if price.passes == 1:
+        return f"{duration(price.host_seconds)}{device} in the only pass that was timed"
+    varies = price.passes >= _ENOUGH and price.high_seconds > _WIDE * price.low_seconds > 0
+    spread = f", half of them {duration(price.low_seconds)} to {duration(price.high_seconds)}" if varies else ""
+    return f"{duration(price.host_seconds)} a pass{device}, {counted(price.passes, 'pass', 'passes')}{spread}"
+
+
+def _longest_pass(longest: LongPass) -> str:
+    meanwhile = "" if longest.for_rank is None else f", in which rank {longest.for_rank} compiled"
+    return f"not counted: one pass of {duration(longest.seconds)}{meanwhile}"
 
 
 def ceiling_sentence(explanation: Explanation) -> str | None:
@@ -60,7 +79,7 @@ def ceiling_sentence(explanation: Explanation) -> str | None:
     found = []
     for call in explanation.calls:
         saving = call.outside_seconds if call.name in leads_there else call.gap_seconds
-        if call.calls and saving > _WORTH_SAYING * call.seconds:
+        if call.calls > 1 and saving > _WORTH_SAYING * call.seconds:
             found.append((saving, call))
     if not found or not (explanation.breaks or eager):
         return None

@@ -119,11 +119,17 @@ def guard_list(explanation: Explanation) -> RenderableType | None:
     return Group(_heading("Guards"), *parts)
 
 
+def _checking(compile_: CompiledFrame) -> str:
+    if compile_.guard_seconds is not None:
+        return f", {duration(compile_.guard_seconds)} to check"
+    cold = compile_.guard_microseconds
+    return "" if cold is None else f", {duration(cold / 1e6)} to check with cold caches"
+
+
 def _guards_of(compile_: CompiledFrame, groups: Sequence[Sequence[GuardLine]], before: str) -> RenderableType:
     checked = counted(compile_.guard_count or len(compile_.guards), "guard")
-    took = compile_.guard_microseconds
     head = Text(f"\n{compile_.compile_id}  {part_words(compile_)}", "bold")
-    head.append(f"  {checked}{'' if took is None else f', {duration(took / 1e6)} to check'}", "not bold")
+    head.append(f"  {checked}{_checking(compile_)}", "not bold")
     if before:
         new = sum(map(len, groups))
         head.append(f"; {counted(new, 'guard') if new else 'none'} that {before} has not", "not bold")

@@ -68,6 +68,7 @@ def _frame(
         phases=dict(phases),
         guards=_guard_lines(built.guards, lens) if built else (),
         guard_count=own.guards if own else None,
+        guard_seconds=built.check_seconds if built else None,
         guard_microseconds=own.guard_microseconds if own else None,
         caches=tuple(caches),
         restarts=tuple(reason.partition("\n")[0] for reason in own.restarts) if own else (),

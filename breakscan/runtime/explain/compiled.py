@@ -115,7 +115,7 @@ class FunctionValues:
 class CompiledFrame:
     """One compilation of a function: when it began, in seconds since the recording did, how long it took, how long its
     backward, where that was compiled later, and the phases of both, which overlap; under which guards it holds, and
-    what checking them takes.
+    what checking them takes at each call.  ``guard_microseconds`` is what torch measured: once, with cold caches.
 
     ``rest_only`` says that it is the part after a break; ``failed`` what ended it without compiled code.
     """
@@ -131,6 +131,7 @@ class CompiledFrame:
     phases: Mapping[str, float]
     guards: Sequence[GuardLine]
     guard_count: int | None
+    guard_seconds: float | None
     guard_microseconds: float | None
     caches: Sequence[CacheUse]
     restarts: Sequence[str]
@@ -180,33 +181,52 @@ class AutogradCapture:
 
 
 @dataclass(frozen=True, slots=True)
+class LongPass:
+    """A pass that took much longer than the others: its seconds, and when it began, in seconds since the recording
+    began.  ``for_rank`` is the rank that compiled meanwhile: this one waited for it."""
+
+    seconds: float
+    at: float
+    for_rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Price:
     """What a break costs each time that the program runs through it: the time between the graph before it and the
     next one, on the host and, where timed, on the device, and whether the host waits for the device there; and what
-    it cost once, to compile the code after it."""
+    it cost once, to compile the code after it.
+
+    ``host_seconds`` and ``device_seconds`` are medians; half of the passes took between ``low_seconds`` and
+    ``high_seconds`` on the host.  ``longest`` is None where no pass stands out.
+    """
 
     passes: int
     host_seconds: float
     device_seconds: float | None
     waits: bool
     compile_seconds: float
+    low_seconds: float = 0.0
+    high_seconds: float = 0.0
+    longest: LongPass | None = None
 
     @property
     def in_all(self) -> float:
-        """Seconds on the host, over all passes."""
-        return self.passes * self.host_seconds
+        """Seconds on the host, over all passes; 0 for a single one, which may have been disturbed."""
+        return self.passes * self.host_seconds if self.passes > 1 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
     """The steady calls of something compiled: those in which nothing was compiled.  ``gap_seconds`` is the time
-    after breaks, ``outside_seconds`` all that was spent outside graphs."""
+    after breaks, ``outside_seconds`` all that was spent outside graphs.  All but ``total_seconds``, which was measured,
+    are medians times the number of calls: waiting once for something is not in them."""
 
     name: str
     calls: int
     seconds: float
     graph_seconds: float
     gap_seconds: float
+    total_seconds: float = 0.0
 
     @property
     def outside_seconds(self) -> float:

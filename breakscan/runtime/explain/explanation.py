@@ -299,11 +299,12 @@ class RankReport:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One run.  ``status`` is the exit status, negative for the signal that ended the program; ``seconds`` its
-    wall time, ``compile_seconds`` the part of it spent compiling.  ``entries`` counts the compilations that a
-    call of a compiled function asked for: without breaks, each gives one graph.  ``traced`` holds, by file, the lines
-    that operations of graphs come from.  Of a run that only torch's own trace tells of, ``trace`` names its log,
-    ``argv`` is empty, and ``status`` and ``seconds`` are None."""
+    """One run.  ``status`` is the exit status, negative for the signal that ended the program; ``seconds`` its wall
+    time, ``compile_seconds`` the part of it spent compiling.  ``entries`` counts the compilations that a call of
+    a compiled function asked for: without breaks, each gives one graph.  ``traced`` holds, by file, the lines
+    that operations of graphs come from.  ``began`` is when the recording began, in seconds since the epoch.  Of a
+    run that only torch's own trace tells of, ``trace`` names its log, ``argv`` is empty, and ``status`` and
+    ``seconds`` are None."""
 
     argv: tuple[str, ...]
     status: int | None
@@ -335,6 +336,7 @@ class Explanation:
     processes: int = 1
     traced: Mapping[str, Sequence[int]] = field(default_factory=dict)
     trace: str | None = None
+    began: float | None = None
 
     @property
     def device(self) -> str | None:

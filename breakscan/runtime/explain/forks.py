@@ -36,6 +36,11 @@ class Inherited(Generic[T]):
         return None if process is None else self._own[process][number]
 
 
+def began_at(processes: Sequence[Sequence[Record]]) -> float | None:
+    """When the recording began, in seconds since the epoch; None for one without a process."""
+    return min((r.time for records in processes for r in records if isinstance(r, ProcessStarted)), default=None)
+
+
 def clock_shifts(processes: Sequence[Sequence[Record]]) -> list[float]:
     """What turns a time of each process into seconds since the recording began."""
     clocks: Inherited[ProcessStarted] = Inherited(processes)
@@ -43,6 +48,6 @@ def clock_shifts(processes: Sequence[Sequence[Record]]) -> list[float]:
         for record in records:
             if isinstance(record, ProcessStarted):
                 clocks.add(process, 0, record)
-    began = min((r.time for records in processes for r in records if isinstance(r, ProcessStarted)), default=0.0)
+    began = began_at(processes) or 0.0
     known = [clocks.get(process, 0) for process in range(len(processes))]
     return [clock.time - clock.clock - began if clock else 0.0 for clock in known]

@@ -16,6 +16,7 @@ from breakscan.runtime.explain.cudagraph_skips import cudagraph_skips
 from breakscan.runtime.explain.eager_calls import eager_calls
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.explain.exports import export_failures, exports
+from breakscan.runtime.explain.forks import began_at
 from breakscan.runtime.explain.function_values import function_values, values_at_breaks
 from breakscan.runtime.explain.graphs import reported_graph, traced_lines
 from breakscan.runtime.explain.kernels import with_generated
@@ -122,6 +123,7 @@ def explain_processes(
         export_failures=export_failures(recorded.all, context),
         values=function_values(recorded.processes, context),
         traced=traced_lines(recorded.graphs, context),
+        began=began_at(recorded.processes),
     )
     return with_prices(explanation, recorded.processes, recorded.breaks, endings, keys, context)
 

@@ -7,6 +7,8 @@ of a call ends no graph, and has no price but that of compiling the code after i
 falls back to eager for another break, that one carries the time.  Where the function that ``torch.compile`` was given
 falls back to eager, its price is all of the calls' time that no graph and no other break takes.
 
+The time is the usual one: a pass that waited once, as for another rank that compiled, does not raise it.
+
 Left out are calls and gaps in which something was compiled, and the backward, which autograd runs.  On a device that
 works on its own, the host's time is what the host spends, whether it waits there or runs ahead; the device's time is
 that between the end of one graph and the start of the next in its queue, taken on few passes.
@@ -19,18 +21,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from breakscan.runtime.explain.break_sites import BreakSites, Key
-from breakscan.runtime.explain.compiled import Calls, Graph, Price
+from breakscan.runtime.explain.compiled import Calls, Graph, LongPass, Price
 from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.explanation import BreakSite, Explanation, FrameStatus, UncompiledFrame
-from breakscan.runtime.explain.run_totals import Ran, what_ran
+from breakscan.runtime.explain.run_totals import NO_GAPS, Ran, what_ran
 from breakscan.runtime.explain.uncompiled import Ending
 from breakscan.runtime.parsers.dynamo_names import is_resumed
 from breakscan.runtime.records.compiles import BreakSeen, CompileStarted, CompileTimed
 from breakscan.runtime.records.graphs import GraphCompiled
 from breakscan.runtime.records.record import Record
-from breakscan.runtime.records.runs import GapRan
+from breakscan.runtime.records.runs import GapRan, Usual
 from breakscan.runtime.records.source import Code, StackFrame
 
+_STANDS_OUT = 10
+"""A pass that takes so many times what is usual is told."""
+_LEAST_LONG = 0.01
+"""Seconds from which on such a pass is worth a word."""
 _READS_DATA = (1, 2, 3)
 """The families of rules about what depends on the values of a tensor."""
 
@@ -53,7 +59,7 @@ def with_prices(
     paid_by = links.paid_by(endings)
     for number, seen in enumerate(ended_by):
         if seen is not None:
-            after = ran.after_graph.get(number) or GapRan(number, 0, 0.0, 0, 0.0)
+            after = ran.after_graph.get(number, NO_GAPS)
             gap = _Gap(len(seen.stack), ran.graphs[number].devices, after)
             gaps[keys.key(paid_by.get(id(seen), seen))].append(gap)
     compiling: dict[Key, float] = defaultdict(float)
@@ -95,17 +101,29 @@ def _price(
     passes = sum(gap.ran.passes for gap in ran if gap.depth == nearest) + sum(price.passes for price in whole)
     if not passes and not compiling:
         return None
-    host = sum(gap.ran.seconds for gap in ran) + sum(price.host_seconds * price.passes for price in whole)
+    each = [(gap.ran.usual, gap.ran.passes) for gap in ran]
+    each += [(Usual(price.host_seconds, price.low_seconds, price.high_seconds), price.passes) for price in whole]
+    host = {name: sum(getattr(one, name) * times for one, times in each) for name in ("seconds", "low", "high")}
     timed = [gap.ran for gap in ran if gap.ran.timed_on_device]
-    device = sum(gap.device_seconds / gap.timed_on_device * gap.passes for gap in timed)
+    device = sum(gap.usual_on_device.seconds * gap.passes for gap in timed)
     lies_on = {name for gap in gaps for name in gap.devices} or set(devices)
     return Price(
         passes=passes,
-        host_seconds=host / passes if passes else 0.0,
+        host_seconds=host["seconds"] / passes if passes else 0.0,
         device_seconds=device / passes if timed else None,
         waits=_reads_data(site) and any(not name.startswith(("cpu", "meta")) for name in lies_on),
         compile_seconds=compiling,
+        low_seconds=host["low"] / passes if passes else 0.0,
+        high_seconds=host["high"] / passes if passes else 0.0,
+        longest=_longest(gap.ran for gap in ran),
     )
+
+
+def _longest(gaps: Iterable[GapRan]) -> LongPass | None:
+    """The longest of all passes, if it stands out from those after the same graph."""
+    found = [gap for gap in gaps if gap.passes > 1 and gap.longest > max(_LEAST_LONG, _STANDS_OUT * gap.usual.seconds)]
+    longest = max(found, key=lambda gap: gap.longest, default=None)
+    return LongPass(longest.longest, longest.longest_at) if longest else None
 
 
 def _reads_data(site: BreakSite) -> bool:
@@ -136,7 +154,8 @@ def _priced_frames(
             total = totals.pop((frame.function, frame.site), None)
             if total and total.calls:
                 seconds = max(0.0, total.outside_seconds - total.gap_seconds) / total.calls
-                frame = replace(frame, price=Price(total.calls, seconds, None, False, 0.0))
+                price = Price(total.calls, seconds, None, False, 0.0, low_seconds=seconds, high_seconds=seconds)
+                frame = replace(frame, price=price)
         priced.append(frame)
     return priced
 

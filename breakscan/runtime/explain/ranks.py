@@ -25,6 +25,7 @@ from breakscan.runtime.explain.explanation import (
     UncompiledFrame,
 )
 from breakscan.runtime.explain.exported import ExportFailure
+from breakscan.runtime.explain.rank_waits import with_waits
 
 T = TypeVar("T")
 
@@ -56,6 +57,7 @@ def merge(
 ) -> Explanation:
     """The explanation of the lowest rank, with the breaks, functions and recompiles that only other ranks have, and
     with what :func:`compare` finds.  Compile ids of another rank carry it in front: ``rank1:0/0``."""
+    by_rank = with_waits(by_rank)
     ranks = sorted(by_rank)
     first = by_rank[ranks[0]]
     breaks, frames, recompiles = list(first.breaks), list(first.frames), list(first.recompiles)

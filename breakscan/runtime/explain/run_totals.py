@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from breakscan.runtime.explain.compiled import Calls, RunTotals
 from breakscan.runtime.explain.context import ExplainContext
@@ -12,10 +12,13 @@ from breakscan.runtime.explain.forks import Inherited, clock_shifts
 from breakscan.runtime.records.compiles import CompileCalled
 from breakscan.runtime.records.graphs import GraphCompiled
 from breakscan.runtime.records.record import Record
-from breakscan.runtime.records.runs import CallsRan, GapRan, GraphRan, RunsTraced
+from breakscan.runtime.records.runs import CallsRan, GapRan, GraphRan, RunsTraced, Usual
 from breakscan.runtime.records.source import Code
 
 R = TypeVar("R", GraphRan, GapRan, CallsRan)
+_NOTHING = Usual(0.0, 0.0, 0.0)
+NO_GAPS = GapRan(-1, 0, 0.0, _NOTHING, 0.0, 0.0, 0, _NOTHING)
+"""After a graph that nothing followed."""
 
 
 @dataclass(slots=True)
@@ -42,14 +45,18 @@ def what_ran(processes: Sequence[Sequence[Record]], lens: ExplainContext) -> Ran
                 ran.graphs.append(record)
             elif isinstance(record, CompileCalled):
                 called.add(process, record.key, record)
-    for process, records in enumerate(processes):
+    shifts = clock_shifts(processes)
+    for process, (records, shift) in enumerate(zip(processes, shifts, strict=True)):
         for run in _last(records, GraphRan, "graph"):
-            _add(ran.of_graph, numbers.get(process, run.graph), run)
+            if (number := numbers.get(process, run.graph)) is not None:
+                ran.of_graph[number] = _with_run(ran.of_graph.get(number), run)
         for gap in _last(records, GapRan, "follows"):
-            _add(ran.after_graph, numbers.get(process, gap.follows), gap)
+            if (number := numbers.get(process, gap.follows)) is not None:
+                own = replace(gap, longest_at=gap.longest_at + shift)
+                ran.after_graph[number] = _with_gaps(ran.after_graph.get(number, NO_GAPS), own)
         for record in _last(records, CallsRan, "key"):
             _add_calls(ran.calls, called.get(process, record.key), record, lens)
-    for process, (records, shift) in enumerate(zip(processes, clock_shifts(processes), strict=True)):
+    for process, (records, shift) in enumerate(zip(processes, shifts, strict=True)):
         ran.runs += [
             RunTotals(number, start + shift, seconds)
             for traced in records
@@ -65,16 +72,36 @@ def _last(records: Iterable[Record], kind: type[R], about: str) -> Iterable[R]:
     return {getattr(record, about): record for record in records if isinstance(record, kind)}.values()
 
 
-def _add(totals: dict[Any, R], name: Any, record: R) -> None:
-    if name is None:
-        return
-    known = totals.get(name)
-    totals[name] = _sum(known, record) if known else record
+def _with_run(known: GraphRan | None, run: GraphRan) -> GraphRan:
+    if known is None:
+        return run
+    _, *counts = (item.name for item in fields(run))
+    return replace(run, **{name: getattr(known, name) + getattr(run, name) for name in counts})
 
 
-def _sum(a: R, b: R) -> R:
-    _, *counts = (item.name for item in fields(a))
-    return replace(a, **{name: getattr(a, name) + getattr(b, name) for name in counts})
+def _with_gaps(known: GapRan, gaps: GapRan) -> GapRan:
+    longest = max(known, gaps, key=lambda one: one.longest)
+    return GapRan(
+        follows=gaps.follows,
+        passes=known.passes + gaps.passes,
+        seconds=known.seconds + gaps.seconds,
+        usual=together([(known.usual, known.passes), (gaps.usual, gaps.passes)]),
+        longest=longest.longest,
+        longest_at=longest.longest_at,
+        timed_on_device=known.timed_on_device + gaps.timed_on_device,
+        usual_on_device=together(
+            [(known.usual_on_device, known.timed_on_device), (gaps.usual_on_device, gaps.timed_on_device)]
+        ),
+    )
+
+
+def together(parts: Sequence[tuple[Usual, int]]) -> Usual:
+    """The mean of what was usual in several parts, each with its number of times."""
+    times = sum(number for _, number in parts)
+    if not times:
+        return _NOTHING
+    means = (sum(getattr(one, item.name) * number for one, number in parts) / times for item in fields(Usual))
+    return Usual(*means)
 
 
 def _add_calls(
@@ -89,7 +116,8 @@ def _add_calls(
     totals[about] = Calls(
         known.name,
         known.calls + record.calls,
-        known.seconds + record.seconds,
-        known.graph_seconds + record.graph_seconds,
-        known.gap_seconds + record.gap_seconds,
+        known.seconds + record.calls * record.usual.seconds,
+        known.graph_seconds + record.calls * record.in_graphs.seconds,
+        known.gap_seconds + record.calls * record.in_gaps.seconds,
+        known.total_seconds + record.seconds,
     )

@@ -75,8 +75,7 @@ class DeviceTime:
                     continue
                 seconds = began.elapsed_time(ended) / 1e3
                 if is_gap:
-                    tally.gaps_on_device += 1
-                    tally.gap_device_seconds += seconds
+                    tally.device_gaps.append(seconds)
                 else:
                     tally.runs_on_device += 1
                     tally.device_seconds += seconds

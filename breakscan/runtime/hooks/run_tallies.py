@@ -4,23 +4,50 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
+from statistics import median_low
 from typing import Any
 
 from breakscan.runtime.records.record import Record
-from breakscan.runtime.records.runs import CallsRan, EagerCallsRan, GapRan, GraphRan
+from breakscan.runtime.records.runs import CallsRan, EagerCallsRan, GapRan, GraphRan, Usual
 from breakscan.runtime.records.source import StackFrame
+
+KEPT = 64
+"""Durations of which the last are kept, a power of two: what is usual is read from them."""
+_QUARTERS = (1, 3)
+
+
+def ring() -> array[float]:
+    """Room for the last durations: the one of number ``n`` is at ``n & (KEPT - 1)``."""
+    return array("d", bytes(8 * KEPT))
+
+
+def usual(durations: Sequence[float], count: int) -> Usual:
+    """Median and quartiles of the last of ``count`` durations.  Of two, the smaller is the median: one may have been
+    disturbed."""
+    kept = sorted(durations[: min(count, KEPT)])
+    if not kept:
+        return Usual(0.0, 0.0, 0.0)
+    low, high = (kept[(len(kept) - 1) * quarter // 4] for quarter in _QUARTERS)
+    return Usual(median_low(kept), low, high)
 
 
 class GraphTally:
-    """What one graph did until now, and the gaps after it.  ``broke`` says that a break ended it."""
+    """What one graph did until now, and the gaps after it.  ``broke`` says that a break ended it.
+
+    ``gaps`` holds the last gaps, ``longest_gap`` the longest of all, and ``longest_at`` when it began; ``device_gaps``
+    those on the device.
+    """
 
     __slots__ = (
         "broke",
+        "device_gaps",
         "device_seconds",
-        "gap_device_seconds",
         "gap_seconds",
-        "gaps_on_device",
+        "gaps",
+        "longest_at",
+        "longest_gap",
         "number",
         "passes",
         "runs",
@@ -35,32 +62,49 @@ class GraphTally:
         self.clear()
 
     def clear(self) -> None:
-        self.runs = self.passes = self.runs_on_device = self.gaps_on_device = 0
-        self.seconds = self.gap_seconds = self.device_seconds = self.gap_device_seconds = 0.0
+        self.runs = self.passes = self.runs_on_device = 0
+        self.seconds = self.gap_seconds = self.device_seconds = 0.0
+        self.gaps = ring()
+        self.longest_gap = self.longest_at = 0.0
+        self.device_gaps: list[float] = []
         self.written = (0, 0, 0, 0)
 
     def records(self) -> Iterator[Record]:
         """What is new since the last time."""
-        state = (self.runs, self.runs_on_device, self.passes, self.gaps_on_device)
+        state = (self.runs, self.runs_on_device, self.passes, len(self.device_gaps))
         if state[:2] != self.written[:2]:
             yield GraphRan(self.number, self.runs, self.seconds, self.runs_on_device, self.device_seconds)
         if state[2:] != self.written[2:]:
-            yield GapRan(self.number, self.passes, self.gap_seconds, self.gaps_on_device, self.gap_device_seconds)
+            yield GapRan(
+                follows=self.number,
+                passes=self.passes,
+                seconds=self.gap_seconds,
+                usual=usual(self.gaps, self.passes),
+                longest=self.longest_gap,
+                longest_at=self.longest_at,
+                timed_on_device=len(self.device_gaps),
+                usual_on_device=usual(self.device_gaps, len(self.device_gaps)),
+            )
         self.written = state
 
 
 class CallTally:
-    """The steady calls of one compiled thing until now.  ``eager`` counts those in which no graph ran, by the stance of
-    torch, and ``first_eager`` holds the stack of the first one."""
+    """The steady calls of one compiled thing until now.
+
+    ``last_seconds`` are those of the last calls; ``last_graphs`` and ``last_gaps`` the parts of them in graphs, and
+    after graphs that a break ended.  ``eager`` counts those in which no graph ran, by the stance of torch, and
+    ``first_eager`` holds the stack of the first one.
+    """
 
     __slots__ = (
         "calls",
         "eager",
         "eager_written",
         "first_eager",
-        "gap_seconds",
-        "graph_seconds",
         "key",
+        "last_gaps",
+        "last_graphs",
+        "last_seconds",
         "seconds",
         "written",
     )
@@ -72,14 +116,16 @@ class CallTally:
 
     def clear(self) -> None:
         self.calls = self.written = 0
-        self.seconds = self.graph_seconds = self.gap_seconds = 0.0
+        self.seconds = 0.0
+        self.last_seconds, self.last_graphs, self.last_gaps = ring(), ring(), ring()
         self.eager: dict[str, int] = {}
         self.eager_written: dict[str, int] = {}
 
     def records(self) -> Iterator[Record]:
         """What is new since the last time."""
         if self.calls != self.written:
-            yield CallsRan(self.key, self.calls, self.seconds, self.graph_seconds, self.gap_seconds)
+            each = (usual(kept, self.calls) for kept in (self.last_seconds, self.last_graphs, self.last_gaps))
+            yield CallsRan(self.key, self.calls, self.seconds, *each)
         for stance, calls in self.eager.items():
             if calls != self.eager_written.get(stance):
                 yield EagerCallsRan(self.key, stance, calls, self.first_eager[stance])

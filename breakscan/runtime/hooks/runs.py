@@ -20,7 +20,7 @@ from typing import Any
 
 from breakscan.runtime.hooks.device_time import DeviceTime
 from breakscan.runtime.hooks.object_facts import calling_stack
-from breakscan.runtime.hooks.run_tallies import CallTally, GraphTally, Threads, ThreadState
+from breakscan.runtime.hooks.run_tallies import KEPT, CallTally, GraphTally, Threads, ThreadState
 from breakscan.runtime.hooks.stances import current_stance
 from breakscan.runtime.records.record import Record
 from breakscan.runtime.records.runs import RunsTraced
@@ -156,6 +156,7 @@ def _timed(compiled: Callable[..., Any], tally: GraphTally, meter: RunMeter) -> 
     # Runs as often as the graph does: everything is a local or one attribute away.
     threads = meter.threads
     clock = perf_counter
+    newest = KEPT - 1
 
     def run(*args: Any, **kwargs: Any) -> Any:
         state = threads.state
@@ -166,8 +167,12 @@ def _timed(compiled: Callable[..., Any], tally: GraphTally, meter: RunMeter) -> 
         began = clock()
         if last is not None:
             gap = began - state.ended
+            last.gaps[last.passes & newest] = gap
             last.passes += 1
             last.gap_seconds += gap
+            if gap > last.longest_gap:
+                last.longest_gap = gap
+                last.longest_at = state.ended
             if last.broke:
                 state.gap_seconds += gap
         try:
@@ -195,6 +200,7 @@ def _entered(tally: CallTally, meter: RunMeter) -> Callable[[], Callable[[], Non
     threads = meter.threads
     clock = perf_counter
     exc_info = sys.exc_info
+    newest = KEPT - 1
 
     def leave() -> None:
         ended = clock()
@@ -209,15 +215,21 @@ def _entered(tally: CallTally, meter: RunMeter) -> Callable[[], Callable[[], Non
         if error is None or not _passes_through(error, sys._getframe(1)):
             if last is not None:
                 gap = ended - state.ended
+                last.gaps[last.passes & newest] = gap
                 last.passes += 1
                 last.gap_seconds += gap
+                if gap > last.longest_gap:
+                    last.longest_gap = gap
+                    last.longest_at = state.ended
                 if last.broke:
                     state.gap_seconds += gap
             if state.steady:
+                place = tally.calls & newest
                 tally.calls += 1
                 tally.seconds += ended - state.began
-                tally.graph_seconds += state.graph_seconds
-                tally.gap_seconds += state.gap_seconds
+                tally.last_seconds[place] = ended - state.began
+                tally.last_graphs[place] = state.graph_seconds
+                tally.last_gaps[place] = state.gap_seconds
                 if last is None:
                     _ran_eager(tally)
         if state.device_gap is not None:

@@ -50,8 +50,8 @@ class CompileStarted:
 @dataclass(frozen=True, slots=True)
 class CompileTimed:
     """What one frame cost to compile, in seconds, and ``phases`` of it by name, which overlap; ``ops`` of the graph
-    that it gave, None without one.  ``guard_microseconds`` is what its guards take to check once, as torch measured
-    it; ``failed`` the type and text of what ended it."""
+    that it gave, None without one.  ``guard_microseconds`` is what its guards take to check once with cold caches, as
+    torch measured it; ``failed`` the type and text of what ended it."""
 
     compile_id: str
     seconds: float

@@ -11,6 +11,16 @@ DEFAULT_STANCE = "default"
 
 
 @dataclass(frozen=True, slots=True)
+class Usual:
+    """What something took as a rule, in seconds: the median of the last times, and the quartiles.  One time that was
+    disturbed, as by a wait for another process, does not change them."""
+
+    seconds: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class GraphRan:
     """How often a graph ran until now, and how long that took on the host.  ``device_seconds`` is the sum over
     ``timed_on_device`` of the runs.  The last record of a graph counts: each replaces those before it."""
@@ -26,26 +36,31 @@ class GraphRan:
 class GapRan:
     """What lay between the end of a graph and the start of the next one, or the end of the call: eager code, and the
     compiled code's own overhead.  Gaps in which something was compiled are left out.  ``follows`` names the graph
-    before.  The last record of a graph counts."""
+    before; ``longest`` is the longest of all gaps, and ``longest_at`` when it began; ``usual_on_device`` is of those
+    ``timed_on_device``.  The last record of a graph counts."""
 
     follows: int
     passes: int
     seconds: float
+    usual: Usual
+    longest: float
+    longest_at: float
     timed_on_device: int
-    device_seconds: float
+    usual_on_device: Usual
 
 
 @dataclass(frozen=True, slots=True)
 class CallsRan:
     """Outermost calls of what ``torch.compile`` gave, those left out in which something was compiled.  ``key`` as in
-    ``CompileCalled``; ``graph_seconds`` and ``gap_seconds`` (after graphs that a break ended) are parts of
-    ``seconds``.  The last record of a key counts."""
+    ``CompileCalled``; ``in_graphs`` and ``in_gaps`` (after graphs that a break ended) are parts of ``usual``.  The last
+    record of a key counts."""
 
     key: int
     calls: int
     seconds: float
-    graph_seconds: float
-    gap_seconds: float
+    usual: Usual
+    in_graphs: Usual
+    in_gaps: Usual
 
 
 @dataclass(frozen=True, slots=True)

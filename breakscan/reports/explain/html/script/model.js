@@ -29,9 +29,9 @@ function ruleWords(id) {
   return id && page.rules[id] ? `${id} ${page.rules[id].name}` : null;
 }
 
-/** The total of a price over the run, in seconds; null without one. */
+/** The total of a price over the run, in seconds; null without one, and for a single pass, which may have been disturbed. */
 function inAll(price) {
-  return price ? price.passes * price.host_seconds : null;
+  return price && price.passes > 1 ? price.passes * price.host_seconds : null;
 }
 
 /** The lines kept of a file: `[first line, lines]` pairs in order. */
