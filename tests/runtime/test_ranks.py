@@ -387,7 +387,7 @@ def recompile(function: str, compile_id: str) -> Recompile:
 
 
 def compiled_frame(compile_id: str, at: float) -> CompiledFrame:
-    return CompiledFrame(compile_id, "f", SITE, Origin.USER, False, at, 0.1, 0, {}, (), 0, None, (), (), None)
+    return CompiledFrame(compile_id, "f", SITE, Origin.USER, False, at, 0.1, 0, {}, (), 0, None, None, (), (), None)
 
 
 def graph(number: int, function: str, ops: int) -> Graph:
