@@ -29,6 +29,7 @@ class Rotated(nn.Module):
 
 def build(device: str, tiny: bool) -> tuple[Any, tuple[Any, ...], bool]:
     """The model, its inputs, and whether the backward pass is run."""
+    torch.set_default_device(device)  # where e3nn computes what does not depend on its inputs
     count, width = (8, 16) if tiny else (65_536, 512)
     model = Rotated(width).to(device).eval()
     rotations = o3.rand_matrix(count).to(device)

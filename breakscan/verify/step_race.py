@@ -12,8 +12,10 @@ from breakscan.verify.original import Original
 from breakscan.worker import timing as measure
 from breakscan.worker.protocol import CountLaunches, MeasureMemory, Prepare, StepKind
 from breakscan.worker.timing import Ratio
-from breakscan.worker.worker import Worker, WorkerError
+from breakscan.worker.worker import ProgramChange, Worker, WorkerError
 
+LONGEST_AGAIN = 4.0
+"""Seconds for which each further pair of processes is timed."""
 BEFORE, SAME, AFTER = "before", "same", "after"
 """The blocks of a round: the two processes of the unchanged program, and that of the change."""
 
@@ -68,6 +70,21 @@ class StepRace:
             ratio=measure.ratio([times[BEFORE], times[SAME]], times[AFTER]),
             same=self.same,
         )
+
+    def run_again(self, worker: Worker, change: ProgramChange) -> Ratio:
+        """Times a change in a new process against a new one of the unchanged program. Both use what the others have
+        compiled.  Raises Unsteady and WorkerError.
+        """
+        start = self._original.workers.start
+        with start(ProgramChange(), self._original.first) as before, start(change, worker) as after:
+            for one in (before, after):
+                one.ready()
+                if self._original.values.hand_over(one):
+                    raise WorkerError("a further process does not take the values")
+            seconds = [one.ask(Prepare(StepKind.COMPILED)) for one in (before, after)]
+            blocks = {BEFORE: before.block, AFTER: after.block}
+            times = measure.interleave(blocks, seconds, LONGEST_AGAIN)
+        return measure.ratio([times[BEFORE]], times[AFTER])
 
     def launches(self) -> Mapping[str, int] | None:
         """Counts what a step of the unchanged program launches on the device.

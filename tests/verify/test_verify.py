@@ -59,6 +59,21 @@ def verify(folder: Path, *words: str, status: int = 0, brief: bool = False) -> s
 
 
 @pytest.mark.slow
+def test_a_close_gain_is_timed_in_further_processes(tmp_path: Path) -> None:
+    """Here every gain is close."""
+    (tmp_path / "train.py").write_text(TRAIN, encoding="utf-8")
+    closely = (
+        "import sys; from breakscan.__main__ import main; from breakscan.worker import timing; "
+        "timing.CLOSE, timing.LEAST = 100.0, 0.01; timing.apart = lambda _: 0.01; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", closely, "verify", "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=580)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr.count("train.py:12 where: timing it in further processes") == 3
+    assert "faster [" in done.stdout
+
+
+@pytest.mark.slow
 def test_rewrites_of_a_training_program_with_dropout_on_inductor(tmp_path: Path, valid: Callable[..., Any]) -> None:
     (tmp_path / "train.py").write_text(TRAIN, encoding="utf-8")
     told = valid(verify(tmp_path, "--format", "json", "train.py", brief=True).stdout, "verify")

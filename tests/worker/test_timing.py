@@ -20,6 +20,7 @@ from breakscan.worker.timing import (
     is_surely_slower,
     ratio,
     ratio_of_processes,
+    repeated,
 )
 
 
@@ -142,6 +143,51 @@ def test_the_interval_of_several_processes_holds_how_they_differ(apart_by: float
 def test_several_processes_tell_no_more_than_one_where_they_agree() -> None:
     whole = ratio_of_processes([Ratio(2.0, 1.9, 2.1)] * measure.PROCESSES)
     assert (whole.median, whole.low, whole.high) == (pytest.approx(2.0), 1.9, 2.1)
+
+
+def pair(speed: float, source: random.Random, noise: float, apart_by: float) -> Ratio:
+    """The ratio that a new process of a change shows against a new one of the unchanged program."""
+    clocks = {
+        "before": Clock(1e-3 * source.gauss(1, apart_by), source, noise),
+        "after": Clock(1e-3 * source.gauss(1, apart_by) / speed, source, noise),
+    }
+    times = interleave(clocks, [1e-3])
+    return ratio([times["before"]], times["after"])
+
+
+def test_a_program_is_not_faster_than_itself_where_its_processes_differ() -> None:
+    alone = further = 0
+    for seed in range(60):
+        times = interleave(three(1.0, seed, noise=0.02, apart_by=0.06), [1e-3])
+        same = ratio([times["before"]], times["same"])
+        claim = ratio([times["before"], times["same"]], times["after"])
+        source = random.Random(1000 + seed)
+        alone += is_faster(claim, same)
+        further += is_faster(repeated(claim, same, lambda of=source: pair(1.0, of, 0.02, 0.06)), same)
+    assert alone > 5, "one process alone can tell"
+    assert further <= 1
+
+
+def test_a_small_gain_is_told_where_processes_agree() -> None:
+    source = random.Random(0)
+    claim = repeated(Ratio(1.1, 1.09, 1.11), Ratio(1.0, 0.99, 1.01), lambda: pair(1.1, source, 0.02, 0.0))
+    assert is_faster(claim, Ratio(1.0, 0.99, 1.01))
+    assert claim.low <= 1.1 <= claim.high
+
+
+@pytest.mark.parametrize(
+    ("claim", "more"), [(Ratio(1.3, 1.26, 1.4), 0), (Ratio(1.0, 0.9, 1.1), 0), (Ratio(1.1, 1.05, 1.2), 1)]
+)
+def test_further_processes_run_only_for_a_close_claim_and_until_one_does_not_show_it(claim: Ratio, more: int) -> None:
+    ran = []
+
+    def again() -> Ratio:
+        ran.append(1)
+        return Ratio(1.0, 0.98, 1.02)
+
+    found = repeated(claim, Ratio(1.0, 0.99, 1.01), again)
+    assert len(ran) == more
+    assert is_faster(found, Ratio(1.0, 0.99, 1.01)) is (claim.low > 1.25)
 
 
 def test_a_claim_must_beat_what_equal_processes_show() -> None:

@@ -184,6 +184,7 @@ _STEPS = {
     MeasuringStep.RUN: "running the program",
     MeasuringStep.COMPILE: "compiling",
     MeasuringStep.TIME: "timing",
+    MeasuringStep.REPEAT: "timing it in further processes",
     MeasuringStep.RECORD_TESTS: "recording the outcomes of tests",
 }
 
