@@ -7,17 +7,18 @@ from typing import Any
 
 import click
 
-from breakscan.reports.explain.tables import LISTINGS
+from breakscan.reports.explain.tables import FINDINGS, LISTINGS
 
 ALL = "all"
+_WORDS = (FINDINGS, *LISTINGS)
 
 
 def _words(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...]:
     words = tuple(word.strip() for word in (value or "").split(",") if word.strip())
     for word in words:
-        if word not in (*LISTINGS, ALL):
-            raise click.BadParameter(f"{word!r} is none of {', '.join(LISTINGS)} and {ALL}")
-    return tuple(LISTINGS) if ALL in words else words
+        if word not in (*_WORDS, ALL):
+            raise click.BadParameter(f"{word!r} is none of {', '.join(_WORDS)} and {ALL}")
+    return _WORDS if ALL in words else words
 
 
 def show_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,7 +28,7 @@ def show_option(command: Callable[..., Any]) -> Callable[..., Any]:
         "tables",
         metavar="LIST",
         callback=_words,
-        help=f"List what was compiled, in the terminal report: {', '.join(LISTINGS)}, or {ALL}.",
+        help=f"List more, in the terminal report: {', '.join(_WORDS)}, or {ALL}.",
     )(command)
 
 

@@ -208,7 +208,9 @@ def show(chromium: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
 
 
 def rows(page: Any, panel: str = "breaks") -> list[str]:
-    return [row.strip() for row in page.locator(f"#panel-{panel} tbody > tr:not(.detail):not(.foot)").all_inner_texts()]
+    """Those of the last table: breaks can have an overview before."""
+    last = page.locator(f"#panel-{panel} table.list").last
+    return [row.strip() for row in last.locator("tbody > tr:not(.detail):not(.foot)").all_inner_texts()]
 
 
 def places(page: Any) -> list[str]:
@@ -647,6 +649,22 @@ def test_five_thousand_breaks_in_two_hundred_files(show: Any, project: Path) -> 
     page.locator("tr.open[data-key='4999']").wait_for()
     page.evaluate("location.hash = '#source/150'")
     page.locator(".file .mark").nth(5).wait_for()
+
+
+def test_many_breaks_begin_with_an_overview(show: Any) -> None:
+    breaks = [replace(BREAK, site=Site(f"m{number % 12}.py", number, 1, number, 2)) for number in range(1, 31)]
+    breaks += [replace(breaks[0], rule=None, gb_type="Unsupported call", price=None)]
+    page = show(explanation(breaks=breaks), "#breaks")
+    kinds, files = page.locator(".overview table").all()
+    assert [row.split("\t")[:2] for row in kinds.locator("tbody tr").all_inner_texts()] == [
+        ["BRK201 tensor-item", "30"],
+        ["Unsupported call", "1"],
+    ]
+    assert files.locator("tbody tr").count() == 10
+    assert "and 2 more" in page.locator(".overview").inner_text()
+    kinds.get_by_role("button", name="Unsupported call").click()
+    assert len(rows(page)) == 1
+    assert page.locator(".filter .count").first.inner_text() == "1 of 31 sites"
 
 
 def test_print_shows_all_rows_and_no_tools(show: Any) -> None:

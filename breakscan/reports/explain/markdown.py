@@ -9,6 +9,7 @@ from typing import TextIO
 from breakscan.findings import Site, Verdict
 from breakscan.reports.explain.entries import EntryKind, ReportEntry
 from breakscan.reports.explain.notice_words import notice_words
+from breakscan.reports.explain.overview import Group, overview
 from breakscan.reports.explain.price_words import ceiling_sentence, costs_sentence
 from breakscan.reports.explain.rank_words import alike, difference_words, rank_sentences
 from breakscan.reports.explain.reason_words import constant_words
@@ -87,6 +88,9 @@ def write_explain_markdown(report: ExplainReport, stream: TextIO) -> None:
 def _sections(explanation: Explanation) -> Iterator[_Table]:
     said = _Said()
     told = report_sections(explanation)
+    if (groups := overview(told)) is not None:
+        for title, found in (("kind", groups.kinds), ("file", groups.files)):
+            yield _Table(table_head(title, "sites", "times", "cost"), list(map(_group_row, found)))
     for section in told:
         if section.topic not in _FOLDED:
             in_words = _failure if section.topic is Topic.FAILURES else _row
@@ -186,6 +190,10 @@ class _Said:
             return _AS_ABOVE
         self._advised[entry.id] = entry.advice
         return prose(entry.advice)
+
+
+def _group_row(group: Group) -> str:
+    return row(prose(group.name), str(group.sites), str(group.times), duration(group.seconds) if group.seconds else "")
 
 
 def _row(entry: ReportEntry, said: _Said) -> str:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class ExplainReport:
     """An explanation, and what the report shows beyond it: what ``check`` reports for the code that was compiled (all
     of it with ``with_agreement``, else only what breaks hide), and the tables of
-    :data:`breakscan.reports.explain.tables.LISTINGS` with these names.
+    :data:`breakscan.reports.explain.tables.LISTINGS` with these names, or all
+    findings with ``findings``.
     ``files`` has the sources that it may show: none, if none are given."""
 
     explanation: Explanation

@@ -54,7 +54,7 @@ def graph_table(explanation: Explanation) -> RenderableType | None:
             )
         )
     columns = ("graph", "function", ">ops", ">runs", ">a run", ">compiled in", "ended by a break at")
-    return _table("Graphs", columns, rows)
+    return titled_table("Graphs", columns, rows)
 
 
 def kernel_table(explanation: Explanation) -> RenderableType | None:
@@ -71,7 +71,7 @@ def kernel_table(explanation: Explanation) -> RenderableType | None:
         )
         for graph, generated, kernel in kernels_of(explanation.graphs)
     ]
-    return _table("Kernels", ("graph", "phase", "kernel", "kind", ">calls", "operators", "lines"), rows)
+    return titled_table("Kernels", ("graph", "phase", "kernel", "kind", ">calls", "operators", "lines"), rows)
 
 
 def autograd_table(explanation: Explanation) -> RenderableType | None:
@@ -90,7 +90,7 @@ def autograd_table(explanation: Explanation) -> RenderableType | None:
         if made.ops is not None
     ]
     columns = ("graph", "function", "phase", ">ops", ">moves", "saved for backward")
-    return _table("Forward and backward", columns, rows)
+    return titled_table("Forward and backward", columns, rows)
 
 
 def guard_list(explanation: Explanation) -> RenderableType | None:
@@ -176,7 +176,7 @@ def compile_table(explanation: Explanation) -> RenderableType | None:
             )
         )
     columns = ("compile", "function", ">at", ">took", ">backward", "phases", "caches", "notes")
-    return _table("Compilations", columns, rows)
+    return titled_table("Compilations", columns, rows)
 
 
 def value_table(explanation: Explanation) -> RenderableType | None:
@@ -185,7 +185,7 @@ def value_table(explanation: Explanation) -> RenderableType | None:
     for function in explanation.values:
         words = "; ".join(f"{name} {value_in_words(value)}" for name, value in function.values.items())
         rows.append((function.function, place(function.site), str(function.calls), words))
-    return _table("Values", ("function", "at", ">calls", "values"), rows)
+    return titled_table("Values", ("function", "at", ">calls", "values"), rows)
 
 
 def _phases(compile_: CompiledFrame) -> str:
@@ -203,6 +203,8 @@ class Listing:
     makers: Sequence[Callable[[Explanation], RenderableType | None]]
 
 
+FINDINGS = "findings"
+"""The word that asks for all findings, where a report shows the first of each section."""
 LISTINGS: dict[str, Listing] = {
     "graphs": Listing(lambda e: bool(e.graphs), (graph_table,)),
     "kernels": Listing(lambda e: any(graph.generated for graph in e.graphs), (kernel_table, autograd_table)),
@@ -233,8 +235,8 @@ def _heading(title: str) -> Text:
     return Text(f"\n{title}", "bold underline")
 
 
-def _table(title: str, columns: Sequence[str], rows: Sequence[Row]) -> RenderableType | None:
-    """A column that begins with ``>`` holds numbers; one that no row fills is left out."""
+def titled_table(title: str, columns: Sequence[str], rows: Sequence[Row]) -> RenderableType | None:
+    """None without rows.  A column that begins with ``>`` holds numbers; one that no row fills is left out."""
     if not rows:
         return None
     filled = [n for n in range(len(columns)) if any(row[n] for row in rows)]

@@ -13,6 +13,7 @@ from breakscan.reports.explain.agreement_terminal import write_agreement
 from breakscan.reports.explain.compiled_summary import made_lines
 from breakscan.reports.explain.entries import EntryKind, ReportEntry
 from breakscan.reports.explain.notice_words import notice_words
+from breakscan.reports.explain.overview import MANY, Group, Overview, overview
 from breakscan.reports.explain.price_words import (
     ceiling_sentence,
     comparable_calls,
@@ -22,18 +23,22 @@ from breakscan.reports.explain.price_words import (
 from breakscan.reports.explain.rank_words import difference_table, rank_sentences
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.sections import Section, report_sections
-from breakscan.reports.explain.tables import LISTINGS
+from breakscan.reports.explain.tables import FINDINGS, LISTINGS, titled_table
 from breakscan.reports.explain.words import headline, hidden_sentence, outcome_line
 from breakscan.reports.shared.code_frame import INDENT, code_text, paragraph
 from breakscan.reports.shared.console import STYLES, print_page, report_console
+from breakscan.reports.shared.durations import duration
 from breakscan.reports.shared.finding_words import FIX_HINT
 from breakscan.reports.shared.printable import printable
 from breakscan.reports.shared.site_words import place, position, rule_words
+from breakscan.reports.shared.wording import counted
 from breakscan.runtime.explain.compiled import Calls
 from breakscan.runtime.explain.explanation import Explanation, RankReport
 from breakscan.source.source_files import SourceFiles
 
 MOST_HINTS = 2
+MOST_ENTRIES = 10
+"""Entries of a section that are shown where it has many."""
 WIDEST = 120
 _Hidden = Mapping[tuple[Site, str], Sequence[Finding]]
 
@@ -68,8 +73,10 @@ class _Writer:
         self.calls = comparable_calls(explanation)
         sections = report_sections(explanation)
         fixable = [section for section in sections if any(map(_may_be_rewritten, section.entries))]
+        self.overview(overview(sections))
+        most = None if FINDINGS in tables else MOST_ENTRIES
         for section in sections:
-            self.section(section)
+            self.section(section, most)
             if section in fixable[-1:]:
                 self.fix_hint()
         self.made(explanation, tables)
@@ -78,11 +85,26 @@ class _Writer:
         for notice in explanation.notices:
             self.paragraph(f"Note: {notice_words(notice)}.", indent="", style="dim")
 
-    def section(self, section: Section) -> None:
+    def overview(self, groups: Overview | None) -> None:
+        if groups is None:
+            return
+        titles = (">sites", ">times", ">cost")
+        others = counted(groups.other_files, "other file") if groups.other_files else ""
+        files = [*map(_group_row, groups.files), *([(others, "", "", "")] if others else [])]
+        for title, rows in (("By kind", [*map(_group_row, groups.kinds)]), ("By file", files)):
+            if (table := titled_table(title, ("", *titles), rows)) is not None:
+                print_page(table, self.console, self.width)
+
+    def section(self, section: Section, most: int | None) -> None:
+        """At most so many entries, unless only a few more are left."""
         self.console.print()
         self.console.print(Text(section.heading, "bold underline"))
-        for entry in section.entries:
+        shown = section.entries if len(section.entries) <= MANY else section.entries[:most]
+        for entry in shown:
             self.entry(entry)
+        if rest := len(section.entries) - len(shown):
+            self.console.print()
+            self.paragraph(f"{rest} more; --show {FINDINGS} lists all.", style="dim")
 
     def ranks(self, report: RankReport | None) -> None:
         if report is None:
@@ -183,6 +205,10 @@ class _Writer:
 
     def paragraph(self, sentence: str, indent: str = INDENT, style: str = "", label: str = "") -> None:
         self.console.print(paragraph(label, sentence, self.width, style=style, indent=indent))
+
+
+def _group_row(group: Group) -> tuple[str, ...]:
+    return group.name, str(group.sites), str(group.times), duration(group.seconds) if group.seconds else ""
 
 
 def _may_be_rewritten(entry: ReportEntry) -> bool:

@@ -25,6 +25,8 @@ from breakscan.runtime.explain.explanation import (
 from breakscan.runtime.parsers.guard_text import BEFORE_BREAK, DemandKind, Within
 
 _MOST_VALUES = 5
+_MANY = 20
+"""Sites from which on it is worth a word of how many kinds they are."""
 
 STATUS_WORDS = {
     FrameStatus.EAGER: "runs eager",
@@ -100,7 +102,15 @@ def headline(explanation: Explanation) -> str:
     if explanation.breaks:
         sites, events = len(explanation.breaks), explanation.break_events
         times = "once" if events == 1 else f"{events} times"
-        breaks = f"{counted(sites, 'site breaks', 'sites break')} the graph {times}: {made}"
+        kinds = len({site.rule.id if site.rule else site.gb_type for site in explanation.breaks})
+        verb = (
+            "site breaks"
+            if sites == 1
+            else f"sites of {counted(kinds, 'kind')} break"
+            if sites >= _MANY
+            else "sites break"
+        )
+        breaks = f"{sites} {verb} the graph {times}: {made}"
         said.append(f"{breaks} instead of {explanation.entries}" if graphs > explanation.entries > 0 else breaks)
     if explanation.eager_frames:
         said.append(f"{counted(explanation.eager_frames, 'function runs', 'functions run')} eager")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePath
 
 import breakscan
@@ -26,15 +27,26 @@ class Owners:
 
     def of(self, path: str) -> Origin:
         """Framework is torch itself, library what is installed, user the rest."""
-        if self.torch and PurePath(path).is_relative_to(self.torch):
-            return Origin.FRAMEWORK
-        if self.is_standard(path) or any(folder in PurePath(path).parts for folder in _PACKAGE_FOLDERS):
-            return Origin.LIBRARY
-        return Origin.USER
+        return _owner(self, path)
 
     def is_standard(self, path: str) -> bool:
         """Whether the file is of Python's standard library."""
-        if path.startswith("<frozen "):
-            return True
-        below = bool(self.standard) and PurePath(path).is_relative_to(self.standard)
-        return below and not any(folder in PurePath(path).parts for folder in _PACKAGE_FOLDERS)
+        return _is_standard(self, path)
+
+
+# A run has few files, and asks for them at each line of each stack.
+@lru_cache(maxsize=4096)
+def _owner(owners: Owners, path: str) -> Origin:
+    if owners.torch and PurePath(path).is_relative_to(owners.torch):
+        return Origin.FRAMEWORK
+    if owners.is_standard(path) or any(folder in PurePath(path).parts for folder in _PACKAGE_FOLDERS):
+        return Origin.LIBRARY
+    return Origin.USER
+
+
+@lru_cache(maxsize=4096)
+def _is_standard(owners: Owners, path: str) -> bool:
+    if path.startswith("<frozen "):
+        return True
+    below = bool(owners.standard) and PurePath(path).is_relative_to(owners.standard)
+    return below and not any(folder in PurePath(path).parts for folder in _PACKAGE_FOLDERS)

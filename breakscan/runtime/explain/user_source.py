@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -125,7 +126,11 @@ class _File:
     def __init__(self, module: SourceModule) -> None:
         self.module = module
         self.outline = Outline(module.tree)
-        self._nodes = [node for node in ast.walk(self.module.tree) if isinstance(node, ast.expr | ast.stmt)]
+        self._on_line: dict[int, list[ast.expr | ast.stmt]] = defaultdict(list)
+        for node in ast.walk(self.module.tree):
+            if isinstance(node, ast.expr | ast.stmt):
+                for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                    self._on_line[line].append(node)
         self._found: dict[tuple[int, int | None, int | None, bool], ast.expr | ast.stmt | None] = {}
         self._parents = {child: node for node in ast.walk(self.module.tree) for child in ast.iter_child_nodes(node)}
 
@@ -144,7 +149,7 @@ class _File:
     def _find(
         self, line: int, column: int | None, end_column: int | None, is_branch: bool
     ) -> ast.expr | ast.stmt | None:
-        around = [node for node in self._nodes if node.lineno <= line <= (node.end_lineno or node.lineno)]
+        around = self._on_line.get(line, ())
         if column is None:
             statement = max((n for n in around if isinstance(n, ast.stmt)), key=lambda n: n.lineno, default=None)
             tests = list(inner_tests(statement)) if statement and is_branch else []

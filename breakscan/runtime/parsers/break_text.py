@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from breakscan.runtime.parsers.tracebacks import frames_of
 from breakscan.runtime.records.source import StackFrame
@@ -34,11 +35,13 @@ class BreakCause:
     context: str
 
 
-def parse_causes(text: str) -> list[BreakCause]:
+# Asked for several times for each break; the many breaks of a site have one text.
+@lru_cache(maxsize=4096)
+def parse_causes(text: str) -> tuple[BreakCause, ...]:
     """The causes in a break's text, root cause first.  Takes an artifact payload or an exception's message."""
     if end := _END.search(text):
         text = text[: end.start()]
-    return [_parse_cause(part) for part in _NESTED.split(text)]
+    return tuple(_parse_cause(part) for part in _NESTED.split(text))
 
 
 def branches_on_data(gb_type: str) -> bool:

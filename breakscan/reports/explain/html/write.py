@@ -23,6 +23,7 @@ _SCRIPTS = (
     "code",
     "table",
     "details",
+    "overview",
     "breaks",
     "frames",
     "eager_calls",

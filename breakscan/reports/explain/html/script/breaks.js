@@ -23,7 +23,8 @@ class BreaksView {
       key: (found) => found.index,
     });
     this.none = nothing("No break is like that.");
-    this.node = el("div", {}, this.filter.node, this.table.node, this.none);
+    const overview = breakOverview(rows, (words) => this.filter.look(words));
+    this.node = el("div", {}, overview, this.filter.node, this.table.node, this.none);
     this.refresh();
   }
 

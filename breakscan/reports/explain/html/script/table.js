@@ -162,11 +162,18 @@ class Filter {
     );
   }
 
-  /** Whether a row passes: all words are in its text, and none of its choices is switched off. */
+  /** Whether a row passes: all words, and all phrases in quotes, are in its text, and none of its choices is switched off. */
   passes(text, chosen = {}) {
-    const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = (this.search.value.toLowerCase().match(/"[^"]*"?|[^\s"]+/g) ?? []).map((word) => word.replaceAll('"', ""));
     if (Object.entries(chosen).some(([name, value]) => this.left.get(name).has(value))) return false;
     return words.every((word) => text.includes(word));
+  }
+
+  /** Searches for these words as they are. */
+  look(words) {
+    this.search.value = `"${words}"`;
+    this.changed();
+    this.search.scrollIntoView({ block: "nearest" });
   }
 
   clear() {
