@@ -101,6 +101,7 @@ class Recorder:
             "skips": silent_skips(self._compiling("skips", self._on_skip)),
             "guards": built_guards(self._compiling("guards", self._on_guards)),
             "autograd": autograd_reasons(),
+            "aot": self._exports.compiled_ahead(),
             "values": traced_functions(self._guarded("values", self._values.add)),
         }
         if self._keep_going:

@@ -125,6 +125,11 @@ NAMES = (
         "what is compiled ahead of time (hook ahead)",
         "it is missing",
     ),
+    Internal(
+        "torch._dynamo.aot_compile:aot_compile_fullgraph",
+        "what aot_compile of a compiled function compiled, and why it failed (hook aot)",
+        "it is missing",
+    ),
     Internal("torch._inductor:aot_compile", "the same without a package (hook ahead)", "it is missing"),
     Internal(
         "torch._dynamo.eval_frame:DisableContext.__call__",

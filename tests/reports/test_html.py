@@ -513,7 +513,7 @@ def test_exports_stand_below_what_stands_against_them(show: Any) -> None:
     for words in ("It ends torch.export.export(Model, strict=True)", "torch suggests batch = 4", "train.py:41"):
         assert words in detail
     every = page.locator("#panel-exports section tbody tr").first.inner_text()
-    assert "torch.export.export, strict\tfails to export" in every
+    assert "torch.export.export, strict\tfailed" in every
 
 
 def test_tabs_without_anything_to_show_are_left_out(show: Any) -> None:

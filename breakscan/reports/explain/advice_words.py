@@ -38,6 +38,8 @@ def _words(advice: RecompileAdvice) -> str:
                 "change nothing if it happens only once: inputs that require a gradient are compiled separately from "
                 f"those that do not. If no gradient has to pass through {name}, call {name}.detach() before the call"
             )
+        case AdviceKind.LEARNING_RATE:
+            return "give the optimizer its learning rate as a tensor: lr=torch.tensor(1e-3)"
         case AdviceKind.SIZE_0_OR_1:
             return (
                 "change nothing if it happens only once: sizes 0 and 1 are compiled separately, with dynamic=True as "

@@ -26,6 +26,7 @@ from breakscan.runtime.explain.explanation import (
     Recompile,
     UncompiledFrame,
 )
+from breakscan.runtime.parsers.break_text import is_asked_for
 from breakscan.runtime.records.runs import DEFAULT_STANCE
 
 _KEEP_OUTSIDE = "keep the call that leads here out of the compiled code, or leave it: torch wants it so"
@@ -33,6 +34,9 @@ _KEEP_OUTSIDE = "keep the call that leads here out of the compiled code, or leav
 
 _LONGEST_CHAIN = 4
 """Lines of the way to a failure; JSON has all."""
+
+_MEANT = "torch's own code asks for it, with torch._dynamo.graph_break()"
+_CHANGE_NOTHING = "change nothing: torch wants it so"
 
 
 class EntryKind(Enum):
@@ -154,7 +158,9 @@ def eager_call_entry(found: EagerCalls) -> ReportEntry:
 
 def break_entry(site: BreakSite) -> ReportEntry:
     is_users = site.origin is Origin.USER
-    advice = site.advice or (_KEEP_OUTSIDE if site.rule is None and site.origin is Origin.FRAMEWORK else None)
+    is_torchs = site.rule is None and site.origin is Origin.FRAMEWORK
+    is_meant = is_torchs and is_asked_for(site.gb_type)
+    advice = _CHANGE_NOTHING if is_meant else site.advice or (_KEEP_OUTSIDE if is_torchs else None)
     users = None if is_users else next((c for c in reversed(site.stack) if c.origin is Origin.USER), None)
     nearest = None if is_users else next((c for c in reversed(site.stack) if c.function != site.function), None)
     callers = tuple(dict.fromkeys(filter(None, [nearest, users])))
@@ -167,7 +173,7 @@ def break_entry(site: BreakSite) -> ReportEntry:
         functions=(site.function,) if site.function else (),
         label=VERDICT_WORDS[site.verdict],
         count=site.count,
-        why=site.rule.why if site.rule else site.reason,
+        why=site.rule.why if site.rule else _MEANT if is_meant else site.reason,
         advice=advice,
         consequences=tuple(filter(None, [verdict_sentence(site)])),
         hints=() if advice or site.rule else tuple(useful_hints(site.hints)),

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from breakscan.findings import Severity
 from breakscan.reports.explain.entries import EntryKind, ReportEntry
-from breakscan.reports.explain.export_words import failure_advice, failure_consequences, failure_reason
+from breakscan.reports.explain.export_words import (
+    failure_advice,
+    failure_consequences,
+    failure_label,
+    failure_reason,
+)
 from breakscan.reports.explain.words import useful_hints
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.explain.exported import ExportFailure
@@ -30,7 +35,7 @@ def export_entry(failure: ExportFailure) -> ReportEntry:
         site=failure.site,
         origin=failure.origin,
         functions=(failure.function,) if failure.function else (),
-        label="fails to export" if failure.fatal else "makes the export unsound",
+        label=failure_label(failure),
         count=failure.count,
         why=failure_reason(failure),
         advice=advice,

@@ -35,11 +35,13 @@ _WAYS = {
     ExportWay.EXPORT: "torch.export.export",
     ExportWay.DRAFT: "draft_export",
     ExportWay.AHEAD_OF_TIME: "AOTInductor",
+    ExportWay.AOT_COMPILE: "aot_compile",
 }
+_COMPILED = (ExportWay.AHEAD_OF_TIME, ExportWay.AOT_COMPILE)
 STATUS_WORDS = {
-    ExportStatus.DONE: "exported",
-    ExportStatus.UNSOUND: "exported, but unsound",
-    ExportStatus.FAILED: "fails to export",
+    ExportStatus.DONE: "done",
+    ExportStatus.UNSOUND: "unsound",
+    ExportStatus.FAILED: "failed",
 }
 
 
@@ -67,6 +69,17 @@ def failure_advice(failure: ExportFailure) -> str | None:
         return None
     fixes = f"; torch suggests {', '.join(failure.fixes)}" if failure.fixes else ""
     return words.format(failure.about) + fixes
+
+
+def failure_label(failure: ExportFailure) -> str:
+    """What came of the exports."""
+    if not failure.fatal:
+        return "makes the export unsound"
+    return "fails to compile ahead of time" if _are_compiled(failure.exports) else "fails to export"
+
+
+def _are_compiled(exports: Sequence[Export] | Sequence[ExportTry]) -> bool:
+    return all(one.way in _COMPILED for one in exports)
 
 
 def failure_consequences(failure: ExportFailure) -> list[str]:
@@ -98,14 +111,16 @@ def _tried(one: ExportTry) -> str:
 def exports_total(exports: Sequence[Export]) -> str | None:
     """``2 of 5 exports fail and 1 is unsound``; None without any."""
     every = sum(one.count for one in exports)
+    noun = "compilation ahead of time" if _are_compiled(exports) else "export"
+    nouns = "compilations ahead of time" if _are_compiled(exports) else "exports"
     failed = sum(one.count for one in exports if one.status is ExportStatus.FAILED)
     unsound = sum(one.count for one in exports if one.status is ExportStatus.UNSOUND)
     if not every:
         return None
     if not failed and not unsound:
-        return f"{counted(every, 'export succeeds', 'exports succeed')}"
-    parts = [f"{failed} of {counted(every, 'export')} {'fails' if failed == 1 else 'fail'}"] if failed else []
-    of = "" if failed else f" of {counted(every, 'export')}"
+        return counted(every, f"{noun} succeeds", f"{nouns} succeed")
+    parts = [f"{failed} of {counted(every, noun, nouns)} {'fails' if failed == 1 else 'fail'}"] if failed else []
+    of = "" if failed else f" of {counted(every, noun, nouns)}"
     parts += [f"{unsound}{of} {'is' if unsound == 1 else 'are'} unsound"] if unsound else []
     return " and ".join(parts)
 

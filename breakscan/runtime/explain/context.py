@@ -13,7 +13,13 @@ from breakscan.runtime.explain.callers import Caller
 from breakscan.runtime.explain.owners import Owners
 from breakscan.runtime.explain.user_source import UserSource
 from breakscan.runtime.parsers.break_text import BreakCause
-from breakscan.runtime.parsers.dynamo_names import BACKWARD, is_module_wrapper, is_resumed, user_name
+from breakscan.runtime.parsers.dynamo_names import (
+    BACKWARD,
+    is_module_wrapper,
+    is_resumed,
+    is_step_of_optimizer,
+    user_name,
+)
 from breakscan.runtime.records.source import Code, StackFrame
 
 FRAMEWORK = 9
@@ -45,6 +51,8 @@ class ExplainContext:
         plain = user_name(name)
         if is_module_wrapper(path) and self.modules:
             return self.modules[0] if len(self.modules) == 1 else "a module of torch.nn"
+        if is_step_of_optimizer(path, plain):
+            return "Optimizer.step"
         if name == BACKWARD:
             around = self.sources.function(path, line)
             return f"{around} (backward)" if around else "backward"

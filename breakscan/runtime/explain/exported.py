@@ -15,6 +15,8 @@ class ExportWay(str, Enum):
     EXPORT = "export"
     DRAFT = "draft_export"
     AHEAD_OF_TIME = "aot_inductor"
+    AOT_COMPILE = "aot_compile"
+    """Of what ``torch.compile`` gave."""
 
 
 class ExportStatus(str, Enum):

@@ -21,6 +21,7 @@ from breakscan.runtime.records.source import Code, StackFrame
 _SIZE = re.compile(r"(?P<tensor>.+)\.shape\[(?P<dimension>\d+)\]$")
 _IN_KWARGS = re.compile(r"^kwargs\['(\w+)'\]$")
 _POSITIONAL = re.compile(r"^args\[\d+\]")
+_LEARNING_RATE = re.compile(r"\.param_groups\[\d+\]\['lr'\]$")
 _ARGUMENTS = re.compile(r"^(?:len\((?:kw)?args\)|(?:not )?'\w+' in kwargs|list\(kwargs\)\[\d+\])$")
 _SPREADING = (
     GuardKind.SIZE,
@@ -205,6 +206,8 @@ def _advice(guard: ParsedGuard, frame: Code, lens: ExplainContext) -> RecompileA
         return RecompileAdvice(AdviceKind.FROZEN_PARAMETER if is_gradient else AdviceKind.PARAMETER)
     if guard.subject.endswith(_GRADIENT):
         return RecompileAdvice(AdviceKind.GRADIENT, guard.subject.removesuffix(_GRADIENT))
+    if _LEARNING_RATE.search(guard.subject):
+        return RecompileAdvice(AdviceKind.LEARNING_RATE)
     size = _SIZE.match(guard.subject)
     if size is None:
         return None

@@ -1,7 +1,8 @@
 """What the program exports with ``torch.export``, or compiles ahead of time with AOTInductor, and how that ended.
 
 Wraps ``_export`` of ``torch.export._trace``, through which every export goes, ``draft_export`` of
-``torch.export._draft_export``, and ``aoti_compile_and_package`` and ``aot_compile`` of ``torch._inductor``.
+``torch.export._draft_export``, ``aoti_compile_and_package`` and ``aot_compile`` of ``torch._inductor``, and
+``torch._dynamo.aot_compile.aot_compile_fullgraph``, which serves ``aot_compile`` of compiled functions.
 """
 
 from __future__ import annotations
@@ -28,11 +29,13 @@ from breakscan.runtime.records.source import Code, StackFrame
 TRACE = "torch.export._trace"
 DRAFT = "torch.export._draft_export"
 INDUCTOR = "torch._inductor"
+COMPILED = "torch._dynamo.aot_compile"
 MODULES = (TRACE, DRAFT, INDUCTOR)
 """Those whose functions are wrapped: a program may load them only when it exports."""
 
 _NAME = "_export"
 _DRAFTING = "draft_export"
+_COMPILING = "aot_compile"
 _AHEAD_OF_TIME = ("aoti_compile_and_package", "aot_compile")
 
 
@@ -101,11 +104,21 @@ class ExportWatch:
         with wrapped([INDUCTOR], package, wrap) as packages, wrapped([INDUCTOR], compile_, wrap) as compiles:
             yield packages and compiles
 
-    def _wrap(self, way: str) -> Callable[[Any], Callable[..., Any]]:
+    @contextmanager
+    def compiled_ahead(self) -> Iterator[bool]:
+        """As :meth:`exports`, for ``aot_compile`` of what ``torch.compile`` gave; ``COMPILED`` is loaded.  The program
+        runs what is compiled there."""
+        with wrapped([COMPILED], "aot_compile_fullgraph", self._wrap(_COMPILING, holds=0)) as found:
+            yield found
+
+    def _wrap(self, way: str, *, holds: int = 1) -> Callable[[Any], Callable[..., Any]]:
+        """``holds`` is by how much the calls are inside one another while this one runs: not, where what is compiled
+        meanwhile is the program's."""
+
         def wrap(original: Any) -> Callable[..., Any]:
             def export(*args: Any, **kwargs: Any) -> Any:
                 begun = None if self._depth.level else self._begin(way, original, args, kwargs)
-                self._depth.level += 1
+                self._depth.level += holds
                 try:
                     with self._names.as_alone() if way == _DRAFTING else nullcontext():
                         result = original(*args, **kwargs)
@@ -115,7 +128,7 @@ class ExportWatch:
                     leave_no_trace(error)
                     raise
                 finally:
-                    self._depth.level -= 1
+                    self._depth.level -= holds
                 if begun is not None:
                     self._end(begun, result, None)
                 return result
@@ -136,7 +149,7 @@ class ExportWatch:
 
     def _ended(self, begun: _Begun, result: Any, error: Exception | None) -> None:
         seconds = time.perf_counter() - begun.at
-        if error is None and begun.way != "aot_inductor":
+        if error is None and begun.way in ("export", _DRAFTING):
             self._exported[result] = begun.target, begun.code
         self._sink(
             ExportEnded(

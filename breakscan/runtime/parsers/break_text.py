@@ -16,6 +16,7 @@ from breakscan.runtime.records.source import StackFrame
 
 _WHILE_HANDLED = "*** While handling this graph break, another graph break occurred: ***"
 _BRANCHING = "Data-dependent branching"
+_ASKED_FOR = "Call to `torch._dynamo.graph_break()`"
 _NESTED = re.compile(rf"^{re.escape(_WHILE_HANDLED)}$", re.M)
 _ID = re.compile(r"/gb/gb(\d{4})\.html")
 _END = re.compile(r"^(Stack variable source attribution:|User code traceback:|from user code:)", re.M)
@@ -47,6 +48,11 @@ def parse_causes(text: str) -> tuple[BreakCause, ...]:
 def branches_on_data(gb_type: str) -> bool:
     """Whether a break of this type is a branch on the value of a tensor."""
     return gb_type.startswith(_BRANCHING)
+
+
+def is_asked_for(gb_type: str) -> bool:
+    """Whether a break of this type is one that the code asks for, with ``torch._dynamo.graph_break()``."""
+    return gb_type.startswith(_ASKED_FOR)
 
 
 def chained(cause: str, consequence: str) -> str:

@@ -9,6 +9,7 @@ BACKWARD = "<backward>"
 """The name of a backward pass that compiled autograd captured, instead of torch's name for it."""
 _CAPTURED = re.compile(r"(?:^|:)!\d+/")
 _WRITTEN_BY_FX = "<eval_with_key>"
+_AROUND_STEP = ("wrapper", "_use_grad")
 _COMPREHENSION = re.compile(r"__comprehension_(?P<name>.+)_at_\d+$")
 
 
@@ -42,6 +43,11 @@ def is_compiler_entry(path: str) -> bool:
 def is_module_wrapper(path: str) -> bool:
     """Whether the file is the one whose function Dynamo compiles in place of the ``forward`` of a module of torch's."""
     return path.replace("\\", "/").endswith("torch/_dynamo/external_utils.py")
+
+
+def is_step_of_optimizer(path: str, name: str) -> bool:
+    """Whether the function is one that torch puts around the ``step`` of its optimizers."""
+    return path.replace("\\", "/").endswith("torch/optim/optimizer.py") and name in _AROUND_STEP
 
 
 def is_dynamos_file(path: str) -> bool:

@@ -21,8 +21,8 @@ class ExportIssue:
 
 @dataclass(frozen=True, slots=True)
 class ExportEnded:
-    """A call of ``torch.export.export`` (``way`` is ``export``), ``draft_export`` or AOTInductor (``aot_inductor``) by
-    the program itself, not by another such call.
+    """A call of ``torch.export.export`` (``way`` is ``export``), ``draft_export``, AOTInductor (``aot_inductor``) or
+    ``aot_compile`` of a compiled function, by the program itself, not by another such call.
 
     ``target`` is what was exported, ``code`` that of its ``forward``, ``stack`` that of the call, ``ops`` the
     operations of the result.  ``error`` is the type of the exception that ended it, ``text`` its text, ``failed_at``

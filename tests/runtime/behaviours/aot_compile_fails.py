@@ -1,0 +1,24 @@
+"""Two functions are compiled ahead of time; one cannot be.
+
+expect: len(graphs) == 1 and [(e["way"], e["name"], e["status"]) for e in exports] == [("aot_compile", "good", "done"), ("aot_compile", "bad", "failed")] and [(f["rule"], f["site"]["line"], [e["way"] for e in f["exports"]]) for f in export_failures] == [("BRK101", line("here"), ["aot_compile"])]
+"""
+
+import contextlib
+
+import torch
+
+
+def good(x):
+    return x.sin() + 1
+
+
+def bad(x):
+    if x.sum() > 0:  # here
+        return x
+    return x + 1
+
+
+x = torch.ones(4)
+torch.compile(good, fullgraph=True).aot_compile(((x,), {}))(x)
+with contextlib.suppress(torch._dynamo.exc.Unsupported):
+    torch.compile(bad, fullgraph=True).aot_compile(((x,), {}))
