@@ -4,7 +4,7 @@ import contextlib
 import json
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,14 @@ def pytest_configure(config: pytest.Config) -> None:
     """With ``-m "not torch ..."`` the tests run as they would where torch is not installed: its import is slow."""
     if str(config.getoption("markexpr")).startswith("not torch"):
         sys.modules["torch"] = None  # type: ignore[assignment]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Recordings are kept in the cache of the user, who is not to find those of tests there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BREAKSCAN_RUNS", str(tmp_path_factory.mktemp("runs")))
+        yield
 
 
 @pytest.fixture(scope="session")

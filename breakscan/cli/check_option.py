@@ -35,7 +35,12 @@ def require_room(check: bool, format_: str) -> None:
 
 
 def explain_report(
-    explanation: Explanation, files: SourceFiles, format_: str, check: bool, tables: tuple[str, ...]
+    explanation: Explanation,
+    files: SourceFiles,
+    format_: str,
+    check: bool,
+    tables: tuple[str, ...],
+    again: str = "",
 ) -> ExplainReport:
     """Returns what a report in this format shows: the whole comparison if it is requested, else the findings hidden by
     the first break of a function that runs eager.
@@ -45,7 +50,7 @@ def explain_report(
     given_up = any(frame.status is FrameStatus.EAGER and frame.origin is Origin.USER for frame in explanation.frames)
     has_hidden = format_ == "terminal" and given_up and explanation.trace is None
     agreement = _agreement(explanation, files) if check or has_hidden else None
-    return ExplainReport(explanation, agreement, with_agreement=check, tables=tables, files=files)
+    return ExplainReport(explanation, agreement, with_agreement=check, tables=tables, again=again, files=files)
 
 
 def _agreement(explanation: Explanation, files: SourceFiles) -> Agreement | None:

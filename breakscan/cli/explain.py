@@ -25,6 +25,7 @@ from breakscan.rulebook.library import Library, load_library
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.job import JobError
 from breakscan.runtime.launch import LaunchError, end_like, outliving_termination, run_recorded
+from breakscan.runtime.recent_runs import can_keep, keep_recent
 from breakscan.runtime.requests_file import Requests
 from breakscan.runtime.session import Session, SessionError, read_run, start_session
 from breakscan.runtime.waiting import MOST_SECONDS, wait_for_ranks
@@ -43,7 +44,7 @@ STDIN = "-"
     "--save",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Keep the recording in this new folder.",
+    help="Keep the recording in this new folder. Otherwise, breakscan report --last has it for some days.",
 )
 @check_option
 @request_options
@@ -115,7 +116,8 @@ def explain(
             if session.reports:
                 wait_for_ranks(session, _say_whom_it_waits_for, asked_to_end)
                 explanation, unmet = _report(session, library, format_, output, requests, check, tables)
-                session.discard()
+                if not session.kept:
+                    keep_recent(session.root)
                 if save is not None:
                     click.echo(f"breakscan: the recording is in {save}, for breakscan report {save}", err=True)
                 status = unmet or gate_status(gates, explanation)
@@ -142,6 +144,11 @@ def _start_session(argv: list[str], save: Path | None) -> Session:
         raise click.ClickException(str(error)) from error
 
 
+def _again(session: Session) -> str:
+    """The command that reports this run again, where the recording is not kept by name and can be kept."""
+    return "breakscan report --last" if not session.kept and can_keep() else ""
+
+
 def _say_whom_it_waits_for(ranks: list[int]) -> None:
     from breakscan.reports.explain.rank_words import ranks_in_words
 
@@ -163,7 +170,7 @@ def _report(
     files = SourceFiles.trusted()
     explanation = explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd), files=files)
     explanation, unmet = add_unmet(explanation, requests, session.folder, say=output is not None)
-    report = explain_report(explanation, files, format_, check, tables)
+    report = explain_report(explanation, files, format_, check, tables, _again(session))
     path = output_path(output)
     if output is None:
         EXPLAIN.write(format_, report, sys.stderr)

@@ -32,7 +32,8 @@ _MANIFESTS = ("run.json", "rank-*/run.json", "restart-*/rank-*/run.json")
 @check_option
 @show_option
 @gate_options
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.option("--last", is_flag=True, help="Report the last run of breakscan explain that was not saved.")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path, exists=True))
 def report(
     format_: str,
     output: str | None,
@@ -43,6 +44,7 @@ def report(
     max_recompiles: int | None,
     max_eager_calls: int | None,
     fail_on: tuple[str, ...],
+    last: bool,
     paths: tuple[Path, ...],
 ) -> int:
     """Report a run that is over, or goes on elsewhere: nothing is run, and torch is not needed.
@@ -52,16 +54,28 @@ def report(
     working directory and --source-root only.  The exit status is 1 where a gate is not met, 2 where there is nothing to
     report.
     """
+    if last == bool(paths):
+        raise click.UsageError("name a recording or a log of torch's, or --last: one of them")
     require_room(check, format_)
     require_terminal(tables, format_)
     library = load_library(load_settings(Path.cwd()).rule_folders)
     gates = read_gates(library, max_breaks, max_recompiles, max_eager_calls, fail_on)
     files = readable_files(relocation)
-    explanation = _explained(paths, library, relocation, files)
+    explanation = _explained([_last_run()] if last else paths, library, relocation, files)
     made = explain_report(explanation, files, format_, check, tables)
     with report_stream(output_path(output)) as stream:
         EXPLAIN.write(format_, made, stream)
     return gate_status(gates, explanation)
+
+
+def _last_run() -> Path:
+    from breakscan.runtime.recent_runs import last_run
+    from breakscan.runtime.session import SessionError
+
+    try:
+        return last_run()
+    except SessionError as error:
+        raise click.ClickException(str(error)) from error
 
 
 def _explained(paths: Sequence[Path], library: Library, relocation: Relocation, files: SourceFiles) -> Explanation:

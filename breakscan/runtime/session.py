@@ -31,6 +31,7 @@ FORMAT = 4
 
 2: a datum has one record; before, some had a second one from the structured trace.
 3: calls that ran eager.
+4: what runs, gaps and calls took as a rule.
 """
 MANIFEST = "run.json"
 SOURCES = "sources.json"
@@ -92,10 +93,8 @@ class Session:
             _write_manifest(self.folder, ended)
 
     def keep_sources(self, texts: Mapping[str, str]) -> None:
-        """Keeps the sources of the run with its recording, if that is to be kept.  Raises OSError where the disk does
-        not take them."""
-        if self.kept:
-            _replace(self.folder / SOURCES, json.dumps(dict(texts)))
+        """Keeps the sources of the run with its recording.  Raises OSError where the disk does not take them."""
+        _replace(self.folder / SOURCES, json.dumps(dict(texts)))
 
     def discard(self) -> None:
         """Deletes the recording, unless it is to be kept: the process that reports, that of all ranks."""

@@ -153,7 +153,10 @@ class TestListings:
         assert f"No {word} were recorded.\n" in written(word, **empty)
 
     def test_only_what_there_is_is_offered(self) -> None:
-        assert "--show graphs,kernels,guards,compiles,values lists what there is." in written()
+        assert "\n   --show graphs,kernels,guards,compiles,values lists what there is." in written()
+        stream = io.StringIO()
+        write_explanation(ExplainReport(explanation(), again="breakscan report --last"), stream)
+        assert "breakscan report --last --show graphs,kernels" in stream.getvalue()
         bare = replace(GRAPH, generated=())
         compiles = (replace(COMPILE, guards=()),)
         assert "--show graphs,compiles lists what" in written(graphs=(bare,), compiles=compiles, values=())

@@ -18,10 +18,12 @@ class ExplainReport:
     of it with ``with_agreement``, else only what breaks hide), and the tables of
     :data:`breakscan.reports.explain.tables.LISTINGS` with these names, or all
     findings with ``findings``.
+    ``again`` is the command that reports the same run again, where it is not the one that reports it now.
     ``files`` has the sources that it may show: none, if none are given."""
 
     explanation: Explanation
     agreement: Agreement | None = None
     with_agreement: bool = False
     tables: tuple[str, ...] = ()
+    again: str = ""
     files: SourceFiles = field(default_factory=SourceFiles)

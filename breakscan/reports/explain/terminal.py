@@ -47,14 +47,16 @@ def write_explanation(report: ExplainReport, stream: TextIO) -> None:
     """Writes the report, the tables that it asks for, and what ``check`` says if it asks for that."""
     found = report.agreement.hidden if report.agreement else {}
     hidden = {printable(at): findings for at, findings in found.items()}
-    _Writer(report_console(stream), hidden, report.files).write(printable(report.explanation), report.tables)
+    again = f"{report.again} " if report.again else ""
+    _Writer(report_console(stream), hidden, report.files, again).write(printable(report.explanation), report.tables)
     if report.agreement and report.with_agreement:
         write_agreement(report.agreement, stream)
 
 
 class _Writer:
-    def __init__(self, console: Console, hidden: _Hidden, files: SourceFiles) -> None:
+    def __init__(self, console: Console, hidden: _Hidden, files: SourceFiles, again: str) -> None:
         self.files = files
+        self.again = again
         self.console = console
         self.hidden = hidden
         self.width = min(console.width, WIDEST)
@@ -104,7 +106,7 @@ class _Writer:
             self.entry(entry)
         if rest := len(section.entries) - len(shown):
             self.console.print()
-            self.paragraph(f"{rest} more; --show {FINDINGS} lists all.", style="dim")
+            self.paragraph(f"{rest} more; {self.again}--show {FINDINGS} lists all.", style="dim")
 
     def ranks(self, report: RankReport | None) -> None:
         if report is None:
@@ -128,7 +130,7 @@ class _Writer:
             self.paragraph(f"{sentence.rstrip('.')}.", label=f"{label}: ")
         there = [word for word, listing in LISTINGS.items() if listing.is_there(explanation)]
         if lines and there and not wanted:
-            self.paragraph(f"--show {','.join(there)} lists what there is.", style="dim")
+            self.paragraph(f"{self.again}--show {','.join(there)} lists what there is.", style="dim")
         for word, listing in LISTINGS.items():
             if word in wanted and word in there:
                 for page in (make(explanation) for make in listing.makers):
