@@ -10,6 +10,7 @@ from breakscan.reports.shared.wording import counted, listed
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.explain.exported import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
 from breakscan.runtime.parsers.export_errors import ExportProblem
+from breakscan.runtime.parsers.guard_text import with_article
 
 _MOST_NAMED = 3
 _WHY = {
@@ -18,6 +19,8 @@ _WHY = {
     ExportProblem.SIZES: "the code does not leave the sizes free that dynamic_shapes declares",
     ExportProblem.NO_FAKE_KERNEL: "the operator {} has no fake kernel, which tells what it returns without running it",
     ExportProblem.WRONG_FAKE_KERNEL: "the fake kernel of {} tells another result than the operator gives",
+    ExportProblem.INPUT: "it is given {}, a type that an export cannot take apart",
+    ExportProblem.OUTPUT: "it returns {}, a type that an export cannot take apart",
     ExportProblem.UNTRACEABLE: "Dynamo cannot trace it",
     ExportProblem.ERROR: "{}",
 }
@@ -29,8 +32,14 @@ _INSTEAD = {
     "torch._check(n == 4)",
     ExportProblem.SIZES: "declare them as they are, or leave them to torch with Dim.AUTO",
     ExportProblem.NO_FAKE_KERNEL: 'register one with torch.library.register_fake("{}")',
+    ExportProblem.INPUT: "pass tensors, numbers, and tuples, lists or dicts of them; if it is a dataclass, register "
+    "it: torch.export.register_dataclass({})",
+    ExportProblem.OUTPUT: "return tensors, numbers, and tuples, lists or dicts of them; if it is a dataclass, register "
+    "it: torch.export.register_dataclass({})",
     ExportProblem.WRONG_FAKE_KERNEL: "mend the function that is registered as its fake kernel",
 }
+_OF_LIBRARIES = dict.fromkeys(("DynamicCache", "EncoderDecoderCache"), "pass use_cache=False to the model")
+"""What helps against the classes of a library: here of transformers."""
 _WAYS = {
     ExportWay.EXPORT: "torch.export.export",
     ExportWay.DRAFT: "draft_export",
@@ -53,7 +62,8 @@ def failure_reason(failure: ExportFailure) -> str:
         return failure.reason or _WHY[failure.problem]
     if failure.problem is ExportProblem.ERROR:
         return failure.reason or failure.about
-    words = _WHY[failure.problem].format(failure.about)
+    is_class = failure.problem in (ExportProblem.INPUT, ExportProblem.OUTPUT)
+    words = _WHY[failure.problem].format(with_article(failure.about) if is_class else failure.about)
     if failure.problem in _QUOTES_TORCH:
         return f"{words} (torch: {failure.about})" if failure.about else words
     said = failure.reason or (failure.about if failure.problem is ExportProblem.SIZES else "")
@@ -64,7 +74,7 @@ def failure_advice(failure: ExportFailure) -> str | None:
     """What to write instead; None where only torch has hints."""
     if failure.rule:
         return failure.rule.instead
-    words = _INSTEAD.get(failure.problem)
+    words = _OF_LIBRARIES.get(failure.about) or _INSTEAD.get(failure.problem)
     if words is None:
         return None
     fixes = f"; torch suggests {', '.join(failure.fixes)}" if failure.fixes else ""

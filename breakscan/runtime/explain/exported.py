@@ -57,9 +57,9 @@ class ExportTry:
 class ExportFailure:
     """One problem at one site, in all exports that it stood against.
 
-    ``about`` is what it is about: torch's expression, an operator, a size.  ``reason`` is what torch or an exception
-    says of it, in one line, and empty where ``problem`` says all; ``fixes`` are those that torch suggests.  ``fatal``
-    says that it ended an export; ``text`` is torch's whole text then.
+    ``about`` is what it is about: torch's expression, an operator, a size, a class.  ``reason`` is what torch or an
+    exception says of it, in one line, and empty where ``problem`` says all; ``fixes`` are those that torch suggests.
+    ``fatal`` says that it ended an export; ``text`` is torch's whole text then.
     """
 
     problem: ExportProblem

@@ -16,8 +16,10 @@ from breakscan.runtime.records.record import Record
 from breakscan.runtime.records.source import StackFrame
 
 _BY_DATA = (ExportProblem.TEST, ExportProblem.NUMBER)
-_AT_THE_CALL = (ExportProblem.SIZES,)
-"""Torch finds these when all is traced, and names no line."""
+_TYPES = (ExportProblem.INPUT, ExportProblem.OUTPUT)
+_OPERATORS = (ExportProblem.NO_FAKE_KERNEL, ExportProblem.WRONG_FAKE_KERNEL)
+_AT_THE_CALL = (ExportProblem.SIZES, *_TYPES)
+"""Torch finds these before it traces, or when all is traced, and names no line."""
 
 
 def exports(records: Iterable[Record], context: ExplainContext) -> list[Export]:
@@ -82,7 +84,7 @@ def _failure(met: _Met, context: ExplainContext) -> ExportFailure:
     read, record = met.read, met.record
     is_untraceable = read.problem is ExportProblem.UNTRACEABLE
     cause = parse_causes(met.text)[0] if is_untraceable else None
-    own = [] if read.problem in _AT_THE_CALL else _not_torchs(met.stack, context)
+    own = [] if met.text and read.problem in _AT_THE_CALL else _not_torchs(met.stack, context)
     through = own or _not_torchs(record.stack, context) or list(record.stack)
     at = through[-1]
     is_branch = read.problem is ExportProblem.TEST or (cause is not None and branches_on_data(cause.gb_type))
@@ -114,7 +116,7 @@ def _key(failure: ExportFailure) -> Hashable:
     ``strict=True``."""
     if failure.problem in _BY_DATA:
         return _BY_DATA, failure.site
-    if failure.problem in (ExportProblem.NO_FAKE_KERNEL, ExportProblem.WRONG_FAKE_KERNEL):
+    if failure.problem in (*_OPERATORS, *_TYPES):
         return failure.problem, failure.about
     return failure.problem, failure.site, failure.about, failure.gb_type or failure.reason
 

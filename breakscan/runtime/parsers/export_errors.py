@@ -18,6 +18,10 @@ class ExportProblem(str, Enum):
     """The code does not leave the sizes free that ``dynamic_shapes`` declares."""
     NO_FAKE_KERNEL = "no-fake-kernel"
     WRONG_FAKE_KERNEL = "wrong-fake-kernel"
+    INPUT = "input-type"
+    """It is given an object of a type that an export cannot take apart."""
+    OUTPUT = "output-type"
+    """It returns such an object."""
     UNTRACEABLE = "graph-break"
     """Dynamo cannot trace it: ``strict=True``."""
     ERROR = "error"
@@ -26,8 +30,8 @@ class ExportProblem(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class ProblemRead:
-    """A problem, what it is about (an expression, an operator, a size), what torch says of it, and the fixes that it
-    suggests."""
+    """A problem, what it is about (an expression, an operator, a size, a class), what torch says of it, and the fixes
+    that it suggests."""
 
     problem: ExportProblem
     about: str
@@ -45,6 +49,12 @@ _NO_FAKE_KERNEL = (
 )
 _UNSUPPORTED_OPERATOR = "UnsupportedOperatorException"
 """Its text is the name of the operator, with what ``export`` adds."""
+_TYPES = (
+    (ExportProblem.OUTPUT, re.compile(r"Found <class '([^']+)'> in output, which is not a known type")),
+    (ExportProblem.OUTPUT, re.compile(r"unrecognized type \w+Variable\(([^)]+)\) at output \d+")),
+    (ExportProblem.INPUT, re.compile(r"Unsupported input type <class '([^']+)'>")),
+    (ExportProblem.INPUT, re.compile(r"one of the inputs with type `<class '([^']+)'>` is not supported")),
+)
 _SIZES = re.compile(r"Constraints violated \((.+?)\)!")
 _EACH_SIZE = re.compile(r"^  - (.+)$", re.M)
 _FIXES = re.compile(r"^Suggested fixes:\n((?:[ \t]+\S.*(?:\n|$))+)", re.M)
@@ -73,6 +83,9 @@ def problem_of(error: str, text: str) -> ProblemRead:
         fixes = _FIXES.search(text)
         each = tuple(line.strip() for line in fixes[1].splitlines()) if fixes else ()
         return ProblemRead(ExportProblem.SIZES, found[1], said, each)
+    for problem, pattern in _TYPES:
+        if found := pattern.search(text):
+            return ProblemRead(problem, found[1].rpartition(".")[2])
     return ProblemRead(ExportProblem.UNTRACEABLE if error == _BREAK else ExportProblem.ERROR, "")
 
 
