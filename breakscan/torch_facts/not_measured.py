@@ -224,6 +224,9 @@ ONLY_ANSWERS = frozenset(
 LIMITS_OF_DTYPES = frozenset({"torch.finfo", "torch.iinfo"})
 """Functions whose result has Python numbers for attributes."""
 
+COUNTS_DIMENSIONS = frozenset({"dim", "ndim", "ndimension"})
+"""What gives the number of dimensions of a tensor."""
+
 TRUE_WHILE_TRACING = ("is_compiling", "is_dynamo_compiling", "is_torchdynamo_compiling", "is_torch_compiling")
 """Functions of ``torch``, and those of packages that return the same, which are True while Dynamo traces."""
 FALSE_WHILE_TRACING = ("is_scripting", "is_exporting", "is_in_onnx_export", "is_torch_fx_proxy", "is_jit_tracing")

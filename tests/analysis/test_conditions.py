@@ -901,3 +901,17 @@ def test_a_container_is_no_surer_than_the_tensors_in_it(found) -> None:
             return x.cos()
         """
     ) == [("BRK111", CONDITIONAL, "`sizes` is a tensor")]
+
+
+def test_a_tensor_that_is_a_single_number_is_rare(found) -> None:
+    assert found(
+        """
+        import torch
+
+        def normalized(index: torch.Tensor, size: int):
+            if isinstance(index, int) or (isinstance(index, torch.Tensor) and index.dim() == 0):
+                if index < 0:
+                    index = index + size
+            return index * 2
+        """
+    ) == [("BRK101", CONDITIONAL, "`index.dim() == 0`")]

@@ -1036,6 +1036,92 @@ def f(x: torch.Tensor):
     hits = getattr(stack(x).sin(), name)()  # !
     return getattr(torch, f"{'uni'}que")(hits)  # !
 """,
+    "a cached property": """
+import functools
+
+
+class Solver:
+    @functools.cached_property
+    def weights(self):
+        return torch.ones(4)
+
+    def step(self, y):
+        return y * self.weights  # !
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    return Solver().step(y).cos()
+""",
+    "a cache that traced code makes": """
+import functools
+
+
+@functools.lru_cache(maxsize=1)
+def kept(size):
+    return size
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+
+    @functools.lru_cache(maxsize=1)  # !
+    def made(size):
+        return size
+
+    return y.cos() * made(3) * kept(2)
+""",
+    "a copy by a method of the object": """
+import copy
+
+
+class State:
+    def __init__(self):
+        self.parts = {1: 2}
+
+    def __copy__(self):
+        made = self.__class__.__new__(self.__class__)
+        made.parts = copy.copy(self.parts)  # !
+        return made
+
+
+class Plain:
+    pass
+
+
+state, plain = State(), Plain()
+
+
+def f(x: torch.Tensor):
+    y = x.sin()
+    copy.copy(plain)
+    copied = copy.copy(state)
+    return y.cos() * copied.parts[1]
+""",
+    "another object of one's own class": """
+class Total:
+    def __init__(self, held=None):
+        self.held = held
+
+    def read(self):
+        return float(self.held)  # !
+
+    def doubled(self, held):
+        return type(self)(held * 2).read()
+
+
+def f(x: torch.Tensor):
+    y = x.sin().sum()
+    return Total().doubled(y) + y.cos()
+""",
+    "dimensions that NumPy computes": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    order = np.argsort((1, 0))
+    y = y.permute(list(order))  # !
+    counts = (y[0] > 0).long()
+    return y[0].repeat_interleave(counts, output_size=counts.sum()).sum()  # !
+""",
 }
 
 

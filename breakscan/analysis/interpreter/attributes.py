@@ -26,6 +26,7 @@ from breakscan.analysis.interpreter.values import (
     tensor,
 )
 from breakscan.analysis.project.index import ClassInfo, canonical
+from breakscan.findings import Condition, ConditionKind
 from breakscan.rulebook.events import EventKind
 
 
@@ -62,11 +63,16 @@ def attribute_of(frame: Frame, node: ast.AST, owner: Value, name: str) -> Value:
 
 def _instance_attribute(frame: Frame, node: ast.AST, owner: ClassOrObject, info: ClassInfo, name: str) -> Value:
     """The value of an attribute of an instance, or of a class, of the project."""
+    if name == "__class__" and not isinstance(owner, Class):
+        return class_of_object(owner, info)
     found = frame.program.attributes.find(info, name)
     if isinstance(found, Value):
         return found
     if found is not None:
         if found.is_property:
+            if CACHED_PROPERTY in found.decorators:
+                with frame.under(_LOCKED):
+                    frame.emit(EventKind.CALL, node, callee=CACHED_PROPERTY)
             receiver = Arguments([owner], {})
             result = frame.program.call_function(frame, node, found, receiver)
             frame.program.call_wrappers(frame, found, receiver)
@@ -88,6 +94,11 @@ def _instance_attribute(frame: Frame, node: ast.AST, owner: ClassOrObject, info:
     return Namespace(Sure.POSSIBLE, name=f"?.{name}", bound=replace(owner, name=None))
 
 
+def class_of_object(owner: Value, info: ClassInfo) -> Class:
+    """The class of an object, which may be a subclass of the one that is known."""
+    return Class(min(owner.sure, Sure.LIKELY), info=info, name=info.qualname)
+
+
 def in_autograd_function(frame: Frame) -> bool:
     """Whether the function of a frame is a method of a subclass of ``torch.autograd.Function``."""
     owner = frame.function.owner if frame.function is not None else None
@@ -97,6 +108,10 @@ def in_autograd_function(frame: Frame) -> bool:
 def _is_autograd_function(frame: Frame, info: ClassInfo) -> bool:
     return "torch.autograd.Function" in frame.program.project.outside_bases(info)
 
+
+CACHED_PROPERTY = "functools.cached_property"
+_LOCKED = Condition(ConditionKind.TEST, "sys.version_info < (3, 12)")
+"""Before, a cached property takes a lock when it is read first."""
 
 _OPTIMIZERS = frozenset({"torch.optim.Optimizer", "torch.optim.optimizer.Optimizer"})
 _CONTEXT = Instance(name="torch.autograd.function.FunctionCtx")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from breakscan.analysis.interpreter.arguments import Arguments
-from breakscan.analysis.interpreter.attributes import attribute_of
+from breakscan.analysis.interpreter.attributes import attribute_of, class_of_object
 from breakscan.analysis.interpreter.call_event import emit_call
 from breakscan.analysis.interpreter.computed_names import ANY, attribute_matching, computed_name
 from breakscan.analysis.interpreter.frame import Frame
@@ -133,6 +133,12 @@ def _result_constant(frame: Frame, first: Value, arguments: Arguments, node: ast
     return CONSTANT
 
 
+def _result_type(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
+    if isinstance(first, Instance | Module) and first.info is not None and len(node.args) == 1:
+        return class_of_object(first, first.info)
+    return CONSTANT
+
+
 def _result_slice(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
     """``slice(a, b)`` reads its bounds, as ``x[a:b]`` does."""
     for bound in arguments.positional:
@@ -198,7 +204,7 @@ _BUILTIN_RESULTS: dict[str, Callable[[Frame, Value, Arguments, ast.Call], Value]
     "hasattr": _result_constant,
     "callable": _result_constant,
     "id": _result_constant,
-    "type": _result_constant,
+    "type": _result_type,
     "print": _result_constant,
     "getattr": _result_getattr,
     "setattr": _result_setattr,

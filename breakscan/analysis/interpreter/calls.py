@@ -161,6 +161,9 @@ def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: 
     """A method of something that is not known to be a tensor."""
     emit_super_slot(frame, node)
     name = dotted.rsplit(".", 1)[-1]
+    made = arguments.get(0)
+    if name == "__new__" and isinstance(made, Class) and made.info is not None:
+        return replace(frame.program.attributes.instance(made.info), sure=made.sure)
     if isinstance(owner, Instance) and owner.name:
         dotted = of_optimizer(frame, owner.name, name)
         if dotted == ENTER_ON_STACK and arguments.positional:
@@ -290,6 +293,8 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
         if node.args and _is_iterator(frame, node.args[0]):
             frame.emit(EventKind.CALL, node, form="iterator", callee=dotted)
         return TensorNumber(sure) if any(isinstance(v, Tensor | TensorNumber) for v in arguments.values()) else CONSTANT
+    if dotted == "copy.copy" and arguments.positional and (copied := _own_copy(frame, node, arguments.positional[0])):
+        return copied
     emit_skippable(frame, node, dotted, arguments)
     if dotted.startswith("scipy.special.") and not frame.silent:
         return ArrayNumber(Sure.LIKELY)  # computed by the interpreter, and traced from there on
@@ -308,6 +313,14 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
         return CONSTANT
     frame.program.pass_callables(frame, node, arguments.values())
     return UNKNOWN
+
+
+def _own_copy(frame: Frame, node: ast.Call, copied: Value) -> Value | None:
+    """What the ``__copy__`` of an object of the program returns; Dynamo follows it."""
+    if not isinstance(copied, Instance | Module) or copied.info is None:
+        return None
+    method = frame.program.project.method(copied.info, "__copy__")
+    return frame.program.call_function(frame, node, method, Arguments([copied], {})) if method is not None else None
 
 
 def _is_iterator(frame: Frame, node: ast.expr) -> bool:

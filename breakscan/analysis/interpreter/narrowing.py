@@ -30,6 +30,7 @@ from breakscan.analysis.interpreter.values import (
 )
 from breakscan.analysis.project.index import BUILTINS
 from breakscan.findings import Condition, ConditionKind
+from breakscan.torch_facts.not_measured import COUNTS_DIMENSIONS
 
 
 def _is_tensor_class(dotted: str | None) -> bool:
@@ -138,6 +139,10 @@ def _known_call(frame: Frame, test: ast.Call) -> bool | None:
                 return True if _asks_for_any_tensor(frame, test) else None
             if isinstance(value, Constant | NoneValue | Size):
                 return False
+    if dotted == "isinstance" and len(test.args) == 2 and frame.index.dotted(test.args[1]) in _NUMBERS:
+        value = _known(frame, test.args[0])
+        if isinstance(value, Tensor) and value.sure is Sure.CERTAIN and not value.array and value.optional is None:
+            return False
     return _known_helper(frame, dotted) if dotted else None
 
 
@@ -224,7 +229,7 @@ def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[Condition]:
     if isinstance(test, ast.BoolOp):
         operands = test.values
         if isinstance(test.op, ast.And) is not outcome:
-            operands = [value for value in operands if known_truth(frame, value) is not (not outcome)]
+            operands = [value for value in operands if not _is_out(frame, value, outcome)]
             if len(operands) != 1:
                 return []  # any of them may be the one that decides
         return [condition for value in operands for condition in narrow(frame, value, outcome)]
@@ -242,6 +247,17 @@ def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[Condition]:
         # Dynamo turns the validation of distributions off that were not asked to validate.
         return [has_outcome(test, outcome)]
     return []
+
+
+def _is_out(frame: Frame, operand: ast.expr, outcome: bool) -> bool:
+    """Whether an operand does not have that outcome: ``isinstance(x, int)`` of what is taken for a tensor is False."""
+    known = known_truth(frame, operand)
+    if known is not None:
+        return known is not outcome
+    if not outcome or not isinstance(operand, ast.Call) or frame.index.dotted(operand.func) != "isinstance":
+        return False
+    of_number = len(operand.args) == 2 and frame.index.dotted(operand.args[1]) in _NUMBERS
+    return of_number and isinstance(_known(frame, operand.args[0]), Tensor)
 
 
 def rare_equality(test: ast.expr, outcome: bool) -> list[Condition]:
@@ -280,7 +296,7 @@ def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[Cond
         usual = _known_comparison(frame, test, by_default=True)
         if usual is not None:
             return [has_outcome(test, outcome)] if usual is not outcome else []
-        return _device_or_dtype(test, outcome)
+        return _device_or_dtype(test, outcome) or _is_single_number(test, outcome)
     key, value = _key(subject), _known(frame, subject)
     if key is None or value is None:
         return []
@@ -298,6 +314,19 @@ def _is_bool(node: ast.expr) -> bool:
 def _device_or_dtype(test: ast.Compare, outcome: bool) -> list[Condition]:
     asks = any(map(_is_device_or_dtype, (test.left, *test.comparators)))
     return [has_outcome(test, outcome)] if asks else []
+
+
+def _is_single_number(test: ast.Compare, outcome: bool) -> list[Condition]:
+    """``x.dim() == 0``: hardly any tensor is a single number."""
+    right = test.comparators[0]
+    left = test.left.func if isinstance(test.left, ast.Call) and not test.left.args else test.left
+    asks = isinstance(left, ast.Attribute) and left.attr in COUNTS_DIMENSIONS
+    none = isinstance(right, ast.Constant) and type(right.value) is int and right.value == 0
+    equal = isinstance(test.ops[0], ast.Eq) is outcome
+    return [has_outcome(test, outcome)] if asks and none and equal and isinstance(test.ops[0], _EQUALITY) else []
+
+
+_EQUALITY = (ast.Eq, ast.NotEq)
 
 
 def _is_device_or_dtype(node: ast.expr) -> bool:

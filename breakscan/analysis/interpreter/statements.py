@@ -85,7 +85,16 @@ def _leave(frame: Frame, node: ast.Break | ast.Continue) -> bool:
 
 
 def _define_function(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    for decorator in node.decorator_list:
+        named = decorator.func if isinstance(decorator, ast.Call) else decorator
+        dotted = frame.index.dotted(named)
+        if dotted in _CACHES:
+            frame.emit(EventKind.CALL, decorator, callee=dotted)
     frame.names[node.name] = function_value(frame, frame.index.all_functions[node])
+
+
+_CACHES = frozenset({"functools.cache", "functools.lru_cache"})
+"""Decorators that Dynamo cannot put around a function while it traces."""
 
 
 def _define_class(frame: Frame, node: ast.ClassDef) -> None:
