@@ -26,6 +26,7 @@ from breakscan.runtime.hooks.guards import built_guards, with_lines
 from breakscan.runtime.hooks.late_hooks import LateHooks
 from breakscan.runtime.hooks.object_facts import code_of, current_compile_id
 from breakscan.runtime.hooks.own_code import own_code_skipped
+from breakscan.runtime.hooks.packages import installed_packages, package_record
 from breakscan.runtime.hooks.patching import untraced
 from breakscan.runtime.hooks.ranks import RankWatch
 from breakscan.runtime.hooks.recompiles import recompilations, recompile_record
@@ -101,6 +102,7 @@ class Recorder:
             "skips": silent_skips(self._compiling("skips", self._on_skip)),
             "guards": built_guards(self._compiling("guards", self._on_guards)),
             "autograd": autograd_reasons(),
+            "packages": installed_packages(self._guarded("packages", self._on_package)),
             "aot": self._exports.compiled_ahead(),
             "values": traced_functions(self._guarded("values", self._values.add)),
         }
@@ -238,6 +240,9 @@ class Recorder:
             record = replace(record, fullgraph=True)
         key = self._guarded("runs", self._meter.calls)(context)
         self._writer.write(record if key is None else replace(record, key=key))
+
+    def _on_package(self, package: Any) -> None:
+        self._writer.write(package_record(package))
 
     def _on_skip(self, code: CodeType, reason: str) -> None:
         """Dynamo passes over hundreds of frames, rightly: what the user asked to compile is what counts."""

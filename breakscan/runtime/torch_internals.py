@@ -126,6 +126,11 @@ NAMES = (
         "it is missing",
     ),
     Internal(
+        "torch._dynamo.package:CompilePackage.install",
+        "functions that are loaded compiled (hook packages)",
+        "they are shown as never called",
+    ),
+    Internal(
         "torch._dynamo.aot_compile:aot_compile_fullgraph",
         "what aot_compile of a compiled function compiled, and why it failed (hook aot)",
         "it is missing",
@@ -253,6 +258,7 @@ ATTRIBUTES = (
     Internal("torch.nn.modules.module:_call_impl", "the module of a bound method", "the method is named"),
     Internal("torch.nn.modules.module:_wrapped_call_impl", "the module of a bound method", "the method is named"),
     Internal("torch.fx._lazy_graph_module:_lazy_forward", "graphs that are generated late", "slower first runs"),
+    Internal("torch._dynamo.package:_codes", "the functions of a package", "they are shown as never called"),
     Internal("torch._dynamo.eval_frame:_dynamic", "the options of torch.compile", "verify does not repeat dynamic="),
 )
 """Attributes that torch sets on its objects."""

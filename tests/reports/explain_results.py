@@ -36,6 +36,7 @@ from breakscan.runtime.explain.compiled import (
     Kernel,
     KernelKind,
     LongPass,
+    Precompiled,
     Price,
     RunTotals,
     Specialisation,
@@ -278,6 +279,7 @@ def explanation(**changes: Any) -> Explanation:
         "eager_calls": (
             EagerCalls("helper", SITE, Origin.USER, 3, 4, "default", None, Quoted("it holds a generator")),
         ),
+        "precompiled": (Precompiled("helper", SITE, CALLER),),
         "exports": (Export(ExportWay.EXPORT, "Model", SITE, CALLER, True, ExportStatus.FAILED, 2, None, 0.25),),
         "export_failures": (EXPORT_FAILURE,),
         "values": (FunctionValues(SITE, "Model.forward", 340, True, VALUES),),

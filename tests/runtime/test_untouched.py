@@ -457,8 +457,8 @@ def steady(text: bytes) -> str:
     shown = re.sub(r"0x[0-9a-f]{6,}|\b\d{10,13}\.\d+", "0x", shown)
     shown = re.sub(r" +# ", "  # ", shown)
     shown = re.sub(r"(compiled_fn_\d+)_[0-9a-f_]+", r"\1", shown)
-    # The number of the file that torch has just opened.
-    shown = re.sub(r"tlparse \d+", "tlparse N", shown)
+    # The number or the random name of the file that torch has just opened.
+    shown = re.sub(r"tlparse \S+", "tlparse N", shown)
     return re.sub(r"\b(\w+_dynamo_\w+|___?check_obj_id\([^)]*|___?check_type_id\([^)]*)\d{9,}", r"\1", shown)
 
 

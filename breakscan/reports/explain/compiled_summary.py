@@ -138,6 +138,12 @@ def _ddp(explanation: Explanation) -> str | None:
     return "; ".join(said) or None
 
 
+def _precompiled(explanation: Explanation) -> str | None:
+    names = [f"{one.function} ({place(one.site)})" for one in explanation.precompiled]
+    unknown = "breaks and recompiles of the run that compiled them are not known"
+    return f"{listed(names, 'function')}; {unknown}" if names else None
+
+
 def _autograd(explanation: Explanation) -> str | None:
     if not explanation.autograd:
         return None
@@ -151,6 +157,7 @@ def _autograd(explanation: Explanation) -> str | None:
 _TOPICS: tuple[tuple[str, Callable[[Explanation], str | None]], ...] = (
     ("Compile time", _compile_time),
     ("Exports", exports_line),
+    ("Loaded compiled", _precompiled),
     ("Caches", _caches),
     ("Kernels", _kernels),
     ("CUDA graphs", _cudagraphs),

@@ -30,6 +30,7 @@ _WITHOUT_HOOK = {
     "autograd": "why compiled autograd captures a backward pass again is missing",
     "exports": "what torch.export.export exported, and why that failed, is missing",
     "drafts": "what draft_export found is missing",
+    "packages": "functions that were loaded compiled are shown as never called",
     "aot": "what aot_compile compiled, and why that failed, is missing",
     "ahead": "what AOTInductor compiled is missing",
     "cudagraphs": "why graphs do not run as CUDA graphs is missing",

@@ -154,6 +154,9 @@ def _why_nothing_compiled(explanation: Explanation) -> str:
         return "Nothing was compiled: torch.compile raised, see below."
     if explanation.frames or explanation.breaks:
         return "Nothing was compiled, not one graph: what was passed to torch.compile runs as plain Python, see below."
+    if explanation.precompiled:
+        loaded = counted(len(explanation.precompiled), "function was loaded", "functions were loaded")
+        return f"Nothing had to be compiled: {loaded} compiled, out of the caches of an earlier run."
     uncalled = [target for target in explanation.targets if not target.attempted]
     where = next((f" ({t.name}, {t.caller.path}:{t.caller.line})" for t in uncalled if t.caller), "")
     return f"Nothing was compiled: what torch.compile returned{where} was never called. Call it, not the original."

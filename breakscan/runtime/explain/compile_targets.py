@@ -10,7 +10,7 @@ from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.explanation import CompileTarget
 from breakscan.runtime.explain.owners import Owners
 from breakscan.runtime.parsers.dynamo_names import is_compiler_entry
-from breakscan.runtime.records.compiles import BreakSeen, CompileCalled, CompileStarted, FrameEnded
+from breakscan.runtime.records.compiles import BreakSeen, CompileCalled, CompileStarted, FrameEnded, PackageInstalled
 from breakscan.runtime.records.record import Record
 from breakscan.runtime.records.source import Code
 
@@ -21,6 +21,7 @@ def compile_targets(
     """What the program asked torch.compile for.  To serve that, torch asks itself for more."""
     tried = {r.code for r in records if isinstance(r, CompileStarted)}
     tried |= {r.frame for r in records if isinstance(r, FrameEnded)}
+    tried |= {code for r in records if isinstance(r, PackageInstalled) for code in r.codes}
     targets: list[CompileTarget] = []
     for call in calls:
         attempted = call.code in tried

@@ -191,6 +191,15 @@ class LongPass:
 
 
 @dataclass(frozen=True, slots=True)
+class Precompiled:
+    """A function whose compiled code was loaded, and the line that asked torch.compile for it."""
+
+    function: str
+    site: Site
+    caller: Caller | None
+
+
+@dataclass(frozen=True, slots=True)
 class Price:
     """What a break costs each time that the program runs through it: the time between the graph before it and the
     next one, on the host and, where timed, on the device, and whether the host waits for the device there; and what

@@ -19,6 +19,7 @@ from breakscan.runtime.explain.compiled import (
     CudaGraphSkip,
     FunctionValues,
     Graph,
+    Precompiled,
     Price,
     RunTotals,
     Specialisation,
@@ -330,6 +331,7 @@ class Explanation:
     autograd: Sequence[AutogradCapture] = ()
     calls: Sequence[Calls] = ()
     eager_calls: Sequence[EagerCalls] = ()
+    precompiled: Sequence[Precompiled] = ()
     exports: Sequence[Export] = ()
     export_failures: Sequence[ExportFailure] = ()
     values: Sequence[FunctionValues] = ()

@@ -22,6 +22,7 @@ from breakscan.runtime.explain.graphs import reported_graph, traced_lines
 from breakscan.runtime.explain.kernels import with_generated
 from breakscan.runtime.explain.notices import notices
 from breakscan.runtime.explain.owners import Owners, is_ours
+from breakscan.runtime.explain.precompiled import precompiled
 from breakscan.runtime.explain.prices import with_prices
 from breakscan.runtime.explain.recompile_causes import recompiles
 from breakscan.runtime.explain.set_aside import set_aside_notice
@@ -119,6 +120,7 @@ def explain_processes(
         cudagraph_skips=cudagraph_skips(recorded.all, context),
         autograd=autograd_captures(recorded.all, context),
         eager_calls=eager_calls(recorded.processes, fates, context),
+        precompiled=precompiled(recorded.all, context),
         exports=exports(recorded.all, context),
         export_failures=export_failures(recorded.all, context),
         values=function_values(recorded.processes, context),

@@ -38,6 +38,14 @@ class CompileMet:
 
 
 @dataclass(frozen=True, slots=True)
+class PackageInstalled:
+    """Functions whose compiled code was made by an earlier process, and the stack that asked for it."""
+
+    codes: tuple[Code, ...]
+    stack: tuple[StackFrame, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CompileStarted:
     """Dynamo starts on a frame: the stack above it, outermost first, and its code."""
 

@@ -10,6 +10,7 @@ from breakscan.runtime.records.compiles import (
     CompileStarted,
     CompileTimed,
     FrameEnded,
+    PackageInstalled,
 )
 from breakscan.runtime.records.exports import ExportEnded
 from breakscan.runtime.records.generated import AutogradGraph, BytesMoved, CacheLooked, CodeGenerated, CudaGraphSkipped
@@ -28,6 +29,7 @@ Record = (
     | CompileCalled
     | CompileAsked
     | CompileMet
+    | PackageInstalled
     | CompileStarted
     | CompileTimed
     | FrameEnded

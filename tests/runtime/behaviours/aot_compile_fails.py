@@ -18,6 +18,7 @@ def bad(x):
     return x + 1
 
 
+torch._dynamo.config.enable_aot_compile = True
 x = torch.ones(4)
 torch.compile(good, fullgraph=True).aot_compile(((x,), {}))(x)
 with contextlib.suppress(torch._dynamo.exc.Unsupported):
