@@ -1122,6 +1122,44 @@ def f(x: torch.Tensor):
     counts = (y[0] > 0).long()
     return y[0].repeat_interleave(counts, output_size=counts.sum()).sum()  # !
 """,
+    "an index that only arrays take": """
+class Loss(nn.Module):
+    def forward(self, logits, boxes):
+        width = boxes[:, 1] - boxes[:, 0]
+        if width.min() < 0:  # !
+            width = width.abs()
+        return logits * width[..., None]
+
+
+holder = hold(Loss())
+
+
+def f(x):
+    y = x.sin()
+    return holder.held(y, y * 2).cos()
+""",
+    "masks of which nothing is known but that they are combined": """
+class Loss(nn.Module):
+    def forward(self, hidden, mask):
+        valid = mask[:, :-1] & mask[:, 1:]
+        return hidden[:, 1:][valid]  # !
+
+
+holder = hold(Loss())
+
+
+def f(x):
+    y = x.sin()
+    return holder.held(y, y > 0).cos()
+""",
+    "arrays of Python's objects": """
+def f(x: torch.Tensor):
+    y = x.sin()
+    rows = np.empty(3, dtype=object)  # !
+    y = y.cos()
+    names = np.array(["a", "b"])  # !
+    return y.cos() + torch.from_numpy(np.zeros(4, dtype=float))
+""",
 }
 
 

@@ -19,6 +19,7 @@ from breakscan.analysis.interpreter.values import (
     Pointer,
     PythonValue,
     Size,
+    Sure,
     Tensor,
     TensorNumber,
     Unknown,
@@ -92,7 +93,10 @@ def _of_tensors(left: Value, right: Value, op: ast.operator) -> Value:
     zero_dim = keeps_shape and all(v.zero_dim for v in tensors)
     one_dim = keeps_shape and all(v.one_dim for v in tensors)
     make = array if all(v.array for v in tensors) else tensor
-    made = make(max(v.sure for v in tensors), _promoted(left, right, op), zero_dim or None, one_dim)
+    sure, dtype = max(v.sure for v in tensors), _promoted(left, right, op)
+    if dtype is None and isinstance(op, ast.BitAnd | ast.BitOr) and not any(v.dtype for v in tensors):
+        sure, dtype = min(sure, Sure.LIKELY), "bool"  # hardly any other tensors are combined so
+    made = make(sure, dtype, zero_dim or None, one_dim)
     return replace(made, optional=doubt(*tensors)) if all(doubt(v) for v in tensors) else made
 
 

@@ -45,7 +45,7 @@ _OBJECTS = {
 def numpy_call(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value:
     """The result of ``numpy.<name>(...)``."""
     known = numpy_function(frame.api.version, dotted.removeprefix("numpy."))
-    untraced = known is not None and known.returned is Returned.UNTRACED
+    untraced = known is not None and (known.returned is Returned.UNTRACED or _makes_objects(frame, node))
     if known is None:
         emit_skippable(frame, node, dotted, arguments)
     else:
@@ -60,6 +60,17 @@ def numpy_call(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) 
     if dotted in FIND_INDICES and len(arguments.values()) == 1:
         return container_of(array(arguments.values()[0].sure, "int", one_dim=True))
     return _result(frame, node, known, arguments, list(node.args))
+
+
+def _makes_objects(frame: Frame, node: ast.Call) -> bool:
+    """Whether an array is made of Python's objects or texts, which torch has no dtype for."""
+    asked = [keyword.value for keyword in node.keywords if keyword.arg == "dtype"]
+    if asked:
+        return frame.index.dotted(asked[0]) in ("object", "str")
+    given = node.args[0] if node.args else None
+    return isinstance(given, ast.List) and any(
+        isinstance(part, ast.Constant) and (part.value is None or isinstance(part.value, str)) for part in given.elts
+    )
 
 
 def array_method(frame: Frame, node: ast.Call, owner: Tensor, name: str, arguments: Arguments) -> Value:

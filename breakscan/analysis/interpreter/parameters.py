@@ -192,6 +192,8 @@ class _Evidence:
             self._speak_against(node.value)
         elif isinstance(node.slice, ast.Name | ast.Compare | ast.BinOp | ast.UnaryOp):
             self._masks.subscript(node)
+        elif isinstance(node.value, ast.Name) and _picks_dimensions(node.slice):
+            self._tensor.add(node.value.id)
 
     def _slice(self, node: ast.Slice) -> None:
         for bound in (node.lower, node.upper, node.step):
@@ -259,6 +261,12 @@ class _Evidence:
     def speaks_against(self, name: str) -> bool:
         """Whether the name is used as a tensor hardly is, and never as only a tensor can be."""
         return self.is_doubted(name) and name not in self._tensor
+
+
+def _picks_dimensions(index: ast.expr) -> bool:
+    """``x[..., 0]`` and ``x[:, None]``: no list or dict is indexed so."""
+    parts = index.elts if isinstance(index, ast.Tuple) else []
+    return any(isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value is ...) for part in parts)
 
 
 def _is_size(node: ast.expr) -> bool:
