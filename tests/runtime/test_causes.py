@@ -392,3 +392,34 @@ Trainer(double).run([torch.ones(n) for n in (3, 4)])
     assert recompile["seconds"] > 0
     text = " ".join(folder.explain("train.py").report.split())
     assert "trainer.py:10, train.py:9." in text
+
+
+def test_a_logger_of_a_library_can_be_ignored_as_the_advice_says(folder: Folder) -> None:
+    folder.write(
+        "site-packages/layers.py",
+        """
+import logging
+
+logger = logging.getLogger("layers.deep")
+
+def double(x):
+    logger.warning("doubling")
+    return x * 2
+""",
+    )
+    program = """
+import logging, sys, torch
+sys.path.insert(0, "site-packages")
+from layers import double
+ADVICE
+torch.compile(double, backend="eager")(torch.ones(3))
+"""
+    folder.write("train.py", program.replace("ADVICE", ""))
+    _, report = folder.explain_json("train.py")
+    (found,) = report["breaks"]
+    assert found["logging_method"] == "logging.getLogger('layers.deep').warning"
+    call, _, rest = found["advice"].removeprefix("call ").partition(" before ")
+    assert rest == "the first compiled call"
+    folder.write("train.py", program.replace("ADVICE", call))
+    _, report = folder.explain_json("train.py")
+    assert not report["breaks"]

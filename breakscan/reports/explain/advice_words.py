@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from breakscan.reports.explain.library_words import size_advice
 from breakscan.runtime.explain.explanation import AdviceKind, Recompile, RecompileAdvice
 
 _KEEP_SIZE = "keep the size constant, as by padding or drop_last=True"
@@ -9,6 +10,8 @@ _KEEP_SIZE = "keep the size constant, as by padding or drop_last=True"
 
 def recompile_advice(recompile: Recompile) -> str | None:
     """The advice for the case at hand, else what the rule says in general."""
+    if (known := size_advice(recompile)) is not None:
+        return known
     if recompile.advice is not None:
         return _words(recompile.advice)
     return recompile.rule.instead if recompile.rule else None

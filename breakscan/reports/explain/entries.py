@@ -10,6 +10,7 @@ from enum import Enum
 from breakscan.findings import Origin, Severity, Site, Verdict
 from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.eager_call_words import eager_calls_advice, eager_calls_reason
+from breakscan.reports.explain.library_words import break_advice, is_torchs_wish
 from breakscan.reports.explain.price_words import dearest_first, recompile_price
 from breakscan.reports.explain.reason_words import frame_advice, reason_words
 from breakscan.reports.explain.words import STATUS_WORDS, recompile_sentence, useful_hints, verdict_sentence
@@ -26,17 +27,12 @@ from breakscan.runtime.explain.explanation import (
     Recompile,
     UncompiledFrame,
 )
-from breakscan.runtime.parsers.break_text import is_asked_for
 from breakscan.runtime.records.runs import DEFAULT_STANCE
-
-_KEEP_OUTSIDE = "keep the call that leads here out of the compiled code, or leave it: torch wants it so"
-
 
 _LONGEST_CHAIN = 4
 """Lines of the way to a failure; JSON has all."""
 
 _MEANT = "torch's own code asks for it, with torch._dynamo.graph_break()"
-_CHANGE_NOTHING = "change nothing: torch wants it so"
 
 
 class EntryKind(Enum):
@@ -158,9 +154,8 @@ def eager_call_entry(found: EagerCalls) -> ReportEntry:
 
 def break_entry(site: BreakSite) -> ReportEntry:
     is_users = site.origin is Origin.USER
-    is_torchs = site.rule is None and site.origin is Origin.FRAMEWORK
-    is_meant = is_torchs and is_asked_for(site.gb_type)
-    advice = _CHANGE_NOTHING if is_meant else site.advice or (_KEEP_OUTSIDE if is_torchs else None)
+    is_meant = is_torchs_wish(site)
+    advice = break_advice(site)
     users = None if is_users else next((c for c in reversed(site.stack) if c.origin is Origin.USER), None)
     nearest = None if is_users else next((c for c in reversed(site.stack) if c.function != site.function), None)
     callers = tuple(dict.fromkeys(filter(None, [nearest, users])))

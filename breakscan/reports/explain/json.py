@@ -16,12 +16,20 @@ from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.agreement_json import agreement_object
 from breakscan.reports.explain.eager_call_words import eager_calls_advice, eager_calls_reason
 from breakscan.reports.explain.export_words import failure_advice, failure_reason
+from breakscan.reports.explain.library_words import break_advice
 from breakscan.reports.explain.rank_words import difference_words
 from breakscan.reports.explain.reason_words import frame_advice, restarts_in_words
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.worded import WORDS
 from breakscan.runtime.explain.compiled import Calls, CompiledFrame, Generated, GuardLine
-from breakscan.runtime.explain.explanation import EagerCalls, Explanation, RankDifference, Recompile, UncompiledFrame
+from breakscan.runtime.explain.explanation import (
+    BreakSite,
+    EagerCalls,
+    Explanation,
+    RankDifference,
+    Recompile,
+    UncompiledFrame,
+)
 from breakscan.runtime.explain.exported import ExportFailure
 from breakscan.runtime.explain.run_costs import run_costs
 
@@ -33,6 +41,7 @@ _KEYS = {(GuardLine, "demand"): "text"}
 _COMPUTED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     CompiledFrame: {"restarts": restarts_in_words},
     Calls: {"outside_seconds": attrgetter("outside_seconds")},
+    BreakSite: {"advice": break_advice},
     Recompile: {"advice": recompile_advice},
     UncompiledFrame: {"advice": frame_advice},
     ExportFailure: {"reason": failure_reason, "advice": failure_advice},

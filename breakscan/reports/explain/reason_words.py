@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from breakscan.reports.explain.library_words import failure_advice
 from breakscan.runtime.explain.compiled import CompiledFrame, ConstantReason
 from breakscan.runtime.explain.explanation import UncompiledFrame
 from breakscan.runtime.explain.reasons import OverLimit, Quoted, RaisedInTrace, Reason
@@ -63,6 +64,8 @@ def constant_words(reason: ConstantReason) -> str:
 
 def frame_advice(frame: UncompiledFrame) -> str | None:
     """The advice of the rule or of torch; of what was raised while Dynamo traced, what helps against that."""
+    if (known := failure_advice(frame)) is not None:
+        return known
     if isinstance(frame.reason, RaisedInTrace):
         return "run that code before the compiled call and keep its result, or keep it out with torch.compiler.disable"
     return frame.advice

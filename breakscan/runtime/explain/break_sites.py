@@ -9,7 +9,14 @@ from breakscan.findings import Origin, Place, Site, Verdict
 from breakscan.observations import ValueSeen
 from breakscan.runtime.explain.context import ExplainContext, reason_of
 from breakscan.runtime.explain.explanation import BreakSite, FunctionPart
-from breakscan.runtime.parsers.break_text import branches_on_data, chained, frame_skipped, parse_causes, rest_skipped
+from breakscan.runtime.parsers.break_text import (
+    branches_on_data,
+    chained,
+    frame_skipped,
+    logging_method,
+    parse_causes,
+    rest_skipped,
+)
 from breakscan.runtime.parsers.dynamo_names import is_resumed
 from breakscan.runtime.records.compiles import BreakSeen, CompileStarted
 from breakscan.runtime.records.record import Record
@@ -152,6 +159,7 @@ def _site(
         stack=lens.way(above, first.frame, first.stack),
         code=lens.sources.line(where.path, site.line),
         values=values.get((where.path, where.line), {}),
+        logging_method=logging_method(root),
     )
 
 

@@ -47,7 +47,8 @@ class BreakSite:
     ``reason`` is Dynamo's own, in one line; ``consequence`` the type of the break that followed from it, such
     as the loop around it; ``given_up`` the functions that run eager because of it; ``stack`` the way there,
     outermost first; ``code`` the line on which the site begins, without the blanks around it;
-    ``values`` what the names on that line were.
+    ``values`` what the names on that line were; ``logging_method`` is what logs there, as an expression that any code
+    can evaluate.
     """
 
     rule: Rule | None
@@ -69,6 +70,7 @@ class BreakSite:
     price: Price | None = None
     code: str | None = None
     values: Mapping[str, ValueSeen] = field(default_factory=dict)
+    logging_method: str | None = None
 
 
 class AdviceKind(Enum):

@@ -21,6 +21,7 @@ _NESTED = re.compile(rf"^{re.escape(_WHILE_HANDLED)}$", re.M)
 _ID = re.compile(r"/gb/gb(\d{4})\.html")
 _END = re.compile(r"^(Stack variable source attribution:|User code traceback:|from user code:)", re.M)
 _HEAD = re.compile(r"Graph break in user code at (.+):(\d+)$", re.M)
+_LOGGER = re.compile(r"method: <\w*Logger (\S+) \(\w+\)>\.(\w+),")
 _SKIPPED = "Failed to handle graph break gracefully"
 _REST_SKIPPED = "graph break that we cannot resume from"
 
@@ -43,6 +44,15 @@ def parse_causes(text: str) -> tuple[BreakCause, ...]:
     if end := _END.search(text):
         text = text[: end.start()]
     return tuple(_parse_cause(part) for part in _NESTED.split(text))
+
+
+def logging_method(cause: BreakCause) -> str | None:
+    """The method of a logger that Dynamo does not trace, as an expression: ``logging.getLogger('a.b').info``."""
+    found = _LOGGER.match(cause.context)
+    if found is None:
+        return None
+    name = "" if found[1] == "root" else repr(found[1])
+    return f"logging.getLogger({name}).{found[2]}"
 
 
 def branches_on_data(gb_type: str) -> bool:
