@@ -236,3 +236,21 @@ def test_many_breaks_begin_with_an_overview_and_the_dearest() -> None:
     whole = written("findings", breaks=breaks, frames=(), recompiles=())
     assert all(f"m{number % 3}.py:{number}:1" in whole for number in range(1, 31))
     assert "By kind" not in written(breaks=breaks[:15], frames=(), recompiles=())
+
+
+def test_on_a_terminal_a_break_links_to_pytorchs_page() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    def shown(**changes: Any) -> str:
+        stream = Terminal()
+        write_explanation(ExplainReport(explanation(**changes)), stream)
+        return stream.getvalue()
+
+    page = "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0124.html"
+    assert page in shown(breaks=(BREAK,))
+    assert page in shown(breaks=(replace(BREAK, rule=None),))
+    assert "://" not in shown(breaks=(replace(BREAK, gb_id=None),))
+    assert "://" not in shown(breaks=(replace(BREAK, gb_id="GB0124\x1b\\../x"),))
+    assert page not in written(breaks=(BREAK,))

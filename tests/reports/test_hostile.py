@@ -28,7 +28,10 @@ from breakscan.reports.shared.printable import LONGEST, visible
 
 SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "explain.schema.json").read_text(encoding="utf-8"))
 STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-STYLING = re.compile("\x1b\\[[0-9;]*m")
+STYLING = re.compile(
+    r"\x1b\[[0-9;]*m|\x1b\]8;(?:;|id=\d+;https://meta-pytorch\.github\.io/compile-graph-break-site/gb/gb\d{4}\.html)\x1b\\"
+)
+"""Colours, and links to PyTorch's pages about breaks."""
 COMMANDS = {"error", "warning", "notice", "group", "endgroup"}
 
 hostile = settings(max_examples=25, deadline=None)

@@ -25,6 +25,7 @@ from breakscan.reports.explain.html import island as island_of
 from breakscan.reports.explain.html import sources
 from breakscan.reports.explain.html.write import write_html
 from breakscan.reports.explain.report import ExplainReport
+from breakscan.reports.explain.upstream_pages import BREAK_PAGES
 from breakscan.reports.explain.words import headline
 from breakscan.runtime.explain.compiled import Generated, GuardLine, Kernel, KernelKind, Price, RunTotals
 from breakscan.runtime.explain.explanation import (
@@ -260,6 +261,17 @@ def test_breaks_are_searched_filtered_and_counted(show: Any) -> None:
     page.locator(".chip[data-value=user]").click()
     page.locator(".chip[data-value=splits]").click()
     assert places(page) == ["src/model.py:3", "src/model.py:9"]
+
+
+def test_a_break_links_to_pytorchs_page(show: Any) -> None:
+    page = show(
+        explanation(breaks=(replace(BREAK, gb_id="GB0124"), replace(BREAK, gb_id="javascript:alert(1)"))), "#breaks"
+    )
+    for row in page.locator("#panel-breaks tr .opener").all():
+        row.click()
+    (link,) = page.locator("tr.detail a[href^=http]").all()
+    assert link.get_attribute("href") == "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0124.html"
+    assert link.inner_text() == "GB0124"
 
 
 def test_breaks_are_sorted_by_any_column(show: Any) -> None:
@@ -596,7 +608,7 @@ def test_hostile_strings_do_nothing(show: Any, project: Path, scripts: bool) -> 
                 button.click()
         assert page.evaluate("window.x") is None
         assert page.locator("img, iframe, object, embed, base, form, script[src]").count() == 0
-        assert page.locator("a:not([href^='#'])").count() == 0
+        assert page.locator(f"a:not([href^='#']):not([href^='{BREAK_PAGES}'])").count() == 0
 
 
 @pytest.mark.torch

@@ -13,6 +13,7 @@ from breakscan.reports.explain.eager_call_words import eager_calls_advice, eager
 from breakscan.reports.explain.library_words import break_advice, is_torchs_wish
 from breakscan.reports.explain.price_words import dearest_first, recompile_price
 from breakscan.reports.explain.reason_words import frame_advice, reason_words
+from breakscan.reports.explain.upstream_pages import break_page
 from breakscan.reports.explain.words import STATUS_WORDS, recompile_sentence, useful_hints, verdict_sentence
 from breakscan.reports.shared.site_words import VERDICT_SEVERITIES, VERDICT_WORDS
 from breakscan.reports.shared.wording import listed
@@ -56,8 +57,8 @@ class ReportEntry:
     whole sentences; ``hints`` are Dynamo's, where there is no advice.
 
     Of code that is not the user's, ``users_line`` is the user's line that leads there.  ``called_from`` are the lines
-    that explain how the program got to the site.  ``verdict`` and ``gb_type`` are those of a break.  ``seconds`` is
-    what it cost the run, of calls or of compiling, as far as that is known.
+    that explain how the program got to the site.  ``verdict`` and ``gb_type`` are those of a break, and ``page`` is
+    PyTorch's about it.  ``seconds`` is what it cost the run, of calls or of compiling, as far as that is known.
     """
 
     kind: EntryKind
@@ -79,6 +80,7 @@ class ReportEntry:
     stack: tuple[Caller, ...] = ()
     verdict: Verdict | None = None
     gb_type: str | None = None
+    page: str | None = None
     price: Price | None = None
     code: str | None = None
     seconds: float = 0.0
@@ -177,6 +179,7 @@ def break_entry(site: BreakSite) -> ReportEntry:
         stack=site.stack,
         verdict=site.verdict,
         gb_type=site.gb_type,
+        page=break_page(site.gb_id),
         price=site.price,
         code=site.code,
         seconds=site.price.in_all if site.price else 0.0,

@@ -20,6 +20,7 @@ from breakscan.reports.explain.library_words import break_advice
 from breakscan.reports.explain.rank_words import difference_words
 from breakscan.reports.explain.reason_words import frame_advice, restarts_in_words
 from breakscan.reports.explain.report import ExplainReport
+from breakscan.reports.explain.upstream_pages import break_page
 from breakscan.reports.explain.worded import WORDS
 from breakscan.runtime.explain.compiled import Calls, CompiledFrame, Generated, GuardLine
 from breakscan.runtime.explain.explanation import (
@@ -41,7 +42,7 @@ _KEYS = {(GuardLine, "demand"): "text"}
 _COMPUTED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     CompiledFrame: {"restarts": restarts_in_words},
     Calls: {"outside_seconds": attrgetter("outside_seconds")},
-    BreakSite: {"advice": break_advice},
+    BreakSite: {"advice": break_advice, "page": lambda site: break_page(site.gb_id)},
     Recompile: {"advice": recompile_advice},
     UncompiledFrame: {"advice": frame_advice},
     ExportFailure: {"reason": failure_reason, "advice": failure_advice},

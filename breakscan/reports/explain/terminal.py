@@ -180,6 +180,10 @@ class _Writer:
         inside = f"in {entry.function}" if entry.function else ""
         rest = Text("  ".join(filter(None, (rule, inside))), "not bold dim")
         rest.stylize("not dim bold", 0, len(rule))
+        if entry.page:
+            # Of a break that no rule knows, what happened leads to the page.
+            place = text.plain.index(entry.label) if not rule else 0
+            (rest if rule else text).stylize(f"link {entry.page}", place, place + len(rule or entry.label))
         if text.cell_len + rest.cell_len + 2 <= self.width:
             self.console.print(text.append("  " if rest else "").append_text(rest))
             return

@@ -145,7 +145,8 @@ def _tab(section: Section) -> str:
 def _break(plain: _Plain, site: BreakSite) -> dict[str, Any]:
     entry = break_entry(site)
     so = " ".join(entry.consequences) or None
-    return {**plain.marked(site), "hints": list(entry.hints), "so": so, "advice": plain(entry.advice)}
+    told = {"hints": list(entry.hints), "so": so, "advice": plain(entry.advice), "page": entry.page}
+    return {**plain.marked(site), **told}
 
 
 def _frame(plain: _Plain, frame: UncompiledFrame) -> dict[str, Any]:

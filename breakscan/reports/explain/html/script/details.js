@@ -69,7 +69,8 @@ function advice(found) {
 /** What torch calls it, and says of it. */
 function torchsWords(found) {
   if (!found.gb_type) return null;
-  return [found.gb_id ? `${found.gb_id} ` : "", sentence(found.gb_type), " ", sentence(found.reason)];
+  const page = found.page ? el("a", { href: found.page, target: "_blank", rel: "noreferrer" }, found.gb_id) : found.gb_id;
+  return [page, page ? " " : "", sentence(found.gb_type), " ", sentence(found.reason)];
 }
 
 function priceWords(price) {
