@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 BREAK_PAGES = "https://meta-pytorch.github.io/compile-graph-break-site/gb/"
-"""As the messages of torch name them (2.11 to 2.15)."""
+"""As the messages of torch name them."""
 _ID = re.compile(r"GB\d{4}")
 
 
