@@ -28,18 +28,27 @@ class InternedNames:
     @contextmanager
     def as_alone(self) -> Iterator[None]:
         """Torch knows those names alone while the block runs.  Where the program has the trace on, it knows all."""
-        if any(not isinstance(handler, TraceHandler) for handler in logging.getLogger("torch.__trace").handlers):
+        if any(map(_writes, logging.getLogger("torch.__trace").handlers)):
             yield
             return
         table = _table()
-        with_us = dict(table)
+        with_us = None if self._alone is None else dict(table)
         if self._alone is not None:
             _fill(table, self._alone)
         try:
             yield
         finally:
             self._alone = dict(table)
-            _fill(table, with_us)
+            if with_us is not None:
+                _fill(table, with_us)
+
+
+def _writes(handler: logging.Handler) -> bool:
+    """Whether the handler is the program's: not ours, nor torch's own, which without a folder gives up at its first
+    record."""
+    if isinstance(handler, TraceHandler):
+        return False
+    return type(handler).__name__ != "LazyTraceHandler" or getattr(handler, "root_dir", None) is not None
 
 
 def _table() -> dict[str, int]:
