@@ -363,13 +363,18 @@ def draw(number: int, seed: int) -> Program:
         change=random.choice(CHANGES),
     )
     around = random.choice(AROUND)
-    body = f"{site}\n{random.choice(AFTER)}"
+    after = random.choice(AFTER)
+    # Behind the last return, nothing runs, and rewrites of returns decline.
+    returns = site.rpartition("\n")[2].startswith("return ")
+    body = site if returns else f"{site}\n{after}"
     if "{body}" in around:
         body = around.format(body=indented(body, 4))
     elif around:
         body = f"{around}\n{indented(body, 4)}"
     lines = ["b = x", random.choice(NEW_A), *([random.choice(NEW_A)] if random.random() < 0.2 else []), body]
-    lines.append(random.choice(RETURNS))
+    returned = random.choice(RETURNS)
+    if around or not returns:
+        lines.append(returned)
     method = f"{random.choice(DECORATORS)}\ndef forward(self, {random.choice(ANNOTATIONS)}):\n"
     method = method.lstrip("\n") + indented("\n".join(lines), 4)
     helpers = "\n".join(text for name, text in HELPERS.items() if re.search(rf"(?<![.'\"]){name}\b", method))
