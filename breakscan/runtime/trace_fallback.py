@@ -27,9 +27,11 @@ _FAILS_ON_LIMIT = "FailOnRecompileLimitHit"
 
 
 class TraceFallback:
-    """Follows the compilations of one process.  ``numbers`` gives each graph its number."""
+    """Follows the compilations of one process.  ``numbers`` gives each graph its number; ``cut`` says that stacks above
+    compilations are those of torch's trace, which lack their two innermost frames."""
 
-    def __init__(self, numbers: Iterator[int]) -> None:
+    def __init__(self, numbers: Iterator[int], cut: bool = False) -> None:
+        self._cut = cut
         self.codes: dict[str, Code] = {}
         self._above: dict[str, tuple[StackFrame, ...]] = {}
         self._breaks: dict[str, list[BreakSeen]] = {}
@@ -50,7 +52,7 @@ class TraceFallback:
         self._above[compile_id] = started.stack
         guards = tuple(map(failed_guard, self._reasons.pop(compile_id, ())))
         if guards:
-            yield RecompileSeen(compile_id, started.code, guards, started.stack)
+            yield RecompileSeen(compile_id, started.code, guards, started.stack, cut=self._cut)
 
     def keep(self, said: TracedRecompile | TracedGraph | TracedError) -> None:
         """Keeps what a later statement of the trace completes."""

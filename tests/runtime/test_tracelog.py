@@ -522,3 +522,52 @@ def test_a_trace_tells_what_explain_tells(folder: Folder) -> None:
         assert [r[key] for r in traced["recompiles"]] == [r[key] for r in recorded["recompiles"]]
     for key in ("function", "ops", "devices", "lines", "ended_by", "compile_id"):
         assert [graph[key] for graph in traced["graphs"]] == [graph[key] for graph in recorded["graphs"]]
+
+
+@pytest.mark.torch
+def test_a_trace_has_as_many_causes_of_recompiles_as_a_recording(folder: Folder) -> None:
+    """The stacks of torch's trace lack two frames: those that tell what compiled code calls from what the program
+    calls."""
+    pytest.importorskip("torch")
+    folder.write(
+        "program.py",
+        """import torch
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.linear(x)
+        print("")
+        return helper(x)
+
+def helper(x):
+    y = x * 2
+    if x.sum() > 100:
+        y = y + 1
+    return y.relu()
+
+def plain(x):
+    y = x + 1
+    print("")
+    return helper(y)
+
+model = torch.compile(torch.nn.Sequential(Block(), Block()), backend="eager")
+compiled = torch.compile(plain, backend="eager")
+for number in (4, 5, 6):
+    model(torch.randn(number, 4))
+for number in (2, 3):
+    compiled(torch.randn(3, number))
+with torch.no_grad():
+    model(torch.randn(8, 4))
+""",
+    )
+    assert folder.python("program.py", env={"TORCH_TRACE": "traces"}).status == 0
+    recorded = folder.explain_json("program.py")[1]
+    folder.python("-m", "breakscan", "report", "traces", "--format", "json", "-o", "traced.json")
+    traced = json.loads((folder.path / "traced.json").read_text(encoding="utf-8"))
+    causes = [{one["compile_id"]: one["cause"] for one in report["recompiles"]} for report in (recorded, traced)]
+    assert len(causes[0]) > 8
+    assert causes[0] == causes[1]

@@ -13,7 +13,7 @@ from breakscan.runtime.explain.callers import Caller
 from breakscan.runtime.explain.compiled import CompiledFrame
 from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.explanation import AdviceKind, Recompile, RecompileAdvice, UncompiledFrame
-from breakscan.runtime.parsers.dynamo_names import is_compiler_entry, is_module_wrapper
+from breakscan.runtime.parsers.dynamo_names import calls_user_code, is_compiler_entry, is_module_wrapper, is_resumed
 from breakscan.runtime.parsers.guard_text import NONE_FAILED, GuardKind, ParsedGuard, Within, read_guard
 from breakscan.runtime.records.guards import FailedGuard, RecompileSeen
 from breakscan.runtime.records.source import Code, StackFrame
@@ -68,9 +68,12 @@ _Values = tuple[str | Within | None, str | None]
 
 @dataclass(slots=True)
 class _Change:
-    """What one call brought: the recompile that met it first, as a name, and what it recompiled until now."""
+    """What one call brought: the recompile that met it first, as a name, and what it recompiled until now.  ``trigger``
+    is the call, None where a stack that is cut does not tell it."""
 
     name: str
+    trigger: Caller | None
+    kind: GuardKind
     frames: set[Code] = field(default_factory=set)
     values: set[_Values] = field(default_factory=set)
 
@@ -98,13 +101,19 @@ class _Causes:
     ) -> int:
         kind = GuardKind.IDENTITY if guard.kind is GuardKind.FREED else guard.kind
         about = (trigger, guard.kind) if guard.kind in _SPREADING else (trigger, guard.kind, guard.subject)
-        change = None if begins_call else self.changes.get(about)
+        change = None if begins_call else self.changes.get(about, self._unplaced(guard.kind))
         if change is None or not change.brings(frame, guard, values, is_last=change is self.last):
-            change = self.changes[about] = _Change(f"{frame.path}:{frame.line}:{kind.value}:{guard.subject}")
+            change = _Change(f"{frame.path}:{frame.line}:{kind.value}:{guard.subject}", trigger, guard.kind)
+        self.changes[about] = change
         self.last = change
         change.frames.add(frame)
         change.values.add(values)
-        return self.numbers.setdefault((trigger, change.name), len(self.numbers))
+        return self.numbers.setdefault((change.trigger, change.name), len(self.numbers))
+
+    def _unplaced(self, kind: GuardKind) -> _Change | None:
+        """The last change, if it has no call and is of that kind: what follows it is part of the same call."""
+        last = self.last
+        return last if last is not None and last.trigger is None and last.kind is kind else None
 
 
 def _guard(seen: RecompileSeen) -> ParsedGuard:
@@ -142,7 +151,13 @@ def _recompile(
         advice=broken or _advice(guard, seen.frame, lens),
         compile_id=seen.compile_id or "",
         users_line=_users_line(seen, trigger, origin, lens),
-        cause=causes.number(seen.frame, guard, (guard.old, new), trigger, begins_call=_begins_call(seen, lens)),
+        cause=causes.number(
+            seen.frame,
+            guard,
+            (guard.old, new),
+            _known_trigger(seen, trigger),
+            begins_call=_begins_call(seen, lens),
+        ),
     )
 
 
@@ -170,10 +185,20 @@ def _users_line(seen: RecompileSeen, trigger: Caller | None, origin: Origin, len
     return next((caller for caller in reversed(lens.callers(seen.stack)) if caller.origin is Origin.USER), None)
 
 
+def _known_trigger(seen: RecompileSeen, trigger: Caller | None) -> Caller | None:
+    """The call, but for a stack that is cut before the entry into compiled code: the call is missing there."""
+    return trigger if not seen.cut or any(is_compiler_entry(frame.path) for frame in seen.stack) else None
+
+
 def _begins_call(seen: RecompileSeen, lens: ExplainContext) -> bool:
     """Whether the program itself called the function, rather than compiled code."""
+    if seen.cut and (is_resumed(seen.frame.name) or (seen.stack and calls_user_code(seen.stack[-1]))):
+        # One of the frames that are missing is the program's.
+        return False
     entry = next((i for i, frame in enumerate(seen.stack) if is_compiler_entry(frame.path)), None)
-    return entry is not None and all(lens.origin(frame.path) is Origin.FRAMEWORK for frame in seen.stack[entry:])
+    if entry is None:
+        return seen.cut
+    return all(lens.origin(frame.path) is Origin.FRAMEWORK for frame in seen.stack[entry:])
 
 
 def _call(seen: RecompileSeen, lens: ExplainContext) -> StackFrame | None:

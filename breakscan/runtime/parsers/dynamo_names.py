@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from breakscan.runtime.records.source import StackFrame
+
 _RESUME = re.compile(r"torch_dynamo_resume_in_(?P<name>.+)_at_\d+$")
 BACKWARD = "<backward>"
 """The name of a backward pass that compiled autograd captured, instead of torch's name for it."""
@@ -38,6 +40,14 @@ def is_written_by_fx(path: str) -> bool:
 def is_compiler_entry(path: str) -> bool:
     """Whether the file is the one through which a program calls into compiled code."""
     return path.replace("\\", "/").endswith("torch/_dynamo/eval_frame.py")
+
+
+def calls_user_code(frame: StackFrame) -> bool:
+    """Whether it is the function of torch that calls the ``forward`` of a module, or what was compiled."""
+    path = frame.path.replace("\\", "/")
+    return (frame.name == "_call_impl" and path.endswith("torch/nn/modules/module.py")) or (
+        frame.name == "compile_wrapper" and is_compiler_entry(path)
+    )
 
 
 def is_module_wrapper(path: str) -> bool:

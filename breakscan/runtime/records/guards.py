@@ -21,12 +21,14 @@ class FailedGuard:
 
 @dataclass(frozen=True, slots=True)
 class RecompileSeen:
-    """A frame is compiled again, since no version of it fits.  ``stack`` is that of the call."""
+    """A frame is compiled again, since no version of it fits.  ``stack`` is that of the call; ``cut`` says that its two
+    innermost frames are missing, as in torch's trace (2.11 to 2.15)."""
 
     compile_id: str | None
     frame: Code
     guards: tuple[FailedGuard, ...]
     stack: tuple[StackFrame, ...]
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ class ProcessReader:
         self.names: dict[int, str] = {}
         self._elders = elders
         self._started: dict[str, int] = {}
-        self._fallback = TraceFallback(itertools.count())
+        self._fallback = TraceFallback(itertools.count(), cut=True)
 
     def take(self, record: LogRecord) -> None:
         """Raises ValueError, TypeError, KeyError, IndexError or AttributeError where the record is not as torch
