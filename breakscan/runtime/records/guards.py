@@ -22,7 +22,7 @@ class FailedGuard:
 @dataclass(frozen=True, slots=True)
 class RecompileSeen:
     """A frame is compiled again, since no version of it fits.  ``stack`` is that of the call; ``cut`` says that its two
-    innermost frames are missing, as in torch's trace (2.11 to 2.15)."""
+    innermost frames are missing, as in torch's trace."""
 
     compile_id: str | None
     frame: Code
