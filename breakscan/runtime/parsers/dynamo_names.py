@@ -6,6 +6,7 @@ import re
 
 from breakscan.runtime.records.source import StackFrame
 
+_CALLS_DIRECTLY = re.compile("_call_impl|compile_wrapper")
 _RESUME = re.compile(r"torch_dynamo_resume_in_(?P<name>.+)_at_\d+$")
 BACKWARD = "<backward>"
 """The name of a backward pass that compiled autograd captured, instead of torch's name for it."""
@@ -44,10 +45,8 @@ def is_compiler_entry(path: str) -> bool:
 
 def calls_user_code(frame: StackFrame) -> bool:
     """Whether it is the function of torch that calls the ``forward`` of a module, or what was compiled."""
-    path = frame.path.replace("\\", "/")
-    return (frame.name == "_call_impl" and path.endswith("torch/nn/modules/module.py")) or (
-        frame.name == "compile_wrapper" and is_compiler_entry(path)
-    )
+    is_torchs = frame.path.replace("\\", "/").endswith("torch/nn/modules/module.py") or is_compiler_entry(frame.path)
+    return is_torchs and _CALLS_DIRECTLY.fullmatch(frame.name) is not None
 
 
 def is_module_wrapper(path: str) -> bool:
