@@ -75,6 +75,7 @@ EXPLAIN: Formats[ExplainReport] = Formats(
         "json": "breakscan.reports.explain.json:write_explain_json",
         "markdown": "breakscan.reports.explain.markdown:write_explain_markdown",
         "html": "breakscan.reports.explain.html.write:write_html",
+        "perfetto": "breakscan.reports.explain.perfetto:write_explain_perfetto",
     },
     producer="breakscan.reports.explain.diagnostics:explain_diagnostics",
 )

@@ -85,8 +85,10 @@ NOT_WRITTEN = {
     compiled.Generated: {"code"},
     explanation.RankDifference: {"topic"},
     explanation.RecompileAdvice: {"dimension"},
+    explanation.Explanation: {"timelines"},
 }
-"""Generated code is in its file, advice is a sentence, and what ranks differ in are words."""
+"""Generated code is in its file, advice is a sentence, what ranks differ in are words, and time lines have a format of
+their own."""
 
 
 def test_advice_is_a_sentence() -> None:

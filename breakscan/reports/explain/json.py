@@ -51,7 +51,7 @@ _COMPUTED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
 """Keys that are no fields."""
 _TOLD_ABOVE = {
     "argv", "status", "seconds", "processes", "trace", "torch", "python", "devices", "torch_imported", "disabled_by",
-    "entries", "compile_seconds", "began",
+    "entries", "compile_seconds", "began", "timelines",
 }  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from breakscan.runtime.explain.compiled import (
 from breakscan.runtime.explain.exported import Export, ExportFailure
 from breakscan.runtime.explain.notice import AnyNotice
 from breakscan.runtime.explain.reasons import Reason
+from breakscan.runtime.explain.timelines import Timeline
 from breakscan.runtime.parsers.guard_text import Demand, Within
 
 _NAMED_DEVICE = re.compile(r"\((.+)\)$")
@@ -307,8 +308,9 @@ class Explanation:
     """One run.  ``status`` is the exit status, negative for the signal that ended the program; ``seconds`` its wall
     time, ``compile_seconds`` the part of it spent compiling.  ``entries`` counts the compilations that a call of
     a compiled function asked for: without breaks, each gives one graph.  ``traced`` holds, by file, the lines
-    that operations of graphs come from.  ``began`` is when the recording began, in seconds since the epoch.  Of a
-    run that only torch's own trace tells of, ``trace`` names its log, ``argv`` is empty, and ``status`` and
+    that operations of graphs come from.  ``began`` is when the recording began, in seconds since the epoch;
+    ``timelines`` tell of each rank when it compiled and ran what, a program without ranks being rank 0.  Of a run
+    that only torch's own trace tells of, ``trace`` names its log, ``argv`` is empty, and ``status`` and
     ``seconds`` are None."""
 
     argv: tuple[str, ...]
@@ -343,6 +345,7 @@ class Explanation:
     traced: Mapping[str, Sequence[int]] = field(default_factory=dict)
     trace: str | None = None
     began: float | None = None
+    timelines: Mapping[int, Timeline] = field(default_factory=dict)
 
     @property
     def device(self) -> str | None:

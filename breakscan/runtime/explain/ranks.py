@@ -80,6 +80,7 @@ def merge(
         recompiles=recompiles,
         export_failures=failures,
         notices=tuple(notices),
+        timelines={rank: told.timelines[0] for rank, told in by_rank.items() if told.timelines},
         processes=sum(explanation.processes for explanation in by_rank.values()),
         ranks=compare(by_rank, world_size=world_size, endings=endings),
     )

@@ -78,7 +78,7 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
         "compiles": plain(_with_room_for_guards(explanation.compiles)),
     }
     # The values of functions are for programs, and many.
-    rest = [field.name for field in fields(explanation) if field.name not in (*told, "traced", "values")]
+    rest = [field.name for field in fields(explanation) if field.name not in (*told, "traced", "values", "timelines")]
     told |= {name: plain(getattr(explanation, name)) for name in rest}
     numbers = plain.sources.numbers
     told["traced"] = {numbers[path]: list(lines) for path, lines in explanation.traced.items() if path in numbers}

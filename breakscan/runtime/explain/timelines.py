@@ -1,0 +1,36 @@
+"""When what was compiled and run, rank by rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from breakscan.findings import Site
+from breakscan.runtime.explain.compiled import RunTotals
+
+
+@dataclass(frozen=True, slots=True)
+class CompileSpan:
+    """One compilation: of which function, when it began, in seconds since the recording did, and how long it took."""
+
+    compile_id: str
+    function: str
+    site: Site
+    rest_only: bool
+    at: float
+    seconds: float
+    phases: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """What one rank compiled and ran.
+
+    ``began`` is when its recording began, in seconds since the epoch; ``graphs`` are the functions of its graphs, by
+    number; ``runs`` are the first runs of graphs.
+    """
+
+    began: float | None
+    compiles: Sequence[CompileSpan]
+    graphs: Sequence[str | None]
+    runs: Sequence[RunTotals]
