@@ -132,6 +132,10 @@ class Rule:
     body: str
     path: Path
 
+    def __repr__(self) -> str:
+        # All of a document would be some 4,000 characters, in each break that somebody prints.
+        return f"<Rule {self.id} {self.name}>"
+
     @property
     def family(self) -> int:
         return int(self.id[3])

@@ -59,6 +59,7 @@ def test_a_document_is_a_rule_with_examples() -> None:
     rule = parse_rule(GOOD, PATH)
     assert (rule.id, rule.family, rule.kind, rule.severity) == ("BRK199", 1, Kind.GRAPH_BREAK, Severity.WARNING)
     assert rule.message == rule.summary == "does a thing"
+    assert repr(rule) == f"<Rule BRK199 {rule.name}>"
     [pattern] = rule.match
     assert pattern.callee == ("time.time", "time.sleep")
     [wanted] = pattern.arguments
