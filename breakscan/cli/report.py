@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,6 +23,9 @@ from breakscan.runtime.explain.relocation import Relocation, relocated
 from breakscan.source.paths import shown_path
 from breakscan.source.source_files import SourceFiles
 
+if TYPE_CHECKING:
+    from breakscan.runtime.session import RecordedRun
+
 _MANIFESTS = ("run.json", "rank-*/run.json", "restart-*/rank-*/run.json")
 
 
@@ -33,6 +37,11 @@ _MANIFESTS = ("run.json", "rank-*/run.json", "restart-*/rank-*/run.json")
 @show_option
 @gate_options
 @click.option("--last", is_flag=True, help="Report the last run of breakscan explain that was not saved.")
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Of a run that goes on: print what is compiled and what breaks, and report at its end.",
+)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, exists=True))
 def report(
     format_: str,
@@ -45,6 +54,7 @@ def report(
     max_eager_calls: int | None,
     fail_on: tuple[str, ...],
     last: bool,
+    follow: bool,
     paths: tuple[Path, ...],
 ) -> int:
     """Report a run that is over, or goes on elsewhere: nothing is run, and torch is not needed.
@@ -61,7 +71,7 @@ def report(
     library = load_library(load_settings(Path.cwd()).rule_folders)
     gates = read_gates(library, max_breaks, max_recompiles, max_eager_calls, fail_on)
     files = readable_files(relocation)
-    explanation = _explained([_last_run()] if last else paths, library, relocation, files)
+    explanation = _explained([_last_run()] if last else paths, library, relocation, files, follow)
     made = explain_report(explanation, files, format_, check, tables)
     with report_stream(output_path(output)) as stream:
         EXPLAIN.write(format_, made, stream)
@@ -78,7 +88,10 @@ def _last_run() -> Path:
         raise click.ClickException(str(error)) from error
 
 
-def _explained(paths: Sequence[Path], library: Library, relocation: Relocation, files: SourceFiles) -> Explanation:
+def _explained(
+    paths: Sequence[Path], library: Library, relocation: Relocation, files: SourceFiles, follow: bool
+) -> Explanation:
+    from breakscan.cli.follow import follow as follow_run
     from breakscan.reports.shared.printable import visible
     from breakscan.runtime.explain.from_recording import explain_run
     from breakscan.runtime.explain.from_trace_logs import TraceError, explain_logs
@@ -86,11 +99,17 @@ def _explained(paths: Sequence[Path], library: Library, relocation: Relocation, 
 
     try:
         if not any(_is_recording(path) for path in paths):
+            if follow:
+                raise click.UsageError("--follow takes the folder of breakscan explain --save")
             return explain_logs(paths, library, relocation, Path.cwd(), files)
         if len(paths) > 1:
             raise click.UsageError("one recording makes one report: breakscan diff compares two")
-        run = relocated(read_run(paths[0]), relocation)
-        return explain_run(run, rules=library, show=lambda path: shown_path(path, os.getcwd()), files=files)
+
+        def read() -> tuple[RecordedRun, Explanation]:
+            run = relocated(read_run(paths[0]), relocation)
+            return run, explain_run(run, rules=library, show=lambda path: shown_path(path, os.getcwd()), files=files)
+
+        return follow_run(read) if follow else read()[1]
     except (SessionError, TraceError) as error:
         raise click.ClickException(visible(str(error))) from error
     except OSError as error:
