@@ -26,6 +26,7 @@ from breakscan.reports.explain.tables import LISTINGS, MOST_GUARDS, MOST_LINES
 from breakscan.reports.explain.terminal import write_explanation
 from breakscan.reports.shared.durations import seconds_in_words
 from breakscan.runtime.explain.compiled import CompiledFrame, GuardLine, Price
+from breakscan.runtime.explain.notice import Notice, NoticeKind
 
 CALLS = explanation().calls[0]
 LONG = "container.AugmentationSequentialOperations.transform_all_of_them_one_after_the_other_and_then_back_again"
@@ -254,3 +255,9 @@ def test_on_a_terminal_a_break_links_to_pytorchs_page() -> None:
     assert "://" not in shown(breaks=(replace(BREAK, gb_id=None),))
     assert "://" not in shown(breaks=(replace(BREAK, gb_id="GB0124\x1b\\../x"),))
     assert page not in written(breaks=(BREAK,))
+
+
+def test_of_a_program_that_still_runs_no_end_is_told() -> None:
+    report = written(status=None, notices=(Notice(NoticeKind.RUNNING),))
+    assert "\ntrain.py is still running · " in report
+    assert "ended" not in report.partition("·")[0]

@@ -22,6 +22,7 @@ from breakscan.runtime.explain.explanation import (
     Recompile,
     UncompiledFrame,
 )
+from breakscan.runtime.explain.notice import Notice, NoticeKind
 from breakscan.runtime.parsers.guard_text import BEFORE_BREAK, DemandKind, Within
 
 _MOST_VALUES = 5
@@ -69,6 +70,8 @@ def _run(explanation: Explanation) -> str:
     if not argv:
         return "In this process"
     program = f"-m {argv[1]}" if argv[0] == "-m" else argv[0]
+    if any(isinstance(notice, Notice) and notice.kind is NoticeKind.RUNNING for notice in explanation.notices):
+        return f"{program} is still running"
     return f"{program} {exit_words(explanation.status)}"
 
 
