@@ -186,7 +186,7 @@ from torch._inductor.compile_worker.subproc_pool import SubprocPool
 if __name__ == "__main__":
     pool = SubprocPool(1)
     assert pool.submit(os.getpid).result()
-    print("BREAKSCAN" in open(f"/proc/{pool.process.pid}/environ").read())
+    print("BREAKSCAN_RECORDING" in open(f"/proc/{pool.process.pid}/environ").read())
     pool.shutdown()
 """,
     )
