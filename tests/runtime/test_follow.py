@@ -55,13 +55,6 @@ def test_what_happens_is_told_as_it_happens(folder: Folder) -> None:
     assert "1 site breaks the graph" in report
 
 
-def test_a_log_of_torchs_cannot_be_followed(folder: Folder) -> None:
-    folder.write("torch.log", "")
-    done = folder.python("-m", "breakscan", "report", "--follow", "torch.log")
-    assert done.status == 2
-    assert b"--follow takes the folder of breakscan explain --save" in done.err
-
-
 def wait_for(path: Path) -> None:
     for _ in range(300):
         if path.exists():
