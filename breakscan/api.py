@@ -50,7 +50,8 @@ from breakscan.runtime.records.record import Record
 from breakscan.source.source_files import SourceFiles
 from breakscan.torch_versions import SUPPORTED, is_too_old
 
-_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+_STYLE = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;[^\x1b]*\x1b\\")
+"""Colours, and links."""
 _lock = threading.Lock()
 _active: list[Recording] = []
 """From the outermost to the innermost; all of one thread."""

@@ -83,7 +83,7 @@ def chooses(x: torch.Tensor):
 
 
 def unseen(x: torch.Tensor):
-    getattr(time, "sle" + "ep")(0)  # unseen
+    getattr(time, "peels"[::-1])(0)  # unseen
     print("")  # breakscan: ignore[print]
     return x + 1
 

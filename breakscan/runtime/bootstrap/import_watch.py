@@ -17,8 +17,11 @@ _IMPORTLIB = "<frozen importlib._bootstrap_external>"
 
 
 class ImportWatch:
-    """Finds no module itself: it asks the other finders, and wraps the loader that they give.  It is among the finders
-    only while there is something to wait for."""
+    """Finds no module itself: it asks the finders after it, and wraps the loader that they give.  It is among the
+    finders only while there is something to wait for.
+
+    There can be several: each asks only those after it, or two would ask each other for ever.
+    """
 
     def __init__(self) -> None:
         self._before: dict[str, list[Action]] = {}
@@ -40,13 +43,14 @@ class ImportWatch:
             sys.meta_path.remove(self)
 
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
-        """The spec that another finder gives."""
+        """The spec that a finder after this one gives."""
         if name not in self._before and name not in self._after:
             return None
         spec: Any = None
-        for finder in sys.meta_path:
+        finders = list(sys.meta_path)
+        for finder in finders[finders.index(self) + 1 :] if self in finders else ():
             # Finders of the old kind have no such method.  Python asks them if this one finds nothing.
-            if finder is not self and hasattr(finder, "find_spec"):
+            if hasattr(finder, "find_spec"):
                 spec = finder.find_spec(name, path, target)
             if spec is not None:
                 break
@@ -57,9 +61,13 @@ class ImportWatch:
             spec.loader = _LoaderOfBuiltin(spec.loader, self)
         else:
             execute = spec.loader.exec_module
+            of_another_watch = "exec_module" in vars(spec.loader)
 
             def exec_module(module: "ModuleType") -> None:
-                del spec.loader.exec_module
+                if of_another_watch:
+                    spec.loader.exec_module = execute
+                else:
+                    del spec.loader.exec_module
                 self.execute(execute, module)
 
             # With this name, Python leaves it out of the traceback of an import that fails, as it does its own frames.
