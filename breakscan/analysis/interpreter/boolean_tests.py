@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from breakscan.analysis.interpreter import narrowing
-from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.arithmetic import compute_with_pointers, emit_operation, has_number, of_numbers
 from breakscan.analysis.interpreter.conditions import has_outcome
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import join, join_all
+from breakscan.analysis.interpreter.own_methods import call_own_method
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     UNKNOWN,
@@ -19,8 +19,6 @@ from breakscan.analysis.interpreter.values import (
     Constant,
     Container,
     DrawnNumber,
-    Instance,
-    Module,
     Namespace,
     NoneValue,
     PythonValue,
@@ -209,10 +207,10 @@ def _compare_pair(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Value, r
     left, right = tested(left), tested(right)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         return _compare_tensors(left, right)
-    if isinstance(op, ast.Eq | ast.NotEq) and isinstance(left, Instance | Module) and left.info is not None:
-        method = frame.program.project.method(left.info, "__eq__")
-        if method is not None:
-            return frame.program.call_function(frame, node, method, Arguments([left, right], {}))
+    if isinstance(op, ast.Eq | ast.NotEq):
+        result = call_own_method(frame, node, left, "__eq__", right)
+        if result is not None:
+            return result
     if isinstance(left, Container) or isinstance(right, Container):
         _compare_elements(frame, node, op, left, right)
     compute_with_pointers(frame, node, left, right)

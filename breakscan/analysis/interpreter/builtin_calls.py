@@ -12,6 +12,7 @@ from breakscan.analysis.interpreter.call_event import emit_call
 from breakscan.analysis.interpreter.computed_names import ANY, attribute_matching, computed_name
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import item_of, iterated, join_all
+from breakscan.analysis.interpreter.own_methods import call_own_method
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     NONE,
@@ -54,10 +55,8 @@ def builtin(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Va
         emit_sort(frame, node, first, arguments)
     elif name != "dir" or not isinstance(first, Namespace | Class):  # the names of a module or a class are known
         emit_call(frame, node, name, arguments, Sure.CERTAIN)
-    if name in _CALLS_METHOD and isinstance(first, Instance | Module) and first.info is not None:
-        method = frame.program.project.method(first.info, _CALLS_METHOD[name])
-        if method is not None:
-            return frame.program.call_function(frame, node, method, Arguments([first], {}))
+    if name in _CALLS_METHOD and (result := call_own_method(frame, node, first, _CALLS_METHOD[name])) is not None:
+        return result
     handler = _BUILTIN_RESULTS.get(name)
     return handler(frame, first, arguments, node) if handler else UNKNOWN
 

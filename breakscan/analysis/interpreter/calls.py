@@ -18,6 +18,7 @@ from breakscan.analysis.interpreter.losses import reduces_losses
 from breakscan.analysis.interpreter.named_tuples import named_tuple, named_tuple_class
 from breakscan.analysis.interpreter.numpy_calls import array_number_method, numpy_call
 from breakscan.analysis.interpreter.optional_imports import optional_import
+from breakscan.analysis.interpreter.own_methods import call_own_method
 from breakscan.analysis.interpreter.skipped_calls import emit_skippable
 from breakscan.analysis.interpreter.super_slots import emit_super_slot
 from breakscan.analysis.interpreter.torch_calls import tensor_method, torch_function
@@ -293,8 +294,10 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
         if node.args and _is_iterator(frame, node.args[0]):
             frame.emit(EventKind.CALL, node, form="iterator", callee=dotted)
         return TensorNumber(sure) if any(isinstance(v, Tensor | TensorNumber) for v in arguments.values()) else CONSTANT
-    if dotted == "copy.copy" and arguments.positional and (copied := _own_copy(frame, node, arguments.positional[0])):
-        return copied
+    if dotted == "copy.copy" and arguments.positional:
+        copied = call_own_method(frame, node, arguments.positional[0], "__copy__")
+        if copied is not None:
+            return copied
     emit_skippable(frame, node, dotted, arguments)
     if dotted.startswith("scipy.special.") and not frame.silent:
         return ArrayNumber(Sure.LIKELY)  # computed by the interpreter, and traced from there on
@@ -313,14 +316,6 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
         return CONSTANT
     frame.program.pass_callables(frame, node, arguments.values())
     return UNKNOWN
-
-
-def _own_copy(frame: Frame, node: ast.Call, copied: Value) -> Value | None:
-    """What the ``__copy__`` of an object of the program returns; Dynamo follows it."""
-    if not isinstance(copied, Instance | Module) or copied.info is None:
-        return None
-    method = frame.program.project.method(copied.info, "__copy__")
-    return frame.program.call_function(frame, node, method, Arguments([copied], {})) if method is not None else None
 
 
 def _is_iterator(frame: Frame, node: ast.expr) -> bool:

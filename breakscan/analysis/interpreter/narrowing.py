@@ -139,7 +139,7 @@ def _known_call(frame: Frame, test: ast.Call) -> bool | None:
                 return True if _asks_for_any_tensor(frame, test) else None
             if isinstance(value, Constant | NoneValue | Size):
                 return False
-    if dotted == "isinstance" and len(test.args) == 2 and frame.index.dotted(test.args[1]) in _NUMBERS:
+    if _asks_for_number(frame, test):
         value = _known(frame, test.args[0])
         if isinstance(value, Tensor) and value.sure is Sure.CERTAIN and not value.array and value.optional is None:
             return False
@@ -254,10 +254,15 @@ def _is_out(frame: Frame, operand: ast.expr, outcome: bool) -> bool:
     known = known_truth(frame, operand)
     if known is not None:
         return known is not outcome
-    if not outcome or not isinstance(operand, ast.Call) or frame.index.dotted(operand.func) != "isinstance":
+    if not outcome or not isinstance(operand, ast.Call) or not _asks_for_number(frame, operand):
         return False
-    of_number = len(operand.args) == 2 and frame.index.dotted(operand.args[1]) in _NUMBERS
-    return of_number and isinstance(_known(frame, operand.args[0]), Tensor)
+    return isinstance(_known(frame, operand.args[0]), Tensor)
+
+
+def _asks_for_number(frame: Frame, test: ast.Call) -> bool:
+    """``isinstance(x, int)``."""
+    is_test = frame.index.dotted(test.func) == "isinstance" and len(test.args) == 2
+    return is_test and frame.index.dotted(test.args[1]) in _NUMBERS
 
 
 def rare_equality(test: ast.expr, outcome: bool) -> list[Condition]:
