@@ -16,8 +16,11 @@ _READING = 10
 """Reading takes no more than one part in so many of the time: the program needs the processor more."""
 
 
-def follow(read: Callable[[], tuple[RecordedRun, Explanation]]) -> Explanation:
-    """Prints what is new, again and again, until no rank of the run is left.  Returns the explanation of the whole."""
+def follow(read: Callable[[], tuple[RecordedRun, Explanation]], *, aside: bool) -> Explanation:
+    """Prints what is new, again and again, until no rank of the run is left.  Returns the explanation of the whole.
+
+    ``aside`` is for a report that programs read from standard output: the news goes to standard error.
+    """
     from breakscan.reports.explain.news import News
 
     news = News()
@@ -25,7 +28,7 @@ def follow(read: Callable[[], tuple[RecordedRun, Explanation]]) -> Explanation:
         began = time.monotonic()
         run, explanation = read()
         for line in news.lines(explanation):
-            click.echo(line)
+            click.echo(line, err=aside)
         if not any(part.running for part in run.parts):
             return explanation
         time.sleep(max(_PAUSE, _READING * (time.monotonic() - began)))

@@ -71,7 +71,7 @@ def report(
     library = load_library(load_settings(Path.cwd()).rule_folders)
     gates = read_gates(library, max_breaks, max_recompiles, max_eager_calls, fail_on)
     files = readable_files(relocation)
-    explanation = _explained([_last_run()] if last else paths, library, relocation, files, follow)
+    explanation = _explained([_last_run()] if last else paths, library, relocation, files, follow, format_)
     made = explain_report(explanation, files, format_, check, tables)
     with report_stream(output_path(output)) as stream:
         EXPLAIN.write(format_, made, stream)
@@ -89,7 +89,7 @@ def _last_run() -> Path:
 
 
 def _explained(
-    paths: Sequence[Path], library: Library, relocation: Relocation, files: SourceFiles, follow: bool
+    paths: Sequence[Path], library: Library, relocation: Relocation, files: SourceFiles, follow: bool, format_: str
 ) -> Explanation:
     from breakscan.cli.follow import follow as follow_run
     from breakscan.reports.shared.printable import visible
@@ -109,7 +109,7 @@ def _explained(
             run = relocated(read_run(paths[0]), relocation)
             return run, explain_run(run, rules=library, show=lambda path: shown_path(path, os.getcwd()), files=files)
 
-        return follow_run(read) if follow else read()[1]
+        return follow_run(read, aside=format_ != "terminal") if follow else read()[1]
     except (SessionError, TraceError) as error:
         raise click.ClickException(visible(str(error))) from error
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -53,6 +54,9 @@ def test_what_happens_is_told_as_it_happens(folder: Folder) -> None:
     news, _, report = rest.partition("───")
     assert "again: x.shape[0] was 3, then 4" in news
     assert "1 site breaks the graph" in report
+    done = folder.python("-m", "breakscan", "report", "--follow", "--format", "json", "kept")
+    assert json.loads(done.out)["summary"]["break_sites"] == 1
+    assert b"compiled step at script.py:3" in done.err
 
 
 def wait_for(path: Path) -> None:
