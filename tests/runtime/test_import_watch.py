@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
 from pathlib import Path
 
 import pytest
 
+from breakscan.runtime.bootstrap import import_watch
 from breakscan.runtime.bootstrap.import_watch import ImportWatch
+from breakscan.runtime.hooks.exports import MODULES
 
 
 @pytest.mark.parametrize("watches", [1, 2, 3])
@@ -40,3 +43,14 @@ def test_what_nobody_has_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
     for watch in watches:
         watch.stop()
     assert not any(isinstance(finder, ImportWatch) for finder in sys.meta_path)
+
+
+def test_the_first_file_waits_for_the_modules_that_the_hooks_name() -> None:
+    """``sitecustomize`` imports nothing of breakscan's: it has a copy."""
+    path = Path(import_watch.__file__).with_name("sitecustomize.py")
+    copies = [
+        ast.literal_eval(node.value)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_LOADED_LATE"
+    ]
+    assert copies == [MODULES]
