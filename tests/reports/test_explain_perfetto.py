@@ -10,6 +10,7 @@ import explain_results as made
 import pytest
 
 from breakscan.reports.explain.report import ExplainReport
+from breakscan.reports.explain.words import part_words
 from breakscan.reports.formats import EXPLAIN
 from breakscan.runtime.explain.compiled import RunTotals
 from breakscan.runtime.explain.explanation import Explanation
@@ -59,7 +60,16 @@ def test_ranks_share_one_time_line() -> None:
     assert names == ["rank 0", "rank 1"]
 
 
+def test_a_program_without_ranks_has_the_time_line_of_its_explanation() -> None:
+    told = made.explanation(breaks=(), timelines={})
+    assert [name for name, *_ in slices(written(told), 0)] == [
+        *(part_words(one) for one in told.compiles),
+        *(f"{told.graphs[run.graph].function or 'a function'} (graph {run.graph})" for run in told.runs),
+    ]
+    assert told.runs
+
+
 @pytest.mark.parametrize("timelines", [{}, {0: Timeline(None, [], [], [])}])
 def test_without_times_it_is_an_empty_trace(timelines: Any) -> None:
-    trace = written(made.explanation(breaks=(), timelines=timelines))
+    trace = written(made.explanation(breaks=(), compiles=(), runs=(), timelines=timelines))
     assert not slices(trace, 0)

@@ -18,7 +18,7 @@ from breakscan.reports.explain.words import STATUS_WORDS, recompile_sentence, us
 from breakscan.reports.shared.site_words import VERDICT_SEVERITIES, VERDICT_WORDS
 from breakscan.reports.shared.wording import listed
 from breakscan.rulebook.document import Rule
-from breakscan.runtime.explain.callers import Caller
+from breakscan.runtime.explain.callers import Caller, users_line
 from breakscan.runtime.explain.compiled import Price
 from breakscan.runtime.explain.explanation import (
     BreakSite,
@@ -158,7 +158,7 @@ def break_entry(site: BreakSite) -> ReportEntry:
     is_users = site.origin is Origin.USER
     is_meant = is_torchs_wish(site)
     advice = break_advice(site)
-    users = None if is_users else next((c for c in reversed(site.stack) if c.origin is Origin.USER), None)
+    users = None if is_users else users_line(site.stack)
     nearest = None if is_users else next((c for c in reversed(site.stack) if c.function != site.function), None)
     callers = tuple(dict.fromkeys(filter(None, [nearest, users])))
     return ReportEntry(
@@ -207,7 +207,6 @@ def frame_entry(frame: UncompiledFrame) -> ReportEntry:
 
 
 def _failure_entry(frame: UncompiledFrame) -> ReportEntry:
-    users = next((caller for caller in reversed(frame.stack) if caller.origin is Origin.USER), None)
     # What failed can be a function that the compiled one calls.
     inside = frame.stack[-1].function if frame.failed_at and frame.stack else None
     return ReportEntry(
@@ -222,7 +221,7 @@ def _failure_entry(frame: UncompiledFrame) -> ReportEntry:
         why=reason_words(frame.reason),
         advice=frame_advice(frame),
         called_from=_chain(frame.stack) if frame.failed_at else tuple(reversed(frame.stack))[:_LONGEST_CHAIN],
-        users_line=users,
+        users_line=users_line(frame.stack),
         stack=frame.stack,
         code=frame.failed_code if frame.failed_at else frame.code,
     )
@@ -230,9 +229,8 @@ def _failure_entry(frame: UncompiledFrame) -> ReportEntry:
 
 def _chain(stack: Sequence[Caller]) -> tuple[Caller, ...]:
     """The lines that lead to the last of a stack, innermost first: the nearest, and the user's nearest."""
-    above = list(dict.fromkeys(reversed(stack[:-1])))
-    nearest = above[:_LONGEST_CHAIN]
-    users = next((caller for caller in above if caller.origin is Origin.USER), None)
+    nearest = list(dict.fromkeys(reversed(stack[:-1])))[:_LONGEST_CHAIN]
+    users = users_line(stack[:-1])
     return tuple(nearest) if users is None or users in nearest else (*nearest[:-1], users)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from breakscan.reports.explain.entries import ReportEntry
 from breakscan.reports.explain.sections import Section
-from breakscan.reports.shared.site_words import short_path
+from breakscan.reports.shared.site_words import rule_words, short_path
 
 MANY = 20
 """Entries from which on a report begins with an overview."""
@@ -41,13 +41,8 @@ def overview(sections: Sequence[Section]) -> Overview | None:
     if len(entries) < MANY:
         return None
     files = _grouped(entries, lambda entry: short_path(entry.site.path))
-    kinds = _grouped(entries, kind_of)
+    kinds = _grouped(entries, lambda entry: rule_words(entry.rule) or entry.name)
     return Overview(kinds, files[:_MOST_FILES], max(0, len(files) - _MOST_FILES))
-
-
-def kind_of(entry: ReportEntry) -> str:
-    """What an entry is in an overview: ``BRK401 print``, or what torch calls it."""
-    return f"{entry.rule.id} {entry.rule.name}" if entry.rule else entry.name
 
 
 def _grouped(entries: Iterable[ReportEntry], name_of: Callable[[ReportEntry], str]) -> list[Group]:

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
 
 from breakscan.reports.explain.report import ExplainReport
-from breakscan.reports.explain.words import outcome_line, recompile_sentence
+from breakscan.reports.explain.words import outcome_line, part_words, recompile_sentence
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.site_words import place
 from breakscan.runtime.explain.explanation import Explanation
-from breakscan.runtime.explain.timelines import CompileSpan, Timeline
+from breakscan.runtime.explain.timelines import CompileSpan, Timeline, timeline
 
 _COMPILING, _RUNNING = 1, 2
 """Threads of the trace."""
@@ -34,26 +34,27 @@ def write_explain_perfetto(report: ExplainReport, stream: TextIO) -> None:
 
 
 def _events(explanation: Explanation) -> Iterator[_Event]:
-    timelines = explanation.timelines
+    # A program without ranks has the time line of its explanation.
+    alone = timeline(explanation.began, explanation.compiles, explanation.graphs, explanation.runs)
+    timelines = explanation.timelines or {0: alone}
     first = min((one.began for one in timelines.values() if one.began is not None), default=0.0)
     why = {one.compile_id: recompile_sentence([one]) for one in explanation.recompiles}
     later_by_rank = {rank: (one.began or first) - first for rank, one in sorted(timelines.items())}
     for rank, later in later_by_rank.items():
-        timeline = timelines[rank]
+        own = timelines[rank]
         yield from _names(rank, f"rank {rank}" if len(timelines) > 1 else "program")
-        for span in timeline.compiles:
+        for span in own.compiles:
             yield _compilation(rank, span, later, why)
-        for run in timeline.runs:
-            yield _slice(rank, _RUNNING, _graph_name(timeline, run.graph), later + run.at, run.seconds, {})
+        for run in own.runs:
+            yield _slice(rank, _RUNNING, _graph_name(own, run.graph), later + run.at, run.seconds, {})
     # Of breaks that all ranks have, the first rank's are told.
-    told_of = min(timelines, default=0)
+    told_of = min(timelines)
     for site in explanation.breaks:
         longest = site.price.longest if site.price else None
         if longest is not None:
             meanwhile = "" if longest.for_rank is None else f": rank {longest.for_rank} compiled"
-            name = f"long pass at {visible(site.site.path)}:{site.site.line}{meanwhile}"
-            at = later_by_rank.get(told_of, 0.0) + longest.at
-            yield _slice(told_of, _RUNNING, name, at, longest.seconds, {})
+            name = f"long pass at {place(site.site)}{meanwhile}"
+            yield _slice(told_of, _RUNNING, name, later_by_rank[told_of] + longest.at, longest.seconds, {})
 
 
 def _names(rank: int, name: str) -> Iterator[_Event]:
@@ -63,7 +64,6 @@ def _names(rank: int, name: str) -> Iterator[_Event]:
 
 
 def _compilation(rank: int, span: CompileSpan, later: float, why: Mapping[str, str]) -> _Event:
-    name = f"the rest of {span.function}" if span.rest_only else span.function
     reason = why.get(span.compile_id)
     told = {
         "compile_id": span.compile_id,
@@ -71,11 +71,11 @@ def _compilation(rank: int, span: CompileSpan, later: float, why: Mapping[str, s
         **({"compiled_again_because": visible(reason)} if reason else {}),
         "seconds_by_phase": {phase: round(seconds, 6) for phase, seconds in span.phases.items()},
     }
-    return _slice(rank, _COMPILING, name, later + span.at, span.seconds, told)
+    return _slice(rank, _COMPILING, part_words(span), later + span.at, span.seconds, told)
 
 
-def _graph_name(timeline: Timeline, graph: int) -> str:
-    function = timeline.graphs[graph] if graph < len(timeline.graphs) else None
+def _graph_name(own: Timeline, graph: int) -> str:
+    function = own.graphs[graph] if graph < len(own.graphs) else None
     return f"{function or 'a function'} (graph {graph})"
 
 

@@ -182,8 +182,8 @@ class _Writer:
         rest.stylize("not dim bold", 0, len(rule))
         if entry.page:
             # Of a break that no rule knows, what happened leads to the page.
-            place = text.plain.index(entry.label) if not rule else 0
-            (rest if rule else text).stylize(f"link {entry.page}", place, place + len(rule or entry.label))
+            linked, start = (rest, 0) if rule else (text, text.plain.index(entry.label))
+            linked.stylize(f"link {entry.page}", start, start + len(rule or entry.label))
         if text.cell_len + rest.cell_len + 2 <= self.width:
             self.console.print(text.append("  " if rest else "").append_text(rest))
             return

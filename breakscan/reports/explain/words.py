@@ -23,6 +23,7 @@ from breakscan.runtime.explain.explanation import (
     UncompiledFrame,
 )
 from breakscan.runtime.explain.notice import Notice, NoticeKind
+from breakscan.runtime.explain.timelines import CompileSpan
 from breakscan.runtime.parsers.guard_text import BEFORE_BREAK, DemandKind, Within
 
 _MOST_VALUES = 5
@@ -165,7 +166,7 @@ def _why_nothing_compiled(explanation: Explanation) -> str:
     return f"Nothing was compiled: what torch.compile returned{where} was never called. Call it, not the original."
 
 
-def part_words(part: FunctionPart | CompiledFrame | UncompiledFrame) -> str:
+def part_words(part: FunctionPart | CompiledFrame | CompileSpan | UncompiledFrame) -> str:
     """A function, or the part of it that follows a break."""
     return f"the rest of {part.function}" if part.rest_only else part.function
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from breakscan.findings import Origin
 from breakscan.runtime.explain.owners import Owners
 from breakscan.runtime.parsers.dynamo_names import BACKWARD, is_captured_backward, is_written_by_fx
 from breakscan.runtime.records.compiles import CompileStarted
@@ -31,7 +30,7 @@ def with_backward_lines(records: Iterable[Record], owners: Owners) -> list[Recor
 
 def _users_line(stack: Iterable[StackFrame], owners: Owners) -> StackFrame | None:
     """The innermost line that is neither torch's nor Python's."""
-    mine = [f for f in stack if owners.of(f.path) is not Origin.FRAMEWORK and not owners.is_standard(f.path)]
+    mine = [frame for frame in stack if owners.is_programs(frame.path)]
     return mine[-1] if mine else None
 
 

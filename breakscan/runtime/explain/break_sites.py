@@ -118,7 +118,7 @@ def _frames(seen: BreakSeen, lens: ExplainContext) -> tuple[StackFrame, StackFra
     """The innermost traced frame, the standard library's aside, and the innermost that is not torch's either: None
     where Dynamo compiles code of torch alone."""
     frames = [frame for frame in seen.stack if not lens.owners.is_standard(frame.path)] or list(seen.stack)
-    own = [f for f in frames if lens.origin(f.path) is not Origin.FRAMEWORK and not lens.owners.is_standard(f.path)]
+    own = [frame for frame in frames if lens.owners.is_programs(frame.path)]
     innermost = frames[-1] if frames else StackFrame(seen.frame.path, seen.frame.line, seen.frame.name)
     return innermost, own[-1] if own else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from breakscan.findings import Origin
@@ -15,3 +16,8 @@ class Caller:
     line: int
     function: str | None
     origin: Origin
+
+
+def users_line(stack: Sequence[Caller]) -> Caller | None:
+    """The innermost line of the user's code in a stack whose outermost line comes first."""
+    return next((caller for caller in reversed(stack) if caller.origin is Origin.USER), None)

@@ -90,7 +90,7 @@ class ExplainContext:
     def not_torchs(self, frames: Iterable[StackFrame]) -> list[StackFrame]:
         """As :meth:`callers`, as they were recorded."""
         kept = list(frames)
-        mine = [f for f in kept if self.origin(f.path) is not Origin.FRAMEWORK and not self.owners.is_standard(f.path)]
+        mine = [frame for frame in kept if self.owners.is_programs(frame.path)]
         return mine or kept
 
     def site_of(self, code: Code) -> Site:

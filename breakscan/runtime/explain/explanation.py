@@ -309,9 +309,9 @@ class Explanation:
     time, ``compile_seconds`` the part of it spent compiling.  ``entries`` counts the compilations that a call of
     a compiled function asked for: without breaks, each gives one graph.  ``traced`` holds, by file, the lines
     that operations of graphs come from.  ``began`` is when the recording began, in seconds since the epoch;
-    ``timelines`` tell of each rank when it compiled and ran what, a program without ranks being rank 0.  Of a run
-    that only torch's own trace tells of, ``trace`` names its log, ``argv`` is empty, and ``status`` and
-    ``seconds`` are None."""
+    ``timelines`` tell of each rank when it compiled and ran what, and are empty without ranks.  Of a run that
+    only torch's own trace tells of, ``trace`` names its log, ``argv`` is empty, and ``status`` and ``seconds``
+    are None."""
 
     argv: tuple[str, ...]
     status: int | None

@@ -35,14 +35,14 @@ def exports(records: Iterable[Record], context: ExplainContext) -> list[Export]:
 
 
 def _export(record: ExportEnded, context: ExplainContext) -> Export:
-    failed = ExportStatus.UNSOUND if record.issues else ExportStatus.DONE
+    ended = ExportStatus.UNSOUND if record.issues else ExportStatus.DONE
     return Export(
         way=ExportWay(record.way),
         name=record.target,
         site=context.site_of(record.code) if record.code else None,
         caller=_caller(record, context),
         strict=record.strict,
-        status=ExportStatus.FAILED if record.error is not None else failed,
+        status=ExportStatus.FAILED if record.error is not None else ended,
         count=1,
         ops=record.ops,
         seconds=record.seconds,
@@ -84,8 +84,8 @@ def _failure(met: _Met, context: ExplainContext) -> ExportFailure:
     read, record = met.read, met.record
     is_untraceable = read.problem is ExportProblem.UNTRACEABLE
     cause = parse_causes(met.text)[0] if is_untraceable else None
-    own = [] if met.text and read.problem in _AT_THE_CALL else _not_torchs(met.stack, context)
-    through = own or _not_torchs(record.stack, context) or list(record.stack)
+    own = [] if met.text and read.problem in _AT_THE_CALL else _programs(met.stack, context)
+    through = own or _programs(record.stack, context) or list(record.stack)
     at = through[-1]
     is_branch = read.problem is ExportProblem.TEST or (cause is not None and branches_on_data(cause.gb_type))
     origin = context.origin(at.path)
@@ -144,12 +144,8 @@ def _first_line(record: ExportEnded, read: ProblemRead) -> str:
     return f"{record.error}: {said}" if said else str(record.error)
 
 
-def _not_torchs(stack: Iterable[StackFrame], context: ExplainContext) -> list[StackFrame]:
-    return [
-        frame
-        for frame in stack
-        if context.origin(frame.path) is not Origin.FRAMEWORK and not context.owners.is_standard(frame.path)
-    ]
+def _programs(stack: Iterable[StackFrame], context: ExplainContext) -> list[StackFrame]:
+    return [frame for frame in stack if context.owners.is_programs(frame.path)]
 
 
 def _caller(record: ExportEnded, context: ExplainContext) -> Caller | None:

@@ -46,13 +46,14 @@ class _Recorded:
     """The records of a run, by process and by kind, with compile ids that are unique."""
 
     def __init__(self, recording: Sequence[Sequence[Record]]) -> None:
-        owners = _owners(next((r for records in recording for r in records if isinstance(r, ProcessStarted)), _UNKNOWN))
+        started = (r for records in recording for r in records if isinstance(r, ProcessStarted))
+        self.process = next(started, _UNKNOWN)
+        self.owners = Owners(self.process.torch_folder, self.process.standard_library)
         self.processes = [
-            [record for record in with_backward_lines(with_unique_ids(records, number), owners) if not _is_ours(record)]
+            [one for one in with_backward_lines(with_unique_ids(records, number), self.owners) if not _is_ours(one)]
             for number, records in enumerate(recording)
         ]
         self.all = list(chain.from_iterable(self.processes))
-        self.process = next((r for r in self.all if isinstance(r, ProcessStarted)), _UNKNOWN)
         self.calls = [r for r in self.all if isinstance(r, CompileCalled)]
         self.graphs = [r for r in self.all if isinstance(r, GraphCompiled)]
         self.recompiles = [[r for r in records if isinstance(r, RecompileSeen)] for records in self.processes]
@@ -131,13 +132,9 @@ def explain_processes(
 
 
 def _context(recorded: _Recorded, rules: Iterable[Rule], sources: UserSource) -> ExplainContext:
-    owners = _owners(recorded.process)
+    owners = recorded.owners
     wrapped = what_wrappers_stand_for(recorded.calls, recorded.all_breaks, recorded.all, owners)
     return ExplainContext(tuple(rules), sources, owners, torchs_modules(recorded.calls, owners), wrapped)
-
-
-def _owners(process: ProcessStarted) -> Owners:
-    return Owners(process.torch_folder, process.standard_library)
 
 
 def _is_ours(record: Record) -> bool:

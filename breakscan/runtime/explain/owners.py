@@ -29,6 +29,10 @@ class Owners:
         """Framework is torch itself, library what is installed, user the rest."""
         return _owner(self, path)
 
+    def is_programs(self, path: str) -> bool:
+        """Whether the file is neither torch's nor of Python's standard library: the user's, or a library's."""
+        return self.of(path) is not Origin.FRAMEWORK and not self.is_standard(path)
+
     def is_standard(self, path: str) -> bool:
         """Whether the file is of Python's standard library."""
         return _is_standard(self, path)

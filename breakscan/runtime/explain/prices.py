@@ -25,7 +25,6 @@ from breakscan.runtime.explain.compiled import Calls, Graph, LongPass, Price
 from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.explanation import BreakSite, Explanation, FrameStatus, UncompiledFrame
 from breakscan.runtime.explain.run_totals import NO_GAPS, Ran, what_ran
-from breakscan.runtime.explain.timelines import CompileSpan, Timeline
 from breakscan.runtime.explain.uncompiled import Ending
 from breakscan.runtime.parsers.dynamo_names import is_resumed
 from breakscan.runtime.records.compiles import BreakSeen, CompileStarted, CompileTimed
@@ -71,7 +70,7 @@ def with_prices(
         key = site.site, site.gb_type
         whole = [f.price for f in frames if f.price and (f.break_site, f.gb_type) == key]
         sites.append(replace(site, price=_price(site, gaps[key], whole, compiling[key], explanation.devices)))
-    priced = replace(
+    return replace(
         explanation,
         breaks=sites,
         frames=frames,
@@ -82,15 +81,6 @@ def with_prices(
         calls=list(ran.calls.values()),
         runs=ran.runs,
     )
-    return replace(priced, timelines={0: _timeline(priced)})
-
-
-def _timeline(explanation: Explanation) -> Timeline:
-    spans = [
-        CompileSpan(one.compile_id, one.function, one.site, one.rest_only, one.at, one.seconds, one.phases)
-        for one in explanation.compiles
-    ]
-    return Timeline(explanation.began, spans, [graph.function for graph in explanation.graphs], explanation.runs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from breakscan.runtime.explain.explanation import (
 )
 from breakscan.runtime.explain.exported import ExportFailure
 from breakscan.runtime.explain.rank_waits import with_waits
+from breakscan.runtime.explain.timelines import timeline
 
 T = TypeVar("T")
 
@@ -80,7 +81,7 @@ def merge(
         recompiles=recompiles,
         export_failures=failures,
         notices=tuple(notices),
-        timelines={rank: told.timelines[0] for rank, told in by_rank.items() if told.timelines},
+        timelines={rank: timeline(told.began, told.compiles, told.graphs, told.runs) for rank, told in by_rank.items()},
         processes=sum(explanation.processes for explanation in by_rank.values()),
         ranks=compare(by_rank, world_size=world_size, endings=endings),
     )

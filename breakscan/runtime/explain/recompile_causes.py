@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from breakscan.findings import Origin, Site
 from breakscan.rulebook.matching import explaining_rule
-from breakscan.runtime.explain.callers import Caller
+from breakscan.runtime.explain.callers import Caller, users_line
 from breakscan.runtime.explain.compiled import CompiledFrame
 from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.explanation import AdviceKind, Recompile, RecompileAdvice, UncompiledFrame
@@ -182,7 +182,7 @@ def _trigger(seen: RecompileSeen, lens: ExplainContext) -> Caller | None:
 def _users_line(seen: RecompileSeen, trigger: Caller | None, origin: Origin, lens: ExplainContext) -> Caller | None:
     if origin is Origin.USER and (trigger is None or trigger.origin is Origin.USER):
         return None
-    return next((caller for caller in reversed(lens.callers(seen.stack)) if caller.origin is Origin.USER), None)
+    return users_line(lens.callers(seen.stack))
 
 
 def _known_trigger(seen: RecompileSeen, trigger: Caller | None) -> Caller | None:

@@ -85,17 +85,17 @@ def _with_gaps(known: GapRan, gaps: GapRan) -> GapRan:
         follows=gaps.follows,
         passes=known.passes + gaps.passes,
         seconds=known.seconds + gaps.seconds,
-        usual=together([(known.usual, known.passes), (gaps.usual, gaps.passes)]),
+        usual=_together([(known.usual, known.passes), (gaps.usual, gaps.passes)]),
         longest=longest.longest,
         longest_at=longest.longest_at,
         timed_on_device=known.timed_on_device + gaps.timed_on_device,
-        usual_on_device=together(
+        usual_on_device=_together(
             [(known.usual_on_device, known.timed_on_device), (gaps.usual_on_device, gaps.timed_on_device)]
         ),
     )
 
 
-def together(parts: Sequence[tuple[Usual, int]]) -> Usual:
+def _together(parts: Sequence[tuple[Usual, int]]) -> Usual:
     """The mean of what was usual in several parts, each with its number of times."""
     times = sum(number for _, number in parts)
     if not times:

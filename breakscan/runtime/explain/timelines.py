@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from breakscan.findings import Site
-from breakscan.runtime.explain.compiled import RunTotals
+from breakscan.runtime.explain.compiled import CompiledFrame, Graph, RunTotals
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +34,14 @@ class Timeline:
     compiles: Sequence[CompileSpan]
     graphs: Sequence[str | None]
     runs: Sequence[RunTotals]
+
+
+def timeline(
+    began: float | None, compiles: Iterable[CompiledFrame], graphs: Iterable[Graph], runs: Sequence[RunTotals]
+) -> Timeline:
+    """That of one rank, without guards and kernels: a report holds those of all ranks."""
+    spans = [
+        CompileSpan(one.compile_id, one.function, one.site, one.rest_only, one.at, one.seconds, one.phases)
+        for one in compiles
+    ]
+    return Timeline(began, spans, [graph.function for graph in graphs], runs)

@@ -164,42 +164,27 @@ def _take_out(pairs: Iterable[tuple[KnownBreak, KnownBreak]], gone: list[KnownBr
 
 
 def _of_site(site: BreakSite, folder: str) -> KnownBreak:
-    return KnownBreak(
-        path=portable_path(site.site.path, folder),
-        function=site.function,
-        rule=site.rule.id if site.rule else None,
-        gb=site.gb_id,
-        type=site.gb_type,
-        code=site.code or "",
-        verdict=site.verdict,
-        count=site.count,
-        line=site.site.line,
-    )
+    return _known(site, folder, site.gb_type, site.verdict)
 
 
 def _of_function(frame: UncompiledFrame, folder: str) -> KnownBreak:
-    return KnownBreak(
-        path=portable_path(frame.site.path, folder),
-        function=frame.function,
-        rule=frame.rule.id if frame.rule else None,
-        gb=frame.gb_id,
-        type=frame.gb_type or "not compiled",
-        code=frame.code or "",
-        verdict=Verdict.RAISES if frame.status is FrameStatus.RAISED else Verdict.EAGER,
-        count=frame.count,
-        line=frame.site.line,
-    )
+    verdict = Verdict.RAISES if frame.status is FrameStatus.RAISED else Verdict.EAGER
+    return _known(frame, folder, frame.gb_type or "not compiled", verdict)
 
 
 def _of_export(failure: ExportFailure, folder: str) -> KnownBreak:
+    return _known(failure, folder, failure.gb_type or failure.problem.value, Verdict.RAISES)
+
+
+def _known(found: BreakSite | UncompiledFrame | ExportFailure, folder: str, type_: str, verdict: Verdict) -> KnownBreak:
     return KnownBreak(
-        path=portable_path(failure.site.path, folder),
-        function=failure.function,
-        rule=failure.rule.id if failure.rule else None,
-        gb=failure.gb_id,
-        type=failure.gb_type or failure.problem.value,
-        code=failure.code or "",
-        verdict=Verdict.RAISES,
-        count=failure.count,
-        line=failure.site.line,
+        path=portable_path(found.site.path, folder),
+        function=found.function,
+        rule=found.rule.id if found.rule else None,
+        gb=found.gb_id,
+        type=type_,
+        code=found.code or "",
+        verdict=verdict,
+        count=found.count,
+        line=found.site.line,
     )
