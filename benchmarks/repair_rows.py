@@ -3,11 +3,12 @@
     python benchmarks/repair_rows.py --rows FILE --package DIR [--python EXE] [--only ROW ...] [--keep DIR]
 
 FILE defines ``ROWS``: name → a function that returns a model and the keyword arguments of one call.  DIR is the
-package that holds the models (transformers, say): it is copied, and the copy is rewritten.  For each row, in
-separate processes: the graphs that Dynamo creates for the model; the files in which it broke, as ``explain`` reports
-them; ``breakscan fix --unsafe --write --regions all`` on those, again while new ones appear; then the graphs of the
-rewritten model, its outputs in eager mode compared with those of the original (same seed), and its outputs when
-compiled.  Breaks are graphs minus one, as the compiler counts them.
+package that holds the models (transformers, say): it is copied, and the copy is rewritten.  All rows run in one
+process, recorded by ``explain``: each model in eager mode and compiled, with the graphs that Dynamo creates for it.
+Then ``breakscan fix --unsafe --write --regions all`` rewrites the files in which models broke, and the rows run again,
+until nothing is left to rewrite.  The outputs of the last run are compared with those of the first (same seed).
+Breaks are graphs minus one, as the compiler counts them.  The times are those of this process and of all that it
+starts.
 """
 
 from __future__ import annotations
@@ -26,35 +27,40 @@ from typing import Any
 MOST_ROUNDS = 4
 
 RUN = """
-import importlib.util, json, os, sys
+import importlib.util, sys
 import torch
 import torch._dynamo
 from torch.utils._pytree import tree_leaves
 
-rows_file, name, out = sys.argv[1:4]
+rows_file, out, *names = sys.argv[1:]
 spec = importlib.util.spec_from_file_location("rows", rows_file)
 rows = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(rows)
-torch.manual_seed(0)
-model, inputs = rows.ROWS[name]()
-graphs = []
-
-def backend(module, _):
-    graphs.append(module)
-    return module.forward
 
 def tensors(result):
     result = result.to_tuple() if hasattr(result, "to_tuple") else result
     return [leaf.detach().clone() for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
 
-def call(function):
-    torch.manual_seed(1)
-    with torch.no_grad():
-        return tensors(function(**inputs))
+def run(name):
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model, inputs = rows.ROWS[name]()
+    graphs = []
 
-eager = call(model)
-compiled = call(torch.compile(model, backend=backend))
-torch.save({"eager": eager, "compiled": compiled, "graphs": len(graphs)}, out)
+    def backend(module, _):
+        graphs.append(module)
+        return module.forward
+
+    def call(function):
+        torch.manual_seed(1)
+        with torch.no_grad():
+            return tensors(function(**inputs))
+
+    eager = call(model)
+    compiled = call(torch.compile(model, backend=backend))
+    return {"eager": eager, "compiled": compiled, "graphs": len(graphs)}
+
+torch.save({name: run(name) for name in names or rows.ROWS}, out)
 """
 
 
@@ -84,39 +90,21 @@ class Rows:
             raise RuntimeError(f"{' '.join(arguments[:4])}: {done.returncode}\n{done.stderr[-3000:]}")
         return done.stdout
 
-    def run(self, name: str) -> Any:
+    def run(self, names: list[str]) -> tuple[Any, list[str], list[str]]:
+        """What each row gave, the files of the package in which models broke, and each break in words."""
         import torch
 
-        out = self.work / "out.pt"
-        self.command(str(self.runner), str(self.rows), name, str(out))
-        return torch.load(out)
-
-    def broken_files(self, name: str) -> tuple[list[str], list[str]]:
-        """The files of the package in which the model breaks, and each break in words."""
-        report = self.work / "report.json"
-        self.command(
-            "-m",
-            "breakscan",
-            "explain",
-            "--format",
-            "json",
-            "-o",
-            str(report),
-            str(self.runner),
-            str(self.rows),
-            name,
-            str(self.work / "unused.pt"),
-            good=(0, 1),
-        )
+        report, out = self.work / "report.json", self.work / "out.pt"
+        explain = ("-m", "breakscan", "explain", "--format", "json", "-o", str(report))
+        self.command(*explain, str(self.runner), str(self.rows), str(out), *names, good=(0, 1))
         told = json.loads(report.read_text(encoding="utf-8"))
-        sites = [one["site"] for one in told["breaks"] if one.get("site")]
+        breaks = [one for one in told["breaks"] if one.get("site")]
         words = [
             f"{Path(one['site']['path']).name}:{one['site']['line']} {one.get('rule') or ''} {one['reason'][:60]}"
-            for one in told["breaks"]
-            if one.get("site")
+            for one in breaks
         ]
-        files = {str((self.work / site["path"]).resolve()) for site in sites}
-        return sorted(path for path in files if path.startswith(str(self.package.resolve()))), words
+        files = {str((self.work / one["site"]["path"]).resolve()) for one in breaks}
+        return torch.load(out), sorted(path for path in files if path.startswith(str(self.package.resolve()))), words
 
     def fix(self, files: list[str]) -> dict[str, Any]:
         arguments = (
@@ -162,32 +150,28 @@ def main() -> None:
     work = (options.keep or Path(tempfile.mkdtemp(prefix="breakscan-rows-"))).resolve()
     work.mkdir(parents=True, exist_ok=True)
     rows = Rows(options, work)
-    listing = (
-        "import importlib.util, sys; s = importlib.util.spec_from_file_location('rows', sys.argv[1]);"
-        "m = importlib.util.module_from_spec(s); s.loader.exec_module(m); print(*m.ROWS)"
-    )
-    names = options.only or rows.command("-c", listing, str(rows.rows)).split()
     started = time.monotonic()
-    before = {name: rows.run(name) for name in names}
-    left: dict[str, list[str]] = {}
-    for name in names:
-        for _ in range(MOST_ROUNDS):
-            files, left[name] = rows.broken_files(name)
-            if not files or not rows.fix(files)["summary"]["applied"]:
-                break
+    before, files, left = rows.run(options.only or [])
+    after = before
+    for _ in range(MOST_ROUNDS):
+        if not files or not rows.fix(files)["summary"]["applied"]:
+            break
+        after, files, left = rows.run(options.only or [])
     totals = [0, 0]
-    for name in names:
-        after = rows.run(name)
-        counts = [before[name]["graphs"] - 1, after["graphs"] - 1]
+    for name, first in before.items():
+        last = after[name]
+        counts = [first["graphs"] - 1, last["graphs"] - 1]
         totals = [total + count for total, count in zip(totals, counts, strict=True)]
         print(
-            f"{name:18} breaks {counts[0]:3} → {counts[1]:3}   eager {same(before[name]['eager'], after['eager']):10}"
-            f"   compiled {same(after['eager'], after['compiled'])}",
-            flush=True,
+            f"{name:18} breaks {counts[0]:3} → {counts[1]:3}   eager {same(first['eager'], last['eager']):10}"
+            f"   compiled {same(last['eager'], last['compiled'])}"
         )
-        for words in left[name]:
-            print(f"     left: {words}", flush=True)
-    print(f"{'all':18} breaks {totals[0]:3} → {totals[1]:3}   in {time.monotonic() - started:.0f} s; {work}")
+    for words in left:
+        print(f"left: {words}")
+    used = os.times()
+    cpu = used.user + used.system + used.children_user + used.children_system
+    wall = time.monotonic() - started
+    print(f"{'all':18} breaks {totals[0]:3} → {totals[1]:3}   in {wall:.0f} s, {cpu:.0f} s of CPU; {work}")
 
 
 if __name__ == "__main__":

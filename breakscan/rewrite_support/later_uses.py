@@ -17,6 +17,44 @@ def is_read_outside(context: RewriteContext, name: str, statement: cst.CSTNode) 
     return reads.found
 
 
+def is_needed_outside(context: RewriteContext, name: str, statement: cst.CSTNode) -> bool:
+    """Whether other statements may read the value that a statement gives to a name.
+
+    They may not if each assigns the name before it reads it: a temporary that several statements use.
+    """
+    reads = _Places(name, statement)
+    context.function.body.visit(reads)
+    return reads.runs_later or any(not _is_assigned_first(context, name, one, statement) for one in reads.found)
+
+
+def _is_assigned_first(context: RewriteContext, name: str, read_at: cst.CSTNode, statement: cst.CSTNode) -> bool:
+    """Whether each way to a read passes an assignment to its name, with no way from it through the statement."""
+    own = {id(statement), *(id(one) for one in context.around(statement))}
+    inner, above = read_at, context.parent(read_at)
+    while inner is not context.function and above is not None:
+        if isinstance(above, cst.IndentedBlock):
+            if id(inner) in own:
+                return False
+            place = next(place for place, one in enumerate(above.body) if one is inner)
+            for one in reversed(above.body[:place]):
+                if id(one) in own:
+                    return False
+                if isinstance(one, cst.SimpleStatementLine) and _assigns(one, name):
+                    return True
+        inner, above = above, context.parent(above)
+    return False
+
+
+def _assigns(line: cst.SimpleStatementLine, name: str) -> bool:
+    """Whether a line assigns a name, by itself and not as part of a condition."""
+    return any(
+        isinstance(target.target, cst.Name) and target.target.value == name
+        for small in line.body
+        if isinstance(small, cst.Assign)
+        for target in small.targets
+    )
+
+
 def changed_in_place(context: RewriteContext, names: Iterable[str], statement: cst.CSTNode) -> str | None:
     """The first of some names that is changed in place after a statement, or anywhere in a loop around it."""
     found = _InPlace(context, set(names), statement)
@@ -38,6 +76,35 @@ class _Reads(cst.CSTVisitor):
         if isinstance(node, cst.SimpleStatementLine | cst.BaseExpression) and self.name in read(node):
             self.found = True
         return not isinstance(node, cst.SimpleStatementLine)
+
+
+class _Places(cst.CSTVisitor):
+    """Where a name is read outside a statement, and whether code that runs later may read it."""
+
+    def __init__(self, name: str, but: cst.CSTNode) -> None:
+        self.name = name
+        self.but = but
+        self.found: list[cst.CSTNode] = []
+        self.runs_later = False
+        self._in_line = False
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if node is self.but:
+            return False
+        if isinstance(node, cst.Global | cst.Nonlocal):
+            self.runs_later |= any(item.name.value == self.name for item in node.names)
+        elif isinstance(node, cst.FunctionDef | cst.ClassDef | cst.Lambda | cst.GeneratorExp):
+            self.runs_later |= self.name in read(node)
+        elif isinstance(node, cst.SimpleStatementLine) and self.name in read(node):
+            self.found.append(node)
+        elif isinstance(node, cst.BaseExpression) and not self._in_line and self.name in read(node):
+            self.found.append(node)
+        self._in_line |= isinstance(node, cst.SimpleStatementLine)
+        return True
+
+    def on_leave(self, original_node: cst.CSTNode) -> None:
+        if isinstance(original_node, cst.SimpleStatementLine):
+            self._in_line = False
 
 
 class _InPlace(cst.CSTVisitor):

@@ -35,6 +35,7 @@ from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
 from breakscan.rewrite_support.saved_tensors import backward_raises
 from breakscan.rewrite_support.shapes import are_different, are_equal, is_vector
 from breakscan.rewrite_support.walking import code_children, findall
+from breakscan.torch_facts.operators import operator
 
 _ANY = opaque(Symbol("", (0,)), DtypeOf(Symbol("", (0,)), number=None))
 """The facts about an unknown value."""
@@ -83,6 +84,8 @@ class Chooser:
     doubts: dict[Difference, None] = field(default_factory=dict)
     ran: set[str] = field(default_factory=set)
     """The code of expressions that were computed before the choice."""
+    asked_of_torch: set[str] = field(default_factory=set)
+    """The names of which the test asks something that torch answers for tensors: ``torch.isinf(x)``."""
     in_range: set[cst.CSTNode] = field(default_factory=set)
     """The subscripts that do not raise because their indices are changed."""
 
@@ -105,7 +108,11 @@ class Chooser:
         """The value that a name had before the site."""
         if fact is None:
             raise Declined(f"`{name}` may have no value before the `if`")
-        self._check_tensor(fact, name, None)
+        if fact.kind == "unknown" and not fact.maybe_none and name in self.asked_of_torch:
+            # The test would have raised, or takes whatever stands in for a tensor.
+            self.doubts[assumes(f"`{name}` is assumed to be a tensor", only=ShowsOnly.NO_TENSOR)] = None
+        else:
+            self._check_tensor(fact, name, None)
         return SideValue(cst.Name(name), fact.tensor or _ANY, frozenset({name}))
 
     def unknown(self, source: cst.BaseExpression) -> SideValue:
@@ -116,6 +123,8 @@ class Chooser:
         """Records a test that was computed before the choice and so did not raise."""
         for node in (test, *_expressions(test)):
             self.ran.add(self.context.code(node))
+            if (name := _asked_of_torch(self.context, node)) is not None:
+                self.asked_of_torch.add(name)
             fact = self.context.fact(node) if self.context.tree.holds(node) else None
             if fact is not None and fact.tensor is not None and isinstance(fact.tensor.dtype, ResultOf):
                 self.given.append(KnownDtype(fact.tensor.dtype))
@@ -365,6 +374,18 @@ def _attributes(context: RewriteContext, node: cst.CSTNode) -> list[str]:
 
 def _codes(context: RewriteContext, node: cst.BaseExpression) -> set[str]:
     return {context.code(one) for one in (node, *_expressions(node))}
+
+
+def _asked_of_torch(context: RewriteContext, node: cst.CSTNode) -> str | None:
+    """The name that a call gives to an elementwise function of torch, which does not just convert it to a tensor."""
+    if not isinstance(node, cst.Call) or not node.args or not isinstance(node.args[0].value, cst.Name):
+        return None
+    dotted = context.dotted(node.func) or ""
+    asked = operator(context.torch_version, dotted.removeprefix("torch.")) if dotted.startswith("torch.") else None
+    plain = node.args[0].keyword is None and not node.args[0].star
+    if asked is None or not plain or not asked.elementwise or asked.keeps_values is not False:
+        return None
+    return None if asked.takes_number(0, None) else node.args[0].value.value
 
 
 def _expressions(node: cst.CSTNode) -> list[cst.BaseExpression]:

@@ -23,7 +23,7 @@ from breakscan.rewrite_support.difference import Effect, ShowsOnly, differs
 from breakscan.rewrite_support.edit import Declined, Edit, Replacement
 from breakscan.rewrite_support.float_limits import dtype_tested
 from breakscan.rewrite_support.if_sides import Side, branch_of, read_side
-from breakscan.rewrite_support.later_uses import changed_in_place, is_read_outside
+from breakscan.rewrite_support.later_uses import changed_in_place, is_needed_outside
 from breakscan.rewrite_support.names import read, written
 from breakscan.rewrite_support.not_raising import may_raise
 from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
@@ -198,7 +198,7 @@ class _Branch:
 
     def _assignments(self) -> Mapping[cst.CSTNode, Replacement]:
         names = list(dict.fromkeys(one.name for arm in self.arms for one in arm.side.assigned))
-        merged = [name for name in names if is_read_outside(self.context, name, self.node)]
+        merged = [name for name in names if is_needed_outside(self.context, name, self.node)]
         if not merged:
             raise Declined("no name that it assigns is read later")
         if len(self.arms) > 1 or self.arms[-1].truth is None:
@@ -347,7 +347,7 @@ class _Branch:
             for one in arm.side.assigned:
                 if one.name in merged:
                     continue
-                if one.name in kept or one.operator is not None or one.name in self.before:
+                if one.name in kept or one.operator is not None or self._reads_old(one.name, arm):
                     raise Declined(f"`{one.name}` is also assigned other values")
                 assert arm.truth is not None or arm is arms[-1]
                 self.chooser.both_run(one.value, None)
@@ -355,6 +355,22 @@ class _Branch:
         if messages or kept:
             self._test_must_be_pure("a statement of one side")
         return [*messages, *kept.values()]
+
+    def _reads_old(self, name: str, arm: _Arm) -> bool:
+        """Whether the value of a name before the `if` may be needed where an arm would always assign it."""
+        if name not in self.before:
+            return False
+        if is_needed_outside(self.context, name, self.node):
+            return True
+        apart: list[cst.BaseExpression] = []
+        for other in self.arms:
+            apart += [other.test] if other.test is not None else []
+            apart += [other.side.returned] if other is not arm and other.side.returned is not None else []
+            for one in other.side.assigned:
+                apart.append(one.value)
+                if other is arm and one.name == name:
+                    break
+        return name in read([self.node.test, *apart])
 
     def _line(self, small: cst.BaseSmallStatement) -> cst.SimpleStatementLine:
         return cst.SimpleStatementLine([small])
