@@ -95,12 +95,14 @@ class _Places(cst.CSTVisitor):
             self.runs_later |= any(item.name.value == self.name for item in node.names)
         elif isinstance(node, cst.FunctionDef | cst.ClassDef | cst.Lambda | cst.GeneratorExp):
             self.runs_later |= self.name in read(node)
-        elif isinstance(node, cst.SimpleStatementLine) and self.name in read(node):
-            self.found.append(node)
-        elif isinstance(node, cst.BaseExpression) and not self._in_line and self.name in read(node):
+        elif self._may_be_read(node) and self.name in read(node):
             self.found.append(node)
         self._in_line |= isinstance(node, cst.SimpleStatementLine)
         return True
+
+    def _may_be_read(self, node: cst.CSTNode) -> bool:
+        """Whether a node is a line, or an expression of the head of a compound statement."""
+        return not self._in_line and isinstance(node, cst.SimpleStatementLine | cst.BaseExpression)
 
     def on_leave(self, original_node: cst.CSTNode) -> None:
         if isinstance(original_node, cst.SimpleStatementLine):
