@@ -80,7 +80,7 @@ class _Work:
         """Returns the measurements so far."""
         if self.measured is None:
             environment = environment_of(None, None)
-            return Bench(self.program.argv, environment, {}, (), interrupted=self.interrupted)
+            return Bench(self.program.argv, environment, {}, frozenset(), (), interrupted=self.interrupted)
         return self.measured.result(self.interrupted)
 
 
@@ -199,6 +199,7 @@ class _Variants:
             argv=self.baseline.program.argv,
             environment=environment_of(about, self.device),
             callables=callables,
+            backward=about.with_backward,
             rows=(*self.rows, *left),
             eager=self.baseline.eager,
             same=same,

@@ -114,13 +114,15 @@ class Bench:
     """The result of one command.
 
     ``same`` is the ratio of two processes that both run eager. ``best`` is the label of the variant to choose, None if
-    none is faster than eager; ``as_fast`` are those within noise of the fastest. ``write`` is the code to write for it,
+    none is faster than eager; ``backward`` are the callables whose backward pass the program runs, and it is measured
+    with them; ``as_fast`` are those within noise of the fastest. ``write`` is the code to write for it,
     None if the program already does so. ``least_time`` says which variant takes the least time for how many calls.
     """
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     callables: Mapping[str, int]
+    backward: frozenset[str]
     rows: tuple[BenchRow, ...]
     eager: Eager | None = None
     same: Ratio | None = None

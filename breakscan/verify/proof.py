@@ -171,6 +171,7 @@ class NotApplied(Enum):
 class Verification:
     """All proofs of one command: single changes, then parts of the whole set, then the set.
 
+    ``callables`` is how many calls of each were captured, and ``backward`` names those with a backward pass.
     ``same`` is the ratio of two processes that both run the unchanged program; ``tolerances`` are those of results, by
     dtype. ``dependent`` are rewrites that change something only after others, so that they are proved only with these;
     ``unreached`` are findings that could be rewritten but whose code the calls do not run; ``notes`` are further
@@ -183,6 +184,7 @@ class Verification:
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     callables: Mapping[str, int]
+    backward: frozenset[str]
     proofs: tuple[Proof, ...]
     same: Ratio | None
     tolerances: Mapping[str, float]

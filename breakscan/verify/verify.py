@@ -91,6 +91,7 @@ class _Work:
             argv=self.program.argv,
             environment=environment_of(about, self.original.compiled.explanation.device),
             callables={one.name: one.calls for one in about.callables},
+            backward=about.with_backward,
             proofs=self._proofs_with_launches(),
             same=self.verifier.same,
             tolerances=TOLERANCES,

@@ -33,7 +33,8 @@ class Capture:
     """``calls`` of each callable are captured.
 
     ``full`` is called, within the last of them, when there is nothing left to wait for; then the program is stopped.
-    It gets ``patience`` more seconds to call what it has compiled and not called yet.
+    If the last one is the only one, it is called within the next call, as the program may run a backward pass before.
+    The program gets ``patience`` more seconds to call what it has compiled and not called yet.
     """
 
     def __init__(self, calls: int, patience: float, full: Callable[[], None]) -> None:
@@ -90,6 +91,7 @@ class Capture:
                 self.failed = captured.name, error
                 raise
             if captured.calls:
+                captured.calls[-1].has_returned = True
                 _watch_backward(captured.calls[-1], result)
             return result
         finally:
@@ -114,7 +116,7 @@ class Capture:
             raise ProgramStopped
 
     def _is_full(self) -> bool:
-        if any(len(one.calls) < self._calls for one in self.captured):
+        if any(len(one.calls) < self._calls or one.may_run_backward for one in self.captured):
             self._full_since = None
             return False
         self._full_since = self._full_since or time.monotonic()

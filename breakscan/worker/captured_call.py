@@ -19,7 +19,8 @@ class CapturedCall:
     """One call: its arguments, the values in them, and the modes that it ran in.
 
     ``state`` is the state that the call found beside its inputs, kept for a first call only: later calls often find
-    another one.  ``backward`` says that the program ran the backward pass of its result.
+    another one.  ``has_returned`` says that the program has its result, ``backward`` that the program ran the backward
+    pass of it.
     """
 
     args: tuple[object, ...]
@@ -28,6 +29,7 @@ class CapturedCall:
     rng: dict[str, Tensor]
     modes: Modes
     state: StateSnapshot | None = None
+    has_returned: bool = False
     backward: bool = False
 
 
@@ -66,6 +68,14 @@ class CapturedCallable:
     def backward(self) -> bool:
         """Whether the program runs the backward pass of its results.  After the last captured call it is stopped."""
         return any(call.backward for call in self.calls)
+
+    @property
+    def may_run_backward(self) -> bool:
+        """Whether only later calls show if the program runs the backward pass of its only captured call."""
+        if len(self.calls) != 1:
+            return False
+        call = self.calls[0]
+        return call.modes.grad and not call.modes.inference and not call.has_returned
 
     def snapshots(self) -> list[StateSnapshot]:
         """All of its snapshots, in an order that is the same in all processes."""

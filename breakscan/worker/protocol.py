@@ -127,6 +127,11 @@ class Description:
     iterators: tuple[str, ...]
     warm_cache: int
 
+    @property
+    def with_backward(self) -> frozenset[str]:
+        """The names of the callables of which the program runs the backward pass."""
+        return frozenset(one.name for one, runs in zip(self.callables, self.backward, strict=True) if runs)
+
 
 @dataclass(frozen=True)
 class Describe(Command[Description]):

@@ -90,7 +90,7 @@ def test_each_way_of_a_training_step_is_measured_or_says_why_not(tmp_path: Path,
     assert wrong["standing"] == "differs"
     assert wrong["problem"]["error"].startswith("output differs by ")
     assert told["best"] is None
-    assert told["calls"] == [{"callable": "Net", "captured": 3}]
+    assert told["calls"] == [{"callable": "Net", "captured": 3, "backward": True}]
     assert told["eager"]["step_seconds"] > 0
     assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
 

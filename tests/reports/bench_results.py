@@ -81,6 +81,7 @@ def bench(*rows: BenchRow, best: str | None = None, write: str | None = None) ->
         ("train.py", "--steps", "3"),
         {"torch": "2.13.0", "device": "1 × NVIDIA H200"},
         {"Net": 3},
+        frozenset({"Net"}),
         rows,
         Eager(0.02, 10e-3, 9_000_000),
         Ratio(1.0, 0.99, 1.01),

@@ -179,6 +179,12 @@ def test_a_machine_that_changed_its_speed_is_told() -> None:
     assert "The machine was not always equally fast: an eager step took from 10.0 ms to 14.0 ms." in told
 
 
+def test_it_is_said_which_calls_have_a_backward_pass() -> None:
+    assert "Measured: 3 calls of Net with their backward pass on 1 ×" in " ".join(written("terminal").split())
+    forward = " ".join(written("terminal", replace(WHOLE, backward=frozenset())).split())
+    assert "Measured: 3 calls of Net on 1 ×" in forward
+
+
 def test_it_is_said_which_intervals_hold_how_processes_differ() -> None:
     told = " ".join(written("terminal").split())
     assert (

@@ -99,6 +99,7 @@ def verification(*proofs: Proof) -> Verification:
         ("train.py", "--steps", "3"),
         {"torch": "2.13.0", "device": "cpu"},
         {"Net": 3},
+        frozenset({"Net"}),
         proofs,
         Ratio(1.0, 0.99, 1.01) if proofs else None,
         {"torch.float32": 1e-4},

@@ -171,7 +171,8 @@ def test_data_loaders_may_have_workers(tmp_path: Path, valid: Callable[..., Any]
 
 def test_two_models_and_a_number_that_becomes_a_buffer(tmp_path: Path, valid: Callable[..., Any]) -> None:
     told = verified(tmp_path, GAN, valid)
-    assert told["calls"] == [{"callable": "Generator", "captured": 3}, {"callable": "Critic", "captured": 3}]
+    both = {"captured": 3, "backward": True}
+    assert told["calls"] == [{"callable": "Generator", **both}, {"callable": "Critic", **both}]
     proofs = {proof["rewrite"]: proof for proof in told["proofs"]}
     assert {"where", "register-buffer", "is-compiling-guard"} <= proofs.keys()
     assert all(proof["outputs_equal"] for proof in told["proofs"]), [proof["says"] for proof in told["proofs"]]

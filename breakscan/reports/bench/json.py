@@ -20,7 +20,10 @@ def write_bench_json(bench: Bench, stream: TextIO) -> None:
         "tool": {"name": "breakscan", "version": __version__},
         "program": list(bench.argv),
         "environment": dict(bench.environment),
-        "calls": [{"callable": name, "captured": count} for name, count in bench.callables.items()],
+        "calls": [
+            {"callable": name, "captured": count, "backward": name in bench.backward}
+            for name, count in bench.callables.items()
+        ],
         "notes": [observation_words(note) for note in bench.notes],
         "interrupted": bench.interrupted,
         "eager": asdict(bench.eager) if bench.eager else None,

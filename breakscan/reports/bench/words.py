@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from breakscan.bench.progress import BenchProgress
 from breakscan.bench.result import OWN, Bench, BenchRow, MeasurementStatus, Problem
+from breakscan.reports.shared.call_words import captured_words
 from breakscan.reports.shared.durations import duration
 from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import visible
@@ -130,7 +131,7 @@ def _least_time(bench: Bench) -> list[str]:
 
 def basis_words(bench: Bench) -> list[str]:
     """On what the figures rest."""
-    calls = ", ".join(f"{counted(count, 'call')} of {visible(name)}" for name, count in bench.callables.items())
+    calls = captured_words(bench.callables, bench.backward)
     said = []
     if calls:
         device = visible(bench.environment["device"])

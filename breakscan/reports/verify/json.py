@@ -24,7 +24,10 @@ def write_verify_json(verification: Verification, stream: TextIO) -> None:
         "tool": {"name": "breakscan", "version": __version__},
         "program": list(verification.argv),
         "environment": dict(verification.environment),
-        "calls": [{"callable": name, "captured": count} for name, count in verification.callables.items()],
+        "calls": [
+            {"callable": name, "captured": count, "backward": name in verification.backward}
+            for name, count in verification.callables.items()
+        ],
         "tolerances": dict(verification.tolerances),
         "same": asdict(verification.same) if verification.same else None,
         "eager_memory_bytes": verification.eager_memory_bytes,

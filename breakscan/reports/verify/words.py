@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from breakscan.reports.shared.call_words import captured_words
 from breakscan.reports.shared.durations import UNITS
 from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.ratio_words import interval, number, ratio_words
@@ -239,7 +240,7 @@ def basis_words(verification: Verification) -> list[str]:
     """On what the verdicts rest."""
     if not verification.proofs:
         return []
-    calls = ", ".join(f"{counted(count, 'call')} of {name}" for name, count in verification.callables.items())
+    calls = captured_words(verification.callables, verification.backward)
     said = [f"Compared: {calls}; every run has the same weights, inputs and random numbers."]
     if verification.same is not None:
         same = verification.same
