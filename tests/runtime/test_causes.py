@@ -423,3 +423,68 @@ torch.compile(double, backend="eager")(torch.ones(3))
     folder.write("train.py", program.replace("ADVICE", call))
     _, report = folder.explain_json("train.py")
     assert not report["breaks"]
+
+
+def test_a_version_that_did_not_fit_before_explains_no_later_recompile(folder: Folder) -> None:
+    """The first version asks for ``kind is None`` for ever: what compiles again at the fourth call is the size."""
+    report = report_of(
+        folder,
+        """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kind = None
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.linear(x)
+        if self.kind is None:
+            self.kind = "sum"
+        return y.sum() if self.kind == "sum" else y.mean()
+
+net = torch.compile(Net(), backend="eager")
+for rows in (4, 4, 4, 2):
+    net(torch.ones(rows, 4))
+""",
+    )
+    found = {r["subject"]: (r["old"], r["new"]) for r in report["recompiles"]}
+    assert found == {"self.kind": ("None", "'sum'"), "x.shape[0]": ("4", "2")}
+
+
+def test_a_view_that_is_none_later_is_told_as_one(folder: Folder) -> None:
+    """torch's text is only what Python raised: 'NoneType' object has no attribute 'size'."""
+    program = """
+@torch.compile(backend="eager")
+def f(x, y):
+    return x.sin() + y.sum()
+
+for rows in (4, 5):
+    base = torch.ones(rows + 6, 3)
+    f(base[:rows]COPY, torch.ones(rows))
+f(torch.ones(6, 3), torch.ones(6))
+"""
+    text = told(folder, program.replace("COPY", ""))
+    assert "BRK722 changing-layout in f x was a view of another tensor, then no view." in text
+    assert "Instead: pass x.clone() in each call" in text
+    (recompile,) = report_of(folder, program.replace("COPY", ".clone()"))["recompiles"]
+    assert recompile["subject"] == "x.shape[0]"
+
+
+def test_strides_of_sizes_are_a_layout(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+@torch.compile(backend="eager", dynamic=True)
+def f(x):
+    return x.sin()
+
+f(torch.ones(4, 5, 6))
+f(torch.ones(5, 4, 6).transpose(0, 1))
+f(torch.ones(8, 5, 6)[::2])
+""",
+    )
+    assert [r["rule"] for r in report["recompiles"]] == ["BRK722", "BRK722"]
+    first, second = report["recompiles"]
+    assert (first["subject"], first["old"], first["new"]) == ("x.stride()[0]", "x.shape[1] * x.shape[2]", "6")
+    assert second["subject"].startswith("x._base.")
+    assert second["advice"].startswith("pass x.clone()")

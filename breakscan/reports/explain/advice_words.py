@@ -43,6 +43,8 @@ def _words(advice: RecompileAdvice) -> str:
             )
         case AdviceKind.LEARNING_RATE:
             return "give the optimizer its learning rate as a tensor: lr=torch.tensor(1e-3)"
+        case AdviceKind.VIEW:
+            return f"pass {name}.clone() in each call: of a view, the tensor behind it is compiled in as well"
         case AdviceKind.SIZE_0_OR_1:
             return (
                 "change nothing if it happens only once: sizes 0 and 1 are compiled separately, with dynamic=True as "

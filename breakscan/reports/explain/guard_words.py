@@ -13,8 +13,10 @@ def demand_words(demand: Demand | TensorDemand) -> str:
         kind = f"{demand.dtype} {demand.class_} on {demand.device}"
         return f"{subject} is a {kind} of size {size} and stride {stride}, with requires_grad={demand.requires_grad}"
     match demand.kind:
-        case DemandKind.HOLDS:
+        case DemandKind.HOLDS | DemandKind.QUOTED:
             return demand.code
+        case DemandKind.VIEW:
+            return f"{subject} is a view of another tensor"
         case DemandKind.TENSOR:
             return f"{subject} is a tensor"
         case DemandKind.CLASS:

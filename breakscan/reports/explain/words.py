@@ -194,6 +194,8 @@ def recompile_sentence(group: Sequence[Recompile]) -> str:
     first = group[0]
     values = [first.old, *(r.new for r in group if (r.subject, r.function) == (first.subject, first.function))]
     known = [value for value in dict.fromkeys(values) if value is not None]
+    if first.guard.kind is DemandKind.QUOTED:
+        return f"no compiled version fits (torch says: {first.guard.code})"
     if not first.subject:
         return demand_words(first.guard)
     subject = _PART_OF_VALUE.sub(_part_first, first.subject)

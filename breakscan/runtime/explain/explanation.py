@@ -89,6 +89,8 @@ class AdviceKind(Enum):
     """Whether the tensor ``name`` requires a gradient."""
     LEARNING_RATE = "learning-rate"
     """A compiled optimizer is compiled for a learning rate that is a Python number."""
+    VIEW = "view"
+    """The tensor ``name`` is a view of another one, or is none."""
     SIZE_0_OR_1 = "size-0-or-1"
     """A size that is compiled separately from all others."""
     SIZE_OF_POSITIONAL = "size-of-positional"

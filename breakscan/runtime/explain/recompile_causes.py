@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from breakscan.findings import Origin, Site
 from breakscan.rulebook.matching import explaining_rule
 from breakscan.runtime.explain.callers import Caller, users_line
+from breakscan.runtime.explain.closest_guards import closest_guards, parsed_guard
 from breakscan.runtime.explain.compiled import CompiledFrame
 from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.explanation import AdviceKind, Recompile, RecompileAdvice, UncompiledFrame
 from breakscan.runtime.parsers.dynamo_names import calls_user_code, is_compiler_entry, is_module_wrapper, is_resumed
-from breakscan.runtime.parsers.guard_text import NONE_FAILED, GuardKind, ParsedGuard, Within, read_guard
+from breakscan.runtime.parsers.guard_text import NONE_FAILED, GuardKind, ParsedGuard, Within
 from breakscan.runtime.records.guards import FailedGuard, RecompileSeen
 from breakscan.runtime.records.source import Code, StackFrame
 
@@ -37,11 +38,6 @@ _APART = ("0", "1")
 """Sizes that are compiled separately from all others."""
 
 
-def closest_guard(seen: RecompileSeen) -> FailedGuard | None:
-    """The guard of the version that fits best: most of its guards held before this one failed."""
-    return max(seen.guards, key=lambda guard: guard.executed, default=None)
-
-
 def recompiles(
     processes: Sequence[Sequence[RecompileSeen]],
     fates: Sequence[UncompiledFrame],
@@ -49,16 +45,18 @@ def recompiles(
     lens: ExplainContext,
 ) -> list[Recompile]:
     """All recompiles in their order, numbered by cause; those of the user's code first."""
-    took = {one.compile_id: one.seconds + one.backward_seconds for one in compiles}
+    versions = {one.compile_id: one for one in compiles}
     causes = _Causes()
     eager = {fate.function: fate for fate in fates if fate.break_site}
     found = []
     for process in processes:
-        guards = [_guard(seen) for seen in process]
-        times = Counter((seen.frame, guard.subject) for seen, guard in zip(process, guards, strict=True))
-        for seen, guard in zip(process, guards, strict=True):
-            recompile = _recompile(seen, guard, times[seen.frame, guard.subject], causes, eager, lens)
-            found.append(replace(recompile, seconds=took.get(recompile.compile_id, 0.0)))
+        met = [_Met(seen, failed, versions) for seen, failed in zip(process, closest_guards(process), strict=True)]
+        times = Counter((one.seen.frame, one.guard.subject) for one in met)
+        for one in met:
+            recompile = _recompile(one, times[one.seen.frame, one.guard.subject], causes, eager, lens)
+            version = versions.get(recompile.compile_id)
+            seconds = version.seconds + version.backward_seconds if version else 0.0
+            found.append(replace(recompile, seconds=seconds))
     return sorted(found, key=lambda recompile: recompile.origin is not Origin.USER)
 
 
@@ -116,23 +114,26 @@ class _Causes:
         return last if last is not None and last.trigger is None and last.kind is kind else None
 
 
-def _guard(seen: RecompileSeen) -> ParsedGuard:
-    failed = closest_guard(seen)
-    return read_guard(failed.text) if failed else NONE_FAILED
+class _Met:
+    """A recompile and the guard that explains it."""
+
+    def __init__(self, seen: RecompileSeen, failed: FailedGuard | None, versions: Mapping[str, CompiledFrame]) -> None:
+        self.seen = seen
+        self.failed = failed
+        self.guard = parsed_guard(seen, failed, versions) if failed else NONE_FAILED
 
 
 def _recompile(
-    seen: RecompileSeen,
-    guard: ParsedGuard,
+    met: _Met,
     times: int,
     causes: _Causes,
     eager: Mapping[str, UncompiledFrame],
     lens: ExplainContext,
 ) -> Recompile:
     """``times`` is how often the function was compiled again over what the guard is about."""
-    failed = closest_guard(seen)
+    seen, failed, guard = met.seen, met.failed, met.guard
     trigger = _trigger(seen, lens)
-    text = failed.text if failed else ""
+    text = f"{guard.view}._base" if guard.view else failed.text if failed else ""
     origin = _origin(seen, lens)
     new = guard.new or (failed.new if failed else None)
     broken = _given_up_caller(seen, eager, lens) if origin is not Origin.USER else None
@@ -224,6 +225,8 @@ def _advice(guard: ParsedGuard, frame: Code, lens: ExplainContext) -> RecompileA
         return RecompileAdvice(AdviceKind.VALUE_ACROSS_BREAK, path=lens.sources.show(frame.path), line=frame.line)
     if _ARGUMENTS.match(guard.subject):
         return RecompileAdvice(AdviceKind.ARGUMENTS)
+    if guard.view is not None:
+        return RecompileAdvice(AdviceKind.VIEW, guard.view)
     if guard.subject.endswith(".item()"):
         return RecompileAdvice(AdviceKind.NUMBER_AS_INDEX)
     if guard.kind is GuardKind.PARAMETER:

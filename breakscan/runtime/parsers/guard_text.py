@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -46,6 +47,10 @@ _DTYPES = {
 }
 """The names of C++ for dtypes by those of Python."""
 _NONE_FAILS = "Unexpected recompilation:"
+_OF_BASE = re.compile(r"(?<![\w.])([\w.\[\]']+)\._base\b")
+"""What is said of the tensor that another one is a view of."""
+_WITHOUT_BASE = re.compile(r"'NoneType' object has no attribute '\w+'$")
+"""What Python says of a tensor that is no view, where a guard asks for the tensor behind it."""
 _DUPLICATE = "Duplicate tensor found where not expected"
 _SAVED_TENSOR_HOOKS = "top_saved_tensors_hooks"
 _PIECES = {"size": "shape[{}]", "stride": "stride()[{}]", "rank": "dim()"}
@@ -77,6 +82,10 @@ class DemandKind(Enum):
 
     HOLDS = "holds"
     """That ``code`` is true."""
+    QUOTED = "quoted"
+    """``code`` is what torch says, and no expression."""
+    VIEW = "view"
+    """To be a view of another tensor."""
     TENSOR = "tensor"
     CLASS = "class"
     """To be of the class ``code``, or of the same as before where that is empty."""
@@ -136,6 +145,12 @@ class ParsedGuard:
     new: str | None = None
 
     @property
+    def view(self) -> str | None:
+        """The tensor that is a view, where the guard is about the tensor behind it."""
+        found = _OF_BASE.match(self.subject)
+        return self.subject if self.demand.kind is DemandKind.VIEW else found[1] if found else None
+
+    @property
     def crosses_break(self) -> bool:
         """Whether the guard is about a value that was computed before a break and is used after it."""
         return BEFORE_BREAK in self.subject
@@ -146,6 +161,11 @@ _STATES = {
     "TORCH_FUNCTION_MODE_STACK": DemandKind.FUNCTION_MODES,
     "DEFAULT_DEVICE": DemandKind.DEFAULT_DEVICE,
 }
+_ASKING_FOR = {
+    GuardKind.STRIDE: re.compile(r"\.stride\(\)|\._base\b"),
+    GuardKind.SIZE: re.compile(r"\.size\(\)|\.shape\["),
+}
+"""The kinds of expressions about the layout or the sizes of tensors: strides are those of sizes, as a rule."""
 _KIND_OF = {"size": GuardKind.SIZE, "stride": GuardKind.STRIDE}
 NONE_FAILED = ParsedGuard(GuardKind.OTHER, "", Demand(DemandKind.NOTHING))
 """Used when all guards of a version hold by the time that torch looks for the one that failed."""
@@ -192,6 +212,20 @@ def read_guard(text: str) -> ParsedGuard:
     if text.startswith(_DUPLICATE):
         return ParsedGuard(GuardKind.ALIAS, "two inputs", Demand(DemandKind.DISTINCT))
     return _read_expression(text)
+
+
+def lost_view(text: str, demands: Iterable[Demand | TensorDemand]) -> ParsedGuard | None:
+    """The guard, where a version with these demands failed because an input is no longer a view: torch's text is only
+    what Python raised meanwhile."""
+    if not _WITHOUT_BASE.match(_first_line(text)):
+        return None
+    views = {found[1] for demand in demands if isinstance(demand, Demand) for found in _OF_BASE.finditer(demand.code)}
+    if not views:
+        return None
+    subject = views.pop() if len(views) == 1 else "an input"
+    return ParsedGuard(
+        GuardKind.STRIDE, subject, Demand(DemandKind.VIEW, subject), "a view of another tensor", "no view"
+    )
 
 
 @lru_cache(maxsize=1 << 16)
@@ -290,11 +324,12 @@ def _reads_scope(node: ast.expr) -> bool:
 def _read_expression(text: str) -> ParsedGuard:
     code = _code(text)
     demand = _holds(readable(code))
-    side = _guarded_side(text)
+    node, side = parse_expression(text), _guarded_side(text)
+    if node is None:
+        return ParsedGuard(GuardKind.OTHER, demand.code, Demand(DemandKind.QUOTED, code=demand.code))
     if side is None:
         return ParsedGuard(GuardKind.OTHER, demand.code, demand)
     subject = readable(ast.unparse(side))
-    node = parse_expression(text)
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Is):
         other = node.comparators[0]
         if _reads_scope(other):
@@ -302,7 +337,7 @@ def _read_expression(text: str) -> ParsedGuard:
         return ParsedGuard(GuardKind.VALUE, subject, demand, ast.unparse(other))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return ParsedGuard(GuardKind.VALUE, subject, Demand(DemandKind.FALSE, subject), "empty or false")
-    kind = GuardKind.SIZE if re.search(r"\.size\(\)|\.shape\[", code) else GuardKind.VALUE
+    kind = next((kind for kind, asks in _ASKING_FOR.items() if asks.search(code)), GuardKind.VALUE)
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq):
         return ParsedGuard(kind, subject, demand, readable(ast.unparse(node.comparators[0])))
     return ParsedGuard(kind, subject, demand, Within(demand.code) if isinstance(node, ast.Compare) else None)

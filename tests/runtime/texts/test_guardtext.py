@@ -11,6 +11,7 @@ from breakscan.runtime.parsers.guard_text import (
     ParsedGuard,
     TensorDemand,
     Within,
+    lost_view,
     read_demand,
     read_guard,
     readable,
@@ -52,6 +53,23 @@ CASES: list[tuple[str, ParsedGuard]] = [
         "consider using torch._dynamo.config.force_parameter_static_shapes = False to allow dynamism on parameters.",
         ParsedGuard(
             GuardKind.PARAMETER, "self.weight.dtype", holds("self.weight.dtype == float32"), "float32", "bfloat16"
+        ),
+    ),
+    (
+        "L['x'].stride()[0] == L['x'].size()[1]*L['x'].size()[2]  # (unknown source L['x'].stride()[0], please file …",
+        ParsedGuard(
+            GuardKind.STRIDE,
+            "x.stride()[0]",
+            holds("x.stride()[0] == x.shape[1] * x.shape[2]"),
+            "x.shape[1] * x.shape[2]",
+        ),
+    ),
+    (
+        "'NoneType' object has no attribute 'size'",
+        ParsedGuard(
+            GuardKind.OTHER,
+            "'NoneType' object has no attribute 'size'",
+            Demand(DemandKind.QUOTED, code="'NoneType' object has no attribute 'size'"),
         ),
     ),
     (
@@ -119,7 +137,9 @@ CASES: list[tuple[str, ParsedGuard]] = [
     (
         "something that no version said so far",
         ParsedGuard(
-            GuardKind.OTHER, "something that no version said so far", holds("something that no version said so far")
+            GuardKind.OTHER,
+            "something that no version said so far",
+            Demand(DemandKind.QUOTED, code="something that no version said so far"),
         ),
     ),
 ]
@@ -168,3 +188,16 @@ def test_what_a_compiled_function_demands() -> None:
     assert read_demand("GLOBAL_STATE", "___check_global_state()") == Demand(DemandKind.GLOBAL_STATE)
     hooks = "torch._functorch.aot_autograd.utils.top_saved_tensors_hooks ids == None"
     assert read_demand("LAMBDA_GUARD", hooks) == Demand(DemandKind.SAVED_TENSOR_HOOKS)
+
+
+def test_what_python_raises_of_a_lost_view_is_about_the_view() -> None:
+    text = "'NoneType' object has no attribute 'size'"
+    of_x, of_y = (read_demand("SHAPE_ENV", f"2 <= L['{name}']._base.size()[0]") for name in "xy")
+    lost = lost_view(text, [of_x])
+    assert lost is not None
+    assert (lost.view, lost.old, lost.new) == ("x", "a view of another tensor", "no view")
+    both = lost_view(text, [of_x, of_y])
+    assert both is not None
+    assert both.subject == "an input"
+    assert lost_view(text, [read_demand("SHAPE_ENV", "2 <= L['x'].size()[0]")]) is None
+    assert lost_view("L['x'] is None", [of_x]) is None
