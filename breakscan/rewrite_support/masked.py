@@ -44,12 +44,14 @@ class Leaf:
 class Masked:
     """An expression of selected elements.
 
-    ``leaves`` are the expressions that select them.  ``bends`` says that a zero gradient may not stay zero, ``saves``
-    that autograd may keep operands for the backward pass.
+    ``leaves`` are the expressions that select them, ``numbers`` the attributes beside them that are taken for numbers.
+    ``bends`` says that a zero gradient may not stay zero, ``saves`` that autograd may keep operands for the backward
+    pass.
     """
 
     mask: cst.BaseExpression
     leaves: list[Leaf] = field(default_factory=list)
+    numbers: dict[str, None] = field(default_factory=dict)
     bends: bool = False
     saves: bool = False
 
@@ -117,11 +119,22 @@ def is_scalar(context: RewriteContext, node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.BaseNumber) or fact.kind in _SCALARS or (fact.is_tensor and fact.zero_dim is True)
 
 
-def masked(context: RewriteContext, node: cst.BaseExpression, mask: cst.BaseExpression) -> Masked:
-    """An expression of elements that a mask selects.  Declines if it is not elementwise."""
+def masked(
+    context: RewriteContext, node: cst.BaseExpression, mask: cst.BaseExpression, *, numbers: bool = False
+) -> Masked:
+    """An expression of elements that a mask selects.  Declines if it is not elementwise.
+
+    ``numbers`` says that the caller states which attributes are taken for numbers (``conditions``).
+    """
     found = Masked(mask)
     _collect(context, node, found, plain(context, mask))
+    if not numbers and found.numbers:
+        raise _too_many(next(iter(found.numbers)))
     return found
+
+
+def _too_many(text: str) -> Declined:
+    return Declined(f"`{text}` may have as many elements as the mask selects")
 
 
 def _collect(context: RewriteContext, node: cst.BaseExpression, found: Masked, mask: str) -> None:
@@ -143,8 +156,26 @@ def _collect(context: RewriteContext, node: cst.BaseExpression, found: Masked, m
         _collect(context, node.comparisons[0].comparator, found, mask)
     elif isinstance(node, cst.Call):
         _collect_call(context, node, found, mask)
+    elif _is_set_elsewhere(context, node):
+        # How many elements this call selects was not known where the attribute was set.
+        found.numbers[plain(context, node)] = None
     else:
-        raise Declined(f"`{plain(context, node)}` may have as many elements as the mask selects")
+        raise _too_many(plain(context, node))
+
+
+def _is_set_elsewhere(context: RewriteContext, node: cst.BaseExpression) -> bool:
+    """Whether a value of unknown kind is an attribute of the object that only its ``__init__`` sets."""
+    fact = context.fact(node)
+    if not m.matches(node, m.Attribute(value=m.Name("self"))) or fact.kind != "unknown" or fact.maybe_none:
+        return False
+    owner = next((one for one in context.around(node) if isinstance(one, cst.ClassDef)), None)
+    text = plain(context, node)
+    setters = [
+        next((above.name.value for above in context.around(one) if isinstance(above, cst.FunctionDef)), None)
+        for one in (findall(owner, m.AssignTarget() | m.AugAssign() | m.AnnAssign()) if owner is not None else ())
+        if isinstance(one, cst.AssignTarget | cst.AugAssign | cst.AnnAssign) and plain(context, one.target) == text
+    ]
+    return bool(setters) and set(setters) == {"__init__"}
 
 
 def _is_linear(context: RewriteContext, node: cst.BinaryOperation) -> bool:
@@ -256,6 +287,8 @@ def conditions(context: RewriteContext, found: Masked, *others: Leaf, counts: bo
         elif kind is Fit.COUNTED:
             # An index may be on the CPU, an argument of `torch.where` may not.
             placed[f"`{text}`"] = None
+    if found.numbers:
+        needs.append(assumes(f"{' and '.join(f'`{text}`' for text in found.numbers)} must be a number"))
     if loose:
         needs.append(assumes(f"`{mask}` must have as many dimensions as {' and '.join(loose)}"))
     if placed:

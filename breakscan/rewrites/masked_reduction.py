@@ -65,7 +65,7 @@ def rewrite(context: RewriteContext) -> Edit:
         return _loss(context, use, leaf)
     if use.what == "count":
         return _count(context, use, leaf)
-    found = masked(context, use.value, leaf.mask)
+    found = masked(context, use.value, leaf.mask, numbers=True)
     needs = conditions(context, found, counts=use.what == "mean")
     hazards = [NAN_GRADIENTS] if bends_gradients(context, use.value, found) else []
     value = whole(context, use.value, found.leaves)

@@ -64,7 +64,7 @@ def _of_assignment(context: RewriteContext, small: cst.Assign, leaf: Leaf) -> Ed
         raise Declined("several targets are assigned at once")
     if not context.fact(target.owner).is_tensor:
         raise Declined(f"`{plain(context, target.owner)}` is not known to be a tensor")
-    found = masked(context, small.value, leaf.mask)
+    found = masked(context, small.value, leaf.mask, numbers=True)
     if not any(one.node is leaf.node for one in found.leaves):
         raise Declined("the selected elements are reduced to a single value")
     made = filled(context, leaf.mask, whole(context, small.value, found.leaves), target.owner)
@@ -80,7 +80,7 @@ def _of_augmented(context: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> 
     if operator is None:
         raise Declined("the operator may raise where the mask is False")
     if context.fact(small.value).is_tensor and not is_scalar(context, small.value):
-        found = masked(context, small.value, leaf.mask)
+        found = masked(context, small.value, leaf.mask, numbers=True)
     elif is_scalar(context, small.value):
         found = Masked(leaf.mask)
     else:
