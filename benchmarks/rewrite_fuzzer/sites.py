@@ -108,6 +108,13 @@ EXPERTS = (
     "a = torch.stack([a, y, a], -1).float()\nc = torch.zeros_like(a)\nfor i, e in enumerate([FIRST, SECOND]):\n"
     "    rows = torch.where((y > 0) == i)[0]\n    if len(rows) == 0:\n        continue\n    c[rows] += e(a[rows])\n"
     "{change}\nb = c",
+    "a = torch.stack([a, y, a], -1).float()\nw = torch.ones(2, 3, 3).cumsum(0)\nk = (y > 0).sum()\n"
+    "sizes = torch.stack([k, y.numel() - k]).tolist()\n{between}\nparts = a.split(sizes)\nmade = []\n"
+    "for i in range(2):\n    made.append(parts[i] @ w[i])\n{change}\nb = torch.cat(made)",
+    "a = torch.stack([a, y, a], -1).float()\nw = torch.eye(3).repeat(3, 1, 1)\nk = (y > 0).sum()\n"
+    "sizes = torch.stack([k, k * 0, len(a) - k]).tolist()\nparts = a.split(sizes, dim=0)\nmade = []\n"
+    "for i in range(len(w)):\n    made.append(torch.nn.functional.linear(parts[i], w[i]))\nb = torch.cat(made, dim=0)\n"
+    "{between}",
 )
 INDICES_AND_COUNTS = (
     "b = torch.bincount(y, minlength=4)",
