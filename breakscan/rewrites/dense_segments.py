@@ -22,7 +22,7 @@ from breakscan.rewrite_support.walking import findall
 from breakscan.rewrite_support.wording import plain
 
 _FIRST_DIMENSION = m.Arg(m.Integer("0"), keyword=m.Name("dim")) | m.Arg(m.Integer("0"), keyword=None)
-_ROWWISE = frozenset({"torch.nn.functional.linear", "torch.matmul", "torch.mm"})
+_ROWWISE = "torch.nn.functional.linear"
 _LOOP = m.For(
     target=m.Name(),
     iter=m.Call(func=m.Name("range"), args=[m.Arg(keyword=None, star="")]),
@@ -239,7 +239,7 @@ def _taken(context: RewriteContext, append: cst.Call, parts: str, number: str) -
     only = append.args[0].value if len(append.args) == 1 else None
     part = m.Subscript(value=m.Name(parts), slice=[m.SubscriptElement(m.Index(m.Name(number)))])
     operands: list[cst.BaseExpression] = []
-    if isinstance(only, cst.Call) and context.dotted(only.func) in _ROWWISE and not any(a.star for a in only.args):
+    if isinstance(only, cst.Call) and context.dotted(only.func) == _ROWWISE and not any(a.star for a in only.args):
         operands = [arg.value for arg in only.args]
     elif isinstance(only, cst.BinaryOperation) and isinstance(only.operator, cst.MatrixMultiply):
         operands = [only.left, only.right]
@@ -257,7 +257,7 @@ def _joined(context: RewriteContext, function: cst.FunctionDef, made: str) -> cs
     first = m.Arg(m.Name(made))
     for one in findall(function.body, m.Call(args=[first]) | m.Call(args=[first, _FIRST_DIMENSION])):
         call = cst.ensure_type(one, cst.Call)
-        if context.dotted(call.func) in ("torch.cat", "torch.concat", "torch.concatenate"):
+        if context.dotted(call.func) == "torch.cat":
             return call
     raise Declined(f"`torch.cat` does not join what `{made}` holds")
 
