@@ -34,6 +34,7 @@ from breakscan.runtime.hooks.runs import RunMeter, timed_calls
 from breakscan.runtime.hooks.stances import known_stance
 from breakscan.runtime.hooks.structured_trace import records_of_trace, structured_trace
 from breakscan.runtime.hooks.targets import compile_calls, compile_record, silent_skips, skip_record
+from breakscan.runtime.hooks.traced_lines import LineTimes
 from breakscan.runtime.hooks.values import ValueTallies, traced_functions
 from breakscan.runtime.job import number_in
 from breakscan.runtime.recording import RecordingWriter
@@ -71,6 +72,7 @@ class Recorder:
         self._available: set[str] = set()
         self._failing: set[str] = set()
         self._values = ValueTallies()
+        self._lines = LineTimes()
         self._merged = TraceAndHooks(self._works, self._numbers)
         self._exports = exports.ExportWatch(self._writer.write, partial(self._guarded, "exports"))
         self._late = LateHooks(
@@ -105,6 +107,7 @@ class Recorder:
             "packages": installed_packages(self._guarded("packages", self._on_package)),
             "aot": self._exports.compiled_ahead(),
             "values": traced_functions(self._guarded("values", self._values.add)),
+            "lines": self._lines.installed(partial(self._guarded, "lines")),
         }
         if self._keep_going:
             # The last one is the outermost: what the others see is seen while it is at work.
@@ -188,6 +191,8 @@ class Recorder:
                 self._writer.write(record)
             if isinstance(said, CompileTimed):
                 self.note(self._values.records())
+                if (traced := self._lines.record(said.compile_id)) is not None:
+                    self._writer.write(traced)
 
     def _on_guards(self, code: CodeType, output_graph: Any, manager: Any) -> None:
         built = self._merged.saw_guards(current_compile_id())

@@ -41,6 +41,21 @@ NAMES = (
         "the values of functions that Dynamo inlines (hook values)",
         "the values are missing",
     ),
+    Internal(
+        "torch._dynamo.symbolic_convert:InstructionTranslatorBase.run",
+        "how long a function is traced (hook lines)",
+        "tracing is not told by line",
+    ),
+    Internal(
+        "torch._dynamo.symbolic_convert:InstructionTranslatorBase.starts_line",
+        "how long a line is traced (hook lines)",
+        "tracing is not told by line",
+    ),
+    Internal(
+        "torch._dynamo.output_graph:OutputGraph.mark_bytecode_tracing_stop",
+        "when tracing ends (hook lines)",
+        "tracing is not told by line",
+    ),
     Internal("torch._C:DisableTorchFunction", "values without code of the program", "the values are missing"),
     Internal("torch._dynamo.variables:TensorVariable", "values of inlined functions", "the values are missing"),
     Internal("torch._dynamo.variables.tensor:SymNodeVariable", "values of inlined functions", "the values are missing"),

@@ -10,12 +10,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from breakscan.runtime.cache_lookups import CacheLookups
 from breakscan.runtime.parsers.recompile_reasons import failed_guard
 from breakscan.runtime.records.compiles import BreakSeen, CompileStarted, CompileTimed
 from breakscan.runtime.records.guards import GuardsBuilt, RecompileSeen
 from breakscan.runtime.records.record import Record
+from breakscan.runtime.spans import SpanTrees
 from breakscan.runtime.trace_fallback import TraceFallback
-from breakscan.runtime.traced import Traced, TracedBreak, TracedError, TracedGraph, TracedRecompile
+from breakscan.runtime.traced import (
+    Traced,
+    TracedBreak,
+    TracedError,
+    TracedGraph,
+    TracedLookup,
+    TracedRecompile,
+    TracedSpan,
+)
 
 
 class TraceAndHooks:
@@ -25,6 +35,8 @@ class TraceAndHooks:
     def __init__(self, works: Callable[[str], bool], numbers: Iterator[int]) -> None:
         self._works = works
         self._fallback = TraceFallback(numbers)
+        self._spans = SpanTrees()
+        self._lookups = CacheLookups()
         self._recompiles: dict[str, RecompileSeen] = {}
         self._guards: dict[str | None, GuardsBuilt] = {}
 
@@ -52,6 +64,10 @@ class TraceAndHooks:
                 self._recompiles[said.compile_id] = replace(seen, guards=guards)
         elif isinstance(said, TracedGraph | TracedError):
             self._fallback.keep(said)
+        elif isinstance(said, TracedSpan):
+            yield from self._spans.take(said)
+        elif isinstance(said, TracedLookup):
+            yield from self._lookups.take(said)
         elif isinstance(said, GuardsBuilt) and self._works("guards"):
             self._guards[said.compile_id] = said
         else:

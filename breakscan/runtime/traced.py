@@ -6,15 +6,18 @@ Names of records and artifacts are stable since torch 2.6.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from breakscan.runtime.parsers.cache_keys import cache_key
 from breakscan.runtime.parsers.generated_code import phase_of, shortened
 from breakscan.runtime.parsers.graph_code import autograd_graph, operation_count
 from breakscan.runtime.parsers.guard_tree import guards_of_tree
+from breakscan.runtime.records.compile_time import KernelsTimed
 from breakscan.runtime.records.compiles import CompileStarted, CompileTimed
-from breakscan.runtime.records.generated import CacheLooked, CodeGenerated
+from breakscan.runtime.records.generated import CodeGenerated
 from breakscan.runtime.records.graphs import CompiledAutograd, DdpSplit
 from breakscan.runtime.records.guards import GuardsBuilt, ShapeSpecialised
 from breakscan.runtime.records.record import Record
@@ -56,7 +59,32 @@ class TracedError:
     text: str
 
 
-Traced = Record | TracedBreak | TracedRecompile | TracedGraph | TracedError
+@dataclass(frozen=True, slots=True)
+class TracedSpan:
+    """The compiler begins or ends something at a time in microseconds; ``kernel`` is what it is about, where torch
+    says."""
+
+    compile_id: str
+    name: str
+    begins: bool
+    at: float
+    kernel: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TracedLookup:
+    """A compiler cache was asked.  The fields are those of ``CacheLooked``, but for ``settings``, which are all."""
+
+    compile_id: str
+    cache: str
+    outcome: str
+    reason: str | None
+    guards: str | None
+    parts: dict[str, str]
+    settings: dict[str, str]
+
+
+Traced = Record | TracedBreak | TracedRecompile | TracedGraph | TracedError | TracedSpan | TracedLookup
 """What the trace says: a record, or the text from which :mod:`~breakscan.runtime.trace_fallback` can make one."""
 
 _PHASES = {
@@ -77,6 +105,7 @@ _CACHES = {
     for cache in ("fx_graph", "aotautograd")
     for outcome in ("hit", "miss", "bypass", "disabled")
 }
+_COMPILE_ID = re.compile(r"(!\d+/)?\d+/\d+")
 _ASKING = ("expect_true", "guard_int", "guard_bool", "guard_float")
 """Functions of torch that turn a symbol into a constant, the most telling first."""
 
@@ -93,6 +122,9 @@ def trace_records(
     ``file_name`` resolves interned file names.  ``stack_above`` gives the stack above the frame that is compiled, where
     there is a better one than the record's own, which lacks its innermost frames where few of Dynamo's stand between.
     """
+    if "chromium_event" in metadata:
+        yield from _span(compile_id_of(metadata), json.loads(payload or "{}"))
+        return
     compile_id = compile_id_of(metadata)
     if compile_id is None:
         return
@@ -103,8 +135,10 @@ def trace_records(
     elif "dynamo_output_graph" in metadata:
         yield TracedGraph(compile_id, payload or "", at)
     elif timed := metadata.get("compilation_metrics"):
+        yield from _kernels(compile_id, timed)
         yield _timed(compile_id, timed, at, backward=False)
     elif timed := metadata.get("bwd_compilation_metrics"):
+        yield from _kernels(compile_id, timed)
         yield _timed(compile_id, timed, at, backward=True)
     elif specialised := metadata.get("symbolic_shape_specialization"):
         yield _specialised(compile_id, specialised, file_name)
@@ -135,10 +169,21 @@ def _artifact(compile_id: str, name: str | None, payload: str) -> Iterator[Trace
     elif name == "dynamo_error":
         yield TracedError(compile_id, payload)
     elif looked := _CACHES.get(name or ""):
-        cache, outcome = looked
-        # The payload of a hit or a miss is long, and says nothing more.
-        reason = json.loads(payload).get("cache_bypass_reason") if outcome == "bypass" else None
-        yield CacheLooked(compile_id, cache, outcome, reason)
+        yield _lookup(compile_id, *looked, json.loads(payload or "{}"))
+
+
+def _lookup(compile_id: str, cache: str, outcome: str, told: Mapping[str, Any]) -> TracedLookup:
+    key = cache_key(told.get("components") or ())
+    is_guard_miss = outcome == "miss" and told.get("cache_status_detailed") == "guard_miss"
+    return TracedLookup(
+        compile_id=compile_id,
+        cache=cache,
+        outcome=outcome,
+        reason=told.get("cache_bypass_reason") if outcome == "bypass" else None,
+        guards=str(told.get("cache_status_guard_expr") or "") if is_guard_miss else None,
+        parts=dict(key.parts) if key else {},
+        settings=dict(key.settings) if key else {},
+    )
 
 
 def _made(compile_id: str, metadata: Mapping[str, Any], payload: str) -> Iterator[Record]:
@@ -192,6 +237,28 @@ def _timed(compile_id: str, metrics: Mapping[str, Any], at: float, *, backward: 
         restarts=tuple(sorted(metrics.get("restart_reasons") or ())),
         failed=failed or None,
     )
+
+
+def _span(compile_id: str | None, event: Mapping[str, Any]) -> Iterator[TracedSpan]:
+    """What begins or ends.  What a graph does when it runs names its compilation among the arguments alone; what
+    workers do names none."""
+    arguments = event.get("args") or {}
+    named = arguments.get("compile_id")
+    about = compile_id or (named if isinstance(named, str) and _COMPILE_ID.fullmatch(named) else None)
+    if about is not None and event.get("ph") in ("B", "E"):
+        kernel = arguments.get("kernel_name")
+        at = float(event.get("ts") or 0.0)
+        yield TracedSpan(
+            about, str(event.get("name")), event["ph"] == "B", at, kernel if kernel is None else str(kernel)
+        )
+
+
+def _kernels(compile_id: str, metrics: Mapping[str, Any]) -> Iterator[KernelsTimed]:
+    """The slowest Triton kernels, which torch tells as a JSON list of names with microseconds."""
+    timed = json.loads(metrics.get("triton_kernel_compile_times_us") or "[]")
+    if timed:
+        names, microseconds = zip(*timed, strict=True)
+        yield KernelsTimed(compile_id, tuple(map(str, names)), tuple(time / 1e6 for time in microseconds))
 
 
 def _seconds(metrics: Mapping[str, Any]) -> float:

@@ -24,6 +24,7 @@ from breakscan.rulebook.library import load_library
 from breakscan.runtime.explain.callers import Caller
 from breakscan.runtime.explain.compiled import (
     AutogradCapture,
+    CacheMiss,
     CacheUse,
     Calls,
     CompiledFrame,
@@ -35,7 +36,9 @@ from breakscan.runtime.explain.compiled import (
     GuardLine,
     Kernel,
     KernelKind,
+    KeyChange,
     LongPass,
+    MissKind,
     Precompiled,
     Price,
     RunTotals,
@@ -60,6 +63,7 @@ from breakscan.runtime.explain.explanation import (
 from breakscan.runtime.explain.exported import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
 from breakscan.runtime.explain.notice import Notice, NoticeKind
 from breakscan.runtime.explain.reasons import OverLimit, Quoted
+from breakscan.runtime.explain.time_tree import CompilePart, TimeNode
 from breakscan.runtime.parsers.autograd_changes import AutogradChange, AutogradChangeKind
 from breakscan.runtime.parsers.ended_frames import Limit, Skip
 from breakscan.runtime.parsers.export_errors import ExportProblem
@@ -208,6 +212,9 @@ GRAPH = Graph(
 UNTOLD = replace(
     GRAPH, number=1, site=None, ended_by=None, runs=None, seconds=None, device_seconds=None, compile_seconds=None
 )
+CHANGES = (KeyChange("gm", None, None), KeyChange("inductor_config[max_autotune]", "False", "True"))
+TRACED = TimeNode("Block.forward", CompilePart.TRACING, 0.375, 1, SITE, Origin.USER)
+WAIT = TimeNode("async_compile.wait", CompilePart.KERNELS, 1.0, 2)
 COMPILE = CompiledFrame(
     compile_id="0/0",
     function="Block.forward",
@@ -222,9 +229,26 @@ COMPILE = CompiledFrame(
     guard_count=2,
     guard_seconds=0.0000035,
     guard_microseconds=90.0,
-    caches=(CacheUse("fx_graph", "bypass", "a custom pass"), CacheUse("aotautograd", "miss", None)),
+    caches=(
+        CacheUse("fx_graph", "bypass", "a custom pass"),
+        CacheUse("fx_graph", "miss", None, CacheMiss(MissKind.CHANGED, than="0/0", changes=CHANGES)),
+        CacheUse("aotautograd", "miss", None, CacheMiss(MissKind.GUARDS, guards="s0 < 32")),
+    ),
     restarts=("mutated while tracing", "<class 'torch._dynamo.exc.UnspecializeRestartAnalysis'>"),
     failed=None,
+    time=(
+        TimeNode(
+            "dynamo",
+            CompilePart.OTHER,
+            2.0,
+            inner=(
+                TimeNode("bytecode_tracing", CompilePart.TRACING, 0.5, inner=(TRACED,)),
+                TimeNode("inductor_compile", CompilePart.INDUCTOR, 1.25, inner=(WAIT,)),
+            ),
+        ),
+        TimeNode("triton_0", CompilePart.AUTOTUNING, 0.25),
+    ),
+    kernel_seconds={"triton_0": 0.75},
 )
 
 

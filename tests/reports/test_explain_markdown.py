@@ -80,8 +80,21 @@ def test_other_advice_of_the_same_rule_is_not_said_to_stand_above() -> None:
 
 
 def test_short_compilations_have_a_time() -> None:
-    text = written(made.explanation(compiles=(replace(made.COMPILE, seconds=0.0042, backward_seconds=0.0),)))
-    assert "| `Block.forward` | `0/0` | 4.2 ms |  | 2 |" in text
+    short = replace(made.COMPILE, seconds=0.0042, backward_seconds=0.0, time=(), kernel_seconds={})
+    text = written(made.explanation(compiles=(short,)))
+    assert "| `Block.forward` | `src/model.py:3` | 1× | 4.2 ms |  |" in text
+
+
+def test_compile_time_is_told_by_function_line_and_kernel() -> None:
+    text = written(made.explanation())
+    (function,) = rows_of(text, "function")
+    assert function[2:] == [
+        "2×",
+        "5.0 s",
+        "compiling kernels 2.0 s, tracing 1.0 s, the rest of Dynamo 0.5 s, Inductor 0.5 s, autotuning 0.5 s",
+    ]
+    assert "| `src/model.py:3` | `Block.forward` | 750 ms |" in text
+    assert "| `triton_0` | 1.5 s | 500 ms | `src/model.py:4` |" in text
 
 
 def test_a_clean_run_is_two_lines() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from explain_results import (
     BREAK,
+    CHANGES,
     COMPILE,
     FRAME,
     GRAPH,
@@ -25,7 +26,15 @@ from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.tables import LISTINGS, MOST_GUARDS, MOST_LINES
 from breakscan.reports.explain.terminal import write_explanation
 from breakscan.reports.shared.durations import seconds_in_words
-from breakscan.runtime.explain.compiled import CompiledFrame, GuardLine, Price
+from breakscan.runtime.explain.compiled import (
+    CacheMiss,
+    CacheUse,
+    CompiledFrame,
+    GuardLine,
+    KeyChange,
+    MissKind,
+    Price,
+)
 from breakscan.runtime.explain.notice import Notice, NoticeKind
 
 CALLS = explanation().calls[0]
@@ -137,14 +146,44 @@ def test_guards_that_cost_are_told(microseconds: float, is_told: bool) -> None:
 
 
 def test_caches_are_counted_in_words() -> None:
-    miss, hit = COMPILE.caches[1], replace(COMPILE.caches[1], outcome="hit")
+    miss, hit = replace(COMPILE.caches[2], miss=None), replace(COMPILE.caches[2], outcome="hit", miss=None)
     report = written(compiles=(replace(COMPILE, caches=(miss, hit)), replace(COMPILE, caches=(miss, hit))))
     assert "Caches: aotautograd 2 misses, 2 hits." in report
 
 
-def test_a_single_phase_is_not_told_beside_the_whole() -> None:
-    assert "phases, which overlap" in written()
-    assert "phases" not in written(compiles=(replace(COMPILE, phases={"dynamo": 2.0}),))
+def test_why_a_cache_had_nothing_is_told_once() -> None:
+    report = " ".join(written(compiles=(COMPILE, COMPILE)).split())
+    assert "misses: the key is another than for 0/0: max_autotune is True, was False and another graph (2×)" in report
+    assert "what is stored holds for other sizes: s0 < 32 (2×)" in report
+
+
+def test_how_a_graph_is_compiled_is_no_news_where_the_graph_is_another() -> None:
+    option = KeyChange("fx_kwargs[cpp_wrapper]", "False", "True")
+    for changes, words in (([option], "cpp_wrapper is True, was False"), ([option, CHANGES[0]], "another graph")):
+        miss = CacheMiss(MissKind.CHANGED, than="0/0", changes=tuple(changes))
+        uses = (CacheUse("fx_graph", "miss", None, miss),)
+        assert f"0/0: {words} (1×)." in " ".join(written(compiles=(replace(COMPILE, caches=uses),)).split())
+
+
+def test_parts_of_compiling_do_not_overlap() -> None:
+    report = " ".join(written().split())
+    parts = "compiling kernels 2.0 s, tracing 1.0 s, the rest of Dynamo 0.5 s, Inductor 0.5 s, autotuning 0.5 s"
+    assert f"Compile time: 2 compilations; {parts}; traced longest: src/model.py:3 0.8 s." in report
+
+
+def test_functions_that_took_longest_are_a_short_table() -> None:
+    many = [replace(COMPILE, function=f"f{number}", seconds=10.0 + number) for number in range(8)]
+    report = written(compiles=many)
+    assert "Where compile time went" in report
+    assert [word for word in report.split() if word in {f"f{number}" for number in range(8)}] == [
+        "f7",
+        "f6",
+        "f5",
+        "f4",
+        "f3",
+    ]
+    assert "3 more" in report
+    assert "Where compile time went" not in written(compiles=many, compile_seconds=1.0)
 
 
 class TestListings:

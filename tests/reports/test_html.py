@@ -109,6 +109,14 @@ def test_it_is_one_ascii_file_whose_policy_names_its_only_script_and_style() -> 
     assert not re.findall(r"\b(?:src|href|action)=", text.replace(script, ""))
 
 
+def test_no_two_scripts_define_the_same_name() -> None:
+    """They share one scope, in which the last definition counts."""
+    texts = (path.read_text(encoding="ascii") for path in SCRIPTS.glob("*.js"))
+    names = [name for text in texts for name in re.findall(r"^(?:function|class|const|let) (\w+)", text, re.M)]
+    assert len(names) > 100
+    assert len(names) == len(set(names))
+
+
 def test_scripts_make_no_markup_of_text() -> None:
     (script,) = re.findall(r"<script>(.*?)</script>", html(explanation()), re.DOTALL)
     assert not re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", script)
@@ -490,13 +498,46 @@ def test_guards_are_shown_by_the_line_that_asks_for_them(show: Any) -> None:
 
 
 def test_compile_time_by_phase_and_function(show: Any) -> None:
-    page = show(explanation(), "#compiling")
+    page = show(explanation(compiles=[replace(COMPILE, time=())]), "#compiling")
     assert "entire_frame_compile" in page.locator(".phases").first.inner_text()
     page.locator("#panel-compiling .opener").first.click()
     detail = page.locator("#panel-compiling tr.detail").inner_text()
     for words in ("mutated while tracing", "fx_graph: bypass, a custom pass", "1.25 s"):
         assert words in detail
     assert page.get_by_text("never called").is_visible()
+
+
+def test_compile_time_is_a_flame_graph(show: Any) -> None:
+    other = replace(COMPILE, compile_id="1/0", function="Head.forward")
+    page = show(explanation(compiles=[COMPILE, replace(COMPILE, compile_id="0/1"), other]), "#compiling")
+    blocks = page.locator(".flame .block")
+    assert blocks.first.inner_text() == "all compilations"
+    assert "compiling kernels 3.00 s" in page.locator(".time-parts").inner_text()
+
+    def width(label: str) -> float:
+        return float(page.get_by_role("button", name=label).first.bounding_box()["width"])
+
+    whole, function = width("all compilations"), width("Head.forward: ")
+    assert function == pytest.approx(whole / 3, rel=0.02)
+    assert width("bytecode_tracing") == pytest.approx(width("inductor_compile") * 0.4, rel=0.05)
+    page.get_by_role("button", name="Head.forward: ").click()
+    assert width("Head.forward: ") == pytest.approx(whole, rel=0.01)
+    assert page.get_by_role("button", name="Block.forward (0/1)").count() == 0
+    line = page.get_by_role("button", name="Block.forward :3")
+    line.focus()
+    assert page.locator(".told .place").inner_text() == "src/model.py:3"
+    page.keyboard.press("ArrowUp")
+    assert "bytecode_tracing" in page.locator(":focus").inner_text()
+    page.keyboard.press("Escape")
+    assert page.get_by_role("button", name="Block.forward (0/1)").count() == 1
+
+
+def test_traced_lines_and_kernels_are_listed_by_their_time(show: Any) -> None:
+    page = show(explanation(), "#compiling")
+    page.get_by_role("heading", name="Lines, by what tracing them took").wait_for()
+    text = page.locator("#panel-compiling").inner_text()
+    assert re.search(r"src/model.py:3\s+Block.forward\s+750 ms", text)
+    assert re.search(r"triton_0\s+1.50 s\s+500 ms\s+src/model.py:4", text)
 
 
 def test_ranks_stand_side_by_side(show: Any) -> None:

@@ -15,7 +15,7 @@ LEVELS = (
     ("records", "cells", "exit_status", "job", "launch", "requests_file", "torch_internals"),
     ("parsers", "recording", "compile_option"),
     ("traced", "record_counts", "session"),
-    ("hooks", "recent_runs", "trace_fallback", "waiting"),
+    ("cache_lookups", "hooks", "recent_runs", "spans", "trace_fallback", "waiting"),
     ("replay", "trace_and_hooks", "tracelog"),
     ("recorder",),
     ("bootstrap",),

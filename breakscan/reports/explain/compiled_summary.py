@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from breakscan.reports.explain.autograd_words import change_words
+from breakscan.reports.explain.compile_time_words import compile_time_sentence, misses_in_words
 from breakscan.reports.explain.export_words import exports_line
 from breakscan.reports.explain.tables import kernels_of
-from breakscan.reports.explain.words import part_words
-from breakscan.reports.shared.durations import duration, seconds_in_words
+from breakscan.reports.shared.durations import duration
 from breakscan.reports.shared.site_words import place
 from breakscan.reports.shared.wording import counted, listed
+from breakscan.runtime.explain.compile_time import compile_time
 from breakscan.runtime.explain.compiled import Kernel, KernelKind
 from breakscan.runtime.explain.explanation import Explanation
 
 _MOST_NAMED = 3
-_LONG = 2.0
+LONG_COMPILING = 2.0
 """Seconds of compiling from which on it is worth a word."""
 _SLOW_GUARDS = 0.02
 """The part of a call's time from which on checking guards is worth a word."""
@@ -39,25 +40,10 @@ def made_lines(explanation: Explanation) -> Iterator[tuple[str, str]]:
 
 
 def _compile_time(explanation: Explanation) -> str | None:
-    compiles = [c for c in explanation.compiles if c.seconds >= 0.005]
-    if not compiles or explanation.compile_seconds < _LONG:
+    if explanation.compile_seconds < LONG_COMPILING:
         return None
-    phases = _longest((name, seconds) for compile_ in compiles for name, seconds in compile_.phases.items())
-    functions = _longest((part_words(c), c.seconds + c.backward_seconds) for c in compiles)
-    parts = [counted(len(explanation.compiles), "compilation")]
-    # A single phase is the whole time, which is shown above.
-    parts += [f"phases, which overlap: {', '.join(phases)}"] if len(phases) > 1 else []
-    parts += [f"longest: {', '.join(functions)}"] if functions else []
-    return "; ".join(parts)
-
-
-def _longest(spent: Iterable[tuple[str, float]]) -> list[str]:
-    """The names on which most time was spent, with the seconds."""
-    total: dict[str, float] = {}
-    for name, seconds in spent:
-        total[name] = total.get(name, 0.0) + seconds
-    longest = sorted(total.items(), key=lambda pair: -pair[1])[:_MOST_NAMED]
-    return [f"{name} {seconds_in_words(seconds)}" for name, seconds in longest if seconds >= 0.05]
+    compilations = counted(len(explanation.compiles), "compilation")
+    return "; ".join(filter(None, (compilations, compile_time_sentence(compile_time(explanation)))))
 
 
 def _guards(explanation: Explanation) -> str | None:
@@ -80,6 +66,8 @@ def _caches(explanation: Explanation) -> str | None:
         )
         parts.append(f"{cache} {words}")
     reasons = list(dict.fromkeys(use.reason for use in uses if use.outcome == "bypass" and use.reason))
+    if missed := misses_in_words(uses):
+        parts.append(f"misses: {missed}")
     if reasons:
         parts.append(f"bypassed because {listed(reasons, 'reason', 2)}")
     return "; ".join(parts) or None

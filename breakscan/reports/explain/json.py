@@ -22,6 +22,7 @@ from breakscan.reports.explain.reason_words import frame_advice, restarts_in_wor
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.upstream_pages import break_page
 from breakscan.reports.explain.worded import WORDS
+from breakscan.runtime.explain.compile_time import compile_time
 from breakscan.runtime.explain.compiled import Calls, CompiledFrame, Generated, GuardLine
 from breakscan.runtime.explain.explanation import (
     BreakSite,
@@ -111,6 +112,7 @@ def explain_object(explanation: Explanation) -> dict[str, Any]:
             "compile_seconds": round(explanation.compile_seconds, 3),
             "costs": {kind.value: round(seconds, _DIGITS) for kind, seconds in run_costs(explanation).items()},
         },
+        "compile_time": _plain(compile_time(explanation)),
         **{name: value for name, value in _plain(explanation).items() if name not in _TOLD_ABOVE},
     }
 
@@ -129,7 +131,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(_plain(key)): _plain(item) for key, item in value.items()}
     if kind is RankDifference:
         return {"what": difference_words(value), "site": _plain(value.site), "by_rank": _plain(value.by_rank)}
     made = {_KEYS.get((kind, name), name): _plain(getattr(value, name)) for name in _names(kind)}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from breakscan.findings import Site, Verdict
+from breakscan.reports.explain.compile_time_words import parts_in_words
 from breakscan.reports.explain.entries import EntryKind, ReportEntry
 from breakscan.reports.explain.notice_words import notice_words
 from breakscan.reports.explain.overview import Group, overview
@@ -15,13 +16,14 @@ from breakscan.reports.explain.rank_words import alike, difference_words, rank_s
 from breakscan.reports.explain.reason_words import constant_words
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.sections import Topic, report_sections
-from breakscan.reports.explain.words import headline, outcome_line, part_words
+from breakscan.reports.explain.words import headline, outcome_line
 from breakscan.reports.shared.durations import duration, seconds_in_words
 from breakscan.reports.shared.markdown_text import code, paragraph, prose, row, table_head
 from breakscan.reports.shared.printable import printable
 from breakscan.reports.shared.site_words import place
 from breakscan.reports.shared.wording import counted
 from breakscan.runtime.explain.callers import Caller
+from breakscan.runtime.explain.compile_time import compile_time
 from breakscan.runtime.explain.compiled import Price
 from breakscan.runtime.explain.explanation import Explanation
 
@@ -131,21 +133,40 @@ def _sections(explanation: Explanation) -> Iterator[_Table]:
 
 
 def _costs(explanation: Explanation) -> Iterator[_Table]:
-    slowest = sorted(explanation.compiles, key=lambda c: -c.seconds - c.backward_seconds)[:_MOST_COMPILES]
+    time = compile_time(explanation)
+    slowest = time.functions[:_MOST_COMPILES]
     compilations = counted(len(explanation.compiles), "compilation")
-    longest = f", the {len(slowest)} longest" if len(slowest) < len(explanation.compiles) else ""
+    longest = f", the {len(slowest)} longest functions" if len(slowest) < len(time.functions) else ""
     yield _folded(
         f"Compile time: {seconds_in_words(explanation.compile_seconds)} in {compilations}{longest}",
-        ("function", "compile id", "forward", "backward", "guards"),
+        ("function", "where", "compiled", "in all", "spent on"),
         [
             row(
-                code(part_words(frame)),
-                code(frame.compile_id),
-                duration(frame.seconds),
-                duration(frame.backward_seconds) if frame.backward_seconds else "",
-                "" if frame.guard_count is None else str(frame.guard_count),
+                code(function.function),
+                _place(function.site),
+                f"{function.compiles}\u00d7",
+                duration(function.seconds),
+                parts_in_words(function.parts),
             )
-            for frame in slowest
+            for function in slowest
+        ],
+    )
+    yield _folded(
+        "Lines that took longest to trace",
+        ("line", "function", "took"),
+        [row(_place(line.site), code(line.function), duration(line.seconds)) for line in time.lines[:_MOST_COMPILES]],
+    )
+    yield _folded(
+        "Kernels that took longest to compile",
+        ("kernel", "compiled in", "autotuned in", "lines"),
+        [
+            row(
+                code(kernel.name),
+                duration(kernel.seconds),
+                duration(kernel.autotuning_seconds) if kernel.autotuning_seconds else "",
+                ", ".join(map(_place, kernel.lines[:_MOST_NAMED])),
+            )
+            for kernel in time.kernels[:_MOST_COMPILES]
         ],
     )
     graphs = explanation.graphs[:_MOST_GRAPHS]

@@ -26,6 +26,7 @@ _WITHOUT_HOOK = {
     "skips": "compiled functions that the compiler passes over in silence may be missing",
     "guards": "the lines that asked for guards are missing",
     "values": "the values of functions are missing, which check and fix --recording ask for",
+    "lines": "how long lines were traced is missing",
     "bytes": "what kernels read and write is missing",
     "autograd": "why compiled autograd captures a backward pass again is missing",
     "exports": "what torch.export.export exported, and why that failed, is missing",

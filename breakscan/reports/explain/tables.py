@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from breakscan.findings import Site
+from breakscan.reports.explain.compile_time_tables import function_table, kernel_time_table, line_table
+from breakscan.reports.explain.compile_time_words import miss_words
 from breakscan.reports.explain.guard_words import demand_words
 from breakscan.reports.explain.reason_words import restarts_in_words
+from breakscan.reports.explain.titled_table import table_heading, titled_table
 from breakscan.reports.explain.words import part_words
 from breakscan.reports.shared.code_frame import INDENT
 from breakscan.reports.shared.durations import duration, seconds_in_words
@@ -21,7 +22,8 @@ from breakscan.reports.shared.markdown_text import clipped
 from breakscan.reports.shared.site_words import place, short_path
 from breakscan.reports.shared.value_words import value_in_words
 from breakscan.reports.shared.wording import counted
-from breakscan.runtime.explain.compiled import CompiledFrame, Generated, Graph, GuardLine, Kernel
+from breakscan.runtime.explain.compile_time import compile_time
+from breakscan.runtime.explain.compiled import CompiledFrame, Generated, Graph, GuardLine, Kernel, MissKind
 from breakscan.runtime.explain.explanation import Explanation
 
 MOST_LINES = 20
@@ -33,8 +35,6 @@ LEAST_PHASE = 0.05
 """Of the time that a compilation took."""
 LONGEST_NOTE = 120
 """Characters of why a compilation failed: another part of the report shows all of it."""
-
-Row = tuple[str, ...]
 
 
 def graph_table(explanation: Explanation) -> RenderableType | None:
@@ -116,7 +116,7 @@ def guard_list(explanation: Explanation) -> RenderableType | None:
         return None
     if is_cut:
         parts.append(Text("\n--format html and --format json list all guards.", "dim"))
-    return Group(_heading("Guards"), *parts)
+    return Group(table_heading("Guards"), *parts)
 
 
 def _checking(compile_: CompiledFrame) -> str:
@@ -156,6 +156,13 @@ def _indented(text: str, depth: int, style: str = "") -> Padding:
     return Padding(Text(text, style, overflow="fold"), (0, 0, 0, depth * len(INDENT)), expand=False)
 
 
+def compile_time_tables(explanation: Explanation) -> RenderableType | None:
+    """What the functions, the lines and the kernels of all compilations took."""
+    time = compile_time(explanation)
+    tables = [table for table in (function_table(time), line_table(time), kernel_time_table(time)) if table is not None]
+    return Group(*tables) if tables else None
+
+
 def compile_table(explanation: Explanation) -> RenderableType | None:
     """Each compilation, with its phases, caches and restarts."""
     rows = []
@@ -163,6 +170,11 @@ def compile_table(explanation: Explanation) -> RenderableType | None:
         # Line ends are blanks by now, and indented lines follow the first.
         notes = [f"failed: {clipped(compile_.failed.partition('  ')[0], LONGEST_NOTE)}"] if compile_.failed else []
         notes += [f"started over: {reason}" for reason in restarts_in_words(compile_)]
+        notes += dict.fromkeys(
+            f"{use.cache} miss: {miss_words(use.miss)}"
+            for use in compile_.caches
+            if use.miss and use.miss.kind is not MissKind.NEW
+        )
         rows.append(
             (
                 compile_.compile_id,
@@ -209,7 +221,7 @@ LISTINGS: dict[str, Listing] = {
     "graphs": Listing(lambda e: bool(e.graphs), (graph_table,)),
     "kernels": Listing(lambda e: any(graph.generated for graph in e.graphs), (kernel_table, autograd_table)),
     "guards": Listing(lambda e: any(compile_.guards for compile_ in e.compiles), (guard_list,)),
-    "compiles": Listing(lambda e: bool(e.compiles), (compile_table,)),
+    "compiles": Listing(lambda e: bool(e.compiles), (compile_time_tables, compile_table)),
     "values": Listing(lambda e: bool(e.values), (value_table,)),
 }
 """By the word that asks for them."""
@@ -229,24 +241,6 @@ def _places(sites: Iterable[Site]) -> str:
     for site in sites:
         lines.setdefault(short_path(site.path), {})[site.line] = None
     return "; ".join(f"{path}:{', '.join(map(str, found))}" for path, found in lines.items())
-
-
-def _heading(title: str) -> Text:
-    return Text(f"\n{title}", "bold underline")
-
-
-def titled_table(title: str, columns: Sequence[str], rows: Sequence[Row]) -> RenderableType | None:
-    """None without rows.  A column that begins with ``>`` holds numbers; one that no row fills is left out."""
-    if not rows:
-        return None
-    filled = [n for n in range(len(columns)) if any(row[n] for row in rows)]
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
-    for column in (columns[n] for n in filled):
-        name = column.removeprefix(">")
-        table.add_column(Text(name), justify="right" if name != column else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(row[n]) for n in filled))
-    return Group(_heading(title), table)
 
 
 def _bytes(number: int) -> str:

@@ -10,7 +10,8 @@ from rich.text import Text
 
 from breakscan.findings import Finding, Origin, Severity, Site
 from breakscan.reports.explain.agreement_terminal import write_agreement
-from breakscan.reports.explain.compiled_summary import made_lines
+from breakscan.reports.explain.compile_time_tables import MOST_FUNCTIONS, function_table
+from breakscan.reports.explain.compiled_summary import LONG_COMPILING, made_lines
 from breakscan.reports.explain.entries import EntryKind, ReportEntry
 from breakscan.reports.explain.notice_words import notice_words
 from breakscan.reports.explain.overview import MANY, Group, Overview, overview
@@ -23,7 +24,8 @@ from breakscan.reports.explain.price_words import (
 from breakscan.reports.explain.rank_words import difference_table, rank_sentences
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.sections import Section, report_sections
-from breakscan.reports.explain.tables import FINDINGS, LISTINGS, titled_table
+from breakscan.reports.explain.tables import FINDINGS, LISTINGS
+from breakscan.reports.explain.titled_table import titled_table
 from breakscan.reports.explain.words import headline, hidden_sentence, outcome_line
 from breakscan.reports.shared.code_frame import INDENT, code_text, paragraph
 from breakscan.reports.shared.console import STYLES, print_page, report_console
@@ -32,6 +34,7 @@ from breakscan.reports.shared.finding_words import FIX_HINT
 from breakscan.reports.shared.printable import printable
 from breakscan.reports.shared.site_words import place, position, rule_words
 from breakscan.reports.shared.wording import counted
+from breakscan.runtime.explain.compile_time import compile_time
 from breakscan.runtime.explain.compiled import Calls
 from breakscan.runtime.explain.explanation import Explanation, RankReport
 from breakscan.source.source_files import SourceFiles
@@ -128,6 +131,11 @@ class _Writer:
             self.console.print(Text("What was compiled", "bold underline"))
         for label, sentence in lines:
             self.paragraph(f"{sentence.rstrip('.')}.", label=f"{label}: ")
+        if explanation.compile_seconds >= LONG_COMPILING and "compiles" not in wanted:
+            table = function_table(compile_time(explanation), MOST_FUNCTIONS)
+            if table is not None:
+                print_page(table, self.console, self.width)
+                self.console.print()
         there = [word for word, listing in LISTINGS.items() if listing.is_there(explanation)]
         if lines and there and not wanted:
             self.paragraph(f"{self.again}--show {','.join(there)} lists what there is.", style="dim")

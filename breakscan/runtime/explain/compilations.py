@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from breakscan.runtime.explain.cache_misses import cache_uses
 from breakscan.runtime.explain.compiled import CacheUse, CompiledFrame, GuardLine
 from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.forks import clock_shifts
+from breakscan.runtime.explain.time_trees import time_trees
 from breakscan.runtime.parsers.dynamo_names import is_resumed
 from breakscan.runtime.parsers.guard_text import read_demand
+from breakscan.runtime.records.compile_time import KernelsTimed, SpansTimed, TracingTimed
 from breakscan.runtime.records.compiles import CompileStarted, CompileTimed
-from breakscan.runtime.records.generated import CacheLooked
 from breakscan.runtime.records.guards import Guard, GuardsBuilt
 from breakscan.runtime.records.record import Record
 
@@ -29,19 +32,28 @@ def compiled_frames(processes: Sequence[Sequence[Record]], lens: ExplainContext)
 def _frames(records: Sequence[Record], shift: float, lens: ExplainContext) -> Iterable[CompiledFrame]:
     started = {r.compile_id: r for r in records if isinstance(r, CompileStarted)}
     timed: dict[str, list[CompileTimed]] = defaultdict(list)
-    caches: dict[str, list[CacheUse]] = defaultdict(list)
+    caches = cache_uses(records)
     guards: dict[str | None, GuardsBuilt] = {}
+    spans: dict[str, list[SpansTimed]] = defaultdict(list)
+    lines: dict[str, list[TracingTimed]] = defaultdict(list)
+    kernels: dict[str, Counter[str]] = defaultdict(Counter)
     for record in records:
         if isinstance(record, CompileTimed):
             timed[record.compile_id].append(record)
-        elif isinstance(record, CacheLooked):
-            caches[record.compile_id].append(CacheUse(record.cache, record.outcome, record.reason))
         elif isinstance(record, GuardsBuilt):
             guards[record.compile_id] = record
+        elif isinstance(record, SpansTimed):
+            spans[record.compile_id].append(record)
+        elif isinstance(record, TracingTimed):
+            lines[record.compile_id].append(record)
+        elif isinstance(record, KernelsTimed):
+            kernels[record.compile_id].update(dict(zip(record.names, record.seconds, strict=True)))
     for compile_id, times in timed.items():
         begun = started.get(compile_id)
         if begun is not None:
-            yield _frame(begun, times, guards.get(compile_id), caches[compile_id], shift, lens)
+            frame = _frame(begun, times, guards.get(compile_id), caches.get(compile_id, ()), shift, lens)
+            trees = time_trees(spans[compile_id], lines[compile_id], lens)
+            yield replace(frame, time=trees, kernel_seconds=dict(kernels[compile_id]))
 
 
 def _frame(

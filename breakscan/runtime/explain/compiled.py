@@ -6,12 +6,13 @@ All times are seconds unless their name says otherwise.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from breakscan.findings import Origin, Site
 from breakscan.observations import ValueSeen
 from breakscan.runtime.explain.callers import Caller
+from breakscan.runtime.explain.time_tree import TimeNode
 from breakscan.runtime.parsers.autograd_changes import AutogradChange
 from breakscan.runtime.parsers.guard_text import Demand, TensorDemand
 
@@ -81,13 +82,46 @@ class Graph:
     split_by_ddp: tuple[int, ...]
 
 
+class MissKind(str, Enum):
+    """Why a cache had nothing."""
+
+    NEW = "new"
+    """Nothing was stored under the key, and nothing was looked up before that could be compared."""
+    GUARDS = "guards"
+    """What is stored holds for other sizes."""
+    CHANGED = "changed"
+    """The key is another than that of an earlier lookup for the same function."""
+    LOST = "lost"
+    """The key is that of an earlier lookup for the same function, after which nothing was stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChange:
+    """A part of a key that is another than before; the values are None where they are too long to be kept."""
+
+    name: str
+    old: str | None
+    new: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CacheMiss:
+    """Why a cache had nothing: the ``guards`` that did not hold, or the ``changes`` since the lookup for ``than``."""
+
+    kind: MissKind
+    guards: str | None = None
+    than: str | None = None
+    changes: tuple[KeyChange, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class CacheUse:
-    """A compiler cache and what it had: ``hit``, ``miss``, or ``bypass`` with the reason."""
+    """A compiler cache and what it had: ``hit``, ``miss`` with why, or ``bypass`` with the reason."""
 
     cache: str
     outcome: str
     reason: str | None
+    miss: CacheMiss | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +151,9 @@ class CompiledFrame:
     backward, where that was compiled later, and the phases of both, which overlap; under which guards it holds, and
     what checking them takes at each call.  ``guard_microseconds`` is what torch measured: once, with cold caches.
 
-    ``rest_only`` says that it is the part after a break; ``failed`` what ended it without compiled code.
+    ``rest_only`` says that it is the part after a break; ``failed`` what ended it without compiled code.  ``time`` is
+    what it spent its time on, with its backward, and with what its graphs did when they first ran; ``kernel_seconds``
+    what the slowest Triton kernels took to compile, several at a time.
     """
 
     compile_id: str
@@ -136,6 +172,8 @@ class CompiledFrame:
     caches: Sequence[CacheUse]
     restarts: Sequence[str]
     failed: str | None
+    time: Sequence[TimeNode] = ()
+    kernel_seconds: Mapping[str, float] = field(default_factory=dict)
 
 
 class ConstantReason(Enum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from breakscan.runtime.records.source import CodeLine
 
@@ -62,12 +62,27 @@ class BytesMoved:
 @dataclass(frozen=True, slots=True)
 class CacheLooked:
     """A compiler cache was asked: ``cache`` is ``fx_graph`` or ``aotautograd``, ``outcome`` ``hit``, ``miss``,
-    ``disabled`` or ``bypass``, and why it was passed by."""
+    ``disabled`` or ``bypass``, and why it was passed by.  ``guards`` are those of what the cache has under the key, if
+    they did not hold; ``parts`` are what the key is made of, where torch lists that, and ``settings`` is the digest of
+    the rest of it."""
 
     compile_id: str
     cache: str
     outcome: str
     reason: str | None
+    guards: str | None = None
+    parts: dict[str, str] = field(default_factory=dict)
+    settings: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSettings:
+    """What of the keys of a cache is the same for most graphs of a program.  Only ``values`` are another than in the
+    settings with the digest ``base``."""
+
+    digest: str
+    base: str | None
+    values: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from breakscan.runtime.records.compile_time import KernelsTimed, SpansTimed, TracingTimed
 from breakscan.runtime.records.compiles import (
     BreakSeen,
     CompileAsked,
@@ -13,7 +14,14 @@ from breakscan.runtime.records.compiles import (
     PackageInstalled,
 )
 from breakscan.runtime.records.exports import ExportEnded
-from breakscan.runtime.records.generated import AutogradGraph, BytesMoved, CacheLooked, CodeGenerated, CudaGraphSkipped
+from breakscan.runtime.records.generated import (
+    AutogradGraph,
+    BytesMoved,
+    CacheLooked,
+    CacheSettings,
+    CodeGenerated,
+    CudaGraphSkipped,
+)
 from breakscan.runtime.records.graphs import CompiledAutograd, DdpSplit, GraphCompiled
 from breakscan.runtime.records.guards import GuardsBuilt, RecompileSeen, ShapeSpecialised
 from breakscan.runtime.records.processes import HookFailed, HookInstalled, ProcessForked, ProcessStarted, RankSeen
@@ -32,6 +40,9 @@ Record = (
     | PackageInstalled
     | CompileStarted
     | CompileTimed
+    | SpansTimed
+    | TracingTimed
+    | KernelsTimed
     | FrameEnded
     | BreakSeen
     | RecompileSeen
@@ -42,6 +53,7 @@ Record = (
     | CodeGenerated
     | BytesMoved
     | CacheLooked
+    | CacheSettings
     | CudaGraphSkipped
     | DdpSplit
     | CompiledAutograd

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from breakscan.dataclass_json import decoder, encode
+from breakscan.runtime.cache_lookups import CacheLookups
 from breakscan.runtime.parsers.dynamo_names import is_dynamos_file
 from breakscan.runtime.parsers.ended_frames import user_part
 from breakscan.runtime.parsers.recompile_reasons import failed_guard
@@ -21,8 +22,18 @@ from breakscan.runtime.records.guards import RecompileSeen
 from breakscan.runtime.records.processes import ProcessForked, ProcessStarted
 from breakscan.runtime.records.record import Record
 from breakscan.runtime.records.source import StackFrame
+from breakscan.runtime.spans import SpanTrees
 from breakscan.runtime.trace_fallback import TraceFallback, is_of
-from breakscan.runtime.traced import Traced, TracedBreak, TracedError, TracedGraph, TracedRecompile, trace_records
+from breakscan.runtime.traced import (
+    Traced,
+    TracedBreak,
+    TracedError,
+    TracedGraph,
+    TracedLookup,
+    TracedRecompile,
+    TracedSpan,
+    trace_records,
+)
 from breakscan.runtime.tracelog.lines import LogRecord
 from breakscan.runtime.tracelog.new_values import GuardFailure, with_new_values
 
@@ -88,6 +99,8 @@ class ProcessReader:
         self._elders = elders
         self._started: dict[str, int] = {}
         self._fallback = TraceFallback(itertools.count(), cut=True)
+        self._spans = SpanTrees()
+        self._lookups = CacheLookups()
 
     def take(self, record: LogRecord) -> None:
         """Raises ValueError, TypeError, KeyError, IndexError or AttributeError where the record is not as torch
@@ -162,6 +175,10 @@ class ProcessReader:
             self.process.torch = self.process.torch or _version(metrics.get("pytorch_version"))
             yield from self._ended(said, metrics)
             yield said
+        elif isinstance(said, TracedSpan):
+            yield from self._spans.take(said)
+        elif isinstance(said, TracedLookup):
+            yield from self._lookups.take(said)
         else:
             yield said
 

@@ -3,7 +3,8 @@ says of it, and the source text.
 
 Keys are the field names of the explanation's dataclasses.  What there is much of is kept short: a ``Site`` is
 ``[path, line, column, end_line, end_column]``, a ``Caller`` ``[path, line, function, origin]``, a ``RunTotals``
-``[graph, at, seconds]``, a ``GuardLine`` ``[kind, text, site]``; paths are numbers into ``paths``.
+``[graph, at, seconds]``, a ``GuardLine`` ``[kind, text, site]``, a ``TimeNode`` ``[name, part, seconds, count, site,
+whether its line is the user's, what is in it]``; paths are numbers into ``paths``.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from enum import Enum
 from typing import Any
 
 from breakscan import __version__
-from breakscan.findings import Site
+from breakscan.findings import Origin, Site
 from breakscan.reports.explain.advice_words import recompile_advice
+from breakscan.reports.explain.compile_time_words import miss_words
 from breakscan.reports.explain.eager_call_words import eager_calls_advice, eager_calls_reason
 from breakscan.reports.explain.entries import EntryKind, break_entry, cause_entries, cause_groups, frame_entry
 from breakscan.reports.explain.export_entries import export_entry
@@ -32,7 +34,8 @@ from breakscan.reports.explain.words import headline, outcome_line
 from breakscan.reports.shared.site_words import short_path
 from breakscan.rulebook.document import Rule
 from breakscan.runtime.explain.callers import Caller
-from breakscan.runtime.explain.compiled import CompiledFrame, Generated, Graph, GuardLine, RunTotals
+from breakscan.runtime.explain.compile_time import compile_time
+from breakscan.runtime.explain.compiled import CacheMiss, CompiledFrame, Generated, Graph, GuardLine, RunTotals
 from breakscan.runtime.explain.explanation import (
     BreakSite,
     EagerCalls,
@@ -42,12 +45,15 @@ from breakscan.runtime.explain.explanation import (
     UncompiledFrame,
 )
 from breakscan.runtime.explain.exported import Export, ExportFailure
+from breakscan.runtime.explain.time_tree import TimeNode
 from breakscan.source.source_files import SourceFiles
 
 MOST_CODE = 4_000_000
 """Characters of generated code in all of a report."""
 MOST_GUARDS = 2_000_000
 """Characters of guards in all of a report."""
+LEAST_NODE = 0.0005
+"""Seconds of what the compiler did."""
 LONGEST = 20_000
 """Characters of one text that is not code."""
 _TABS = {
@@ -76,6 +82,7 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
         "eager_calls": [_eager_calls(plain, found) for found in explanation.eager_calls],
         "graphs": plain(_with_room_for_code(explanation.graphs)),
         "compiles": plain(_with_room_for_guards(explanation.compiles)),
+        "compile_time": plain(compile_time(explanation)),
     }
     # The values of functions are for programs, and many.
     rest = [field.name for field in fields(explanation) if field.name not in (*told, "traced", "values", "timelines")]
@@ -117,13 +124,27 @@ class _Plain:
             return self(words(value))
         if isinstance(value, Enum):
             return value.value
+        if isinstance(value, CacheMiss):
+            return self(miss_words(value))
+        if isinstance(value, TimeNode):
+            inner = [self(node) for node in value.inner if node.seconds >= LEAST_NODE]
+            is_users = value.origin is Origin.USER
+            return [
+                value.name,
+                value.part.value,
+                round(value.seconds, _DIGITS),
+                value.count,
+                self(value.site),
+                is_users,
+                inner,
+            ]
         if isinstance(value, RunTotals | GuardLine):
             return [self(getattr(value, field.name)) for field in fields(value)]
         if is_dataclass(value):
             told = {field.name: self(getattr(value, field.name)) for field in fields(value)}
             return told | {"code": value.code} if isinstance(value, Generated) else told
         if isinstance(value, Mapping):
-            return {str(key): self(item) for key, item in value.items()}
+            return {str(self(key)): self(item) for key, item in value.items()}
         if isinstance(value, float):
             return round(value, _DIGITS) if math.isfinite(value) else None
         if isinstance(value, str):

@@ -33,6 +33,7 @@ _SCRIPTS = (
     "timeline",
     "graphs",
     "guards",
+    "flame",
     "compiling",
     "exports",
     "ranks",

@@ -1,4 +1,4 @@
-/** What compiling cost: by function, by phase, and what the caches had. */
+/** What compiling cost: as a flame graph, by function, by line, by kernel, and what the caches had. */
 class CompilingView {
   constructor() {
     const rows = report.compiles;
@@ -20,10 +20,39 @@ class CompilingView {
       sort: { column: total, down: true },
       key: (frame) => frame.compile_id,
     });
-    this.node = el("div", {}, phaseSummary(rows), rows.length ? section("By function", this.table.node) : null, targets());
+    const hasTime = rows.some((frame) => frame.time.length);
+    this.flame = hasTime ? new FlameGraph(rows) : null;
+    const flame = this.flame ? section("Where compile time went", this.flame.node) : phaseSummary(rows);
+    this.node = el("div", {}, flame, rows.length ? section("By function", this.table.node) : null, tracedLineTable(), kernelTimes(), targets());
   }
 
   show() {}
+}
+
+/** The lines of the program, by what tracing them took. */
+function tracedLineTable() {
+  const { lines } = report.compile_time;
+  if (!lines.length) return null;
+  const took = { label: "Took", kind: "num bars", value: (line) => line.seconds, cell: (line) => [bar(line.seconds / lines[0].seconds), amount(line.seconds)] };
+  const columns = [
+    { label: "Line", kind: "path", value: (line) => placeKey(line.site), cell: (line) => placeLink(site(line.site)) },
+    { label: "Function", kind: "mono", value: (line) => line.function, cell: (line) => line.function },
+    took,
+  ];
+  return section("Lines, by what tracing them took", new Table({ label: "Traced lines", columns, rows: lines, sort: { column: took, down: true } }).node);
+}
+
+/** The Triton kernels whose times torch tells. */
+function kernelTimes() {
+  const { kernels } = report.compile_time;
+  if (!kernels.length) return null;
+  const columns = [
+    { label: "Kernel", kind: "mono", value: (kernel) => kernel.name, cell: (kernel) => kernel.name },
+    { label: "Compiled in", kind: "num", value: (kernel) => kernel.seconds, cell: (kernel) => duration(kernel.seconds) },
+    { label: "Autotuned in", kind: "num", value: (kernel) => kernel.autotuning_seconds, cell: (kernel) => (kernel.autotuning_seconds ? duration(kernel.autotuning_seconds) : "") },
+    { label: "Lines", kind: "path", cell: (kernel) => kernel.lines.map((line, index) => [index ? ", " : null, placeLink(site(line))]) },
+  ];
+  return section("Kernels, by what compiling them took", new Table({ label: "Kernel times", columns, rows: kernels }).node);
 }
 
 /** The longest phases over all functions. */
@@ -52,7 +81,7 @@ function compileDetail(frame) {
     facts([
       ["Failed", frame.failed],
       ["Started over", frame.restarts.length ? el("ul", {}, frame.restarts.map((why_) => el("li", {}, why_))) : null],
-      ["Caches", frame.caches.length ? el("ul", {}, frame.caches.map((use) => el("li", {}, `${use.cache}: ${use.outcome}${use.reason ? `, ${use.reason}` : ""}`))) : null],
+      ["Caches", frame.caches.length ? el("ul", {}, frame.caches.map((use) => el("li", {}, `${use.cache}: ${use.outcome}${use.reason ?? use.miss ? `, ${use.reason ?? use.miss}` : ""}`))) : null],
       ["At", placeLink(site(frame.site))],
     ]),
     spent.length ? phaseBars(spent) : null,
