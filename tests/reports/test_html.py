@@ -111,7 +111,7 @@ def test_it_is_one_ascii_file_whose_policy_names_its_only_script_and_style() -> 
 
 def test_no_two_scripts_define_the_same_name() -> None:
     """They share one scope, in which the last definition counts."""
-    texts = (path.read_text(encoding="ascii") for path in SCRIPTS.glob("*.js"))
+    texts = (path.read_text(encoding="ascii") for path in (Path(sources.__file__).parent / "script").glob("*.js"))
     names = [name for text in texts for name in re.findall(r"^(?:function|class|const|let) (\w+)", text, re.M)]
     assert len(names) > 100
     assert len(names) == len(set(names))

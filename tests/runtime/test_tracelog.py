@@ -395,7 +395,7 @@ class TestForms:
 
     def test_a_long_log_is_not_held(self, tmp_path: Path) -> None:
         log = tmp_path / "long.log"
-        noise = record({"chromium_event": {}, "frame_id": 0}, "line of something\n" * 5_000)
+        noise = record({"graph_dump": {}, "frame_id": 0}, "line of something\n" * 5_000)
         with log.open("w", encoding="utf-8") as file:
             file.write(name() + compiled())
             for _ in range(300):
