@@ -35,6 +35,7 @@ LEVELS = {
     "runtime": 4,
     "agreement": 5,
     "repair": 5,
+    "repro": 5,
     "worker": 6,
     "bench": 7,
     "verify": 7,

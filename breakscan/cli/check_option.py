@@ -19,6 +19,7 @@ from breakscan.torch_versions import is_version
 
 if TYPE_CHECKING:
     from breakscan.agreement.result import Agreement
+    from breakscan.repro.reproduction import Reproduction
 
 
 def check_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,6 +42,7 @@ def explain_report(
     check: bool,
     tables: tuple[str, ...],
     again: str = "",
+    reproduction: Reproduction | None = None,
 ) -> ExplainReport:
     """Returns what a report in this format shows: the whole comparison if it is requested, else the findings hidden by
     the first break of a function that runs eager.
@@ -50,7 +52,15 @@ def explain_report(
     given_up = any(frame.status is FrameStatus.EAGER and frame.origin is Origin.USER for frame in explanation.frames)
     has_hidden = format_ == "terminal" and given_up and explanation.trace is None
     agreement = _agreement(explanation, files) if check or has_hidden else None
-    return ExplainReport(explanation, agreement, with_agreement=check, tables=tables, again=again, files=files)
+    return ExplainReport(
+        explanation,
+        agreement,
+        with_agreement=check,
+        tables=tables,
+        again=again,
+        reproduction=reproduction,
+        files=files,
+    )
 
 
 def _agreement(explanation: Explanation, files: SourceFiles) -> Agreement | None:

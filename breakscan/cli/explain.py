@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -15,12 +16,13 @@ from breakscan.cli.live_title import live_title
 from breakscan.cli.lock_options import lock_options, read_locking
 from breakscan.cli.output import report_stream, require_writable
 from breakscan.cli.report_options import format_option, output_path, stream_option
+from breakscan.cli.repro_option import repro_option, require_repro, say_repro, write_repro
 from breakscan.cli.request_options import add_unmet, asked_for, request_options
 from breakscan.cli.requirements import require_torch
 from breakscan.cli.show_option import require_terminal, show_option
 from breakscan.cli.standard_output import UNWRITTEN, OutputError
 from breakscan.config import load_settings
-from breakscan.reports.formats import EXPLAIN, FOR_LOGS
+from breakscan.reports.formats import EXPLAIN, FOR_LOGS, WITH_REPRO
 from breakscan.rulebook.library import Library, load_library
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.job import JobError
@@ -48,6 +50,7 @@ STDIN = "-"
 )
 @check_option
 @request_options
+@repro_option
 @show_option
 @gate_options
 @lock_options
@@ -63,6 +66,8 @@ def explain(
     keep_going: bool,
     compile_: tuple[str, ...],
     compile_backend: str,
+    repro: str | None,
+    repro_output: Path | None,
     tables: tuple[str, ...],
     max_breaks: int | None,
     max_recompiles: int | None,
@@ -87,6 +92,7 @@ def explain(
         )
     require_room(check, format_)
     require_terminal(tables, format_)
+    require_repro(repro, repro_output)
     if as_module and as_code:
         raise click.UsageError("the program is a module (-m) or code (-c), not both")
     option = ["-m"] if as_module else ["-c"] if as_code else []
@@ -115,7 +121,8 @@ def explain(
             session.end(outcome)
             if session.reports:
                 wait_for_ranks(session, _say_whom_it_waits_for, asked_to_end)
-                explanation, unmet = _report(session, library, format_, output, requests, check, tables)
+                wanted = _Wanted(format_, output, check, tables, repro, repro_output)
+                explanation, unmet = _report(session, library, requests, wanted)
                 if not session.kept:
                     keep_recent(session.root)
                 if save is not None:
@@ -155,32 +162,43 @@ def _say_whom_it_waits_for(ranks: list[int]) -> None:
     click.echo(f"breakscan: waiting for {ranks_in_words(ranks)} to end, at most {MOST_SECONDS:.0f} s", err=True)
 
 
-def _report(
-    session: Session,
-    library: Library,
-    format_: str,
-    output: str | None,
-    requests: Requests,
-    check: bool,
-    tables: tuple[str, ...],
-) -> tuple[Explanation, int]:
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The options about the report."""
+
+    format: str
+    output: str | None
+    check: bool
+    tables: tuple[str, ...]
+    repro: str | None
+    repro_output: Path | None
+
+
+def _report(session: Session, library: Library, requests: Requests, wanted: _Wanted) -> tuple[Explanation, int]:
+    """Writes the report and what else was asked for.  Returns the explanation, and the exit status for what could not
+    be done."""
     from breakscan.runtime.explain.from_recording import explain_run
 
     run = read_run(session.root, session.rank.local_ranks if session.rank else None)
     files = SourceFiles.trusted()
     explanation = explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd), files=files)
-    explanation, unmet = add_unmet(explanation, requests, session.folder, say=output is not None)
-    report = explain_report(explanation, files, format_, check, tables, _again(session))
-    path = output_path(output)
-    if output is None:
-        EXPLAIN.write(format_, report, sys.stderr)
+    explanation, unmet = add_unmet(explanation, requests, session.folder, say=wanted.output is not None)
+    made, unreproduced = None, 0
+    if wanted.repro:
+        made, unreproduced = write_repro(wanted.repro, wanted.repro_output, explanation, files, library)
+    report = explain_report(explanation, files, wanted.format, wanted.check, wanted.tables, _again(session), made)
+    path = output_path(wanted.output)
+    if wanted.output is None:
+        EXPLAIN.write(wanted.format, report, sys.stderr)
     else:
         with report_stream(path) as stream:
-            EXPLAIN.write(format_, report, stream)
+            EXPLAIN.write(wanted.format, report, stream)
     try:
         session.keep_sources(files.read)
     except OSError as error:
         click.echo(f"breakscan: cannot keep the sources with the recording: {error.strerror}", err=True)
     if path:
         click.echo(f"breakscan: the report is in {path}", err=True)
-    return explanation, unmet
+    if made and (path or wanted.format not in WITH_REPRO):
+        say_repro(made)
+    return explanation, unmet or unreproduced

@@ -13,10 +13,11 @@ from breakscan.cli.check_option import check_option, explain_report, require_roo
 from breakscan.cli.gate_options import gate_options, gate_status, read_gates
 from breakscan.cli.output import report_stream
 from breakscan.cli.report_options import format_option, output_path, stream_option
+from breakscan.cli.repro_option import repro_option, require_repro, say_repro, write_repro
 from breakscan.cli.show_option import require_terminal, show_option
 from breakscan.cli.source_root_option import readable_files, source_root_option
 from breakscan.config import load_settings
-from breakscan.reports.formats import EXPLAIN
+from breakscan.reports.formats import EXPLAIN, WITH_REPRO
 from breakscan.rulebook.library import Library, load_library
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.explain.relocation import Relocation, relocated
@@ -36,6 +37,7 @@ _MANIFESTS = ("run.json", "rank-*/run.json", "restart-*/rank-*/run.json")
 @check_option
 @show_option
 @gate_options
+@repro_option
 @click.option("--last", is_flag=True, help="Report the last run of breakscan explain that was not saved.")
 @click.option(
     "--follow",
@@ -53,11 +55,13 @@ def report(
     max_recompiles: int | None,
     max_eager_calls: int | None,
     fail_on: tuple[str, ...],
+    repro: str | None,
+    repro_output: Path | None,
     last: bool,
     follow: bool,
     paths: tuple[Path, ...],
 ) -> int:
-    """Report a run that is over, or goes on elsewhere: nothing is run, and torch is not needed.
+    """Report a run that is over, or goes on elsewhere: without --repro nothing is run, and torch is not needed.
 
     A PATH is a folder that breakscan explain --save kept, a log that torch wrote because TORCH_TRACE was set, or a
     folder of such logs; the logs of several ranks make one report.  Source files that it names are read below the
@@ -72,10 +76,14 @@ def report(
     gates = read_gates(library, max_breaks, max_recompiles, max_eager_calls, fail_on)
     files = readable_files(relocation)
     explanation = _explained([_last_run()] if last else paths, library, relocation, files, follow, format_)
-    made = explain_report(explanation, files, format_, check, tables)
+    require_repro(repro, repro_output)
+    reproduction, unreproduced = write_repro(repro, repro_output, explanation, files, library) if repro else (None, 0)
+    made = explain_report(explanation, files, format_, check, tables, reproduction=reproduction)
     with report_stream(output_path(output)) as stream:
         EXPLAIN.write(format_, made, stream)
-    return gate_status(gates, explanation)
+    if reproduction and format_ not in WITH_REPRO:
+        say_repro(reproduction)
+    return unreproduced or gate_status(gates, explanation)
 
 
 def _last_run() -> Path:

@@ -26,12 +26,13 @@ from breakscan.runtime.recording import SUFFIX, TORCH_IMPORTED, cut_by, read_rec
 from breakscan.runtime.records.record import Record
 from breakscan.source.regular_files import read_regular_file
 
-FORMAT = 4
+FORMAT = 5
 """Grows when the records or the manifest change so that another breakscan cannot read them.
 
 2: a datum has one record; before, some had a second one from the structured trace.
 3: calls that ran eager.
 4: what runs, gaps and calls took as a rule.
+5: the arguments of torch.compile, and what modules of torch were made with.
 """
 MANIFEST = "run.json"
 SOURCES = "sources.json"

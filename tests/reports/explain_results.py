@@ -20,6 +20,9 @@ from breakscan.findings import (
     Verdict,
 )
 from breakscan.observations import TensorSeen, ValueSeen
+from breakscan.repro.problem import FunctionAt, ProblemKind, RecordedProblem
+from breakscan.repro.program import MinimalProgram
+from breakscan.repro.reproduction import Reproduction, ReproStatus
 from breakscan.rulebook.library import load_library
 from breakscan.runtime.explain.callers import Caller
 from breakscan.runtime.explain.compiled import (
@@ -288,7 +291,10 @@ def explanation(**changes: Any) -> Explanation:
         "recompiles": (RECOMPILE, replace(RECOMPILE, compile_id="0/2", new="30", trigger=None, old=None)),
         "frames": (FRAME, BEHIND_BREAK, OVER_LIMIT, PASSED_OVER, FAILED),
         "graphs": (GRAPH, UNTOLD),
-        "targets": (CompileTarget("Model.forward", CALLER, True), CompileTarget("other", None, False)),
+        "targets": (
+            CompileTarget("Model.forward", CALLER, True, "inductor", False, {"dynamic": "True"}),
+            CompileTarget("other", None, False, None, True, {}),
+        ),
         "entries": 1,
         "compile_seconds": 38.12345,
         "notices": (Notice(NoticeKind.HOOK_MISSING, "memory"),),
@@ -334,6 +340,24 @@ FINDING = Finding(
     gb=("GB0170",),
     conditions=(Condition(ConditionKind.GIVEN, "mask"),),
 )
+REPRODUCTION = Reproduction(
+    RecordedProblem(
+        ProblemKind.BREAK,
+        SITE,
+        "if scores.max() > 1:",
+        Origin.USER,
+        "splits",
+        (FunctionAt(SITE.path, "Block.forward"),),
+        "BRK101",
+        "GB0170",
+        "Data-dependent branching",
+    ),
+    MinimalProgram(FunctionAt(SITE.path, "Block.forward"), (), (), (), ("self.mode",), "NOT_RECORDED", None),
+    ReproStatus.REPRODUCED,
+    error="KeyError: 'low'",
+    path="repro_model_3.py",
+)
+
 AGREEMENT = Agreement(
     torch="2.13",
     files=(BREAK.site.path,),

@@ -18,20 +18,22 @@ from breakscan.findings import Origin, Place, Verdict
 from breakscan.reports.explain.json import write_explain_json
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.worded import WORDS
+from breakscan.repro.reproduction import Reproduction
 from breakscan.runtime.explain import compiled, explanation, ranks
 from breakscan.runtime.explain.explanation import Explanation, FrameStatus
 
 SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "explain.schema.json").read_text(encoding="utf-8"))
 
 
-def text_of(told: Explanation, agreement: Agreement | None = None) -> str:
+def text_of(told: Explanation, agreement: Agreement | None = None, reproduction: Reproduction | None = None) -> str:
     stream = io.StringIO()
-    write_explain_json(ExplainReport(told, agreement, with_agreement=agreement is not None), stream)
+    report = ExplainReport(told, agreement, with_agreement=agreement is not None, reproduction=reproduction)
+    write_explain_json(report, stream)
     return stream.getvalue()
 
 
-def written(told: Explanation, agreement: Agreement | None = None) -> Any:
-    text = text_of(told, agreement)
+def written(told: Explanation, agreement: Agreement | None = None, reproduction: Reproduction | None = None) -> Any:
+    text = text_of(told, agreement, reproduction)
     assert text.isascii()
     assert text.endswith("\n}\n")
     return json.loads(text)
@@ -61,7 +63,7 @@ def test_the_schema_is_one() -> None:
 
 
 def test_every_key_is_written_and_described() -> None:
-    data = written(made.explanation(), made.AGREEMENT)
+    data = written(made.explanation(), made.AGREEMENT, made.REPRODUCTION)
     validate(data)
     described = properties_of(SCHEMA)
     assert keys_of(data) >= set(described)

@@ -22,6 +22,7 @@ from breakscan.reports.explain.reason_words import frame_advice, restarts_in_wor
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.upstream_pages import break_page
 from breakscan.reports.explain.worded import WORDS
+from breakscan.repro.reproduction import Reproduction
 from breakscan.runtime.explain.compile_time import compile_time
 from breakscan.runtime.explain.compiled import Calls, CompiledFrame, Generated, GuardLine
 from breakscan.runtime.explain.explanation import (
@@ -65,6 +66,8 @@ def write_explain_json(report: ExplainReport, stream: TextIO) -> None:
     made = explain_object(report.explanation)
     if report.agreement and report.with_agreement:
         made["agreement"] = agreement_object(report.agreement)
+    if report.reproduction:
+        made["reproduction"] = _reproduction_object(report.reproduction)
     for number, (key, value) in enumerate(made.items()):
         stream.write(",\n" if number else "{\n")
         stream.write(f'  "{key}": ')
@@ -114,6 +117,17 @@ def explain_object(explanation: Explanation) -> dict[str, Any]:
         },
         "compile_time": _plain(compile_time(explanation)),
         **{name: value for name, value in _plain(explanation).items() if name not in _TOLD_ABOVE},
+    }
+
+
+def _reproduction_object(made: Reproduction) -> dict[str, Any]:
+    return {
+        "path": made.path,
+        "site": _plain(made.problem.site),
+        "kind": made.problem.kind.value,
+        "status": made.status.value,
+        "error": made.error or None,
+        "not_recorded": list(made.program.unknown),
     }
 
 

@@ -15,11 +15,12 @@ from breakscan.reports.explain.price_words import ceiling_sentence, costs_senten
 from breakscan.reports.explain.rank_words import alike, difference_words, rank_sentences
 from breakscan.reports.explain.reason_words import constant_words
 from breakscan.reports.explain.report import ExplainReport
+from breakscan.reports.explain.repro_words import repro_sentence
 from breakscan.reports.explain.sections import Topic, report_sections
 from breakscan.reports.explain.words import headline, outcome_line
 from breakscan.reports.shared.durations import duration, seconds_in_words
 from breakscan.reports.shared.markdown_text import code, paragraph, prose, row, table_head
-from breakscan.reports.shared.printable import printable
+from breakscan.reports.shared.printable import printable, visible
 from breakscan.reports.shared.site_words import place
 from breakscan.reports.shared.wording import counted
 from breakscan.runtime.explain.callers import Caller
@@ -70,6 +71,8 @@ def write_explain_markdown(report: ExplainReport, stream: TextIO) -> None:
     parts = [f"{MARK}\n### breakscan: {prose(headline(explanation))}\n", paragraph(outcome_line(explanation)) + "\n"]
     costs = filter(None, (ceiling_sentence(explanation), costs_sentence(explanation)))
     parts += [paragraph(sentence) + "\n" for sentence in costs]
+    if report.reproduction:
+        parts.append(f"**Reproduction:** {paragraph(visible(repro_sentence(report.reproduction)))}\n")
     room = LIMIT - len(_CUT) - sum(len(part) + 1 for part in parts)
     for section in _sections(explanation):
         room -= len(section.start) + len(section.end) + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from breakscan.repro.reproduction import Reproduction
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.source.source_files import SourceFiles
 
@@ -18,6 +19,7 @@ class ExplainReport:
     of it with ``with_agreement``, else only what breaks hide), and the tables of
     :data:`breakscan.reports.explain.tables.LISTINGS` with these names, or all
     findings with ``findings``.
+    ``reproduction`` is the program that ``--repro`` wrote.
     ``again`` is the command that reports the same run again, where it is not the one that reports it now.
     ``files`` has the sources that it may show: none, if none are given."""
 
@@ -26,4 +28,5 @@ class ExplainReport:
     with_agreement: bool = False
     tables: tuple[str, ...] = ()
     again: str = ""
+    reproduction: Reproduction | None = None
     files: SourceFiles = field(default_factory=SourceFiles)

@@ -23,6 +23,7 @@ from breakscan.reports.explain.price_words import (
 )
 from breakscan.reports.explain.rank_words import difference_table, rank_sentences
 from breakscan.reports.explain.report import ExplainReport
+from breakscan.reports.explain.repro_words import repro_sentence
 from breakscan.reports.explain.sections import Section, report_sections
 from breakscan.reports.explain.tables import FINDINGS, LISTINGS
 from breakscan.reports.explain.titled_table import titled_table
@@ -31,9 +32,10 @@ from breakscan.reports.shared.code_frame import INDENT, code_text, paragraph
 from breakscan.reports.shared.console import STYLES, print_page, report_console
 from breakscan.reports.shared.durations import duration
 from breakscan.reports.shared.finding_words import FIX_HINT
-from breakscan.reports.shared.printable import printable
+from breakscan.reports.shared.printable import printable, visible
 from breakscan.reports.shared.site_words import place, position, rule_words
 from breakscan.reports.shared.wording import counted
+from breakscan.repro.reproduction import Reproduction
 from breakscan.runtime.explain.compile_time import compile_time
 from breakscan.runtime.explain.compiled import Calls
 from breakscan.runtime.explain.explanation import Explanation, RankReport
@@ -51,7 +53,10 @@ def write_explanation(report: ExplainReport, stream: TextIO) -> None:
     found = report.agreement.hidden if report.agreement else {}
     hidden = {printable(at): findings for at, findings in found.items()}
     again = f"{report.again} " if report.again else ""
-    _Writer(report_console(stream), hidden, report.files, again).write(printable(report.explanation), report.tables)
+    writer = _Writer(report_console(stream), hidden, report.files, again)
+    writer.write(printable(report.explanation), report.tables)
+    if report.reproduction:
+        writer.reproduction(report.reproduction)
     if report.agreement and report.with_agreement:
         write_agreement(report.agreement, stream)
 
@@ -173,6 +178,10 @@ class _Writer:
         self.advised.add(entry.advice or "")
         if entry.rule:
             self.explained.add(entry.rule.why)
+
+    def reproduction(self, made: Reproduction) -> None:
+        self.console.print()
+        self.paragraph(f"{visible(repro_sentence(made)).rstrip('.')}.", indent="", label="Reproduction: ")
 
     def fix_hint(self) -> None:
         """Where to get the rewrites."""

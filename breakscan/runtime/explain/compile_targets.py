@@ -28,8 +28,9 @@ def compile_targets(
         if targets and _is_torchs_own(call):
             targets[-1] = replace(targets[-1], attempted=targets[-1].attempted or attempted)
         else:
+            caller = next(iter(reversed(context.callers(call.stack))), None)
             targets.append(
-                CompileTarget(call.target, next(iter(reversed(context.callers(call.stack))), None), attempted)
+                CompileTarget(call.target, caller, attempted, call.backend, call.fullgraph, dict(call.settings))
             )
     return targets
 

@@ -194,11 +194,15 @@ class EagerCalls:
 
 @dataclass(frozen=True, slots=True)
 class CompileTarget:
-    """A function or module that ``torch.compile`` was asked for, and where."""
+    """A function or module that ``torch.compile`` was asked for, where, and with which arguments: ``settings`` are
+    those beside the backend and ``fullgraph``, as Python writes them."""
 
     name: str
     caller: Caller | None
     attempted: bool
+    backend: str | None
+    fullgraph: bool
+    settings: Mapping[str, str]
 
 
 class RankTopic(Enum):

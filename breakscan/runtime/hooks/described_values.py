@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
-from types import FunctionType, MethodType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from breakscan.observations import TENSOR, Range, TensorSeen, ValueSeen
@@ -22,6 +22,11 @@ FEWEST_VALUES = 8
 """Of a name, however many there are."""
 
 _UNDESCRIBED = ValueSeen(())
+_TORCHS_MODULES = "torch.nn.modules."
+_CONTAINERS = "torch.nn.modules.container"
+_DEEP_ENOUGH = 2
+"""For what a module of torch was made with."""
+_PLAIN = (bool, int, float, str, type(None))
 _HELD_BY_MODULES = ("_parameters", "_buffers", "_modules")
 
 
@@ -75,11 +80,19 @@ class _Describer:
             return ValueSeen(("dict",), entries=self._entries(dict.items(value), self.value, deep))
         if kind in (FunctionType, MethodType):
             return _function(value)
+        if kind is BuiltinFunctionType:
+            return ValueSeen((kind.__name__,), _builtin_name(value))
         if kind is type:
             return ValueSeen(("type",), (_qualified(value),))
         if kind in (torch.dtype, torch.device):
             return ValueSeen((_qualified(kind),), (str(value),))
-        return ValueSeen((_qualified(kind),), entries=self._entries(self._attributes(value), self.value, deep))
+        names = dict.fromkeys(self._names)
+        if issubclass(kind, torch.nn.Module):
+            names["training"] = None
+            if kind.__module__.startswith(_TORCHS_MODULES):
+                # However deep in the program's module it lies.
+                names, deep = {**names, **_made_with(kind, value)}, max(deep, _DEEP_ENOUGH)
+        return ValueSeen((_qualified(kind),), entries=self._entries(_attributes(value, names), self.value, deep))
 
     def tracker(self, tracker: Any, deep: int) -> ValueSeen:
         """Dynamo looks at a value when it is first asked about its tracker, and guards on it then: it is not asked."""
@@ -132,20 +145,47 @@ class _Describer:
         short = ((key, value) for key, value in first if type(key) is str and len(key) <= LONGEST_TEXT)
         return {key: describe(value, deep - 1) for key, value in short if self._left > 0}
 
-    def _attributes(self, value: Any) -> Iterator[tuple[str, Any]]:
-        """The attributes that an object itself holds, parameters, buffers and modules of a module among them."""
-        try:
-            held = object.__getattribute__(value, "__dict__")
-        except AttributeError:
-            return
-        if type(held) is not dict:
-            return
-        parts = [held, *(part for key in _HELD_BY_MODULES if isinstance(part := held.get(key), dict))]
-        for name in self._names:
-            for part in parts:
-                if dict.__contains__(part, name):
-                    yield name, dict.__getitem__(part, name)
-                    break
+
+def _attributes(value: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """Those of some attributes that an object itself holds, parameters, buffers and modules of a module among them."""
+    parts = list(_held(value))
+    for name in names:
+        for part in parts:
+            if dict.__contains__(part, name):
+                yield name, dict.__getitem__(part, name)
+                break
+
+
+def _held(value: Any) -> Iterator[dict[str, Any]]:
+    """The dictionary of an object; of a module, also those of its parameters, buffers and modules."""
+    try:
+        held = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return
+    if type(held) is dict:
+        yield held
+        yield from (part for key in _HELD_BY_MODULES if isinstance(part := held.get(key), dict))
+
+
+def _made_with(kind: type, module: Any) -> dict[str, None]:
+    """The attributes of a module of ``torch.nn`` that tell how to make one like it: those that are named as its
+    arguments are and differ from their defaults, its weight, and in a container the modules."""
+    held = next(_held(module), {})
+    init = getattr(kind, "__init__", None)
+    code = getattr(init, "__code__", None)
+    given = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount] if code else ()
+    usual = getattr(init, "__defaults__", None) or ()
+    defaults = dict(zip(given[code.co_argcount - 1 - len(usual) :], usual, strict=False)) if code else {}
+    wanted = (name for name in given if name not in defaults or not _is_default(held.get(name), defaults[name]))
+    children = held.get("_modules") if kind.__module__ == _CONTAINERS else None
+    return dict.fromkeys((*wanted, "weight", *(islice(children, MOST_ITEMS) if type(children) is dict else ())))
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    """Whether an attribute is what a module makes of a default: ``(1, 1)`` of ``stride=1``."""
+    if type(value) is tuple and type(default) is int:
+        return all(type(one) is int and one == default for one in value)
+    return type(value) is type(default) and type(value) in _PLAIN and value == default
 
 
 def _qualified(kind: type) -> str:
@@ -158,6 +198,17 @@ def _function(value: Any) -> ValueSeen:
     function = value.__func__ if type(value) is MethodType else value
     named = (f"{function.__module__}.{function.__qualname__}",) if type(function) is FunctionType else None
     return ValueSeen((type(value).__name__,), named)
+
+
+def _builtin_name(value: Any) -> tuple[str, ...] | None:
+    """The name of a function that C defines; of torch's, one that leads to it."""
+    import torch
+
+    name: str = value.__name__
+    for place, module in (("torch", torch), ("torch.nn.functional", torch.nn.functional)):
+        if vars(module).get(name) is value:
+            return (f"{place}.{name}",)
+    return (f"{value.__module__}.{value.__qualname__}",) if type(value.__module__) is str else None
 
 
 def _tensor(value: Any) -> ValueSeen:

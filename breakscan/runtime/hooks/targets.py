@@ -70,6 +70,7 @@ def compile_record(context: Any, target: Any) -> CompileCalled:
         key=id(context.callback),
         backend=_backend_of(context),
         fullgraph=bool(getattr(context, "fullgraph", False)),
+        settings=_settings_of(context),
     )
 
 
@@ -87,10 +88,34 @@ def is_compiled(function: object) -> bool:
 
 
 def _backend_of(context: Any) -> str | None:
+    compiler = _compiler_of(context)
+    return getattr(compiler, "compiler_name", None) or getattr(compiler, "__name__", None)
+
+
+def _compiler_of(context: Any) -> Any:
+    """The backend without the wrappers of Dynamo."""
     compiler = context.callback
     while (inner := getattr(compiler, "_torchdynamo_orig_backend", None)) is not None:
         compiler = inner
-    return getattr(compiler, "compiler_name", None) or getattr(compiler, "__name__", None)
+    return compiler
+
+
+def _settings_of(context: Any) -> dict[str, str]:
+    """Inductor's wrapper holds the options that a mode stands for in its place."""
+    compiler = _compiler_of(context)
+    given = {"dynamic": getattr(compiler, "dynamic", None), "options": getattr(compiler, "config", None)}
+    others = getattr(compiler, "kwargs", None)
+    given |= others if type(others) is dict else {}
+    return {name: repr(value) for name, value in given.items() if _is_plain(value) and value not in (None, {})}
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether Python reads the value again from its ``repr``."""
+    if type(value) is dict:
+        return all(type(key) is str and _is_plain(item) for key, item in value.items())
+    if type(value) in (list, tuple):
+        return all(map(_is_plain, value))
+    return value is None or type(value) in (bool, int, float, str)
 
 
 def _what_it_stands_for(target: Any) -> Any:

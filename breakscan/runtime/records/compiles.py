@@ -10,7 +10,8 @@ from breakscan.runtime.records.source import Code, StackFrame
 @dataclass(frozen=True, slots=True)
 class CompileCalled:
     """``torch.compile`` was asked for something: its name, its code, and the stack of the call.  ``key`` is by which
-    ``CallsRan`` names it; ``backend`` as the program named it."""
+    ``CallsRan`` names it; ``backend`` as the program named it.  ``settings`` are other arguments of
+    ``torch.compile``, as Python writes them: ``dynamic``, ``mode``, ``options``."""
 
     target: str
     code: Code | None
@@ -18,6 +19,7 @@ class CompileCalled:
     key: int
     backend: str | None
     fullgraph: bool
+    settings: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,131 @@
+"""The option ``--repro`` of ``explain`` and ``report``: writes a program that reproduces one finding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from breakscan.cli.failures import show_failure
+from breakscan.rulebook.library import Library
+from breakscan.runtime.explain.explanation import Explanation
+from breakscan.source.source_files import SourceFiles
+
+if TYPE_CHECKING:
+    from breakscan.repro.problem import RecordedProblem
+    from breakscan.repro.reproduction import Reproduction
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+NOT_WRITTEN = 2
+NOT_REPRODUCED = 1
+"""Exit statuses, where the program itself ended well."""
+
+
+def repro_option(command: F) -> F:
+    """Adds the options, as ``repro`` and ``repro_output``, to a command."""
+    for option in (
+        click.option(
+            "--repro-output",
+            type=click.Path(path_type=Path, dir_okay=False),
+            callback=_new,
+            metavar="FILE",
+            help="Where --repro writes: a file that does not exist yet.  [repro_NAME_LINE.py]",
+        ),
+        click.option(
+            "--repro",
+            metavar="SITE",
+            help="Write a small program with the same break, recompile or failure as SITE (train.py:41, or the id of a "
+            "rule or of PyTorch's), and run it to see whether it has.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def require_repro(repro: str | None, output: Path | None) -> None:
+    """Raises UsageError for a destination without something to write."""
+    if output is not None and repro is None:
+        raise click.UsageError("--repro-output goes with --repro SITE")
+
+
+def write_repro(
+    where: str, output: Path | None, explanation: Explanation, files: SourceFiles, rules: Library
+) -> tuple[Reproduction | None, int]:
+    """Writes the program.  Returns what became of it, and the exit status for that; what keeps it from being made is
+    said on standard error."""
+    from breakscan.reports.explain.repro_text import repro_text
+    from breakscan.reports.explain.repro_words import obstacle_words
+    from breakscan.repro.declined import NotReproducible
+    from breakscan.repro.problem import problems, problems_at
+    from breakscan.repro.reproduction import ReproStatus, reproduce
+
+    found = problems(explanation, files)
+    there = problems_at(found, where)
+    if len(there) != 1:
+        _say(_which(where, there or found, bool(there)))
+        return None, NOT_WRITTEN
+    path = output or next(_free(there[0]))
+    try:
+        made = reproduce(there[0], explanation, files, rules, path.name, repro_text)
+        # What another process has made meanwhile is left alone.
+        with path.open("x", encoding="utf-8") as stream:
+            stream.write(repro_text(made.problem, made.program, explanation))
+    except NotReproducible as error:
+        _say(f"no reproduction of {where} can be made: {obstacle_words(error)}")
+        return None, NOT_WRITTEN
+    except OSError as error:
+        _say(f"cannot write {path}: {error.strerror}")
+        return None, NOT_WRITTEN
+    except Exception as error:
+        return None, show_failure(error)
+    succeeded = made.status is ReproStatus.REPRODUCED
+    return replace(made, path=str(path)), 0 if succeeded else NOT_REPRODUCED
+
+
+def say_repro(made: Reproduction) -> None:
+    """On standard error, for formats that do not show it."""
+    from breakscan.reports.explain.repro_words import repro_sentence
+    from breakscan.reports.shared.printable import visible
+
+    _say(visible(repro_sentence(made)))
+
+
+def _new(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
+    if value is not None and value.exists():
+        raise click.BadParameter(f"{value} exists already: name another file, or delete it first")
+    if value is not None and not value.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder {value.parent}")
+    return value
+
+
+def _free(problem: RecordedProblem) -> Iterator[Path]:
+    """Names that no file has yet."""
+    stem = re.sub(r"\W+", "_", Path(problem.site.path).stem) or "code"
+    base = f"repro_{stem}_{problem.site.line}"
+    for number in range(1, 10_000):
+        path = Path(f"{base}.py" if number == 1 else f"{base}_{number}.py")
+        if not path.exists():
+            yield path
+
+
+def _which(where: str, found: Sequence[RecordedProblem], ambiguous: bool) -> str:
+    from breakscan.reports.shared.printable import visible
+    from breakscan.reports.shared.site_words import short_path
+
+    sites = list(dict.fromkeys(f"{short_path(one.site.path)}:{one.site.line}" for one in found))
+    shown = ", ".join(sites[:_MOST_SITES]) + (", …" if len(sites) > _MOST_SITES else "")
+    if ambiguous:
+        return visible(f"--repro {where} is at several sites: name one of {shown}")
+    return visible(f"nothing is reported at {where}" + (f": there is {shown}" if sites else ""))
+
+
+_MOST_SITES = 10
+
+
+def _say(text: str) -> None:
+    click.echo(f"breakscan: {text}", err=True)
