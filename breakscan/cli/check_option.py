@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from breakscan.cli.failures import show_failure
+from breakscan.cli.fix_offer import fix_offer
 from breakscan.config import load_settings
 from breakscan.findings import Origin
 from breakscan.reports.explain.report import ExplainReport
@@ -47,11 +48,13 @@ def explain_report(
     """Returns what a report in this format shows: the whole comparison if it is requested, else the findings hidden by
     the first break of a function that runs eager.
 
-    For a trace, only a requested comparison is shown, because its files may have changed since.
+    For a trace, only a requested comparison is shown, because its files may have changed since; for the same reason,
+    nothing of it is offered to ``fix``.
     """
     given_up = any(frame.status is FrameStatus.EAGER and frame.origin is Origin.USER for frame in explanation.frames)
     has_hidden = format_ == "terminal" and given_up and explanation.trace is None
     agreement = _agreement(explanation, files) if check or has_hidden else None
+    offer = fix_offer(explanation, files) if format_ == "terminal" and explanation.trace is None else None
     return ExplainReport(
         explanation,
         agreement,
@@ -59,6 +62,7 @@ def explain_report(
         tables=tables,
         again=again,
         reproduction=reproduction,
+        offer=offer,
         files=files,
     )
 

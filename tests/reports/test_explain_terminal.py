@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,6 +23,7 @@ from explain_results import (
 )
 
 from breakscan.findings import Site
+from breakscan.repair.offer import Offer
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.tables import LISTINGS, MOST_GUARDS, MOST_LINES
 from breakscan.reports.explain.terminal import write_explanation
@@ -294,6 +296,16 @@ def test_on_a_terminal_a_break_links_to_pytorchs_page() -> None:
     assert "://" not in shown(breaks=(replace(BREAK, gb_id=None),))
     assert "://" not in shown(breaks=(replace(BREAK, gb_id="GB0124\x1b\\../x"),))
     assert page not in written(breaks=(BREAK,))
+
+
+@pytest.mark.parametrize(
+    ("offer", "command"),
+    [(Offer.SAFE, "fix"), (Offer.UNSAFE, "fix --unsafe"), (Offer.SOFTENING, "fix --soften"), (None, None)],
+)
+def test_it_points_to_fix_only_where_that_has_an_edit(offer: Offer | None, command: str | None) -> None:
+    stream = io.StringIO()
+    write_explanation(ExplainReport(explanation(breaks=(BREAK,)), offer=offer), stream)
+    assert re.findall(r"'breakscan (fix.*?)'", stream.getvalue()) == ([command] if command else [])
 
 
 def test_of_a_program_that_still_runs_no_end_is_told() -> None:

@@ -488,3 +488,35 @@ f(torch.ones(8, 5, 6)[::2])
     assert (first["subject"], first["old"], first["new"]) == ("x.stride()[0]", "x.shape[1] * x.shape[2]", "6")
     assert second["subject"].startswith("x._base.")
     assert second["advice"].startswith("pass x.clone()")
+
+
+def test_what_a_library_sets_late_its_user_can_set_as_the_advice_says(folder: Folder) -> None:
+    folder.write(
+        "site-packages/layers.py",
+        """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kind = None
+
+    def forward(self, x):
+        if self.kind is None:
+            self.kind = "sum"
+        return x.sum() if self.kind == "sum" else x.mean()
+""",
+    )
+    program = """
+import sys
+sys.path.insert(0, "site-packages")
+from layers import Net
+net = Net()
+ADVICE
+net.compile(backend="eager")
+net(torch.ones(3))
+net(torch.ones(3))
+"""
+    (recompile,) = report_of(folder, program.replace("ADVICE", ""))["recompiles"]
+    assert recompile["advice"] == "set self.kind to 'sum' before the first compiled call"
+    assert not report_of(folder, program.replace("ADVICE", "net.kind = 'sum'"))["recompiles"]

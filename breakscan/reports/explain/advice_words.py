@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from breakscan.reports.explain.library_words import size_advice
+from breakscan.reports.explain.library_words import compiled_code_advice, package_of, passing_advice
 from breakscan.runtime.explain.explanation import AdviceKind, Recompile, RecompileAdvice
 
 _KEEP_SIZE = "keep the size constant, as by padding or drop_last=True"
 
 
 def recompile_advice(recompile: Recompile) -> str | None:
-    """The advice for the case at hand, else what the rule says in general."""
-    if (known := size_advice(recompile)) is not None:
-        return known
-    if recompile.advice is not None:
-        return _words(recompile.advice)
-    return recompile.rule.instead if recompile.rule else None
+    """The advice for the case at hand, else what the rule says; where a library is at work, what its user can do."""
+    if (passing := passing_advice(recompile)) is not None:
+        return passing
+    advice = recompile.advice
+    if advice is None:
+        return compiled_code_advice(recompile, recompile.rule.instead if recompile.rule else None)
+    if advice.kind is AdviceKind.VIEW:
+        return compiled_code_advice(recompile, _words(advice))
+    return _words(advice)
 
 
 def _words(advice: RecompileAdvice) -> str:
@@ -22,9 +25,12 @@ def _words(advice: RecompileAdvice) -> str:
     mark = f"torch._dynamo.mark_dynamic({{}}, {advice.dimension}) before the first call"
     match advice.kind:
         case AdviceKind.BREAK_IN_CALLER:
-            return f"first remove the break at {place}: it makes {name} run eager, and compile this on its own"
+            remove = "see what helps against" if package_of(advice.path) else "first remove"
+            return f"{remove} the break at {place}: it makes {name} run eager, and compile this on its own"
         case AdviceKind.VALUE_ACROSS_BREAK:
             return f"remove the break at {place}: the code after it is compiled for the values that cross it"
+        case AdviceKind.ATTRIBUTE:
+            return f"set {name} to {advice.value} before the first compiled call"
         case AdviceKind.ARGUMENTS:
             return "pass the same arguments in each call, by the same names and in the same order"
         case AdviceKind.NUMBER_AS_INDEX:

@@ -170,7 +170,7 @@ def break_entry(site: BreakSite) -> ReportEntry:
         functions=(site.function,) if site.function else (),
         label=VERDICT_WORDS[site.verdict],
         count=site.count,
-        why=site.rule.why if site.rule else _MEANT if is_meant else site.reason,
+        why=site.rule.why if site.rule else _MEANT if is_meant else _with_type(site),
         advice=advice,
         consequences=tuple(filter(None, [verdict_sentence(site)])),
         hints=() if advice or site.rule else tuple(useful_hints(site.hints)),
@@ -184,6 +184,11 @@ def break_entry(site: BreakSite) -> ReportEntry:
         code=site.code,
         seconds=site.price.in_all if site.price else 0.0,
     )
+
+
+def _with_type(site: BreakSite) -> str:
+    """What torch calls the break, and its reason where that is more."""
+    return site.gb_type if site.reason == site.gb_type else f"{site.gb_type}: {site.reason}"
 
 
 def frame_entry(frame: UncompiledFrame) -> ReportEntry:

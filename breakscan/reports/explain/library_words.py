@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from enum import Enum
 from functools import cache
 from importlib import resources
 
 from breakscan.findings import Origin
-from breakscan.runtime.explain.explanation import BreakSite, Recompile, UncompiledFrame
+from breakscan.runtime.explain.explanation import AdviceKind, BreakSite, Recompile, UncompiledFrame
 from breakscan.runtime.parsers.break_text import is_asked_for
 
 if sys.version_info >= (3, 11):
@@ -18,8 +19,6 @@ else:
     import tomli as tomllib
 
 _INSTALLED = re.compile(r"(?:site|dist)-packages/([^/]+?)(?:\.py)?(?:/|$)")
-_BATCH = "0"
-"""The dimension of a batch, by convention."""
 _CHANGE_NOTHING = "change nothing: torch wants it so"
 _KEEP_OUTSIDE = "keep the call that leads here out of the compiled code, or leave it: torch wants it so"
 
@@ -38,8 +37,7 @@ def break_advice(site: BreakSite) -> str | None:
     package = package_of(site.site.path)
     if package is None:
         return site.advice
-    known = _libraries().get(package, {}).get("module")
-    return known or _of_package(package, site.advice)
+    return _known(site.site.path, Against.CODE) or _of_package(package, site.advice)
 
 
 def is_torchs_wish(site: BreakSite) -> bool:
@@ -49,17 +47,36 @@ def is_torchs_wish(site: BreakSite) -> bool:
 
 def failure_advice(frame: UncompiledFrame) -> str | None:
     """What helps where a library's code cannot be compiled, and the library is known; else None."""
-    package = package_of(frame.failed_at.path) if frame.failed_at else None
-    return _libraries().get(package, {}).get("module") if package else None
+    return _known(frame.failed_at.path, Against.CODE) if frame.failed_at else None
 
 
-def size_advice(recompile: Recompile) -> str | None:
-    """What keeps a size constant that a known library passes to the compiled code; else None."""
+def passing_advice(recompile: Recompile) -> str | None:
+    """What helps against a recompile over what a library passes to compiled code; None where no library passes it, or
+    nothing is to be said of that."""
     trigger, advice = recompile.trigger, recompile.advice
-    if trigger is None or advice is None or not advice.dimension or trigger.origin is not Origin.LIBRARY:
+    if trigger is None or advice is None or trigger.origin is not Origin.LIBRARY:
         return None
-    known = _libraries().get(package_of(trigger.path) or "", {})
-    return known.get("batch_size" if advice.dimension == _BATCH else "length")
+    package = package_of(trigger.path) or "a library"
+    if advice.kind is AdviceKind.ARGUMENTS:
+        known = _known(trigger.path, Against.ARGUMENTS)
+        return known or f"change nothing if it happens only once: the call is in code of {package}"
+    if not advice.dimension:
+        return None
+    known = _known(trigger.path, Against.SIZE, recompile.subject, advice.dimension)
+    if known is None and advice.kind is not AdviceKind.BREAK_IN_CALLER:
+        return f"compile with torch.compile(..., dynamic=True), or give {package} data of one size"
+    return known
+
+
+def compiled_code_advice(recompile: Recompile, advice: str | None) -> str | None:
+    """What helps against a recompile that a library's own code brings about; ``advice`` is for its authors."""
+    package = package_of(recompile.site.path)
+    if package is None or recompile.origin is not Origin.LIBRARY:
+        return advice
+    return _known(recompile.site.path, Against.CODE) or (
+        f"change nothing if it happens only once, or ask the authors of {package} to change it"
+        f"{f' ({advice})' if advice else ''}"
+    )
 
 
 def package_of(path: str) -> str | None:
@@ -73,6 +90,28 @@ def _of_package(package: str, advice: str | None) -> str:
     return f"{outside}, or ask its authors to change it ({advice})" if advice else outside
 
 
+class Against(Enum):
+    """What an entry of the table helps against."""
+
+    SIZE = "size"
+    ARGUMENTS = "arguments"
+    CODE = "code"
+
+
+def _known(path: str, against: Against, subject: str = "", dimension: str = "") -> str | None:
+    """The advice of the first entry for the library that fits, if any does."""
+    for entry in libraries().get(package_of(path) or "", ()):
+        if (
+            entry["against"] == against.value
+            and entry.get("within", "") in path
+            and entry.get("of", "") in subject
+            and entry.get("dimension", dimension) == dimension
+        ):
+            return entry["advice"]
+    return None
+
+
 @cache
-def _libraries() -> Mapping[str, Mapping[str, str]]:
+def libraries() -> Mapping[str, Sequence[Mapping[str, str]]]:
+    """The table: its entries by the name of the package."""
     return tomllib.loads((resources.files(__package__) / "libraries.toml").read_text(encoding="utf-8"))

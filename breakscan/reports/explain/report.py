@@ -11,6 +11,7 @@ from breakscan.source.source_files import SourceFiles
 
 if TYPE_CHECKING:
     from breakscan.agreement.result import Agreement
+    from breakscan.repair.offer import Offer
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class ExplainReport:
     findings with ``findings``.
     ``reproduction`` is the program that ``--repro`` wrote.
     ``again`` is the command that reports the same run again, where it is not the one that reports it now.
+    ``offer`` is the best of the edits that ``fix`` has for the breaks, None if it has none or nobody asked it.
     ``files`` has the sources that it may show: none, if none are given."""
 
     explanation: Explanation
@@ -29,4 +31,5 @@ class ExplainReport:
     tables: tuple[str, ...] = ()
     again: str = ""
     reproduction: Reproduction | None = None
+    offer: Offer | None = None
     files: SourceFiles = field(default_factory=SourceFiles)

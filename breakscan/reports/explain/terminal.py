@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from breakscan.findings import Finding, Origin, Severity, Site
+from breakscan.repair.offer import Offer
 from breakscan.reports.explain.agreement_terminal import write_agreement
 from breakscan.reports.explain.compile_time_tables import MOST_FUNCTIONS, function_table
 from breakscan.reports.explain.compiled_summary import LONG_COMPILING, made_lines
@@ -31,7 +32,7 @@ from breakscan.reports.explain.words import headline, hidden_sentence, outcome_l
 from breakscan.reports.shared.code_frame import INDENT, code_text, paragraph
 from breakscan.reports.shared.console import STYLES, print_page, report_console
 from breakscan.reports.shared.durations import duration
-from breakscan.reports.shared.finding_words import FIX_HINT
+from breakscan.reports.shared.finding_words import fix_hint
 from breakscan.reports.shared.printable import printable, visible
 from breakscan.reports.shared.site_words import place, position, rule_words
 from breakscan.reports.shared.wording import counted
@@ -53,7 +54,7 @@ def write_explanation(report: ExplainReport, stream: TextIO) -> None:
     found = report.agreement.hidden if report.agreement else {}
     hidden = {printable(at): findings for at, findings in found.items()}
     again = f"{report.again} " if report.again else ""
-    writer = _Writer(report_console(stream), hidden, report.files, again)
+    writer = _Writer(report_console(stream), hidden, report.files, again, report.offer)
     writer.write(printable(report.explanation), report.tables)
     if report.reproduction:
         writer.reproduction(report.reproduction)
@@ -62,9 +63,10 @@ def write_explanation(report: ExplainReport, stream: TextIO) -> None:
 
 
 class _Writer:
-    def __init__(self, console: Console, hidden: _Hidden, files: SourceFiles, again: str) -> None:
+    def __init__(self, console: Console, hidden: _Hidden, files: SourceFiles, again: str, offer: Offer | None) -> None:
         self.files = files
         self.again = again
+        self.offer = offer
         self.console = console
         self.hidden = hidden
         self.width = min(console.width, WIDEST)
@@ -87,8 +89,8 @@ class _Writer:
         most = None if FINDINGS in tables else MOST_ENTRIES
         for section in sections:
             self.section(section, most)
-            if section in fixable[-1:]:
-                self.fix_hint()
+            if section in fixable[-1:] and self.offer is not None:
+                self.fix_hint(self.offer)
         self.made(explanation, tables)
         if explanation.notices:
             self.console.print()
@@ -183,10 +185,10 @@ class _Writer:
         self.console.print()
         self.paragraph(f"{visible(repro_sentence(made)).rstrip('.')}.", indent="", label="Reproduction: ")
 
-    def fix_hint(self) -> None:
+    def fix_hint(self, offer: Offer) -> None:
         """Where to get the rewrites."""
         self.console.print()
-        self.paragraph(FIX_HINT, indent="", style="dim")
+        self.paragraph(fix_hint(offer), indent="", style="dim")
 
     def head(self, entry: ReportEntry) -> None:
         style = f"not bold {STYLES[entry.severity]}"

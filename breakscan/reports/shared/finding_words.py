@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from breakscan.findings import Assumption, Finding, Place, Region, Verdict
+from breakscan.repair.offer import Offer
 from breakscan.reports.shared.condition_words import conditions_in_words
 from breakscan.reports.shared.wording import INSIDE, counted
 
 FIX_HINT = "'breakscan fix' shows a diff of those that it can rewrite."
+_ASKED_FOR = {
+    Offer.SAFE: FIX_HINT,
+    Offer.UNSAFE: "'breakscan fix --unsafe' shows a diff of those that it can rewrite, and says what else it changes.",
+    Offer.SOFTENING: "'breakscan fix --soften' shows a diff that takes what breaks out of the graph.",
+}
 _MOST_LINES_NAMED = 8
 
 
@@ -30,6 +36,11 @@ def verdict_sentence(finding: Finding, torch: str) -> str | None:
     if finding.verdict is Verdict.UNUSED:
         return "Nothing is ever compiled."
     return None
+
+
+def fix_hint(offer: Offer) -> str:
+    """How to see the edits of the best kind that there is."""
+    return _ASKED_FOR[offer]
 
 
 _ASSUMED = {Assumption.FORWARD: "nn.Module.forward", Assumption.FUNCTION: "any function"}

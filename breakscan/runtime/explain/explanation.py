@@ -80,6 +80,8 @@ class AdviceKind(Enum):
     BREAK_IN_CALLER = "break-in-caller"
     """A break makes the function ``name`` run eager, and so what it calls is compiled on its own."""
     VALUE_ACROSS_BREAK = "value-across-break"
+    ATTRIBUTE = "attribute"
+    """The attribute ``name`` of a library's object is None in the first call and ``value`` later."""
     ARGUMENTS = "arguments"
     """Which arguments are passed."""
     NUMBER_AS_INDEX = "number-as-index"
@@ -100,13 +102,15 @@ class AdviceKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RecompileAdvice:
-    """Advice for one recompile.  ``dimension`` is that of a size; ``path`` and ``line`` are those of a break."""
+    """Advice for one recompile.  ``dimension`` is that of a size that changed; ``path`` and ``line`` are those of a
+    break; ``value`` is a literal."""
 
     kind: AdviceKind
     name: str = ""
     dimension: str = ""
     path: str = ""
     line: int = 0
+    value: str = ""
 
 
 @dataclass(frozen=True, slots=True)

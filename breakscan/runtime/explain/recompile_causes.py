@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +16,7 @@ from breakscan.runtime.explain.compiled import CompiledFrame
 from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.explanation import AdviceKind, Recompile, RecompileAdvice, UncompiledFrame
 from breakscan.runtime.parsers.dynamo_names import calls_user_code, is_compiler_entry, is_module_wrapper, is_resumed
+from breakscan.runtime.parsers.expressions import parse_expression
 from breakscan.runtime.parsers.guard_text import NONE_FAILED, GuardKind, ParsedGuard, Within
 from breakscan.runtime.records.guards import FailedGuard, RecompileSeen
 from breakscan.runtime.records.source import Code, StackFrame
@@ -136,7 +138,7 @@ def _recompile(
     text = f"{guard.view}._base" if guard.view else failed.text if failed else ""
     origin = _origin(seen, lens)
     new = guard.new or (failed.new if failed else None)
-    broken = _given_up_caller(seen, eager, lens) if origin is not Origin.USER else None
+    broken = _given_up_caller(seen, guard, eager, lens) if origin is not Origin.USER else None
     explained = text and not _ARGUMENTS.match(guard.subject)
     rule = explaining_rule(lens.rules, gb=None, text=text, guard=text, times=times) if explained else None
     return Recompile(
@@ -149,7 +151,7 @@ def _recompile(
         subject=guard.subject,
         old=guard.old,
         new=new,
-        advice=broken or _advice(guard, seen.frame, lens),
+        advice=broken or _advice(guard, new, seen.frame, origin, lens),
         compile_id=seen.compile_id or "",
         users_line=_users_line(seen, trigger, origin, lens),
         cause=causes.number(
@@ -208,18 +210,22 @@ def _call(seen: RecompileSeen, lens: ExplainContext) -> StackFrame | None:
 
 
 def _given_up_caller(
-    seen: RecompileSeen, eager: Mapping[str, UncompiledFrame], lens: ExplainContext
+    seen: RecompileSeen, guard: ParsedGuard, eager: Mapping[str, UncompiledFrame], lens: ExplainContext
 ) -> RecompileAdvice | None:
     """Where a library's function is compiled on its own only because its caller runs eager: what to do about that."""
     for caller in reversed(lens.callers(seen.stack)):
         fate = eager.get(caller.function or "")
         if fate and fate.break_site:
             site = fate.break_site
-            return RecompileAdvice(AdviceKind.BREAK_IN_CALLER, fate.function, path=site.path, line=site.line)
+            size = _SIZE.match(guard.subject)
+            dimension = size["dimension"] if size else ""
+            return RecompileAdvice(AdviceKind.BREAK_IN_CALLER, fate.function, dimension, site.path, site.line)
     return None
 
 
-def _advice(guard: ParsedGuard, frame: Code, lens: ExplainContext) -> RecompileAdvice | None:
+def _advice(
+    guard: ParsedGuard, new: str | None, frame: Code, origin: Origin, lens: ExplainContext
+) -> RecompileAdvice | None:
     """Advice in the names of the case at hand, where that is possible."""
     if guard.crosses_break:
         return RecompileAdvice(AdviceKind.VALUE_ACROSS_BREAK, path=lens.sources.show(frame.path), line=frame.line)
@@ -236,6 +242,8 @@ def _advice(guard: ParsedGuard, frame: Code, lens: ExplainContext) -> RecompileA
         return RecompileAdvice(AdviceKind.GRADIENT, guard.subject.removesuffix(_GRADIENT))
     if _LEARNING_RATE.search(guard.subject):
         return RecompileAdvice(AdviceKind.LEARNING_RATE)
+    if origin is Origin.LIBRARY and guard.old == "None" and "." in guard.subject and _is_literal(new):
+        return RecompileAdvice(AdviceKind.ATTRIBUTE, guard.subject, value=str(new))
     size = _SIZE.match(guard.subject)
     if size is None:
         return None
@@ -249,6 +257,10 @@ def _advice(guard: ParsedGuard, frame: Code, lens: ExplainContext) -> RecompileA
     else:
         kind = AdviceKind.SIZE
     return RecompileAdvice(kind, name, size["dimension"])
+
+
+def _is_literal(text: str | None) -> bool:
+    return text is not None and isinstance(parse_expression(text), ast.Constant)
 
 
 def _name(guard: ParsedGuard) -> str:
