@@ -45,6 +45,7 @@ from breakscan.runtime.explain.compiled import (
     Precompiled,
     Price,
     RunTotals,
+    SavedValue,
     Specialisation,
 )
 from breakscan.runtime.explain.explanation import (
@@ -193,6 +194,11 @@ FAILED = replace(FRAME, function="bad", status=FrameStatus.RAISED, reason=Quoted
 KERNELS = tuple(
     Kernel(f"{kind.value}_0", kind, 1, ("aten.sin",), (Site("src/model.py", 4, 1, 4, 20),)) for kind in KernelKind
 )
+SAVED = (
+    SavedValue("f32[4096, 512] relu", 8_388_608, Site("src/model.py", 4, 1, 4, 20), False),
+    SavedValue("f32[s0, 16] mul", None, None, False),
+    SavedValue("f32[512, 512] self.weight", 1_048_576, None, True),
+)
 GRAPH = Graph(
     number=0,
     compile_id="0/0",
@@ -207,7 +213,7 @@ GRAPH = Graph(
     device_seconds=0.2,
     compile_seconds=1.5,
     generated=(
-        Generated("forward", 70, ("f32[8, 16] relu",), KERNELS, 4096, "/tmp/cache/x.py", "x = 1\n" * 1000),
+        Generated("forward", 70, SAVED, KERNELS, 4096, "/tmp/cache/x.py", "x = 1\n" * 1000),
         Generated("backward", None, (), (), None, None, None),
     ),
     split_by_ddp=(40, 34),

@@ -36,6 +36,7 @@ from breakscan.runtime.explain.compiled import (
     KeyChange,
     MissKind,
     Price,
+    SavedValue,
 )
 from breakscan.runtime.explain.notice import Notice, NoticeKind
 
@@ -171,6 +172,16 @@ def test_parts_of_compiling_do_not_overlap() -> None:
     report = " ".join(written().split())
     parts = "compiling kernels 2.0 s, tracing 1.0 s, the rest of Dynamo 0.5 s, Inductor 0.5 s, autotuning 0.5 s"
     assert f"Compile time: 2 compilations; {parts}; traced longest: src/model.py:3 0.8 s." in report
+
+
+def test_what_is_kept_for_the_backward_is_told_with_its_lines() -> None:
+    report = " ".join(written().split())
+    assert (
+        "Kept in memory: 8.4 MB and 1 value of unknown size until the backward of a call has run, beside 1.0 MB of "
+        "inputs and parameters; most at src/model.py:4 8.4 MB."
+    ) in report
+    small = replace(GRAPH.generated[0], saved=(SavedValue("f32[8] relu", 32, None, False),))
+    assert "Kept in memory" not in written(graphs=(replace(GRAPH, generated=(small,)),))
 
 
 def test_functions_that_took_longest_are_a_short_table() -> None:

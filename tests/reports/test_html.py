@@ -27,7 +27,7 @@ from breakscan.reports.explain.html.write import write_html
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.upstream_pages import BREAK_PAGES
 from breakscan.reports.explain.words import headline
-from breakscan.runtime.explain.compiled import Generated, GuardLine, Kernel, KernelKind, Price, RunTotals
+from breakscan.runtime.explain.compiled import Generated, GuardLine, Kernel, KernelKind, Price, RunTotals, SavedValue
 from breakscan.runtime.explain.explanation import (
     EndingKind,
     Explanation,
@@ -461,7 +461,7 @@ def test_many_runs_are_drawn_fast(show: Any) -> None:
 
 
 def with_kernels() -> Explanation:
-    made = Generated("forward", 12, ("f32[8] relu",), (SIN, MM), 4096, "/tmp/x.py", CODE)
+    made = Generated("forward", 12, (SavedValue("f32[8] relu", 32, None, False),), (SIN, MM), 4096, "/tmp/x.py", CODE)
     back = replace(made, phase="backward", kernels=(MM,), code=None)
     lines = (Site("src/model.py", 4, 1, 4, 20), Site("src/model.py", 5, 1, 5, 20))
     return explanation(graphs=(replace(GRAPH, lines=lines, generated=(made, back)),))
@@ -480,6 +480,13 @@ def test_a_kernel_lights_up_its_lines_and_its_code(show: Any) -> None:
     assert "extern_kernels.mm(buf0, buf1)" in page.locator(".line.lit").last.inner_text()
     page.locator("[data-phase=backward]").click()
     assert "The generated code is in /tmp/x.py." in detail.inner_text()
+
+
+def test_what_is_kept_for_the_backward_is_told_by_line(show: Any) -> None:
+    text = show(explanation(), "#graphs").locator("#panel-graphs").inner_text()
+    assert re.search(r"src/model.py:4\s+1\s+8.39 MB", text)
+    assert re.search(r"no line\s+1\s+0 B and 1 value of unknown size", text)
+    assert "Beside them, 1.05 MB of inputs and parameters" in text
 
 
 def test_guards_are_shown_by_the_line_that_asks_for_them(show: Any) -> None:

@@ -20,8 +20,10 @@ from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.explain.from_processes import explain_processes
 from breakscan.runtime.explain.kernel_calls import kernel_calls
 from breakscan.runtime.explain.notice import Notice, NoticeKind
+from breakscan.runtime.explain.saved_memory import saved_memory
 from breakscan.runtime.launch import run_recorded
 from breakscan.runtime.parsers.generated_code import LONGEST, LONGEST_CALLS, phase_of, shortened
+from breakscan.runtime.parsers.graph_code import bytes_of
 from breakscan.runtime.parsers.guard_tree import guards_of_tree
 from breakscan.runtime.recording import read_recording
 from breakscan.runtime.records.record import Record
@@ -250,9 +252,31 @@ def test_what_is_saved_for_the_backward(trained: list[Explanation]) -> None:
     made = phases(trained[0])
     first, *rest = made["forward"].saved
     # An input has the name that it has in the program.
-    assert first == "f32[16, 8] x"
-    assert "f32[16, 16] addmm" in rest
+    assert (first.value, first.bytes, first.line, first.is_input) == ("f32[16, 8] x", 16 * 8 * 4, None, True)
+    product = next(saved for saved in rest if saved.value == "f32[16, 16] addmm")
+    assert (product.bytes, product.is_input) == (16 * 16 * 4, False)
+    assert product.line is not None
+    assert product.line.line == line_of(TRAINING, "self.linear(x)")
+    kept = saved_memory(trained[0])
+    assert kept.bytes == sum(line.bytes for line in kept.lines)
+    assert kept.inputs >= 16 * 8 * 4
     assert made["backward"].saved == ()
+
+
+@pytest.mark.parametrize(
+    ("type_", "size"),
+    [
+        ("f32[8, 16]", 512),
+        ("bf16[3]", 6),
+        ("b8[]", 1),
+        ("f8e4m3fn[4]", 4),
+        ("c64[2]", 16),
+        ("f32[s0, 16]", None),
+        ("Sym(s0)", None),
+    ],
+)
+def test_bytes_of_a_type(type_: str, size: int | None) -> None:
+    assert bytes_of(type_) == size
 
 
 def test_bytes_of_fresh_compiles(trained: list[Explanation]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from breakscan.reports.explain.autograd_words import change_words
 from breakscan.reports.explain.compile_time_words import compile_time_sentence, misses_in_words
 from breakscan.reports.explain.export_words import exports_line
+from breakscan.reports.explain.saved_memory_words import saved_sentence
 from breakscan.reports.explain.tables import kernels_of
 from breakscan.reports.shared.durations import duration
 from breakscan.reports.shared.site_words import place
@@ -15,6 +16,7 @@ from breakscan.reports.shared.wording import counted, listed
 from breakscan.runtime.explain.compile_time import compile_time
 from breakscan.runtime.explain.compiled import Kernel, KernelKind
 from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.explain.saved_memory import saved_memory
 
 _MOST_NAMED = 3
 LONG_COMPILING = 2.0
@@ -86,6 +88,10 @@ def _kernels(explanation: Explanation) -> str | None:
     return f"{', '.join(words)}{named}"
 
 
+def _saved(explanation: Explanation) -> str | None:
+    return saved_sentence(saved_memory(explanation))
+
+
 def _cudagraphs(explanation: Explanation) -> str | None:
     said = []
     for skip in explanation.cudagraph_skips:
@@ -148,6 +154,7 @@ _TOPICS: tuple[tuple[str, Callable[[Explanation], str | None]], ...] = (
     ("Loaded compiled", _precompiled),
     ("Caches", _caches),
     ("Kernels", _kernels),
+    ("Kept in memory", _saved),
     ("CUDA graphs", _cudagraphs),
     ("Guards", _guards),
     ("Specialised", _specialisations),

@@ -35,6 +35,7 @@ from breakscan.runtime.explain.explanation import (
 )
 from breakscan.runtime.explain.exported import ExportFailure
 from breakscan.runtime.explain.run_costs import run_costs
+from breakscan.runtime.explain.saved_memory import saved_memory
 
 SCHEMA = 2
 
@@ -116,6 +117,7 @@ def explain_object(explanation: Explanation) -> dict[str, Any]:
             "costs": {kind.value: round(seconds, _DIGITS) for kind, seconds in run_costs(explanation).items()},
         },
         "compile_time": _plain(compile_time(explanation)),
+        "saved_memory": _plain(saved_memory(explanation)),
         **{name: value for name, value in _plain(explanation).items() if name not in _TOLD_ABOVE},
     }
 

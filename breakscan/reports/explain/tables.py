@@ -14,17 +14,20 @@ from breakscan.reports.explain.compile_time_tables import function_table, kernel
 from breakscan.reports.explain.compile_time_words import miss_words
 from breakscan.reports.explain.guard_words import demand_words
 from breakscan.reports.explain.reason_words import restarts_in_words
+from breakscan.reports.explain.saved_memory_words import saved_bytes_in_words
 from breakscan.reports.explain.titled_table import table_heading, titled_table
 from breakscan.reports.explain.words import part_words
 from breakscan.reports.shared.code_frame import INDENT
 from breakscan.reports.shared.durations import duration, seconds_in_words
 from breakscan.reports.shared.markdown_text import clipped
 from breakscan.reports.shared.site_words import place, short_path
+from breakscan.reports.shared.sizes import bytes_in_words
 from breakscan.reports.shared.value_words import value_in_words
 from breakscan.reports.shared.wording import counted
 from breakscan.runtime.explain.compile_time import compile_time
 from breakscan.runtime.explain.compiled import CompiledFrame, Generated, Graph, GuardLine, Kernel, MissKind
 from breakscan.runtime.explain.explanation import Explanation
+from breakscan.runtime.explain.saved_memory import saved_memory
 
 MOST_LINES = 20
 """Of a compiled function, the lines that ask for guards."""
@@ -82,8 +85,8 @@ def autograd_table(explanation: Explanation) -> RenderableType | None:
             graph.function or "",
             made.phase,
             str(made.ops),
-            "" if made.bytes_moved is None else _bytes(made.bytes_moved),
-            ", ".join(made.saved),
+            "" if made.bytes_moved is None else bytes_in_words(made.bytes_moved),
+            ", ".join(value.value for value in made.saved),
         )
         for graph in explanation.graphs
         for made in graph.generated
@@ -91,6 +94,15 @@ def autograd_table(explanation: Explanation) -> RenderableType | None:
     ]
     columns = ("graph", "function", "phase", ">ops", ">moves", "saved for backward")
     return titled_table("Forward and backward", columns, rows)
+
+
+def saved_table(explanation: Explanation) -> RenderableType | None:
+    """The lines whose values are kept for the backward, by what that takes."""
+    rows = [
+        (place(line.line) if line.line else "no line", str(line.values), saved_bytes_in_words(line.bytes, line.unknown))
+        for line in saved_memory(explanation).lines
+    ]
+    return titled_table("Kept for the backward, by line", ("line", ">values", ">bytes"), rows)
 
 
 def guard_list(explanation: Explanation) -> RenderableType | None:
@@ -219,7 +231,9 @@ FINDINGS = "findings"
 """The word that asks for all findings, where a report shows the first of each section."""
 LISTINGS: dict[str, Listing] = {
     "graphs": Listing(lambda e: bool(e.graphs), (graph_table,)),
-    "kernels": Listing(lambda e: any(graph.generated for graph in e.graphs), (kernel_table, autograd_table)),
+    "kernels": Listing(
+        lambda e: any(graph.generated for graph in e.graphs), (kernel_table, autograd_table, saved_table)
+    ),
     "guards": Listing(lambda e: any(compile_.guards for compile_ in e.compiles), (guard_list,)),
     "compiles": Listing(lambda e: bool(e.compiles), (compile_time_tables, compile_table)),
     "values": Listing(lambda e: bool(e.values), (value_table,)),
@@ -241,10 +255,3 @@ def _places(sites: Iterable[Site]) -> str:
     for site in sites:
         lines.setdefault(short_path(site.path), {})[site.line] = None
     return "; ".join(f"{path}:{', '.join(map(str, found))}" for path, found in lines.items())
-
-
-def _bytes(number: int) -> str:
-    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if number >= size:
-            return f"{number / size:.1f} {unit}"
-    return f"{number} B"

@@ -43,6 +43,17 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedValue:
+    """What a forward keeps for its backward: its type and name, its bytes where its sizes are known, the line that
+    computed it.  An input of the graph, such as a parameter, is in memory anyway."""
+
+    value: str
+    bytes: int | None
+    line: Site | None
+    is_input: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Generated:
     """What the backend made of a graph, for one phase: ``forward``, ``backward`` or ``inference``.
 
@@ -51,7 +62,7 @@ class Generated:
 
     phase: str
     ops: int | None
-    saved: tuple[str, ...]
+    saved: tuple[SavedValue, ...]
     kernels: tuple[Kernel, ...]
     bytes_moved: int | None
     path: str | None

@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from breakscan.findings import Site
-from breakscan.runtime.explain.compiled import Generated, Graph, Kernel, KernelKind
+from breakscan.runtime.explain.compiled import Generated, Graph, Kernel, KernelKind, SavedValue
 from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.kernel_calls import KernelCall, kernel_calls
 from breakscan.runtime.parsers.generated_code import number_of
+from breakscan.runtime.parsers.graph_code import bytes_of
 from breakscan.runtime.parsers.guard_text import readable
 from breakscan.runtime.records.generated import AutogradGraph, AutogradNode, BytesMoved, CodeGenerated, Saved
 from breakscan.runtime.records.graphs import DdpSplit, GraphCompiled
@@ -110,7 +111,7 @@ def _generated(
         yield Generated(
             phase=phase,
             ops=graph.ops if graph else None,
-            saved=tuple(_saved(saved, () if split else source.inputs) for saved in graph.saved) if graph else (),
+            saved=tuple(_saved(one, () if split else source.inputs, lines) for one in graph.saved) if graph else (),
             kernels=tuple(_kernels(code.code, graph, lines)) if code else (),
             bytes_moved=count,
             path=code.path or None if code else None,
@@ -118,11 +119,12 @@ def _generated(
         )
 
 
-def _saved(saved: Saved, inputs: Sequence[str]) -> str:
-    """``f32[8, 16] relu``; an input by the name that it has in the program."""
+def _saved(saved: Saved, inputs: Sequence[str], lines: _Lines) -> SavedValue:
+    """By the program's name where it is an input."""
     known = saved.input is not None and saved.input < len(inputs)
     name = readable(inputs[saved.input]) if known and saved.input is not None else saved.name
-    return f"{saved.type} {name}".strip()
+    value = f"{saved.type} {name}".strip()
+    return SavedValue(value, bytes_of(saved.type), lines.of_value(saved.name), saved.input is not None)
 
 
 def _kernels(code: str, graph: AutogradGraph | None, lines: _Lines) -> Iterator[Kernel]:
@@ -189,6 +191,9 @@ class _Lines:
         exact = [line for name in call.autograd_nodes if (line := self._autograd.get(name))]
         named = [line for name in call.nodes if (line := self._named(name))]
         return self._sites(exact or named)
+
+    def of_value(self, name: str) -> Site | None:
+        return next(iter(self._sites(filter(None, [self._autograd.get(name)]))), None)
 
     def of_operators(self, operators: Iterable[str]) -> list[Site]:
         return self._sites(line for op in operators if len(lines := self._of_operator[op]) == 1 for line in lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -19,6 +20,7 @@ _NO_OPERATION = re.compile(r"[\w.]+$|\w+\[\d+\]$")
 _OPERATOR = re.compile(r"torch\.ops\.(?P<name>[\w.]+)\(")
 _SIGNATURE = re.compile(r"^ *def forward\(.*?\):$", re.M | re.S)
 _DEVICE = re.compile(r"\"\w+\[[^\"]*\]([a-z]\w*(?::\d+)?)\"")
+_TENSOR = re.compile(r"[a-z]+(?P<bits>\d+)\w*\[(?P<sizes>|\d+(?:, \d+)*)\]")
 _STRIDES = re.compile(r"^(\w+\[[^]]*\])")
 
 
@@ -85,6 +87,15 @@ def _assignments(text: str) -> Iterator[tuple[re.Match[str], CodeLine | None]]:
 
 def _is_operation(assignment: re.Match[str]) -> bool:
     return _NO_OPERATION.match(assignment["value"].strip()) is None
+
+
+def bytes_of(type_: str) -> int | None:
+    """What a tensor of a type such as ``f32[8, 16]`` takes; None where a size is a symbol."""
+    found = _TENSOR.fullmatch(type_)
+    if found is None:
+        return None
+    sizes = map(int, found["sizes"].split(", ")) if found["sizes"] else ()
+    return math.prod(sizes) * int(found["bits"]) // 8
 
 
 def _type(annotation: str) -> str:

@@ -45,6 +45,7 @@ from breakscan.runtime.explain.explanation import (
     UncompiledFrame,
 )
 from breakscan.runtime.explain.exported import Export, ExportFailure
+from breakscan.runtime.explain.saved_memory import saved_memory
 from breakscan.runtime.explain.time_tree import TimeNode
 from breakscan.source.source_files import SourceFiles
 
@@ -83,6 +84,7 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
         "graphs": plain(_with_room_for_code(explanation.graphs)),
         "compiles": plain(_with_room_for_guards(explanation.compiles)),
         "compile_time": plain(compile_time(explanation)),
+        "saved_memory": plain(saved_memory(explanation)),
     }
     # The values of functions are for programs, and many.
     rest = [field.name for field in fields(explanation) if field.name not in (*told, "traced", "values", "timelines")]
