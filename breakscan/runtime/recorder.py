@@ -16,7 +16,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, ParamSpec, TypeVar
 
-from breakscan.runtime.hooks import bytes_moved, cudagraphs, exports
+from breakscan.runtime.hooks import bytes_moved, cudagraph_recordings, cudagraphs, exports
 from breakscan.runtime.hooks.autograd_reasons import autograd_reasons
 from breakscan.runtime.hooks.breaks import break_record, graph_breaks, raised_break_record
 from breakscan.runtime.hooks.frames import FrameOutcome, frame_outcomes, frame_record, is_break, is_recompile_limit
@@ -74,6 +74,9 @@ class Recorder:
         self._values = ValueTallies()
         self._lines = LineTimes()
         self._merged = TraceAndHooks(self._works, self._numbers)
+        self._cudagraphs = cudagraph_recordings.CudaGraphRecordings(
+            self._writer.write, partial(self._guarded, "recordings")
+        )
         self._exports = exports.ExportWatch(self._writer.write, partial(self._guarded, "exports"))
         self._late = LateHooks(
             {
@@ -85,6 +88,7 @@ class Recorder:
                     cudagraphs.MODULE,
                     cudagraphs.cudagraph_skips(self._compiling("cudagraphs", self._on_cudagraph_skip)),
                 ),
+                "recordings": (cudagraph_recordings.MODULE, self._cudagraphs.installed()),
             }
         )
         self._meter = RunMeter(self._guarded("runs", self._writer.write), partial(self._guarded, "runs"))

@@ -227,6 +227,11 @@ NAMES = (
         "the same function where it is called",
         "some reasons are missing",
     ),
+    Internal(
+        "torch._inductor.cudagraph_trees:CUDAGraphTreeManager.record_function",
+        "which graphs are recorded as CUDA graphs, and why again (hook recordings)",
+        "it is missing",
+    ),
     Internal("torch._inductor.compile_fx:compile_fx", "Inductor as a separate backend", _NOT_PUT_BACK),
     Internal("torch._dynamo.backends.registry:lookup_backend", "a backend by its name", _NOT_PUT_BACK),
     Internal("torch._dynamo.convert_frame:input_codes", "the functions that Dynamo knows", _NOT_PUT_BACK),
@@ -269,6 +274,21 @@ ATTRIBUTES = (
     Internal("torch._dynamo.convert_frame:_box", "whether fullgraph=True was given", "raised errors say eager"),
     Internal("torch._dynamo.output_graph:_dynamo_source", "the names of a graph's inputs", "the graph's names"),
     Internal("torch._dynamo.output_graph:compile_subgraph_reason", "the break that ends a graph", "none is named"),
+    *(
+        Internal(f"torch._inductor.cudagraph_trees:{name}", "why a CUDA graph is recorded again", "it is missing")
+        for name in (
+            "id_to_compile_id",
+            "id_to_mode",
+            "current_node",
+            "cudagraph_managed_idxs",
+            "static_input_data_ptrs",
+            "static_input_idxs",
+            "expected_dead_indices_before_graph",
+            "path_weakrefs",
+            "_check_liveness",
+            "wrapped_function",
+        )
+    ),
     Internal("torch._functorch.aot_autograd:_boxed_call", "how a graph takes its inputs", "inputs live longer"),
     Internal("torch.nn.modules.module:_call_impl", "the module of a bound method", "the method is named"),
     Internal("torch.nn.modules.module:_wrapped_call_impl", "the module of a bound method", "the method is named"),

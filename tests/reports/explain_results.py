@@ -32,6 +32,7 @@ from breakscan.runtime.explain.compiled import (
     Calls,
     CompiledFrame,
     ConstantReason,
+    CudaGraphRecording,
     CudaGraphSkip,
     FunctionValues,
     Generated,
@@ -42,6 +43,8 @@ from breakscan.runtime.explain.compiled import (
     KeyChange,
     LongPass,
     MissKind,
+    MovedValue,
+    PeakMemory,
     Precompiled,
     Price,
     RunTotals,
@@ -72,6 +75,7 @@ from breakscan.runtime.parsers.autograd_changes import AutogradChange, AutogradC
 from breakscan.runtime.parsers.ended_frames import Limit, Skip
 from breakscan.runtime.parsers.export_errors import ExportProblem
 from breakscan.runtime.parsers.guard_text import Demand, DemandKind
+from breakscan.runtime.records.cudagraphs import RecordingCause
 
 LIBRARY = load_library()
 ITEM = LIBRARY.get("BRK201")
@@ -224,6 +228,18 @@ UNTOLD = replace(
 CHANGES = (KeyChange("gm", None, None), KeyChange("inductor_config[max_autotune]", "False", "True"))
 TRACED = TimeNode("Block.forward", CompilePart.TRACING, 0.375, 1, SITE, Origin.USER)
 WAIT = TimeNode("async_compile.wait", CompilePart.KERNELS, 1.0, 2)
+RECORDED = CudaGraphRecording(
+    function="Block.forward",
+    site=SITE,
+    phase="forward",
+    cause=RecordingCause.ADDRESSES,
+    count=2,
+    seconds=0.5,
+    bytes=2_000_000,
+    sizes=(),
+    moved=(MovedValue("primals_3", Site("src/model.py", 4, 1, 4, 20)),),
+    moved_in_all=3,
+)
 COMPILE = CompiledFrame(
     compile_id="0/0",
     function="Block.forward",
@@ -310,6 +326,14 @@ def explanation(**changes: Any) -> Explanation:
             CudaGraphSkip("an input is mutated", SITE, ("0/0",), 2),
             CudaGraphSkip("a cpu device", None, (), 1),
         ),
+        "cudagraph_recordings": (
+            replace(RECORDED, cause=RecordingCause.FIRST, moved=(), moved_in_all=0),
+            RECORDED,
+            replace(
+                RECORDED, phase="backward", cause=RecordingCause.SIZES, sizes=((31,), (30, 2)), moved=(), moved_in_all=0
+            ),
+        ),
+        "peak_memory": (PeakMemory("cuda:0", 3_100_000_000, 3_400_000_000),),
         "autograd": (AutogradCapture("!0", 12, CALLER, (AutogradChange(AutogradChangeKind.SIZES, count=2),)),),
         "calls": (Calls("Model.forward", 340, 4.0, 2.5, 1.0),),
         "eager_calls": (

@@ -489,6 +489,13 @@ def test_what_is_kept_for_the_backward_is_told_by_line(show: Any) -> None:
     assert "Beside them, 1.05 MB of inputs and parameters" in text
 
 
+def test_recordings_of_cuda_graphs_are_told_with_their_cause(show: Any) -> None:
+    text = show(explanation(), "#graphs").locator("#panel-graphs").inner_text()
+    assert re.search(
+        r"Inputs that must not move lie elsewhere \(primals_3 at src/model.py:4 and 2 more\)\.\s+2×\s+500 ms", text
+    )
+
+
 def test_guards_are_shown_by_the_line_that_asks_for_them(show: Any) -> None:
     site = Site("src/model.py", 3, 1, 3, 5)
     guards = tuple(GuardLine("TENSOR_MATCH", holds(f"check_tensor(x{number})"), site) for number in range(300))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from breakscan.reports.explain.autograd_words import change_words
 from breakscan.reports.explain.compile_time_words import compile_time_sentence, misses_in_words
+from breakscan.reports.explain.cudagraph_words import peaks_sentence, recordings_sentence
 from breakscan.reports.explain.export_words import exports_line
 from breakscan.reports.explain.saved_memory_words import saved_sentence
 from breakscan.reports.explain.tables import kernels_of
@@ -97,7 +98,12 @@ def _cudagraphs(explanation: Explanation) -> str | None:
     for skip in explanation.cudagraph_skips:
         where = f" ({place(skip.site)})" if skip.site else ""
         said.append(f"{skip.count}× not used: {skip.reason.strip().rstrip('.')}{where}")
-    return "; ".join(said) or None
+    recorded = recordings_sentence(explanation.cudagraph_recordings)
+    return "; ".join([*([recorded] if recorded else []), *said]) or None
+
+
+def _peaks(explanation: Explanation) -> str | None:
+    return peaks_sentence(explanation.peak_memory)
 
 
 def _specialisations(explanation: Explanation) -> str | None:
@@ -155,6 +161,7 @@ _TOPICS: tuple[tuple[str, Callable[[Explanation], str | None]], ...] = (
     ("Caches", _caches),
     ("Kernels", _kernels),
     ("Kept in memory", _saved),
+    ("Memory", _peaks),
     ("CUDA graphs", _cudagraphs),
     ("Guards", _guards),
     ("Specialised", _specialisations),

@@ -34,6 +34,7 @@ _WITHOUT_HOOK = {
     "packages": "functions that were loaded compiled are shown as never called",
     "aot": "what aot_compile compiled, and why that failed, is missing",
     "ahead": "what AOTInductor compiled is missing",
+    "recordings": "which CUDA graphs are recorded again, and why, is missing",
     "cudagraphs": "why graphs do not run as CUDA graphs is missing",
 }
 _NOT_READ = {

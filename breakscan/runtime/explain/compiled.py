@@ -15,6 +15,7 @@ from breakscan.runtime.explain.callers import Caller
 from breakscan.runtime.explain.time_tree import TimeNode
 from breakscan.runtime.parsers.autograd_changes import AutogradChange
 from breakscan.runtime.parsers.guard_text import Demand, TensorDemand
+from breakscan.runtime.records.cudagraphs import RecordingCause
 
 
 class KernelKind(str, Enum):
@@ -217,6 +218,41 @@ class CudaGraphSkip:
     site: Site | None
     compile_ids: tuple[str, ...]
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MovedValue:
+    """An input of a graph that lies elsewhere than before: AOTAutograd's name for it, and the line that uses it."""
+
+    name: str
+    line: Site | None
+
+
+@dataclass(frozen=True, slots=True)
+class CudaGraphRecording:
+    """How often the graphs of a function were recorded as CUDA graphs for one cause, how long that took, and by how
+    many bytes it made the memory grow that torch reserves.  ``sizes`` are the dynamic ones of each recording, where
+    they are the cause; ``moved`` are inputs that lie elsewhere, of ``moved_in_all`` at most."""
+
+    function: str | None
+    site: Site | None
+    phase: str
+    cause: RecordingCause
+    count: int
+    seconds: float
+    bytes: int
+    sizes: tuple[tuple[int, ...], ...]
+    moved: tuple[MovedValue, ...]
+    moved_in_all: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeakMemory:
+    """The most bytes that tensors took on a device at a time, and that torch had reserved for them."""
+
+    device: str
+    allocated: int
+    reserved: int
 
 
 @dataclass(frozen=True, slots=True)

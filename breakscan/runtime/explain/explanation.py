@@ -16,9 +16,11 @@ from breakscan.runtime.explain.compiled import (
     AutogradCapture,
     Calls,
     CompiledFrame,
+    CudaGraphRecording,
     CudaGraphSkip,
     FunctionValues,
     Graph,
+    PeakMemory,
     Precompiled,
     Price,
     RunTotals,
@@ -342,6 +344,8 @@ class Explanation:
     compiles: Sequence[CompiledFrame] = ()
     specialisations: Sequence[Specialisation] = ()
     cudagraph_skips: Sequence[CudaGraphSkip] = ()
+    cudagraph_recordings: Sequence[CudaGraphRecording] = ()
+    peak_memory: Sequence[PeakMemory] = ()
     autograd: Sequence[AutogradCapture] = ()
     calls: Sequence[Calls] = ()
     eager_calls: Sequence[EagerCalls] = ()

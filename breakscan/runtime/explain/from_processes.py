@@ -12,6 +12,7 @@ from breakscan.runtime.explain.break_sites import BreakSites, break_sites, break
 from breakscan.runtime.explain.compilations import compiled_frames
 from breakscan.runtime.explain.compile_targets import compile_targets, torchs_modules, what_wrappers_stand_for
 from breakscan.runtime.explain.context import ExplainContext
+from breakscan.runtime.explain.cudagraph_recordings import cudagraph_recordings, peak_memory
 from breakscan.runtime.explain.cudagraph_skips import cudagraph_skips
 from breakscan.runtime.explain.eager_calls import eager_calls
 from breakscan.runtime.explain.explanation import Explanation
@@ -119,6 +120,8 @@ def explain_processes(
         compiles=compiles,
         specialisations=specialisations(recorded.all, recorded.started, context),
         cudagraph_skips=cudagraph_skips(recorded.all, context),
+        cudagraph_recordings=cudagraph_recordings(recorded.all, context),
+        peak_memory=peak_memory(recorded.processes),
         autograd=autograd_captures(recorded.all, context),
         eager_calls=eager_calls(recorded.processes, fates, context),
         precompiled=precompiled(recorded.all, context),

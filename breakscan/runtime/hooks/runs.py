@@ -18,6 +18,7 @@ from time import perf_counter
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from breakscan.runtime.hooks.device_memory import device_memory
 from breakscan.runtime.hooks.device_time import DeviceTime
 from breakscan.runtime.hooks.object_facts import calling_stack
 from breakscan.runtime.hooks.run_tallies import KEPT, CallTally, GraphTally, Threads, ThreadState
@@ -114,6 +115,8 @@ class RunMeter:
         for tally in self._tallies():
             for record in tally.records():
                 self._write(record)
+        for memory in device_memory():
+            self._write(memory)
 
     def forked(self) -> None:
         """A forked process counts for itself, from zero."""

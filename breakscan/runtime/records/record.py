@@ -13,6 +13,7 @@ from breakscan.runtime.records.compiles import (
     FrameEnded,
     PackageInstalled,
 )
+from breakscan.runtime.records.cudagraphs import CudaGraphRecorded, DeviceMemory
 from breakscan.runtime.records.exports import ExportEnded
 from breakscan.runtime.records.generated import (
     AutogradGraph,
@@ -55,6 +56,8 @@ Record = (
     | CacheLooked
     | CacheSettings
     | CudaGraphSkipped
+    | CudaGraphRecorded
+    | DeviceMemory
     | DdpSplit
     | CompiledAutograd
     | ExportEnded

@@ -19,6 +19,7 @@ from breakscan import __version__
 from breakscan.findings import Origin, Site
 from breakscan.reports.explain.advice_words import recompile_advice
 from breakscan.reports.explain.compile_time_words import miss_words
+from breakscan.reports.explain.cudagraph_words import cause_words
 from breakscan.reports.explain.eager_call_words import eager_calls_advice, eager_calls_reason
 from breakscan.reports.explain.entries import EntryKind, break_entry, cause_entries, cause_groups, frame_entry
 from breakscan.reports.explain.export_entries import export_entry
@@ -81,6 +82,7 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
         "exports": [_export(plain, one) for one in explanation.exports],
         "export_failures": [_export_failure(plain, failure) for failure in explanation.export_failures],
         "eager_calls": [_eager_calls(plain, found) for found in explanation.eager_calls],
+        "cudagraph_recordings": [{**plain(one), "why": cause_words(one)} for one in explanation.cudagraph_recordings],
         "graphs": plain(_with_room_for_code(explanation.graphs)),
         "compiles": plain(_with_room_for_guards(explanation.compiles)),
         "compile_time": plain(compile_time(explanation)),
