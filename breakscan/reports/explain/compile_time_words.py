@@ -30,6 +30,8 @@ _MOST_LINES = 3
 _LONG_LINE = 0.05
 """Seconds of tracing from which on a line is worth a word."""
 _KEY_PARTS = {"gm": "graph", "example_inputs": "inputs"}
+_OF_GRAPH = ("fx_kwargs[", "aot_config")
+"""What follows from the graph."""
 _OPTIONS = ("inductor_config[", "inductor_config_comms[", "fx_kwargs[")
 
 
@@ -71,9 +73,8 @@ def _is_graphs(change: KeyChange) -> bool:
 
 
 def _is_telling(change: KeyChange, miss: CacheMiss) -> bool:
-    """How a graph is compiled follows from the graph."""
     is_graph_new = any(other.name == "gm" for other in miss.changes)
-    return not (is_graph_new and change.name.startswith("fx_kwargs["))
+    return not (is_graph_new and change.name.startswith(_OF_GRAPH))
 
 
 def _change_words(change: KeyChange) -> str:
