@@ -546,6 +546,16 @@ def test_compile_time_is_a_flame_graph(show: Any) -> None:
     assert page.get_by_role("button", name="Block.forward (0/1)").count() == 1
 
 
+def test_many_functions_are_together_by_file(show: Any) -> None:
+    sites = [Site(f"src/layer{number % 3}.py", number, 1, number, 5) for number in range(1, 61)]
+    many = [replace(COMPILE, function=f"step_{site.line}", site=site, compile_id=f"{site.line}/0") for site in sites]
+    page = show(explanation(compiles=many), "#compiling")
+    labels = page.locator(".flame .block").all_inner_texts()
+    assert {"src/layer0.py", "src/layer1.py", "src/layer2.py"} < set(labels)
+    least = min(float(block.bounding_box()["width"]) for block in page.locator(".flame .block").all()[:100])
+    assert least < 4, "blocks are as narrow as their time"
+
+
 def test_traced_lines_and_kernels_are_listed_by_their_time(show: Any) -> None:
     page = show(explanation(), "#compiling")
     page.get_by_role("heading", name="Lines, by what tracing them took").wait_for()

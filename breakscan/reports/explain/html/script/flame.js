@@ -1,5 +1,6 @@
 const FLAME_ROW = 20;
 const FLAME_LEAST = 0.6;
+const FLAME_MANY = 40;
 const PARTS = {
   tracing: "tracing",
   guards: "guards",
@@ -100,14 +101,22 @@ function flameWords(block, root) {
   return `${block.label}: ${duration(block.seconds)}${share}${times}${part}`;
 }
 
-/** The tree of all compilations: those of one function together. */
+/** The tree of all compilations: those of one function together, and of many functions, those of one file. */
 function flameRoot(compiles) {
   const functions = new Map();
   for (const frame of compiles) {
     const key = `${frame.site[0]} ${frame.function}`;
     functions.set(key, [...(functions.get(key) ?? []), frame]);
   }
-  return hung({ label: "all compilations", own: true, inner: [...functions.values()].map(flameFunction) });
+  const blocks = [...functions.values()].map(flameFunction);
+  const files = new Set(blocks.map((block) => block.place.path));
+  const inner = blocks.length > FLAME_MANY && files.size > 1 ? [...files].map((path) => flameFile(path, blocks)) : blocks;
+  return hung({ label: "all compilations", own: true, inner });
+}
+
+function flameFile(path, blocks) {
+  const inner = blocks.filter((block) => block.place.path === path);
+  return { label: shortPath(path), own: inner.some((block) => block.own), count: inner.reduce((sum, block) => sum + block.count, 0), inner };
 }
 
 function flameFunction(frames) {
