@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from breakscan.bench.best import best_of, write_for
 from breakscan.bench.break_even import least_time
+from breakscan.bench.dynamo_alone import captures_more, is_over_limit, trace_alone, unsteady_row, useless_row
 from breakscan.bench.eager_baseline import EagerBaseline, measure_eager
 from breakscan.bench.hinted_settings import flags_for
 from breakscan.bench.progress import BenchProgress
 from breakscan.bench.replicates import is_worth_repeating, run_again
 from breakscan.bench.result import OWN, Bench, BenchRow, LeastTime, MeasurementStatus, Variant
+from breakscan.bench.side_by_side import at_once, compile_all, end_all
 from breakscan.bench.trial import Say, Trial
 from breakscan.bench.variants import (
     Choices,
     WantedVariants,
     doubles,
     interrupted,
+    is_static,
     planned,
+    times_kernels,
     with_settings,
     without_recompiles,
 )
@@ -94,17 +99,53 @@ class _Variants:
         self.rows: list[BenchRow] = []
         self.device = ""
         self.flags: Variant | None = None
+        self.at_once = 1
         self._folders: dict[str, Path] = {}
+        self._compiled: dict[str, Trial] = {}
+        """What was compiled side by side, by label. The processes go on until all have been timed."""
+        self._processes = 0
 
     def run(self) -> None:
         """Tries all variants, then repeats those that matter."""
-        self._try_all(doubles(self.variants, self.baseline.resolved, self.baseline.choices))
+        skipped = doubles(self.variants, self.baseline.resolved, self.baseline.choices)
+        try:
+            self._compile_side_by_side(skipped)
+            self._try_all(skipped)
+        finally:
+            end_all(list(self._compiled.values()))
         self._try_together()
         self._run_again()
 
-    def _try_all(self, skipped: dict[str, BenchRow]) -> None:
+    def _compile_side_by_side(self, skipped: Collection[str]) -> None:
+        choices = zip(self.variants, self.baseline.resolved, strict=True)
+        own = self.baseline.choices.available.chosen
+        wanted = [
+            variant
+            for variant, its in choices
+            if variant.label not in skipped
+            and not is_static(variant)
+            and not variant.settings
+            and not any(map(times_kernels, own if variant.options is None else (its.choice,)))
+        ]
+        count = min(len(wanted), at_once(self.baseline))
+        if count > 1:
+            self.at_once = count
+            # Those that generate no code are quick: they fill the gaps.
+            wanted.sort(key=lambda variant: "backend" in (variant.options or {}))
+            self._compiled = {variant.label: self._trial(variant) for variant in wanted}
+            compile_all(list(self._compiled.values()), count)
+
+    def _trial(self, variant: Variant) -> Trial:
+        return Trial(variant, self.baseline, self._new_folder(), functools.partial(self._say, variant))
+
+    def _new_folder(self) -> Path:
+        """Returns a path for the files of a process."""
+        self._processes += 1
+        return self.baseline.folder / f"way{self._processes}"
+
+    def _try_all(self, skipped: Mapping[str, BenchRow]) -> None:
         for variant in list(self.variants):
-            row = skipped.get(variant.label) or without_recompiles(variant, self._usual())
+            row = skipped.get(variant.label) or (self._without_compiling(variant) if is_static(variant) else None)
             if row is not None:
                 self.rows.append(row)
                 continue
@@ -114,32 +155,59 @@ class _Variants:
                 self._try_with_breaks(explanation)
 
     def _try(self, variant: Variant) -> Explanation | None:
-        number = len(self.rows) + 1
-
-        def say(step: MeasuringStep) -> None:
-            self.say(BenchProgress(step, variant.label, number, len(self.variants)))
-
-        tried = Trial(variant, self.baseline, number, say).run()
+        trial = self._compiled.get(variant.label)
+        if trial is None or trial.lacked_memory:
+            trial = self._trial(variant)
+            try:
+                trial.compile()
+                tried = trial.time()
+            finally:
+                trial.end()
+        else:
+            tried = trial.time()
         self.rows.append(tried.row)
         self._folders[variant.label] = tried.folder
         if tried.explanation is not None:
             self.device = self.device or tried.explanation.device or ""
         return tried.explanation
 
-    def _try_flags(self, explanation: Explanation) -> None:
-        """Tries the settings that Dynamo's hints name, and then those that the hints name after that."""
+    def _without_compiling(self, variant: Variant) -> BenchRow | None:
+        """Returns the row of a static variant if its shapes are constants anyway, or if it is surely unsteady."""
+        row = without_recompiles(variant, self._usual())
+        if row is not None:
+            return row
+        alone = self._trace_alone(variant)
+        return unsteady_row(variant, alone) if alone is not None and is_over_limit(alone) else None
+
+    def _trace_alone(self, variant: Variant) -> Explanation | None:
+        self._say(variant, MeasuringStep.TRACE)
+        return trace_alone(variant, self.baseline, self._new_folder())
+
+    def _say(self, variant: Variant, step: MeasuringStep) -> None:
+        self.say(BenchProgress(step, variant.label, self.variants.index(variant) + 1, len(self.variants)))
+
+    def _try_flags(self, own: Explanation) -> None:
+        """Tries the settings that Dynamo's hints name, and then those that the hints name after that, as soon as they
+        remove a break.
+        """
         settings: dict[str, object] = {}
-        while new := {key: value for key, value in flags_for(explanation.breaks).items() if key not in settings}:
+        measured = hinting = own
+        while new := {key: value for key, value in flags_for(hinting.breaks).items() if key not in settings}:
             settings |= new
-            variant = with_settings(settings)
+            variant = with_settings(dict(settings))
             if any(known.settings == settings for known in self.variants):
                 return
             self._add(variant)
+            alone = self._trace_alone(variant)
+            if alone is not None and not captures_more(alone, measured):
+                self.rows.append(useless_row(variant, alone))
+                hinting = alone
+                continue
             found = self._try(variant)
             if found is None or self.rows[-1].status is not MeasurementStatus.MEASURED:
                 return
             self.flags = variant
-            explanation = found
+            measured = hinting = found
 
     def _try_with_breaks(self, explanation: Explanation) -> None:
         """Tries the program without ``fullgraph=True``, if it has graph breaks."""
@@ -205,6 +273,7 @@ class _Variants:
             same=same,
             notes=(*notes_of(about), *self.baseline.notes),
             interrupted=was_interrupted,
+            compiled_at_once=self.at_once,
             best=best.label if best else None,
             as_fast=tuple(row.label for row in as_fast),
             write=self._write(best),

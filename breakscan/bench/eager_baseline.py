@@ -24,6 +24,7 @@ from breakscan.worker.protocol import (
     CompileOption,
     CountLaunches,
     Description,
+    FreeMemory,
     ListChoices,
     MeasureMemory,
     Prepare,
@@ -61,6 +62,8 @@ class EagerBaseline:
     unrepeatable: Unrepeatable
     memory_bytes: int | None
     launches: Mapping[str, int] | None
+    host_bytes: int | None
+    free_device_bytes: int | None
 
     @property
     def eager(self) -> Eager:
@@ -107,7 +110,9 @@ def measure_eager(
             resolved = second.ask(ResolveChoices(tuple(dict(options) for options in plan(choices))))
             unrepeatable = baseline.unrepeatable(second)
             times = _times(worker, second)
+        host_bytes = worker.host_bytes
         memory = worker.ask(MeasureMemory(StepKind.EAGER))
+        free = worker.ask(FreeMemory())
         launches = None
         with contextlib.suppress(WorkerError):
             launches = worker.ask(CountLaunches(StepKind.EAGER))
@@ -125,6 +130,8 @@ def measure_eager(
         unrepeatable=unrepeatable,
         memory_bytes=memory,
         launches=launches,
+        host_bytes=host_bytes,
+        free_device_bytes=free,
     )
 
 

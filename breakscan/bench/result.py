@@ -115,8 +115,9 @@ class Bench:
 
     ``same`` is the ratio of two processes that both run eager. ``best`` is the label of the variant to choose, None if
     none is faster than eager; ``backward`` are the callables whose backward pass the program runs, and it is measured
-    with them; ``as_fast`` are those within noise of the fastest. ``write`` is the code to write for it,
-    None if the program already does so. ``least_time`` says which variant takes the least time for how many calls.
+    with them; ``compiled_at_once`` is the most variants that were compiled at the same time; ``as_fast`` are those
+    within noise of the fastest. ``write`` is the code to write for it, None if the program already does so.
+    ``least_time`` says which variant takes the least time for how many calls.
     """
 
     argv: tuple[str, ...]
@@ -128,6 +129,7 @@ class Bench:
     same: Ratio | None = None
     notes: tuple[Observation, ...] = ()
     interrupted: bool = False
+    compiled_at_once: int = 1
     best: str | None = None
     as_fast: tuple[str, ...] = ()
     write: str | None = None

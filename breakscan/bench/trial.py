@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
 from breakscan.bench.best import pays_after
+from breakscan.bench.dynamo_alone import first_cause, is_over_limit
 from breakscan.bench.eager_baseline import LONGEST, EagerBaseline
 from breakscan.bench.progress import BenchProgress
 from breakscan.bench.result import BenchRow, MeasurementStatus, Problem, Variant
@@ -43,31 +45,73 @@ class _Stopped(Exception):
 
 
 class Trial:
-    """Runs one variant in a separate process. ``say`` is called with the progress."""
+    """Measures one variant in a separate process, in two steps. ``folder`` is new, ``say`` is called with the progress.
+
+    The row records any failure, after which the process has ended and is not timed.
+    """
 
     def __init__(
-        self, variant: Variant, baseline: EagerBaseline, number: int, say: Callable[[MeasuringStep], None]
+        self, variant: Variant, baseline: EagerBaseline, folder: Path, say: Callable[[MeasuringStep], None]
     ) -> None:
         self.row = BenchRow(variant, MeasurementStatus.MEASURED)
         self.explanation: Explanation | None = None
+        self.lacked_memory = False
+        """Whether it failed and may not have failed with more memory."""
         self._baseline = baseline
         self._say = say
-        self._folder = baseline.folder / f"way{number}"
+        self._folder = folder
+        self._worker: Worker | None = None
+        self._interrupted = False
 
-    def run(self) -> Tried:
-        """Runs the variant. The row records any failure."""
+    def compile(self) -> None:
+        """Runs the program, compiles its calls and compares their results. A thread may do so."""
         change, baseline = ProgramChange({}, self.row.variant.settings), self._baseline
-        try:
+        with self._recorded():
             self._say(MeasuringStep.RUN)
-            with Worker(baseline.program, change, self._folder, server=baseline.server) as worker:
-                self._measure(worker)
-        except _Stopped:
-            pass
-        except WorkerError as error:
-            self._fail(MeasurementStatus.FAILED, error.stage or Stage.RUN_TIME, _error(error.first_line))
+            self._worker = worker = Worker(baseline.program, change, self._folder, server=baseline.server)
+            if self._interrupted:
+                raise _Stopped
+            self._compile(worker)
+
+    def time(self) -> Tried:
+        """Times what was compiled. The process goes on."""
+        if self._worker is not None:
+            with self._recorded():
+                self._say(MeasuringStep.TIME)
+                self._time(self._worker)
         return Tried(self.row, self._folder, self.explanation)
 
-    def _measure(self, worker: Worker) -> None:
+    def interrupt(self) -> None:
+        """Makes :meth:`compile` end early in another thread."""
+        self._interrupted = True
+        worker = self._worker
+        if worker is not None:
+            worker.interrupt()
+
+    def end(self) -> None:
+        """Ends the process, if there is one."""
+        self._end(None)
+
+    @contextlib.contextmanager
+    def _recorded(self) -> Iterator[None]:
+        try:
+            yield
+        except _Stopped:
+            self._end(None)
+        except WorkerError as error:
+            self._fail(MeasurementStatus.FAILED, error.stage or Stage.RUN_TIME, _error(error.first_line))
+            self.lacked_memory = error.for_memory
+            self._end(None)
+        except BaseException as error:
+            self._end(type(error))
+            raise
+
+    def _end(self, kind: type[BaseException] | None) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.__exit__(kind)
+
+    def _compile(self, worker: Worker) -> None:
         about = worker.ready()
         self._require_comparable(about)
         if problem := self._baseline.not_taken(worker):
@@ -80,14 +124,13 @@ class Trial:
         finally:
             self.explanation = self._explain(worker, result)
         if result.failure is not None:
+            self.lacked_memory = result.failure.out_of_memory
             self._stop(MeasurementStatus.FAILED, result.failure.stage, _error(result.failure.text))
         self._require_steady(self.explanation, result)
         unlike = self._baseline.unlike(worker)
         if unlike:
             observation = Observation(ObservationKind.DIFFERS, details=(unlike[0],))
             self._fail(MeasurementStatus.DIFFERS, Stage.RESULTS, observation)
-        self._say(MeasuringStep.TIME)
-        self._time(worker, self.explanation)
 
     def _require_comparable(self, about: Description) -> None:
         for kind, names in (
@@ -129,22 +172,22 @@ class Trial:
         return explanation
 
     def _require_steady(self, explanation: Explanation, result: CompiledResult) -> None:
-        if any(frame.over_limit for frame in explanation.frames):
+        if is_over_limit(explanation):
             self._stop_recompiling(explanation, ObservationKind.RECOMPILES_TO_LIMIT)
         if result.run is not None and result.run.endless:
             self._stop_recompiling(explanation, ObservationKind.RECOMPILES_EACH_CALL)
 
     def _stop_recompiling(self, explanation: Explanation, kind: ObservationKind) -> NoReturn:
-        cause = next((one.subject for one in explanation.recompiles), "")
-        self._stop(MeasurementStatus.UNSTEADY, Stage.RECOMPILING, Observation(kind, cause))
+        self._stop(MeasurementStatus.UNSTEADY, Stage.RECOMPILING, Observation(kind, first_cause(explanation)))
 
-    def _time(self, worker: Worker, explanation: Explanation) -> None:
+    def _time(self, worker: Worker) -> None:
+        assert self.explanation is not None
         try:
             pace = pace_of(worker, LONGEST, self._baseline.same)
         except Unsteady as error:
             if error.name == StepKind.EAGER:
                 self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, Observation(ObservationKind.COMPILES_WHILE_EAGER))
-            self._stop_recompiling(explanation, ObservationKind.RECOMPILES_WHILE_TIMED)
+            self._stop_recompiling(self.explanation, ObservationKind.RECOMPILES_WHILE_TIMED)
         self._baseline.steps.extend(pace.eager)
         row = replace(
             self.row,

@@ -156,12 +156,23 @@ def _key(choice: CompileChoice, without: str | None = None) -> _ChoiceKey:
     return choice.backend, choice.function, options, choice.dynamic, choice.fullgraph
 
 
+def is_static(variant: Variant) -> bool:
+    """Whether all shapes are constants in a variant."""
+    return variant.options is not None and variant.options.get("dynamic") is False
+
+
+def times_kernels(choice: CompileChoice | None) -> bool:
+    """Whether Inductor chooses kernels by timing them: what else runs on the machine then changes the choice."""
+    return choice is not None and any(
+        value for name, value in choice.options.items() if name.startswith("max_autotune")
+    )
+
+
 def without_recompiles(variant: Variant, usual: BenchRow | None) -> BenchRow | None:
-    """Returns a skipped row for ``dynamic=False`` if nothing is compiled again: the code is then already compiled for
+    """Returns a skipped row for a static variant if nothing is compiled again: the code is then already compiled for
     static shapes.
     """
-    is_static = bool(variant.options) and variant.options is not None and variant.options.get("dynamic") is False
-    if not is_static or usual is None or usual.status is not MeasurementStatus.MEASURED or usual.recompiles:
+    if not is_static(variant) or usual is None or usual.status is not MeasurementStatus.MEASURED or usual.recompiles:
         return None
     return _skipped(variant, usual.label, ObservationKind.CONSTANT_SHAPES)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import ParamSpec, TypeVar, get_args
 
 from breakscan.dataclass_json import Decoder, decoder, encode
@@ -78,7 +78,7 @@ class CommandTable:
         except BaseException as error:
             traceback.print_exc()
             text = f"{type(error).__qualname__}: {error}"[:LONGEST_ERROR]
-            reply = [Failure.__name__, encode(Failure(failure_of(error).stage, text))]
+            reply = [Failure.__name__, encode(replace(failure_of(error), text=text))]
         return json.dumps(reply) + "\n"
 
 

@@ -12,7 +12,7 @@ from breakscan.worker.capture import Capture
 from breakscan.worker.codec import CommandTable
 from breakscan.worker.compile_failure import one_line
 from breakscan.worker.compile_options import all_backends, backends, choice_of, modes
-from breakscan.worker.device import cuda_in_use
+from breakscan.worker.device import cuda_in_use, free_memory
 from breakscan.worker.outcomes import OutcomeRecorder
 from breakscan.worker.overwritten_values import OverwrittenValues
 from breakscan.worker.probe_runs import ProbeRuns
@@ -76,6 +76,7 @@ class CommandHandler:
         table.add(protocol.Prepare, timer.prepare)
         table.add(protocol.RunBlock, timer.block)
         table.add(protocol.MeasureMemory, timer.memory)
+        table.add(protocol.FreeMemory, free_memory)
         table.add(protocol.CountLaunches, timer.launches)
         return table
 

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -27,7 +28,7 @@ class ForkedProcess:
     """A worker process that the server has forked. Its methods are those of ``subprocess.Popen``."""
 
     def __init__(self, pid: int, status: int) -> None:
-        self._pid = pid
+        self.pid = pid
         self._status = status
         self._ended: int | None = None
 
@@ -52,7 +53,7 @@ class ForkedProcess:
         """Sends a signal if the process runs."""
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self._pid, number)
+                os.kill(self.pid, number)
 
 
 class ForkServerProcess:
@@ -60,6 +61,7 @@ class ForkServerProcess:
 
     def __init__(self) -> None:
         self._control, control = socket.socketpair()
+        self._lock = threading.Lock()
         with control:
             self._process = subprocess.Popen(
                 process_command("--fork", str(control.fileno())),
@@ -71,16 +73,18 @@ class ForkServerProcess:
             )
 
     def start(self, settings: Path, commands: int, replies: int, output: int) -> ForkedProcess | None:
-        """Returns a new worker process, None if none can be forked."""
+        """Returns a new worker process, None if none can be forked. Threads may call it."""
         status, end = os.pipe()
-        try:
-            socket.send_fds(self._control, [str(settings).encode()], [commands, replies, output, end])
-        except OSError:
-            os.close(status)
-            return None
-        finally:
-            os.close(end)
-        line = _line(status)
+        # The server reads one message at a time.
+        with self._lock:
+            try:
+                socket.send_fds(self._control, [str(settings).encode()], [commands, replies, output, end])
+            except OSError:
+                os.close(status)
+                return None
+            finally:
+                os.close(end)
+            line = _line(status)
         if not line:
             os.close(status)
             return None

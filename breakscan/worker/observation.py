@@ -57,6 +57,7 @@ class ObservationKind(str, Enum):
     COMPILES_WHILE_EAGER = "compiles-while-eager"
     NEEDS_CUDA = "needs-cuda"
     SAME_CHOICE = "same-choice"
+    REMOVES_NO_BREAK = "removes-no-break"
     NO_CUDA_GRAPHS = "no-cuda-graphs"
     NO_MODULE = "no-module"
     NO_BLOCKS = "no-blocks"

@@ -8,6 +8,8 @@ from enum import Enum
 class MeasuringStep(Enum):
     RUN = "run"
     """Running the program."""
+    TRACE = "trace"
+    """Running Dynamo alone."""
     COMPILE = "compile"
     TIME = "time"
     REPEAT = "repeat"

@@ -58,10 +58,11 @@ class ProcessSettings:
 
 @dataclass(frozen=True)
 class Failure:
-    """A command or a call that failed: the stage, and the exception as text."""
+    """A command or a call that failed: the stage, the exception as text, and whether memory ran out."""
 
     stage: Stage
     text: str
+    out_of_memory: bool = False
 
 
 # -- what was captured --------------------------------------------------------------------------------------------
@@ -482,6 +483,11 @@ class MeasureMemory(Command[int | None]):
     """The peak memory of a few steps in bytes, on the device if one is in use.  None where the system cannot tell."""
 
     kind: StepKind
+
+
+@dataclass(frozen=True)
+class FreeMemory(Command[int | None]):
+    """The bytes that are free on the device, None without one."""
 
 
 @dataclass(frozen=True)

@@ -42,11 +42,14 @@ LONGEST = 3600.0
 
 
 class WorkerError(Exception):
-    """A worker could not carry out a command. ``stage`` is the stage of compiling, if it is known."""
+    """A worker could not carry out a command. ``stage`` is the stage of compiling, if it is known; ``for_memory`` says
+    that memory ran out, or may have, as the process has ended.
+    """
 
-    def __init__(self, text: str, stage: Stage | None = None) -> None:
+    def __init__(self, text: str, stage: Stage | None = None, for_memory: bool = False) -> None:
         super().__init__(text)
         self.stage = stage
+        self.for_memory = for_memory
 
     @property
     def first_line(self) -> str:
@@ -139,7 +142,8 @@ class Worker:
         try:
             return reply_of(command, self._line())
         except CommandFailed as failed:
-            raise WorkerError(failed.failure.text, failed.failure.stage) from None
+            failure = failed.failure
+            raise WorkerError(failure.text, failure.stage, failure.out_of_memory) from None
 
     def block(self, calls: int, kind: StepKind = StepKind.COMPILED) -> BlockTime:
         """Times a block of steps of a kind that the worker is prepared for."""
@@ -152,6 +156,21 @@ class Worker:
     def output(self) -> str:
         """What the program has written."""
         return self._log.read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def host_bytes(self) -> int | None:
+        """The most memory of the machine that the process has taken so far. None if the system does not tell."""
+        try:
+            lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
+        except OSError:
+            return None
+        line = next((line for line in lines if line.startswith("VmHWM:")), None)
+        return int(line.split()[1]) * 1024 if line else None
+
+    def interrupt(self) -> None:
+        """Ends the process as Ctrl-C would, whatever it does."""
+        if not self.ended:
+            self._process.send_signal(signal.SIGINT)
 
     @property
     def ended(self) -> bool:
@@ -174,9 +193,9 @@ class Worker:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and issubclass(kind, KeyboardInterrupt) and not self.ended:
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
             # Otherwise it would be waited for until all is compiled.
-            self._process.send_signal(signal.SIGINT)
+            self.interrupt()
         self.close()
 
     def _line(self) -> bytes:
@@ -198,4 +217,4 @@ class Worker:
         how = f"by {signal_name(-status)}" if status < 0 else f"with exit status {status}"
         if status == -signal.SIGKILL:
             how += ", which the system sends where memory runs out"
-        return WorkerError(f"the program ended {how}{f': {last.strip()[:300]}' if last else ''}")
+        return WorkerError(f"the program ended {how}{f': {last.strip()[:300]}' if last else ''}", for_memory=True)

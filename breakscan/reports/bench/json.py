@@ -26,6 +26,7 @@ def write_bench_json(bench: Bench, stream: TextIO) -> None:
         ],
         "notes": [observation_words(note) for note in bench.notes],
         "interrupted": bench.interrupted,
+        "compiled_at_once": bench.compiled_at_once,
         "eager": asdict(bench.eager) if bench.eager else None,
         "same": asdict(bench.same) if bench.same else None,
         "ways": [_variant(row) for row in bench.rows],

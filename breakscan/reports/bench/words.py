@@ -137,7 +137,7 @@ def basis_words(bench: Bench) -> list[str]:
         device = visible(bench.environment["device"])
         said.append(
             f"Measured: {calls} on {device}, torch {visible(bench.environment['torch'])}; every process has the same "
-            "weights, inputs and random numbers, and compiling is timed from empty caches."
+            f"weights, inputs and random numbers, and compiling is timed from empty caches{_side_by_side(bench)}."
         )
     if bench.same is not None:
         said.append(
@@ -153,6 +153,10 @@ def basis_words(bench: Bench) -> list[str]:
             "rows cannot be compared."
         )
     return said
+
+
+def _side_by_side(bench: Bench) -> str:
+    return f", of up to {bench.compiled_at_once} ways at a time" if bench.compiled_at_once > 1 else ""
 
 
 def _repeated(bench: Bench) -> list[str]:
@@ -259,7 +263,12 @@ def _median(row: BenchRow) -> float:
     return row.ratio.median
 
 
-_STEPS = {MeasuringStep.RUN: "running the program", MeasuringStep.COMPILE: "compiling", MeasuringStep.TIME: "timing"}
+_STEPS = {
+    MeasuringStep.RUN: "running the program",
+    MeasuringStep.TRACE: "running Dynamo alone",
+    MeasuringStep.COMPILE: "compiling",
+    MeasuringStep.TIME: "timing",
+}
 
 
 def progress_words(progress: BenchProgress) -> str:

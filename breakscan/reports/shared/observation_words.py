@@ -53,6 +53,7 @@ _WORDS = {
     ObservationKind.COMPILES_WHILE_EAGER: "the program compiles something while it runs eager",
     ObservationKind.NEEDS_CUDA: "CUDA graphs need tensors on a CUDA device",
     ObservationKind.SAME_CHOICE: "torch.compile takes it for the same",
+    ObservationKind.REMOVES_NO_BREAK: "it removes no break",
     ObservationKind.NO_CUDA_GRAPHS: "without tensors on a GPU there are no CUDA graphs",
     ObservationKind.NO_MODULE: "what is compiled is a function, not a module: its blocks are not known",
     ObservationKind.NO_BLOCKS: "there are no repeated blocks: two modules of a class in a ModuleList or Sequential",
