@@ -9,6 +9,10 @@ BRANCHES_AND_READS = (
     "if {test}:\n    a = {value}\nelif {test2}:\n    a = {other}",
     "if {test}:\n    return {value}\nc = {other}\nreturn c",
     "if {test}:\n    return {value}\nreturn {other}",
+    "if a.dim() < 2:\n    if {test}:\n        return {value}\n    a = {value2}\nreturn a",
+    "if a.dim() < 2:\n    c = a\n    if {test}:\n        print('early')\n        return {value}\n    a = {other}\n"
+    "else:\n    c = {value2}\nreturn a + c",
+    "if y.dim() == 1:\n    c = {value2}\n    if {test}:\n        c = c * 2\n        a = a + c\nc = {other}\na = a + c",
     "if {test}:\n    b = {value}\n    c = {value2}\nelse:\n    b = {other}\n    c = a\nb = b if c is a else c",
     "b = {test}",
     "b = not ({test})",
