@@ -22,7 +22,8 @@ class CompilingView {
     });
     const hasTime = rows.some((frame) => frame.time.length);
     this.flame = hasTime ? new FlameGraph(rows) : null;
-    const flame = this.flame ? section("Where compile time went", this.flame.node) : phaseSummary(rows);
+    const ofRank = report.ranks ? ` on rank ${report.ranks.ranks[0]}` : "";
+    const flame = this.flame ? section(`Where compile time went${ofRank}`, this.flame.node) : phaseSummary(rows);
     this.node = el("div", {}, flame, rows.length ? section("By function", this.table.node) : null, tracedLineTable(), kernelTimes(), targets());
   }
 

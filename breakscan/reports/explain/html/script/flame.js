@@ -116,7 +116,7 @@ function flameRoot(compiles) {
 
 function flameFile(path, blocks) {
   const inner = blocks.filter((block) => block.place.path === path);
-  return { label: shortPath(path), own: inner.some((block) => block.own), count: inner.reduce((sum, block) => sum + block.count, 0), inner };
+  return { label: fileName(path), own: inner.some((block) => block.own), count: inner.reduce((sum, block) => sum + block.count, 0), inner };
 }
 
 function flameFunction(frames) {
