@@ -1,4 +1,5 @@
-"""The option ``--repro`` of ``explain`` and ``report``: writes a program that reproduces one finding."""
+"""The option ``--repro`` of ``explain`` and ``report``: writes a program that reproduces one finding, and for code of a
+library a text for its issue tracker."""
 
 from __future__ import annotations
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_ISSUE = ".md"
+"""The ending of the text for an issue tracker, which stands beside the program."""
 NOT_WRITTEN = 2
 NOT_REPRODUCED = 1
 """Exit statuses, where the program itself ended well."""
@@ -58,8 +61,9 @@ def write_repro(
 ) -> tuple[Reproduction | None, int]:
     """Writes the program.  Returns what became of it, and the exit status for that; what keeps it from being made is
     said on standard error."""
+    from breakscan.reports.explain.issue_text import issue_library, issue_text
     from breakscan.reports.explain.repro_text import repro_text
-    from breakscan.reports.explain.repro_words import obstacle_words
+    from breakscan.reports.explain.repro_words import issue_sentence, obstacle_words
     from breakscan.repro.declined import NotReproducible
     from breakscan.repro.problem import problems, problems_at
     from breakscan.repro.reproduction import ReproStatus, reproduce
@@ -69,22 +73,40 @@ def write_repro(
     if len(there) != 1:
         _say(_which(where, there or found, bool(there)))
         return None, NOT_WRITTEN
-    path = output or next(_free(there[0]))
+    problem = there[0]
+    path = output or next(_free(problem))
+    made, text, status = None, "", NOT_WRITTEN
     try:
-        made = reproduce(there[0], explanation, files, rules, path.name, repro_text)
-        # What another process has made meanwhile is left alone.
-        with path.open("x", encoding="utf-8") as stream:
-            stream.write(repro_text(made.problem, made.program, explanation))
+        made = reproduce(problem, explanation, files, rules, path.name, repro_text)
+        text = repro_text(made.problem, made.program, explanation)
+        _write(path, text)
+        made = replace(made, path=str(path))
+        status = 0 if made.status is ReproStatus.REPRODUCED else NOT_REPRODUCED
     except NotReproducible as error:
         _say(f"no reproduction of {where} can be made: {obstacle_words(error)}")
-        return None, NOT_WRITTEN
     except OSError as error:
         _say(f"cannot write {path}: {error.strerror}")
         return None, NOT_WRITTEN
     except Exception as error:
         return None, show_failure(error)
-    succeeded = made.status is ReproStatus.REPRODUCED
-    return replace(made, path=str(path)), 0 if succeeded else NOT_REPRODUCED
+    if issue_library(problem, explanation) is not None:
+        issue = path.with_suffix(_ISSUE)
+        try:
+            _write(issue, issue_text(problem, explanation, made, text))
+        except OSError as error:
+            _say(f"cannot write {issue}: {error.strerror}")
+            return made, NOT_WRITTEN
+        if made is None:
+            _say(issue_sentence(problem, str(issue)))
+        else:
+            made = replace(made, issue=str(issue))
+    return made, status
+
+
+def _write(path: Path, text: str) -> None:
+    """Writes a new file: what another process has made meanwhile is left alone."""
+    with path.open("x", encoding="utf-8", errors="backslashreplace") as stream:
+        stream.write(text)
 
 
 def say_repro(made: Reproduction) -> None:
@@ -96,8 +118,9 @@ def say_repro(made: Reproduction) -> None:
 
 
 def _new(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
-    if value is not None and value.exists():
-        raise click.BadParameter(f"{value} exists already: name another file, or delete it first")
+    for path in () if value is None else (value, value.with_suffix(_ISSUE)):
+        if path.exists():
+            raise click.BadParameter(f"{path} exists already: name another file, or delete it first")
     if value is not None and not value.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder {value.parent}")
     return value
@@ -109,7 +132,7 @@ def _free(problem: RecordedProblem) -> Iterator[Path]:
     base = f"repro_{stem}_{problem.site.line}"
     for number in range(1, 10_000):
         path = Path(f"{base}.py" if number == 1 else f"{base}_{number}.py")
-        if not path.exists():
+        if not path.exists() and not path.with_suffix(_ISSUE).exists():
             yield path
 
 

@@ -40,7 +40,7 @@ class ReproStatus(str, Enum):
 @dataclass(frozen=True, slots=True)
 class Reproduction:
     """A program for a problem, and what running it has shown: ``met`` are the problems that it had, ``error`` what
-    ended it.  ``path`` is where it was written, once it was."""
+    ended it.  ``path`` is where it was written, once it was; ``issue`` is the file of the text for an issue tracker."""
 
     problem: RecordedProblem
     program: MinimalProgram
@@ -48,6 +48,7 @@ class Reproduction:
     met: tuple[RecordedProblem, ...] = ()
     error: str = ""
     path: str | None = None
+    issue: str | None = None
 
 
 def reproduce(

@@ -352,6 +352,7 @@ def explanation(**changes: Any) -> Explanation:
         ),
         "processes": 2,
         "trace": None,
+        "libraries": {"transformers": "5.23.0"},
         "traced": {"src/model.py": (2, 4)},
     }
     return Explanation(**(values | changes))
@@ -386,6 +387,7 @@ REPRODUCTION = Reproduction(
     ReproStatus.REPRODUCED,
     error="KeyError: 'low'",
     path="repro_model_3.py",
+    issue="repro_model_3.md",
 )
 
 AGREEMENT = Agreement(

@@ -229,3 +229,47 @@ def test_the_exit_status_of_the_program_comes_first(folder: Folder) -> None:
     done = folder.explain("--repro", "script.py:2", "script.py")
     assert done.status == 5
     assert b"nothing is reported at script.py:2" in done.err
+
+
+def test_a_library_gets_a_text_for_its_issue_tracker(folder: Folder) -> None:
+    pytest.importorskip("torch")
+    installed = folder.path / "site-packages"
+    folder.write("site-packages/some_layers/__init__.py", "__version__ = '1.2.3'\n")
+    folder.write("site-packages/some_layers/const.py", "LIMIT = 3\n")
+    folder.write(
+        "site-packages/some_layers/gate.py",
+        "from .const import LIMIT\n"
+        "\n"
+        "class Gate:\n"
+        "    def __init__(self, scale):\n"
+        "        self.scale = scale\n"
+        "\n"
+        "    def apply(self, x):\n"
+        "        if x.sum() > LIMIT:\n"
+        "            return x * self.scale\n"
+        "        return x\n",
+    )
+    folder.write(
+        "script.py",
+        "import torch\n"
+        "from some_layers.gate import Gate\n"
+        "gate = Gate(2)\n"
+        "@torch.compile(backend='eager')\n"
+        "def f(x):\n"
+        "    return gate.apply(x + 1) - 1\n"
+        "f(torch.ones(3))\n",
+    )
+    done, report = folder.explain_json("--repro", "script.py:6", "script.py", env={"PYTHONPATH": str(installed)})
+    assert done.status == 0, done.err.decode()
+    assert report["libraries"] == {"some_layers": "1.2.3"}
+    made = report["reproduction"]
+    assert (made["path"], made["issue"], made["status"]) == ("repro_gate_8.py", "repro_gate_8.md", "reproduced")
+    program = (folder.path / "repro_gate_8.py").read_text(encoding="utf-8")
+    assert "from some_layers.const import LIMIT" in program
+    text = html.unescape((folder.path / "repro_gate_8.md").read_text(encoding="utf-8"))
+    assert text.startswith(
+        "# torch.compile: graph break in `Gate.apply`, `Data-dependent branching`\n\nsome_layers 1.2.3, torch "
+    )
+    assert "**Where:** `some_layers/gate.py:8`, in `Gate.apply`" in text
+    assert "gb/gb0170.html)" in text
+    assert f"````python\n{program.rstrip()}\n````" in text

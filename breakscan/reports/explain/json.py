@@ -130,6 +130,7 @@ def _reproduction_object(made: Reproduction) -> dict[str, Any]:
         "status": made.status.value,
         "error": made.error or None,
         "not_recorded": list(made.program.unknown),
+        "issue": made.issue,
     }
 
 

@@ -50,6 +50,16 @@ def failure_advice(frame: UncompiledFrame) -> str | None:
     return _known(frame.failed_at.path, Against.CODE) if frame.failed_at else None
 
 
+def of_authors(found: BreakSite | UncompiledFrame) -> bool:
+    """Whether the code is a library's, and its user can do nothing but leave it out."""
+    path = found.site.path if isinstance(found, BreakSite) else found.failed_at.path if found.failed_at else ""
+    if package_of(path) is None or _known(path, Against.CODE) is not None:
+        return False
+    return isinstance(found, UncompiledFrame) or (
+        found.origin is Origin.LIBRARY and found.logging_method is None and not is_torchs_wish(found)
+    )
+
+
 def passing_advice(recompile: Recompile) -> str | None:
     """What helps against a recompile over what a library passes to compiled code; None where no library passes it, or
     nothing is to be said of that."""

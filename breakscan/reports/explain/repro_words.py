@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from breakscan.reports.explain.library_words import package_of
 from breakscan.reports.shared.site_words import short_path
 from breakscan.reports.shared.wording import listed
 from breakscan.repro.declined import NotReproducible, Obstacle
@@ -21,6 +22,16 @@ _MOST_MET = 3
 
 def repro_sentence(made: Reproduction) -> str:
     """``repro_train_41.py reproduces train.py:41: it splits the graph there (GB0059).``"""
+    told = _told(made)
+    return f"{told}. {issue_sentence(made.problem, made.issue)}" if made.issue else told
+
+
+def issue_sentence(problem: RecordedProblem, path: str) -> str:
+    """Where the text for an issue tracker is."""
+    return f"A text for the issue tracker of {package_of(problem.site.path)} is in {path}"
+
+
+def _told(made: Reproduction) -> str:
     where = _place(made.problem)
     match made.status:
         case ReproStatus.REPRODUCED:

@@ -319,7 +319,8 @@ class RankReport:
 class Explanation:
     """One run.  ``status`` is the exit status, negative for the signal that ended the program; ``seconds`` its wall
     time, ``compile_seconds`` the part of it spent compiling.  ``entries`` counts the compilations that a call of
-    a compiled function asked for: without breaks, each gives one graph.  ``traced`` holds, by file, the lines
+    a compiled function asked for: without breaks, each gives one graph.  ``libraries`` are the versions of those that
+    were traced, by the names that they are imported by.  ``traced`` holds, by file, the lines
     that operations of graphs come from.  ``began`` is when the recording began, in seconds since the epoch;
     ``timelines`` tell of each rank when it compiled and ran what, and are empty without ranks.  Of a run that
     only torch's own trace tells of, ``trace`` names its log, ``argv`` is empty, and ``status`` and ``seconds``
@@ -360,6 +361,7 @@ class Explanation:
     trace: str | None = None
     began: float | None = None
     timelines: Mapping[int, Timeline] = field(default_factory=dict)
+    libraries: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def device(self) -> str | None:

@@ -21,6 +21,7 @@ from breakscan.runtime.explain.forks import began_at
 from breakscan.runtime.explain.function_values import function_values, values_at_breaks
 from breakscan.runtime.explain.graphs import reported_graph, traced_lines
 from breakscan.runtime.explain.kernels import with_generated
+from breakscan.runtime.explain.libraries import library_versions
 from breakscan.runtime.explain.notices import notices
 from breakscan.runtime.explain.owners import Owners, is_ours
 from breakscan.runtime.explain.precompiled import precompiled
@@ -130,6 +131,7 @@ def explain_processes(
         values=function_values(recorded.processes, context),
         traced=traced_lines(recorded.graphs, context),
         began=began_at(recorded.processes),
+        libraries=library_versions(recorded.all),
     )
     return with_prices(explanation, recorded.processes, recorded.breaks, endings, keys, context)
 

@@ -6,9 +6,11 @@ Wraps ``InstructionTranslator.__init__`` and ``InliningInstructionTranslator.__i
 
 from __future__ import annotations
 
+import importlib.metadata
 import linecache
 import os
 import re
+import sys
 import sysconfig
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -25,10 +27,11 @@ from breakscan.runtime.hooks.patching import leave_no_trace, wrapped
 from breakscan.runtime.parsers.dynamo_names import is_resumed, user_name
 from breakscan.runtime.records.record import Record
 from breakscan.runtime.records.source import Code, StackFrame
-from breakscan.runtime.records.values import BreakValuesSeen, FileSeen, ValuesMet, ValuesSeen
+from breakscan.runtime.records.values import BreakValuesSeen, FileSeen, LibrarySeen, ValuesMet, ValuesSeen
 from breakscan.source.regular_files import content_digest, read_regular_file
 
 _WORD = re.compile(r"\w+")
+_PACKAGE = re.compile(r"(?:site|dist)-packages[/\\](\w+?)(?:\.py$|[/\\])")
 _TRACERS = ("InstructionTranslator", "InliningInstructionTranslator")
 
 
@@ -65,6 +68,7 @@ class ValueTallies:
         self._known: dict[Code, ValuesSeen] = {}
         self._changed: dict[Code, None] = {}
         self._files: set[str] = set()
+        self._libraries: set[str] = set()
         self._latest: weakref.ref[Any] | None = None
         self._met: dict[str, set[int]] = {}
 
@@ -109,16 +113,26 @@ class ValueTallies:
             # Its records go to a file of their own.
             self._pid = os.getpid()
             self._changed = dict.fromkeys(self._known)
-            self._files = set()
+            self._files, self._libraries = set(), set()
         changed, self._changed = self._changed, {}
         met, self._met = self._met, {}
         for at in changed:
             if at.path not in self._files:
                 self._files.add(at.path)
                 yield from _file_seen(at.path)
+                yield from self._library_seen(at.path)
             yield self._known[at]
         for compile_id, numbers in met.items():
             yield ValuesMet(compile_id, tuple(sorted(numbers)))
+
+    def _library_seen(self, path: str) -> Iterator[LibrarySeen]:
+        found = _PACKAGE.search(path)
+        if found is None or found[1] in self._libraries:
+            return
+        self._libraries.add(found[1])
+        version = _version(found[1])
+        if version is not None:
+            yield LibrarySeen(found[1], version)
 
     def _wants(self, path: str) -> bool:
         if path not in self._wanted:
@@ -130,6 +144,17 @@ class ValueTallies:
                 path.startswith(tuple(others)) or (path.startswith(standard) and not installed)
             )
         return self._wanted[path]
+
+
+def _version(name: str) -> str | None:
+    """What a package says itself, without running its code, else what is installed by its name."""
+    held = getattr(sys.modules.get(name), "__dict__", {}).get("__version__")
+    if type(held) is str:
+        return held
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _traces(code: CodeType, place: StackFrame) -> bool:

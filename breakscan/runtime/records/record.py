@@ -27,7 +27,7 @@ from breakscan.runtime.records.graphs import CompiledAutograd, DdpSplit, GraphCo
 from breakscan.runtime.records.guards import GuardsBuilt, RecompileSeen, ShapeSpecialised
 from breakscan.runtime.records.processes import HookFailed, HookInstalled, ProcessForked, ProcessStarted, RankSeen
 from breakscan.runtime.records.runs import CallsRan, EagerCallsRan, GapRan, GraphRan, RunsTraced
-from breakscan.runtime.records.values import BreakValuesSeen, FileSeen, ValuesMet, ValuesSeen
+from breakscan.runtime.records.values import BreakValuesSeen, FileSeen, LibrarySeen, ValuesMet, ValuesSeen
 
 Record = (
     ProcessStarted
@@ -67,6 +67,7 @@ Record = (
     | EagerCallsRan
     | RunsTraced
     | FileSeen
+    | LibrarySeen
     | ValuesSeen
     | ValuesMet
     | BreakValuesSeen

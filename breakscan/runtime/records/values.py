@@ -17,6 +17,14 @@ class FileSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class LibrarySeen:
+    """A library of which Dynamo traced a function, by the name that it is imported by."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
 class ValuesSeen:
     """The values that the names of a function had when it started, each time that Dynamo traced it until now.
 
