@@ -11,7 +11,9 @@ import click
 
 from breakscan.cli.check_option import check_option, explain_report, require_room
 from breakscan.cli.failures import FAILED, show_failure
+from breakscan.cli.follow import Follower
 from breakscan.cli.gate_options import gate_options, gate_status, read_gates
+from breakscan.cli.live_option import SECONDS, Live, live_option
 from breakscan.cli.live_title import live_title
 from breakscan.cli.lock_options import lock_options, read_locking
 from breakscan.cli.output import report_stream, require_writable
@@ -26,10 +28,11 @@ from breakscan.reports.formats import EXPLAIN, FOR_LOGS, WITH_REPRO
 from breakscan.rulebook.library import Library, load_library
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.job import JobError
-from breakscan.runtime.launch import LaunchError, end_like, outliving_termination, run_recorded
+from breakscan.runtime.launch import LaunchError, ProgramExit, end_like, outliving_termination, run_recorded
 from breakscan.runtime.recent_runs import can_keep, keep_recent
+from breakscan.runtime.record_counts import Tally
 from breakscan.runtime.requests_file import Requests
-from breakscan.runtime.session import Session, SessionError, read_run, start_session
+from breakscan.runtime.session import RecordedRun, Session, SessionError, read_run, start_session
 from breakscan.runtime.waiting import MOST_SECONDS, wait_for_ranks
 from breakscan.source.paths import display_path
 from breakscan.source.source_files import SourceFiles
@@ -51,6 +54,7 @@ STDIN = "-"
 @check_option
 @request_options
 @repro_option
+@live_option
 @show_option
 @gate_options
 @lock_options
@@ -68,6 +72,7 @@ def explain(
     compile_backend: str,
     repro: str | None,
     repro_output: Path | None,
+    live: bool,
     tables: tuple[str, ...],
     max_breaks: int | None,
     max_recompiles: int | None,
@@ -112,7 +117,10 @@ def explain(
     requests.write(session.folder)
     with outliving_termination() as asked_to_end:
         try:
-            outcome = run_recorded(argv, session.folder, live_title(session.folder))
+            if live and session.reports:
+                outcome = _run_live(argv, session, library)
+            else:
+                outcome = run_recorded(argv, session.folder, live_title(session.folder))
         except LaunchError as error:
             session.discard()
             raise click.ClickException(str(error)) from error
@@ -142,6 +150,22 @@ def explain(
             status = failure if gates or locking else 0
             click.echo(f"The recording of the run is in {session.root}", err=True)
         end_like(outcome.status or status)
+
+
+def _run_live(argv: list[str], session: Session, library: Library) -> ProgramExit:
+    shown = Live(Tally(session.folder), Follower(lambda: _explained(session, library, SourceFiles.trusted())))
+    try:
+        return run_recorded(argv, session.folder, shown.look, SECONDS)
+    finally:
+        shown.end()
+
+
+def _explained(session: Session, library: Library, files: SourceFiles) -> tuple[RecordedRun, Explanation]:
+    """What this machine has recorded of the run until now."""
+    from breakscan.runtime.explain.from_recording import explain_run
+
+    run = read_run(session.root, session.rank.local_ranks if session.rank else None)
+    return run, explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd), files=files)
 
 
 def _start_session(argv: list[str], save: Path | None) -> Session:
@@ -177,11 +201,8 @@ class _Wanted:
 def _report(session: Session, library: Library, requests: Requests, wanted: _Wanted) -> tuple[Explanation, int]:
     """Writes the report and what else was asked for.  Returns the explanation, and the exit status for what could not
     be done."""
-    from breakscan.runtime.explain.from_recording import explain_run
-
-    run = read_run(session.root, session.rank.local_ranks if session.rank else None)
     files = SourceFiles.trusted()
-    explanation = explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd), files=files)
+    explanation = _explained(session, library, files)[1]
     explanation, unmet = add_unmet(explanation, requests, session.folder, say=wanted.output is not None)
     made, unreproduced = None, 0
     if wanted.repro:

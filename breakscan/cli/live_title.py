@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from breakscan.reports.shared.wording import counted
+from breakscan.reports.explain.live_words import tally_words
 from breakscan.runtime.record_counts import Tally
 
 
@@ -22,14 +22,6 @@ def live_title(folder: Path) -> Callable[[], None] | None:
         with contextlib.suppress(OSError, ValueError):
             tally.read()
             # A single write, so that no output of the program comes in between.
-            os.write(sys.stderr.fileno(), f"\x1b]2;{title(tally)}\x07".encode())
+            os.write(sys.stderr.fileno(), f"\x1b]2;breakscan: {tally_words(tally)}\x07".encode())
 
     return show
-
-
-def title(tally: Tally) -> str:
-    """``breakscan: 12 graphs, 3 breaks, 2 recompiles, 41 s compiling``."""
-    parts = [counted(tally.kinds["GraphCompiled"], "graph"), counted(tally.kinds["BreakSeen"], "break")]
-    if recompiles := tally.kinds["RecompileSeen"]:
-        parts.append(counted(recompiles, "recompile"))
-    return f"breakscan: {', '.join(parts)}, {tally.compile_seconds:.0f} s compiling"

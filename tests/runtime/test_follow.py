@@ -46,11 +46,12 @@ def test_what_happens_is_told_as_it_happens(folder: Folder) -> None:
         recording.terminate()
         recording.wait()
     assert following.returncode == 0
-    assert [" ".join(line.split()[2:6]) for line in told[:2]] == [
+    # A break is told before the compilation that meets it, if the recording is read between the two.
+    assert {" ".join(line.split()[2:6]) for line in told if "compiled" in line} == {
         "compiled step at script.py:3",
         "compiled the rest of",
-    ]
-    assert told[2].strip() == "splits the graph at script.py:6 in step: BRK401 print"
+    }
+    assert "splits the graph at script.py:6 in step: BRK401 print" in map(str.strip, told)
     news, _, report = rest.partition("───")
     assert "again: x.shape[0] was 3, then 4" in news
     assert "1 site breaks the graph" in report
