@@ -6,7 +6,9 @@ asks Dynamo nothing that it would guard on.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -87,12 +89,16 @@ class _Describer:
         if kind in (torch.dtype, torch.device):
             return ValueSeen((_qualified(kind),), (str(value),))
         names = dict.fromkeys(self._names)
+        made_with: Mapping[str, ValueSeen] = {}
         if issubclass(kind, torch.nn.Module):
             names["training"] = None
-            if kind.__module__.startswith(_TORCHS_MODULES):
+            if kind.__module__ == _CONTAINERS:
                 # However deep in the program's module it lies.
-                names, deep = {**names, **_made_with(kind, value)}, max(deep, _DEEP_ENOUGH)
-        return ValueSeen((_qualified(kind),), entries=self._entries(_attributes(value, names), self.value, deep))
+                names, deep = names | _children(value), max(deep, _DEEP_ENOUGH)
+            elif kind.__module__.startswith(_TORCHS_MODULES):
+                made_with = _made_with(kind, value)
+        entries = self._entries(_attributes(value, names), self.value, deep)
+        return ValueSeen((_qualified(kind),), entries={**made_with, **entries})
 
     def tracker(self, tracker: Any, deep: int) -> ValueSeen:
         """Dynamo looks at a value when it is first asked about its tracker, and guards on it then: it is not asked."""
@@ -135,6 +141,10 @@ class _Describer:
             return None
         return tuple(describe(value, deep - 1) for value in values)
 
+    def entries(self, found: Iterable[tuple[str, Any]]) -> dict[str, ValueSeen]:
+        """Attributes, and what is in them."""
+        return self._entries(found, self.value, _DEEP_ENOUGH)
+
     def _entries(
         self, found: Iterable[tuple[Any, Any]], describe: Callable[[Any, int], ValueSeen], deep: int
     ) -> dict[str, ValueSeen]:
@@ -167,9 +177,22 @@ def _held(value: Any) -> Iterator[dict[str, Any]]:
         yield from (part for key in _HELD_BY_MODULES if isinstance(part := held.get(key), dict))
 
 
-def _made_with(kind: type, module: Any) -> dict[str, None]:
-    """The attributes of a module of ``torch.nn`` that tell how to make one like it: those that are named as its
-    arguments are and differ from their defaults, its weight, and in a container the modules."""
+def _children(container: Any) -> dict[str, None]:
+    """The names of the first modules in a container of ``torch.nn``."""
+    held = next(_held(container), {}).get("_modules")
+    return dict.fromkeys(islice(held, MOST_ITEMS)) if type(held) is dict else {}
+
+
+_MADE: dict[int, tuple[weakref.ref[Any], Mapping[str, ValueSeen]]] = {}
+"""By the identity of a module: each is described once, as many functions as it is seen in."""
+
+
+def _made_with(kind: type, module: Any) -> Mapping[str, ValueSeen]:
+    """What a module of ``torch.nn`` was made with, as far as it differs from the defaults of its class: the attributes
+    that are named as its arguments are; and its weight."""
+    known = _MADE.get(id(module))
+    if known is not None and known[0]() is module:
+        return known[1]
     held = next(_held(module), {})
     init = getattr(kind, "__init__", None)
     code = getattr(init, "__code__", None)
@@ -177,8 +200,13 @@ def _made_with(kind: type, module: Any) -> dict[str, None]:
     usual = getattr(init, "__defaults__", None) or ()
     defaults = dict(zip(given[code.co_argcount - 1 - len(usual) :], usual, strict=False)) if code else {}
     wanted = (name for name in given if name not in defaults or not _is_default(held.get(name), defaults[name]))
-    children = held.get("_modules") if kind.__module__ == _CONTAINERS else None
-    return dict.fromkeys((*wanted, "weight", *(islice(children, MOST_ITEMS) if type(children) is dict else ())))
+    found = _Describer((), MOST_VALUES).entries(_attributes(module, (*wanted, "weight")))
+    _MADE[id(module)] = weakref.ref(module, partial(_forget, id(module))), found
+    return found
+
+
+def _forget(number: int, _: object) -> None:
+    _MADE.pop(number, None)
 
 
 def _is_default(value: Any, default: Any) -> bool:
