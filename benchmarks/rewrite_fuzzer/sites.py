@@ -9,6 +9,8 @@ BRANCHES_AND_READS = (
     "if {test}:\n    a = {value}\nelif {test2}:\n    a = {other}",
     "if {test}:\n    return {value}\nc = {other}\nreturn c",
     "if {test}:\n    return {value}\nreturn {other}",
+    "if {test}:\n    c = {value}\n    a = a + c\n{between}\nif {test2}:\n    c = {value2}\n    a = a * c\nb = a",
+    "c = {value}\na = a + c\nif {test}:\n    c = {value2}\n    a = a - c\n{between}\nc = {other}\nb = a + c",
     "if a.dim() < 2:\n    if {test}:\n        return {value}\n    a = {value2}\nreturn a",
     "if a.dim() < 2:\n    c = a\n    if {test}:\n        print('early')\n        return {value}\n    a = {other}\n"
     "else:\n    c = {value2}\nreturn a + c",

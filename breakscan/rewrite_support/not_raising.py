@@ -76,7 +76,7 @@ def _call_raises(context: RewriteContext, node: cst.Call, given: Sequence[KnownD
     if context.dotted(node.func) in ("torch.finfo", "torch.iinfo"):
         return bool(asked_limits(context, node, given))
     known = operator_of(context, node)
-    if known is None or known.raises_for_values is not Often.NEVER:
+    if known is None or known.raises_for_values is not Often.NEVER or _refuses_gradient(context, node):
         return True
     operands = [arg.value for arg in node.args]
     if context.method(node) is not None and isinstance(node.func, cst.Attribute):
@@ -87,6 +87,13 @@ def _call_raises(context: RewriteContext, node: cst.Call, given: Sequence[KnownD
     if known.elementwise:
         return not _broadcast(context, tensors)
     return not _takes_any_shape(context, known, tensors, [one for one in operands if one not in tensors])
+
+
+def _refuses_gradient(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether a tensor is made to require a gradient, as by ``zeros_like(t, requires_grad=True)``, without floats."""
+    asked = [arg.value for arg in node.args if arg.keyword is not None and arg.keyword.value == "requires_grad"]
+    fact = context.fact(node)
+    return any(context.code(one) != "False" for one in asked) and not (fact.certain and fact.dtype == "float")
 
 
 def _takes_any_shape(
