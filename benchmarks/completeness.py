@@ -40,7 +40,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.append(str(ROOT / "tests" / "runtime"))
 
 from behaviour import Behaviour, behaviours  # noqa: E402
-from completeness_facts import Verdict, judge  # noqa: E402
+from completeness_facts import FACTS, Verdict, judge  # noqa: E402
 
 SECONDS = 600
 EXPLAIN_FIRST_CALLS = """import os, traceback
@@ -227,6 +227,8 @@ def main() -> int:
     parser.add_argument("--judge", type=Path, metavar="FOLDER", help="judge what was kept, and run nothing")
     options = parser.parse_args()
     chosen = [b for b in behaviours() if not options.only or b.name in options.only]
+    if without := [behaviour.name for behaviour in chosen if behaviour.name not in FACTS]:
+        parser.error(f"completeness_facts.py has no criteria for {', '.join(without)}")
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.judge or options.keep or Path(temporary)
         if not options.judge:

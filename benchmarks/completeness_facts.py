@@ -28,6 +28,9 @@ NO_GRAPH = r"Graph Count: 0|\[Empty graph\] +\[\d"
 GIVEN_UP = r"falling back to eager|runs as plain Python|\[\d+/\d+\]\s+Unsupported\b"
 """The last is tlparse's table of failures: a break after which a function goes on is a ``RestartAnalysis`` there."""
 PRINT = r"`print`|BRK401"
+DATA_DEPENDENT = r"[Dd]ata-dependent branching|branch-on-tensor"
+AUTOGRAD = r"compiled_autograd\.ops|compiled_autograd_graph_|[Cc]ompiled autograd: \d"
+CACHE_MISS = r"fx_graph_cache_miss|aotautograd_cache_miss|fx_graph \d miss"
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Fact:
 
 FACTS = {
     # What broke, and its consequences.
-    "branch_splits": Fact((r"[Dd]ata-dependent branching|generic_jump|branch-on-tensor",), part=BREAK),
+    "branch_splits": Fact((rf"{DATA_DEPENDENT}|generic_jump",), part=BREAK),
     "break_in_loop": Fact((PRINT, GIVEN_UP), part=rf"{BREAK}|{NO_GRAPH}"),
     "break_in_try": Fact((PRINT, GIVEN_UP), part=rf"{BREAK}|{NO_GRAPH}"),
     "disabled_function": Fact((r"torch\.compiler\.disable",), part=BREAK),
@@ -64,6 +67,8 @@ FACTS = {
     # What was not compiled, and why.
     "backend_fails_silently": Fact((r"no such kernel",)),
     "backend_raises": Fact((r"no such kernel",), ()),
+    "failure_in_trace": Fact((r"not of that shape",), ("fails",)),
+    "lowering_fails": Fact((r"no such kernel",), ("fails",)),
     "ddp_over_sequential": Fact((r"Nothing was compiled|not one graph|Graph Count: 0",), ()),
     "forced_eager": Fact((r"force_eager",), ()),
     "generator": Fact((r"[Gg]enerators? (cannot|function|is not)|trace generator",), part=NO_GRAPH),
@@ -71,20 +76,35 @@ FACTS = {
     "nothing_to_compile": Fact((r"nothing to compile|Graph Count: 0|[Nn]o ops traced|no tensor",), ()),
     "recompile_limit": Fact((r"recompile.?limit",), ()),
     "switched_off": Fact((r"TORCH_COMPILE_DISABLE",), (), part=NO_GRAPH),
+    # What could not be exported, and what was.
+    "aot_compile_fails": Fact((DATA_DEPENDENT,), part=BREAK),
+    "export_depends_on_data": Fact((DATA_DEPENDENT, r"u0 > 3"), ("size", "value"), part=rf"{DATA_DEPENDENT}|u0 > 3"),
+    "export_good": Fact((r"torch\.export\.export|\bexport\(Net",), ("plain", "strict")),
+    "export_sizes_and_operators": Fact(
+        (r"batch = 4", r"behaviour(?:::|\.)copy"), ("sizes", "operator"), part=r"batch = 4|behaviour(?:::|\.)copy"
+    ),
+    "export_unknown_types": Fact((r"\bPlain\b",), ("call",)),
     # What was recompiled, and at which call.
     "cascade": Fact((r"from 1 cause",), part=RECOMPILE),
     "changed_dtype": Fact((r"Float\b.*Double\b|float32.*float64",), part=RECOMPILE),
     "counter_attribute": Fact((r"self\.steps",), part=RECOMPILE),
     "grad_mode": Fact((r"grad_mode",), part=RECOMPILE),
+    "optimizer_step": Fact((r"\['lr'\]",), ("step",), part=RECOMPILE),
     "size_change": Fact((r"expected 4, actual 5|was 4, then 5",), part=RECOMPILE),
     "text_argument": Fact((r"'a'.*'b'",), (), part=RECOMPILE),
     # What the compiler generated.
     "cache_hit": Fact((r"fx_graph_cache_hit|fx_graph( \d miss,)? 1 hit",), ()),
+    "cache_miss_guards": Fact((r"for other sizes|miss[^\n]*guards|guards[^\n]*miss",), (), part=CACHE_MISS),
+    "cache_miss_setting": Fact((r"epilogue_fusion[^\n]*(?:True[^\n]*False|False[^\n]*True)",), (), part=CACHE_MISS),
     "cache_miss": Fact((r"fx_graph_cache_miss|fx_graph 1 miss",), ()),
     "compile_phases": Fact(
         (r"[Ii]nductor[^\n]{0,160}?\d+\.\d+|inductor \d+ (ms|s)",), (), part=r"_compile\.compile_inner"
     ),
-    "compiled_autograd": Fact((r"compiled_autograd\.ops|compiled_autograd_graph_|[Cc]ompiled autograd: \d",), ()),
+    "compile_lines": Fact((r"compile_lines\.py:\d+ [^\n]*\d (?:ms|s)\b",), part=r"_compile\.compile_inner"),
+    "compiled_autograd_again": Fact(
+        (r"another operation in it, MulBackward0|new autograd node[^\n]*MulBackward0",), ("third",), part=AUTOGRAD
+    ),
+    "compiled_autograd": Fact((AUTOGRAD,), ()),
     "ddp_buckets": Fact((r"DDP buckets: |optimize_ddp_split|DDPOptimizer intentional graph-break",), ()),
     "graphs_and_runs": Fact((r"\bf +2 +7 +\d",), part=r"sin\(\);|Graph Count: 1"),
     "guards": Fact((r"TENSOR_MATCH", r"scale"), part=r"TENSOR_MATCH|cpp_guards_str_"),

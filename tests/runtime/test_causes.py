@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -520,3 +521,27 @@ net(torch.ones(3))
     (recompile,) = report_of(folder, program.replace("ADVICE", ""))["recompiles"]
     assert recompile["advice"] == "set self.kind to 'sum' before the first compiled call"
     assert not report_of(folder, program.replace("ADVICE", "net.kind = 'sum'"))["recompiles"]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="comprehensions are no functions of their own")
+def test_what_stands_around_a_comprehension_does_not_give_it_up(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+def inner(x):
+    torch._dynamo.graph_break()
+    return x.sin()
+
+@torch.compile(backend="eager")
+def f(x):
+    with torch.no_grad():
+        for _ in range(1):
+            torch._dynamo.graph_break()
+        return [inner(x + n) for n in range(2)]
+
+f(torch.ones(3))
+""",
+    )
+    (found,) = [one for one in report["breaks"] if one["function"] == "inner"]
+    assert any("<listcomp>" in function for function in found["given_up"])
+    assert found["place"] == "loop"

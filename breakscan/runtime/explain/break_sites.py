@@ -17,7 +17,7 @@ from breakscan.runtime.parsers.break_text import (
     parse_causes,
     rest_skipped,
 )
-from breakscan.runtime.parsers.dynamo_names import is_resumed
+from breakscan.runtime.parsers.dynamo_names import is_of_comprehension, is_resumed
 from breakscan.runtime.records.compiles import BreakSeen, CompileStarted
 from breakscan.runtime.records.record import Record
 from breakscan.runtime.records.source import StackFrame
@@ -199,5 +199,9 @@ def _place(group: Sequence[BreakSeen], lens: ExplainContext) -> Place:
     for seen in group:
         if is_skipped(seen):
             for frame in seen.stack:
-                found |= lens.sources.places(frame.path, frame.line, frame.column)
+                if is_of_comprehension(frame.name):
+                    # What stands around it is around its caller.
+                    found.add(Place.LOOP)
+                else:
+                    found |= lens.sources.places(frame.path, frame.line, frame.column)
     return next((place for place in (Place.TRY, Place.WITH, Place.LOOP) if place in found), Place.PLAIN)

@@ -13,6 +13,7 @@ BACKWARD = "<backward>"
 _CAPTURED = re.compile(r"(?:^|:)!\d+/")
 _WRITTEN_BY_FX = "<eval_with_key>"
 _AROUND_STEP = ("wrapper", "_use_grad")
+_OF_COMPREHENSION = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 _COMPREHENSION = re.compile(r"__comprehension_(?P<name>.+)_at_\d+$")
 
 
@@ -26,6 +27,11 @@ def user_name(name: str) -> str:
 def is_resumed(name: str) -> bool:
     """Whether the name is that of the rest of a function, after a break."""
     return _RESUME.match(name) is not None
+
+
+def is_of_comprehension(name: str) -> bool:
+    """Whether the name is that of a comprehension, which is a function of its own up to Python 3.11."""
+    return name in _OF_COMPREHENSION
 
 
 def is_captured_backward(compile_id: str) -> bool:
