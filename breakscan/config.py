@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from breakscan.findings import Confidence
+from breakscan.findings import Confidence, Mode
 from breakscan.observations import Observations
 from breakscan.rulebook.document import nearest
 from breakscan.rulebook.ledger import ledger_version_for, measured_versions
@@ -27,6 +27,8 @@ else:
 
 Regions = Literal["auto", "roots", "modules", "all"]
 REGIONS = ("auto", "roots", "modules", "all")
+Way = Literal["compile", "export", "export-strict"]
+WAYS = ("compile", "export", "export-strict")
 CACHE_FOLDER = ".breakscan_cache"
 CACHE_VARIABLE = "BREAKSCAN_CACHE_DIR"
 
@@ -52,6 +54,7 @@ class Settings:
     root: Path
     config_file: Path | None = None
     target_torch: str | None = None
+    target: Way = "compile"
     fullgraph: bool = False
     regions: Regions = "auto"
     select: tuple[str, ...] = ("ALL",)
@@ -64,6 +67,12 @@ class Settings:
     cache_dir: Path | None = None
     observations: Observations | None = None
     options: frozenset[str] = frozenset()
+
+    @property
+    def mode(self) -> Mode:
+        if self.target != "compile":
+            return Mode(self.target)
+        return Mode.FULLGRAPH if self.fullgraph else Mode.DEFAULT
 
     @property
     def cache_folder(self) -> Path | None:
@@ -190,6 +199,7 @@ class _Reader:
     def settings(self) -> Settings:
         readers: dict[str, tuple[str, Callable[[str], object]]] = {
             "target-torch": ("target_torch", self.version),
+            "target": ("target", lambda key: self.word(key, WAYS)),
             "fullgraph": ("fullgraph", self.boolean),
             "regions": ("regions", lambda key: self.word(key, REGIONS)),
             "confidence": ("confidence", lambda key: Confidence(self.word(key, [c.value for c in Confidence]))),

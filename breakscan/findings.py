@@ -15,6 +15,8 @@ class Kind(str, Enum):
     """What a finding is about."""
 
     GRAPH_BREAK = "graph-break"
+    EXPORT = "export"
+    """What ``torch.export`` cannot export, though ``torch.compile`` compiles it."""
     RECOMPILE = "recompile"
     WRONG_RESULT = "wrong-result"
     MISUSE = "misuse"
@@ -58,7 +60,7 @@ class Verdict(str, Enum):
     RECOMPILES = "recompiles"
     """Compiles, and recompiles on a later call."""
     RAISES = "raises"
-    """torch.compile raises and eager Python does not (always for a break with ``fullgraph=True``)."""
+    """Compiling raises and eager Python does not (always for a break with ``fullgraph=True``)."""
     WRONG = "wrong"
     """Compiles, and a later call gives another result than eager Python."""
     UNUSED = "unused"
@@ -75,10 +77,20 @@ class Place(str, Enum):
 
 
 class Mode(str, Enum):
-    """The two targets, which have separate verdicts."""
+    """The ways to compile that code is checked for, which have separate verdicts."""
 
     DEFAULT = "default"
+    """``torch.compile``."""
     FULLGRAPH = "fullgraph"
+    """``torch.compile(fullgraph=True)``."""
+    EXPORT = "export"
+    """``torch.export.export``, which runs the Python code with fake tensors: Dynamo has no part in it."""
+    EXPORT_STRICT = "export-strict"
+    """``torch.export.export(strict=True)``, which traces the code with Dynamo."""
+
+    @property
+    def exports(self) -> bool:
+        return self in (Mode.EXPORT, Mode.EXPORT_STRICT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +190,8 @@ class Finding:
     """One rule at one site.  ``function`` is the qualified name of the enclosing function, or ``None``; ``via`` that
     of the caller whose frame runs eager, if the call is in ``place`` and not the site itself.
     All of ``conditions`` must hold.  ``behind`` is the site of the finding that hides this one from the compiler.
-    ``observed`` is 0 where the code alone shows it, else the number of calls of a recorded run that show it."""
+    ``observed`` is 0 where the code alone shows it, else the number of calls of a recorded run that show it.
+    ``mode`` is how the code is compiled."""
 
     rule: str
     name: str
@@ -197,6 +210,7 @@ class Finding:
     conditions: tuple[Condition, ...] = ()
     behind: Site | None = None
     observed: int = 0
+    mode: Mode = Mode.DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +235,6 @@ class CheckResult:
     files: int
     suppressed: int
     torch: str
-    fullgraph: bool
+    mode: Mode
     warnings: tuple[SourceError, ...] = ()
     roots: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

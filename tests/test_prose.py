@@ -52,7 +52,7 @@ WRITTEN = {
     "runtime/parsers/ended_frames.py": "text of torch",
     "runtime/parsers/generated_code.py": "what stands in the place of code that was left out",
     "runtime/parsers/guard_text.py": "text of torch; what stands for a name or value that the program does not have",
-    "runtime/replay.py": "errors of rule documents",
+    "runtime/replay/replay.py": "errors of rule documents",
     "runtime/session.py": "parts of exceptions' messages",
     "runtime/torch_internals.py": "notes for those who read the table",
     "runtime/tracelog/processes.py": "the name of a file that a log does not name",

@@ -38,6 +38,9 @@ PHRASES = {
 }
 
 
+EXPORTS = {Mode.EXPORT: "in an export", Mode.EXPORT_STRICT: "in a strict export"}
+
+
 class Direction(Enum):
     """How an example changed; the value is a heading of the page."""
 
@@ -59,8 +62,13 @@ class Change:
     cells: tuple[Cell, ...]
 
     @property
+    def main(self) -> Cell:
+        """The example as it stands; that of an export rule is only exported."""
+        return AS_IT_STANDS if AS_IT_STANDS in self.before else (Mode.EXPORT, Place.PLAIN)
+
+    @property
     def direction(self) -> Direction:
-        before, after = self.before[AS_IT_STANDS].verdict, self.after[AS_IT_STANDS].verdict
+        before, after = self.before[self.main].verdict, self.after[self.main].verdict
         if before is not after:
             better = {Verdict.COMPILES: Direction.WORSE}.get(before, Direction.OTHER)
             return Direction.BETTER if after is Verdict.COMPILES else better
@@ -105,13 +113,14 @@ def _lines(example: Example) -> Iterator[str]:
 
 def meaning(change: Change, before: str, after: str) -> str:
     """What the change means for code like the example."""
-    old, new = change.before[AS_IT_STANDS].verdict, change.after[AS_IT_STANDS].verdict
+    old, new = change.before[change.main].verdict, change.after[change.main].verdict
     parts = []
     cells = change.verdict_cells
     if old is not new:
         parts.append(f"On {after} it {PHRASES[new]}; on {before} it {PHRASES[old]}.")
         cells = [cell for cell in cells if _goes_another_way(change, cell)]
-        stays = [cell for cell in change.before if cell not in change.verdict_cells and _goes_another_way(change, cell)]
+        kept = [cell for cell in change.before if cell not in change.verdict_cells and not cell[0].exports]
+        stays = [cell for cell in kept if _goes_another_way(change, cell)]
         parts += [f"{where[0].upper()}{where[1:]} it still {phrase}." for phrase, where in _same(change, stays)]
     for words, group in groupby(sorted(cells, key=lambda c: _step(change, c)), key=lambda c: _step(change, c)):
         where = _where(list(group))
@@ -122,8 +131,7 @@ def meaning(change: Change, before: str, after: str) -> str:
 def _goes_another_way(change: Change, cell: Cell) -> bool:
     """Whether a cell gains or loses the break where the example as it stands does not, or the other way round."""
     pairs = [
-        [ledger[c].verdict is Verdict.COMPILES for ledger in (change.before, change.after)]
-        for c in (cell, AS_IT_STANDS)
+        [ledger[c].verdict is Verdict.COMPILES for ledger in (change.before, change.after)] for c in (cell, change.main)
     ]
     return pairs[0] != pairs[1]
 
@@ -139,12 +147,14 @@ def _step(change: Change, cell: Cell) -> str:
 
 
 def _where(cells: list[Cell]) -> str:
-    """``in a loop and in a try``, ``with `fullgraph=True```."""
+    """``in a loop and in a try``, ``with `fullgraph=True```, ``in an export``."""
     parts = []
     for mode in Mode:
         places = [PLACES[place] for m, place in cells if m is mode and place is not Place.PLAIN]
         everywhere = len(places) == len(Place) - 1
-        if mode is Mode.FULLGRAPH and any(m is mode for m, _ in cells):
+        if mode.exports and any(m is mode for m, _ in cells):
+            parts.append(EXPORTS[mode])
+        elif mode is Mode.FULLGRAPH and any(m is mode for m, _ in cells):
             parts.append(f"with `{MODES[mode]}`" + ("" if everywhere or not places else f" {' and '.join(places)}"))
         elif places:
             parts.append(" and ".join(places))
@@ -156,7 +166,7 @@ def _verdict(ruling: Ruling) -> str:
 
 
 def _ids(change: Change, rulings: Mapping[Cell, Ruling]) -> str:
-    cell = AS_IT_STANDS if AS_IT_STANDS in change.cells else change.cells[0]
+    cell = change.main if change.main in change.cells else change.cells[0]
     return " ".join(rulings[cell].gb) or "none"
 
 
@@ -177,7 +187,7 @@ def _rows(found: list[Change], before: str, after: str, direction: Direction) ->
         if ids_only:
             rows.append((rule, example, _ids(change, change.before), _ids(change, change.after)))
         else:
-            old, new = (_verdict(rulings[AS_IT_STANDS]) for rulings in (change.before, change.after))
+            old, new = (_verdict(rulings[change.main]) for rulings in (change.before, change.after))
             rows.append((rule, example, f"{old} → {new}", meaning(change, before, after)))
     heads = ("rule", "example", before, after) if ids_only else ("rule", "example", "verdict", "what it means")
     heading = direction.value if ids_only else f"{direction.value} on {after}"
@@ -213,7 +223,8 @@ of each version did with every example of every rule, on the CPU. Do not edit it
 - *Breaks 2* is the second example under *Breaks* in the rule document, with a line that only this example has. An
   example under *Compiles* is what the rule recommends: if it does not compile, the advice fails on that version.
 - The verdict is that of the default mode, for the example as it stands. The last column also names what differs in a
-  loop, a `try` or a `with`, and with `fullgraph=True`. [architecture.md](architecture.md#glossary) lists the verdicts.
+  loop, a `try` or a `with`, with `fullgraph=True`, and in a plain or strict `torch.export.export`.
+  [architecture.md](architecture.md#glossary) lists the verdicts.
 - `GBnnnn` is torch's own id of the break. Another id for the same verdict matters if you search logs for it.
 - To check code for a version that you have not installed: `breakscan check --target-torch 2.15`.
 """

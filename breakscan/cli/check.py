@@ -114,7 +114,7 @@ def _check_files(
     recordings: Sequence[Path],
 ) -> CheckResult:
     discovery = discover(paths, settings, force_exclude=force_exclude)
-    result = CheckResult((), (), 0, 0, target.torch, settings.fullgraph)
+    result = CheckResult((), (), 0, 0, target.torch, settings.mode)
     if discovery.files:
         from breakscan.analysis.pipeline.check import check_paths
 
@@ -130,7 +130,7 @@ def _check_files(
 def _check_stdin(
     name: str, settings: Settings, target: Target, texts: dict[str, str], force_exclude: bool
 ) -> CheckResult:
-    nothing = CheckResult((), (), 0, 0, target.torch, settings.fullgraph)
+    nothing = CheckResult((), (), 0, 0, target.torch, settings.mode)
     path = Path(os.path.abspath(name))
     if force_exclude and is_excluded(str(path), settings):
         return nothing

@@ -30,11 +30,12 @@ def replay(ctx: click.Context, /, rules: tuple[str, ...], write: bool, output: P
     """Run the examples of rules (all of them, or those of each RULE) through the installed torch.
 
     Each example is compiled alone, by default and with fullgraph=True, as it stands and inside a loop, a try
-    and a with.  The verdicts go into the ledger of that torch version.  Exits with 1 where torch contradicts a
-    rule document, or, with --check, the ledger.
+    and a with, and exported.  The verdicts go into the ledger of that torch version.  Exits with 1 where torch
+    contradicts a rule document, or, with --check, the ledger.
     """
     require_torch("rules replay", rules)
-    from breakscan.runtime import replay as runtime
+    from breakscan.runtime.replay import replay as runtime
+    from breakscan.runtime.replay.loading import ReplayError
 
     library = load_library(load_settings(Path.cwd()).rule_folders)
     chosen = _chosen(library, rules)
@@ -42,7 +43,7 @@ def replay(ctx: click.Context, /, rules: tuple[str, ...], write: bool, output: P
         done = iter(range(len(chosen)))
         try:
             ledger = runtime.replay(chosen, lambda _: progress(next(done), len(chosen)))
-        except runtime.ReplayError as error:
+        except ReplayError as error:
             raise click.ClickException(str(error)) from error
     path = (output or ledger_folder()) / f"{ledger.torch}.json"
     known = read_ledger(path) if path.is_file() else Ledger(ledger.torch, ledger.python)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from breakscan.config import REGIONS, Settings, find_config, load_settings
+from breakscan.config import REGIONS, WAYS, Settings, find_config, load_settings
 from breakscan.findings import Confidence
 from breakscan.repair.registry import rewrite_ids
 from breakscan.rulebook.document import nearest
@@ -41,6 +41,7 @@ OPTIONS = (
     ),
     click.option("--force-exclude", is_flag=True, help="Apply excludes to the given PATHS, too (for pre-commit)."),
     click.option("--target-torch", metavar="VERSION", help="The torch version to check for.  [the installed one]"),
+    click.option("--target", type=click.Choice(WAYS), help="How the code is compiled.  [compile]"),
     click.option("--fullgraph/--no-fullgraph", default=None, help="Check for torch.compile(fullgraph=True)."),
     click.option("--regions", type=click.Choice(REGIONS), help="Which code counts as compiled.  [auto]"),
     click.option(
@@ -78,6 +79,7 @@ def settings_for(where: Sequence[str], config: Path | None, options: dict[str, A
     """
     overrides = {
         "target_torch": options["target_torch"],
+        "target": options["target"],
         "fullgraph": options["fullgraph"],
         "regions": options["regions"],
         "confidence": Confidence(options["confidence"]) if options["confidence"] else None,

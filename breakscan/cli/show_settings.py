@@ -17,6 +17,7 @@ def settings_lines(settings: Settings, target: Target, enabled: Sequence[str], c
         yield f"# from options: {', '.join(sorted(o.replace('_', '-') for o in settings.options))}"
     judged = "" if target.ledger == target.torch else f", judged by the verdicts of {target.ledger}"
     yield f"target-torch = {json.dumps(target.torch)}  # {target.source}{judged}"
+    yield f"target = {json.dumps(settings.target)}"
     yield f"fullgraph = {json.dumps(settings.fullgraph)}"
     yield f"regions = {json.dumps(settings.regions)}"
     yield f"confidence = {json.dumps(settings.confidence.value)}"

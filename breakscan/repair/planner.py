@@ -304,7 +304,7 @@ class _Planner:
         if reason is not None or node is None:
             return Reason(rewrite, reason or "there is no code at the site")
         others = [other for other in seen.findings if other.function == finding.function]
-        context = RewriteContext(tree, finding, node, self.torch, self.settings.fullgraph, others)
+        context = RewriteContext(tree, finding, node, self.torch, others)
         try:
             refuse_generated(tree.module)
             edit = _edit(context, rewrite)
@@ -365,7 +365,7 @@ class _Planner:
         plain = tree.with_facts(studies.study(self.path, tree.text, self.roots).facts)
         node = plain.at(one.finding.site)
         assert node is not None
-        context = RewriteContext(plain, one.finding, node, self.torch, self.settings.fullgraph)
+        context = RewriteContext(plain, one.finding, node, self.torch)
         try:
             edit = _edit(context, one.rewrite)
         except Exception:

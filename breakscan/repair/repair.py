@@ -88,7 +88,7 @@ def repair_found(
     repairs = with_origins(repairs, {path: roots for path, roots, _ in tasks}, settings)
     all_errors = {*errors, *found.errors, *(error for repair in repairs for error in repair.errors)}
     ordered = sorted(all_errors, key=lambda error: (error.path, error.line))
-    return Repair(tuple(repairs), tuple(ordered), found.files, found.torch, found.fullgraph)
+    return Repair(tuple(repairs), tuple(ordered), found.files, found.torch, found.mode)
 
 
 def _repairs(

@@ -11,7 +11,7 @@ from typing import TypeVar
 import libcst as cst
 
 from breakscan.facts import UNKNOWN, Fact, FileFacts, Source, Span
-from breakscan.findings import Finding, Site
+from breakscan.findings import Finding, Mode, Site
 from breakscan.rewrite_support.contradictions import may_be_no_tensor
 from breakscan.rewrite_support.edit import Declined, Edit
 from breakscan.rewrite_support.names import written
@@ -114,7 +114,6 @@ class RewriteContext:
         finding: Finding,
         node: cst.CSTNode,
         torch: str,
-        fullgraph: bool,
         others: Sequence[Finding] = (),
     ) -> None:
         self.tree = tree
@@ -124,7 +123,8 @@ class RewriteContext:
         self.node = node
         self.torch_version = torch
         """The target version of torch, such as ``2.13``."""
-        self.fullgraph = fullgraph
+        self.needs_whole_graph = finding.mode is not Mode.DEFAULT
+        """Whether nothing may run outside the graph, as with ``fullgraph=True`` and in an export."""
         self.imports: set[str] = set()
         """The modules that the new code needs to import, as dotted names."""
 

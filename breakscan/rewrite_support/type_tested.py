@@ -50,9 +50,7 @@ def as_tensors(context: RewriteContext, names: Sequence[cst.Name], within: cst.C
             settled.append(node)
     tree = context.tree.with_facts(FileFacts(values, context.tree.facts.names))
     tree.contradicted = dict.fromkeys(settled, False)
-    inner_context = RewriteContext(
-        tree, context.finding, context.node, context.torch_version, context.fullgraph, context.others
-    )
+    inner_context = RewriteContext(tree, context.finding, context.node, context.torch_version, context.others)
     inner_context.imports = context.imports
     return inner_context
 

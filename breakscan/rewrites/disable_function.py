@@ -37,8 +37,8 @@ _OWN = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
 
 def rewrite(context: RewriteContext) -> Edit:
     """The decorator, nearest to the function."""
-    if context.fullgraph:
-        raise Declined("fullgraph=True does not allow code outside the graph")
+    if context.needs_whole_graph:
+        raise Declined("neither fullgraph=True nor torch.export allows code outside the graph")
     breaks = {
         finding.site.line
         for finding in context.others

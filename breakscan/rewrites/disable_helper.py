@@ -116,8 +116,8 @@ def _with_blank_lines(helper: cst.FunctionDef) -> cst.FunctionDef:
 
 def _worth_it(context: RewriteContext) -> None:
     finding = context.finding
-    if context.fullgraph:
-        raise Declined("fullgraph=True does not allow code outside the graph")
+    if context.needs_whole_graph:
+        raise Declined("neither fullgraph=True nor torch.export allows code outside the graph")
     if finding.verdict is not Verdict.EAGER:
         raise Declined("the rest of the function is compiled, and a call that is not compiled breaks the graph as well")
     if finding.via is not None:

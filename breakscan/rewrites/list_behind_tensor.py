@@ -149,7 +149,7 @@ def _list_of(context: RewriteContext, given: cst.BaseExpression) -> tuple[str, l
     none = Declined(f"a call passes `{text}`, and the list that it is made from is not available")
     if not isinstance(given, cst.Name):
         raise none
-    there = RewriteContext(context.tree, context.finding, given, context.torch_version, context.fullgraph)
+    there = RewriteContext(context.tree, context.finding, given, context.torch_version)
     found = origin(there, given)
     if isinstance(found.anchor, cst.FunctionDef):
         sibling = text + SUFFIX

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from breakscan.findings import Kind, Place, Severity
+from breakscan.findings import Kind, Mode, Place, Severity
 from breakscan.rulebook.errors import RuleError
 from breakscan.rulebook.events import FORMS, OPERANDS, EventKind
 
@@ -41,6 +41,7 @@ FAMILIES = {
 
 DEFAULT_SEVERITY = {
     Kind.GRAPH_BREAK: Severity.WARNING,
+    Kind.EXPORT: Severity.ERROR,
     Kind.RECOMPILE: Severity.INFO,
     Kind.WRONG_RESULT: Severity.ERROR,
     Kind.MISUSE: Severity.ERROR,
@@ -109,7 +110,8 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule document.  ``summary``, ``why`` and ``instead`` are single lines without a full stop; ``flags`` are the
+    """A rule document.  ``summary``, ``why`` and ``instead`` are single lines without a full stop, and so is
+    ``instead_exported``: it is for code that is exported without Dynamo, if ``instead`` is not.  ``flags`` are the
     settings of ``torch._dynamo.config`` each of which makes the code compile.  ``reporting`` code reports something
     that rarely happens: in a branch, the finding is conditional on the test of the branch.  ``deferred`` breaks show
     only where the graph ends, so that a later break that gives the function up hides them."""
@@ -122,6 +124,7 @@ class Rule:
     message: str
     why: str
     instead: str
+    instead_exported: str | None
     match: tuple[EventPattern, ...]
     recorded: tuple[RecordedPattern, ...]
     rewrites: tuple[str, ...]
@@ -131,6 +134,10 @@ class Rule:
     examples: tuple[Example, ...]
     body: str
     path: Path
+
+    def instead_in(self, mode: Mode) -> str:
+        """What to write instead in code that is compiled so."""
+        return self.instead_exported or self.instead if mode is Mode.EXPORT else self.instead
 
     def __repr__(self) -> str:
         # All of a document would be some 4,000 characters, in each break that somebody prints.
@@ -209,6 +216,7 @@ class _Parser:
             "message",
             "why",
             "instead",
+            "instead_exported",
             "flags",
             "reporting",
             "deferred",
@@ -253,6 +261,7 @@ class _Parser:
             message=message,
             why=self.text_of("why"),
             instead=self.text_of("instead"),
+            instead_exported=self.text_of("instead_exported") if "instead_exported" in self.front else None,
             match=match,
             recorded=recorded,
             rewrites=self.rewrites(),

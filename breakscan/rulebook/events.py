@@ -13,7 +13,7 @@ class EventKind(str, Enum):
 
     BRANCH = "branch"
     """Control flow on a value.  Forms: if, guard (an ``if`` that only raises), while, ternary, filter, and, or,
-    not, assert (with ``not``, or a tensor before the last ``and``: a plain one compiles), assert-message, in."""
+    not, assert (with ``not``, or a tensor before the last ``and``), assert-plain (any other), assert-message, in."""
     CONVERT = "convert"
     """A value becomes a Python number or list.  Forms: item, tolist, float, int, bool, complex."""
     CALL = "call"
@@ -68,6 +68,7 @@ FORMS: dict[EventKind, frozenset[str]] = {
             "or",
             "not",
             "assert",
+            "assert-plain",
             "assert-message",
             "in",
         }

@@ -39,8 +39,9 @@ class ExampleRulings:
     rulings: Mapping[tuple[Mode, Place], Ruling]
 
     @property
-    def breaks(self) -> bool:
-        return self.rulings[Mode.DEFAULT, Place.PLAIN].verdict is not Verdict.COMPILES
+    def main(self) -> Ruling:
+        """The ruling that the document promises: on the example as it stands, compiled by default, or else exported."""
+        return self.rulings.get((Mode.DEFAULT, Place.PLAIN)) or self.rulings[Mode.EXPORT, Place.PLAIN]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +61,17 @@ class Ledger:
         the first without one, else the first.  ``None`` where the rule has no example here, as with a user's own
         rule that was never replayed.
         """
+        return next(iter(self.rulings(rule_id, mode, place, form, labels)), None)
+
+    def rulings(
+        self, rule_id: str, mode: Mode, place: Place, form: str | None = None, labels: Collection[str] = ()
+    ) -> list[Ruling]:
+        """As :meth:`ruling`, of all examples that could decide."""
         known = {label: e for label, e in self.examples.get(rule_id, {}).items() if label.startswith("breaks/")}
         broken = [e for label, e in known.items() if label in labels] or list(known.values())
-        if not broken:
-            return None
         exact = [e for e in broken if e.form == form] or [e for e in broken if e.form is None] or broken
-        return exact[0].rulings.get((mode, place)) or exact[0].rulings.get((mode, Place.PLAIN))
+        found = (e.rulings.get((mode, place)) or e.rulings.get((mode, Place.PLAIN)) for e in exact)
+        return [ruling for ruling in found if ruling is not None]
 
 
 def digest(example: Example) -> str:

@@ -229,5 +229,8 @@ COUNTS_DIMENSIONS = frozenset({"dim", "ndim", "ndimension"})
 
 TRUE_WHILE_TRACING = ("is_compiling", "is_dynamo_compiling", "is_torchdynamo_compiling", "is_torch_compiling")
 """Functions of ``torch``, and those of packages that return the same, which are True while Dynamo traces."""
+ONLY_WHILE_DYNAMO_TRACES = ("is_dynamo_compiling", "is_torchdynamo_compiling")
+"""Those of them that torch answers with False in an export without Dynamo; packages differ."""
 FALSE_WHILE_TRACING = ("is_scripting", "is_exporting", "is_in_onnx_export", "is_torch_fx_proxy", "is_jit_tracing")
-"""The same for those that are False. ``torch.jit.is_tracing`` is one too, but packages have others by that name."""
+"""The same for those that are False. ``torch.jit.is_tracing`` is one too, but packages have others by that name.
+While something is exported, ``torch.compiler.is_exporting`` is True."""

@@ -496,6 +496,7 @@ OTHERWISE: dict[str, object] = {
     "root": Path("/elsewhere"),
     "config_file": Path("/project/ci.toml"),
     "target_torch": "2.13.0",
+    "target": "export",
     "fullgraph": True,
     "regions": "all",
     "select": ("BRK1",),

@@ -33,7 +33,10 @@ def found_rules(rule: Rule, example: Example, folder: Path) -> set[str]:
     path.write_text(example.source + ("" if rule.kind is Kind.MISUSE else COMPILED), encoding="utf-8")
     # A recompile or a wrong result needs several calls, so such an example makes its module elsewhere.
     regions: Literal["auto", "all"] = "all" if rule.kind in (Kind.RECOMPILE, Kind.WRONG_RESULT) else "auto"
-    result = check_paths([path], Settings(root=folder, target_torch="2.13", regions=regions))
+    target: Literal["compile", "export"] = "compile"
+    if rule.kind is Kind.EXPORT:
+        regions, target = "all", "export"
+    result = check_paths([path], Settings(root=folder, target_torch="2.13", regions=regions, target=target))
     assert not result.errors
     return {finding.rule for finding in result.findings if finding.kind is rule.kind}
 

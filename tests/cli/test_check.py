@@ -198,6 +198,7 @@ class TestConfiguration:
             "# from pyproject.toml",
             "# from options: fullgraph, select",
             'target-torch = "2.13"  # config',
+            'target = "compile"',
             "fullgraph = true",
             'regions = "auto"',
             'confidence = "conditional"',
@@ -213,7 +214,7 @@ class TestConfiguration:
 
     def test_the_target_is_in_every_report(self, breakscan: Run) -> None:
         data = breakscan("check", "--format", "json", "--target-torch", "2.13.1", "--fullgraph").json
-        assert data["target"] == {"torch": "2.13", "fullgraph": True}
+        assert data["target"] == {"torch": "2.13", "fullgraph": True, "mode": "fullgraph"}
         assert ", fullgraph=True" in breakscan("check", "--fullgraph").out
 
 

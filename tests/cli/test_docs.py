@@ -57,7 +57,17 @@ def test_the_configuration_with_all_keys_loads(tmp_path: Path) -> None:
     settings = load_settings(tmp_path)
     changed = {name for name in Settings.__slots__ if getattr(settings, name) != getattr(Settings(Path()), name)}
     assert {"target_torch", "ignore", "exclude", "rule_folders", "per_file_ignores"} <= changed
-    for name in ("target_torch", "fullgraph", "regions", "confidence", "select", "ignore", "exclude", "cache_dir"):
+    for name in (
+        "target_torch",
+        "target",
+        "fullgraph",
+        "regions",
+        "confidence",
+        "select",
+        "ignore",
+        "exclude",
+        "cache_dir",
+    ):
         assert f"| `{name.replace('_', '-')}` |" in page("configuration.md")
 
 

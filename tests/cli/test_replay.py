@@ -76,6 +76,7 @@ class TestReplay:
         assert modes["default"]["plain"] == ["splits", "GB0170"]
         assert modes["default"]["loop"][0] == "eager"
         assert modes["fullgraph"]["plain"][0] == "raises"
+        assert (modes["export"], modes["export-strict"]["plain"][0]) == ({"plain": ["raises"]}, "raises")
         assert breakscan("rules", "replay", "our-own-rule", "--check", "--output", "ledgers").status == 0
 
     def test_a_document_that_the_compiler_contradicts_is_status_1(
@@ -84,7 +85,7 @@ class TestReplay:
         own_rule("x + x.sum().item()")
         done = breakscan("rules", "replay", "BRK199", "--output", "ledgers")
         assert done.status == 1
-        assert done.out.startswith("BRK199 compiles/1: Dynamo says splits ")
+        assert done.out.startswith("BRK199 compiles/1: torch says splits ")
         assert ": 1 disagreement · wrote " in done.out
 
     def test_check_writes_nothing_and_compares_with_the_ledger(

@@ -51,6 +51,7 @@ def test_every_key_is_read(project: Path) -> None:
         """
 [tool.breakscan]
 target-torch = "2.12"
+target = "export-strict"
 fullgraph = true
 regions = "all"
 confidence = "likely"
@@ -68,6 +69,7 @@ cache-dir = "build/kept"
         root=project,
         config_file=path,
         target_torch="2.12",
+        target="export-strict",
         fullgraph=True,
         regions="all",
         confidence=Confidence.LIKELY,

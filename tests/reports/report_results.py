@@ -13,6 +13,7 @@ from breakscan.findings import (
     Confidence,
     Finding,
     Kind,
+    Mode,
     Place,
     Region,
     RewriteOffer,
@@ -73,7 +74,7 @@ def result(*findings: Finding, **changes: Any) -> CheckResult:
         "files": 41,
         "suppressed": 0,
         "torch": "2.13",
-        "fullgraph": False,
+        "mode": Mode.DEFAULT,
     }
     return CheckResult(**(values | changes))
 

@@ -13,7 +13,7 @@ import pytest
 from report_results import BEHIND, EAGER, SPLIT, UNPARSED, report, result
 
 import breakscan
-from breakscan.findings import CheckResult, Confidence, Kind, Region, Severity
+from breakscan.findings import CheckResult, Confidence, Kind, Mode, Region, Severity
 from breakscan.reports.check.json import write_json
 
 SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "check.schema.json").read_text(encoding="utf-8"))
@@ -36,12 +36,12 @@ def test_the_schema_is_one() -> None:
 
 
 def test_the_whole_object() -> None:
-    data = written(result(EAGER, SPLIT, errors=(UNPARSED,), suppressed=2, fullgraph=True))
+    data = written(result(EAGER, SPLIT, errors=(UNPARSED,), suppressed=2, mode=Mode.FULLGRAPH))
     assert valid(data)
     assert data == {
         "schema": 1,
         "tool": {"name": "breakscan", "version": breakscan.__version__},
-        "target": {"torch": "2.13", "fullgraph": True},
+        "target": {"torch": "2.13", "fullgraph": True, "mode": "fullgraph"},
         "findings": [
             {
                 "rule": "BRK101",
@@ -58,6 +58,7 @@ def test_the_whole_object() -> None:
                 "condition": None,
                 "behind": None,
                 "observed": None,
+                "mode": "default",
             },
             {
                 "rule": "BRK101",
@@ -74,6 +75,7 @@ def test_the_whole_object() -> None:
                 "condition": "`mask` is given",
                 "behind": None,
                 "observed": None,
+                "mode": "default",
             },
         ],
         "errors": [{"path": "src/bad.py", "line": 2, "column": 7, "message": "cannot be parsed: invalid syntax"}],

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from report_results import BEHIND, EAGER, SPLIT, UNPARSED, report, result
 
-from breakscan.findings import Finding, Severity
+from breakscan.findings import Finding, Mode, Severity
 from breakscan.reports.check.words import summary_line
 
 HINT = replace(EAGER, severity=Severity.INFO)
@@ -30,7 +30,7 @@ HINT = replace(EAGER, severity=Severity.INFO)
             {"suppressed": 3},
             "1 error in 41 files (1.2 s) · torch 2.13, default mode · 2 hidden · 3 suppressed",
         ),
-        ([], {"fullgraph": True}, "nothing found in 41 files (1.2 s) · torch 2.13, fullgraph=True"),
+        ([], {"mode": Mode.FULLGRAPH}, "nothing found in 41 files (1.2 s) · torch 2.13, fullgraph=True"),
         (
             [],
             {"torch": "2.14"},

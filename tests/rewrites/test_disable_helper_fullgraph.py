@@ -28,5 +28,5 @@ def test_it_declines_for_a_full_graph(tmp_path: Path) -> None:
     found = repair_file(path, (), settings, WantedRewrites(unsafe=True, soften=True, ids=frozenset({"disable-helper"})))
     assert not found.changed
     assert {reason.text for one in found.refused for reason in one.reasons} == {
-        "fullgraph=True does not allow code outside the graph"
+        "neither fullgraph=True nor torch.export allows code outside the graph"
     }

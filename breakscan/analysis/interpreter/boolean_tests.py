@@ -48,13 +48,16 @@ def branch(
     ``and``, ``or`` and ``not`` in a test are separate jumps: each operand branches by itself, and each
     but the first only under the outcome of those before it.  One event speaks for all of them: at the operand
     where there is one, else at the whole test, from the keyword of ``statement`` on where it starts below it.
-    With ``compound_only`` a jump that is the last of the test and not negated is none: Dynamo makes a check of it.
+    With ``compound_only`` a jump that is the last of the test and not negated only counts where there is no other, in a
+    form of its own: Dynamo makes a check of it.
     """
     found: list[_Branch] = []
     _branch_operands(frame, test, found, last=True, negated=False)
     decided_late: list[ast.AST] = [jump.node for jump in found]
     if compound_only:
-        found = [jump for jump in found if not jump.plain]
+        compound = [jump for jump in found if not jump.plain]
+        form = form if compound else "assert-plain"
+        found = compound or found
     if not found:
         return decided_late
     surest = max(found, key=lambda b: (isinstance(b.value, Tensor), not b.conditions, b.value.sure))

@@ -52,7 +52,7 @@ from breakscan.analysis.interpreter.values import (
 )
 from breakscan.analysis.project.entry_points import disabling_decorator
 from breakscan.analysis.project.index import BUILTINS, ClassInfo, FunctionInfo
-from breakscan.findings import Condition, ConditionKind
+from breakscan.findings import Condition, ConditionKind, Mode
 from breakscan.rulebook.events import EventKind
 from breakscan.torch_facts.not_measured import DISTINCTIVE_METHODS, RETURN_THE_MODULE, SUGGESTIVE_METHODS
 
@@ -95,7 +95,8 @@ def _of_parameter(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
 
 
 def _function(frame: Frame, node: ast.Call, callee: Function, info: FunctionInfo, arguments: Arguments) -> Value:
-    if disabled := disabling_decorator(info):
+    # A plain export runs what Dynamo is kept out of.
+    if frame.program.mode is not Mode.EXPORT and (disabled := disabling_decorator(info)):
         emit_call(frame, node, disabled, arguments, Sure.CERTAIN)
     given = arguments.with_receiver(callee.bound) if callee.bound is not None else arguments
     result = frame.program.call_function(frame, node, info, given, callee.closure)

@@ -21,7 +21,7 @@ from breakscan.analysis.interpreter.value_log import Notes
 from breakscan.analysis.interpreter.values import UNKNOWN, Function, NoneValue, Sure, Value
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
-from breakscan.findings import Condition, ConditionKind, Confidence, Place
+from breakscan.findings import Condition, ConditionKind, Confidence, Mode, Place
 from breakscan.rulebook.events import Argument, Event, EventKind
 from breakscan.rulebook.matching import RuleIndex
 from breakscan.source.spans import span, text_of
@@ -65,6 +65,7 @@ class Interpreter(Protocol):
     index: ModuleIndex
     api: TorchApi
     rules: RuleIndex
+    mode: Mode
     notes: Notes | None
     names: ModuleNames
     attributes: ClassAttributes

@@ -50,7 +50,7 @@ class Functions:
     ) -> Value:
         """What a call at a node returns; the function is interpreted for these arguments too."""
         declared = self._program.signatures.declared_result(info)
-        if is_untraced(info) or self._depth > MOST_CALLS_DEEP:
+        if is_untraced(info, self._program.mode) or self._depth > MOST_CALLS_DEEP:
             return declared
         if frame.silent:
             return declared if not isinstance(declared, Unknown) else self._single_calls.result(info, given, closure)
@@ -258,7 +258,7 @@ class Functions:
         """Interprets the wrappers around a function, each for the first function that it wraps."""
         for name in info.decorators:
             wrapper = self._decorators.wrapper(name, info)
-            if wrapper is None or wrapper.info in self._wrapped or is_untraced(wrapper.info):
+            if wrapper is None or wrapper.info in self._wrapped or is_untraced(wrapper.info, self._program.mode):
                 continue
             self._wrapped[wrapper.info] = info
             state = self._reached(wrapper.info, caller, in_wrapper=True)

@@ -128,7 +128,7 @@ def _known_call(frame: Frame, test: ast.Call) -> bool | None:
     if _asks_a_local(frame, test.func):
         return None
     dotted = frame.index.dotted(test.func) or ""
-    known = truth_while_tracing(dotted)
+    known = truth_while_tracing(dotted, frame.program.mode)
     if known is not None:
         return known
     if (dotted == "isinstance" and len(test.args) == 2) or dotted == "torch.is_tensor":
@@ -159,7 +159,7 @@ def _asks_a_local(frame: Frame, called: ast.expr) -> bool:
 
 
 def _known_helper(frame: Frame, dotted: str) -> bool | None:
-    """What a function of the program returns while Dynamo traces, where it only asks for that."""
+    """What a function of the program returns while it is compiled, where it only asks for that."""
     head = dotted.split(".", 1)[0]
     if head in frame.names or head in BUILTINS or head == "torch":
         return None
@@ -167,7 +167,8 @@ def _known_helper(frame: Frame, dotted: str) -> bool | None:
     info = frame.index.function_named(dotted)
     if info is None:
         return None
-    return frame.program.project.once(("helper", info), info.index, lambda: truth_of_helper(info))
+    mode = frame.program.mode
+    return frame.program.project.once(("helper", mode, info), info.index, lambda: truth_of_helper(info, mode))
 
 
 def _known_none_test(frame: Frame, test: ast.Compare) -> bool | None:

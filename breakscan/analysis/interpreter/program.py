@@ -23,7 +23,7 @@ from breakscan.analysis.interpreter.values import Function, Value
 from breakscan.analysis.project.entry_points import Entry, is_untraced
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
-from breakscan.findings import Assumption, Region
+from breakscan.findings import Assumption, Mode, Region
 from breakscan.rulebook.matching import RuleIndex
 from breakscan.torch_facts.table import TorchApi
 
@@ -45,6 +45,7 @@ class Program:
         index: ModuleIndex,
         api: TorchApi,
         rules: RuleIndex,
+        mode: Mode,
         summaries: SummaryCache | None = None,
         notes: Notes | None = None,
     ) -> None:
@@ -53,6 +54,7 @@ class Program:
         self.module = index.module
         self.api = api
         self.rules = rules
+        self.mode = mode
         self.notes = notes
         self.config = DynamoConfig()
         self.closures: list[dict[str, Value]] = []
@@ -63,14 +65,14 @@ class Program:
         self.names = ModuleNames(project, setups.read_module)
         self.attributes = ClassAttributes(project, api, setups.read_class, setups.read_method)
         self.signatures = Signatures(project, api, self.attributes)
-        self.functions = Functions(self, summaries or SummaryCache(project, self._apart))
+        self.functions = Functions(self, summaries or SummaryCache(project, mode, self._apart))
         self._lambdas: dict[ast.Lambda, FunctionInfo] = {}
         self.names.assigned(index)
 
     def _apart(self, index: ModuleIndex, summaries: SummaryCache) -> Program:
         """A program for functions of another file, which knows nothing of this one."""
         notes = self.notes.apart() if self.notes is not None else None
-        return Program(self.project, index, self.api, self.rules, summaries, notes)
+        return Program(self.project, index, self.api, self.rules, self.mode, summaries, notes)
 
     @property
     def states(self) -> dict[FunctionInfo, State]:
@@ -127,7 +129,7 @@ class Program:
         if not isinstance(returned, Function):
             return
         made = returned.info
-        if made is None or not made.nested or made.index is not self.index or is_untraced(made):
+        if made is None or not made.nested or made.index is not self.index or is_untraced(made, self.mode):
             return
         if made not in self.states:
             path = made.index.module.display

@@ -11,6 +11,7 @@ from breakscan.analysis.interpreter.value_log import Notes
 from breakscan.analysis.interpreter.values import ClassOrObject, Container, Function, Module, Namespace, Value
 from breakscan.analysis.project.imports import Drawn, Project
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
+from breakscan.findings import Mode
 
 MOST_DEEP = 12
 MOST_KEPT_A_FILE = 400
@@ -45,15 +46,16 @@ class Isolated(Protocol):
 class SummaryCache:
     """Interprets functions for other files, each apart from what those files know."""
 
-    def __init__(self, project: Project, start: Callable[[ModuleIndex, SummaryCache], Isolated]) -> None:
+    def __init__(self, project: Project, mode: Mode, start: Callable[[ModuleIndex, SummaryCache], Isolated]) -> None:
         self._project = project
+        self._mode = mode
         self._start = start
         self._running: set[object] = set()
         self._made = 0
 
     def lend(self, info: FunctionInfo, parameters: dict[str, Value]) -> Summary | None:
         """The summary of a call; None while the function is being interpreted for the same arguments."""
-        key = info, tuple(parameters.items())
+        key = info, self._mode, tuple(parameters.items())
         known = info.index.remembered.get(key)
         if isinstance(known, Summary) and self._project.draw_again(known.drawn):
             return known

@@ -1,11 +1,12 @@
-"""Functions of the program that only ask whether Dynamo traces: what they return while it does."""
+"""Functions of the program that only ask whether a compiler traces: what they return while it does."""
 
 from __future__ import annotations
 
 import ast
 
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
-from breakscan.torch_facts.not_measured import FALSE_WHILE_TRACING, TRUE_WHILE_TRACING
+from breakscan.findings import Mode
+from breakscan.torch_facts.not_measured import FALSE_WHILE_TRACING, ONLY_WHILE_DYNAMO_TRACES, TRUE_WHILE_TRACING
 
 _MOST_CALLS_DEEP = 3
 _FALSE = frozenset({"torch.jit.is_tracing", "torch._C._get_tracing_state", "torch._C._is_tracing"})
@@ -14,9 +15,13 @@ TELLING = frozenset({*TRUE_WHILE_TRACING, *FALSE_WHILE_TRACING, *(name.rpartitio
 """The last parts of the names of functions that tell whether Dynamo traces."""
 
 
-def truth_while_tracing(dotted: str) -> bool | None:
-    """What a function by that name returns while Dynamo traces, or None if it asks something else."""
+def truth_while_tracing(dotted: str, mode: Mode) -> bool | None:
+    """What a function by that name returns while code is compiled so, or None if it asks something else."""
     last = dotted.rsplit(".", 1)[-1]
+    if last == "is_exporting" and mode.exports:
+        return True
+    if last in ONLY_WHILE_DYNAMO_TRACES and mode is Mode.EXPORT:
+        return False if dotted.startswith("torch.") else None
     if last in TRUE_WHILE_TRACING:
         return True
     if last in FALSE_WHILE_TRACING or dotted in _FALSE:
@@ -24,17 +29,18 @@ def truth_while_tracing(dotted: str) -> bool | None:
     return None
 
 
-def truth_of_helper(info: FunctionInfo) -> bool | None:
-    """What a function returns while Dynamo traces, if the tests of torch in it decide that."""
-    return _Helper(info.index, 0).result(info)
+def truth_of_helper(info: FunctionInfo, mode: Mode) -> bool | None:
+    """What a function returns while code is compiled so, if the tests of torch in it decide that."""
+    return _Helper(info.index, 0, mode).result(info)
 
 
 class _Helper:
     """Reads the body of one function, in which a name holds what a test of torch gave."""
 
-    def __init__(self, index: ModuleIndex, depth: int) -> None:
+    def __init__(self, index: ModuleIndex, depth: int, mode: Mode) -> None:
         self._index = index
         self._depth = depth
+        self._mode = mode
         self._names: dict[str, bool | None] = {}
         self._results: set[bool | None] = set()
 
@@ -111,8 +117,8 @@ class _Helper:
         return None
 
     def _call(self, dotted: str) -> bool | None:
-        known = truth_while_tracing(dotted)
+        known = truth_while_tracing(dotted, self._mode)
         if known is not None or self._depth >= _MOST_CALLS_DEEP:
             return known
         info = self._index.function_named(dotted)
-        return _Helper(info.index, self._depth + 1).result(info) if info is not None else None
+        return _Helper(info.index, self._depth + 1, self._mode).result(info) if info is not None else None

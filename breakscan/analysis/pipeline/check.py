@@ -82,7 +82,7 @@ def check_paths(
         files=len(files) + (stdin is not None),
         suppressed=len(silenced.findings()),
         torch=resolve_target(settings).torch,
-        fullgraph=settings.fullgraph,
+        mode=settings.mode,
         warnings=tuple(sorted(warnings, key=lambda e: (e.path, e.line))),
         roots=roots.by_path(),
     )

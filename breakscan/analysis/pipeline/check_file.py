@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import traceback
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from breakscan.analysis.pipeline.judge import Judge
 from breakscan.analysis.pipeline.merge import CONFIDENCE_ORDER, Merged
 from breakscan.analysis.pipeline.results import FileResult
 from breakscan.analysis.pipeline.shadowed import gives_up, reach_of
-from breakscan.analysis.project.entry_points import find_entries, named_entries, observed_entries
+from breakscan.analysis.project.entry_points import Entry, find_entries, named_entries, observed_entries
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
 from breakscan.config import Settings, enabled_rules, resolve_target
@@ -53,8 +54,7 @@ class FileChecker:
         self.library = load_library(settings.rule_folders)
         self.rules = _rule_index(self.library, enabled_rules(settings, self.library))
         target = resolve_target(settings)
-        mode = Mode.FULLGRAPH if settings.fullgraph else Mode.DEFAULT
-        self.judge = Judge(self.rules, load_ledger(target.ledger), mode)
+        self.judge = Judge(self.rules, load_ledger(target.ledger), settings.mode)
         self.api = load_api(target.ledger)
         self.per_file = PerFileIgnores(settings)
         self.shown = frozenset(CONFIDENCE_ORDER[: CONFIDENCE_ORDER.index(settings.confidence) + 1])
@@ -104,12 +104,14 @@ class FileChecker:
     def _findings(self, index: ModuleIndex, notes: Notes | None) -> Iterator[tuple[ModuleIndex, Finding]]:
         if not _MAY_COMPILE.search(index.module.text):
             return
-        program = Program(self.project, index, self.api, self.rules, notes=notes)
         if self.functions is None:
-            entries = find_entries(self.project, index, self.settings.regions)
+            entries = find_entries(self.project, index, self.settings.regions, self.settings.mode)
             entries += observed_entries(self.project, index)
         else:
             entries = named_entries(index, self.functions.get(index.module.path, {}))
+        mode = self._mode_of(entries)
+        judge = replace(self.judge, mode=mode)
+        program = Program(self.project, index, self.api, self.rules, mode, notes=notes)
         program.run(entries)
         compiled = compiled_functions(program, everything=self.functions is None and self.settings.regions == "all")
         for drawn in {info.index for info in compiled}:
@@ -120,15 +122,23 @@ class FileChecker:
         for info, state in compiled.items():
             path = info.index.module.display
             for event in state.events.values():
-                for finding in self.judge.findings(event, path, info.qualname, state.region, flags):
+                for finding in judge.findings(event, path, info.qualname, state.region, flags):
                     found.add(finding, info.index)
         for function, event in compile_events(program, set(compiled)):
             region = compiled[function].region if function in compiled else None
             name = function.qualname if function else None
-            for finding in self.judge.findings(event, index.module.display, name, region, flags):
+            for finding in judge.findings(event, index.module.display, name, region, flags):
                 found.add(finding, index)
         program.release()
         yield from found.located()
+
+    def _mode_of(self, entries: list[Entry]) -> Mode:
+        """How what a file hands to the compiler is compiled: as the settings say, but what is only exported is exported
+        as it is there."""
+        if self.settings.mode.exports or not entries or any(entry.mode is None for entry in entries):
+            return self.settings.mode
+        modes = {entry.mode for entry in entries}
+        return Mode.EXPORT if Mode.EXPORT in modes else Mode.EXPORT_STRICT
 
 
 _MAY_COMPILE = re.compile("torch|Tensor")

@@ -8,11 +8,15 @@ from breakscan.analysis.pipeline.merge import CONFIDENCE_ORDER
 from breakscan.findings import Confidence, Finding, Kind, Mode, Place, Region, Severity, Site, Verdict
 from breakscan.rulebook.document import EventPattern, Rule
 from breakscan.rulebook.events import Event
-from breakscan.rulebook.ledger import Ledger
+from breakscan.rulebook.ledger import Ledger, Ruling
 from breakscan.rulebook.matching import RuleIndex, argument_conditions
 
-_JUDGED = (Kind.GRAPH_BREAK, Kind.RECOMPILE, Kind.WRONG_RESULT)
+_JUDGED = (Kind.GRAPH_BREAK, Kind.EXPORT, Kind.RECOMPILE, Kind.WRONG_RESULT)
 """What a version of torch does or does not do; misuse is misuse in all of them."""
+_OF_EXPORTS = frozenset({Kind.GRAPH_BREAK, Kind.EXPORT})
+"""An exported program is not compiled again, and what is wrong with ``torch.compile`` need not concern it."""
+_OF_COMPILED_CODE = frozenset(Kind) - {Kind.EXPORT}
+_ENDS_COMPILATION = (Verdict.EAGER, Verdict.RAISES, Verdict.WRONG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +36,20 @@ class Judge:
         """
         found = []
         for rule, pattern in self.rules.matching(event):
-            if not flags.isdisjoint(rule.flags):
+            if rule.kind not in (_OF_EXPORTS if self.mode.exports else _OF_COMPILED_CODE):
                 continue
-            labels = rule.examples_of(event.callee)
-            ruling = self.ledger.ruling(rule.id, self.mode, event.place, event.form, labels)
+            if not self.mode.exports and not flags.isdisjoint(rule.flags):
+                continue
+            ruling, is_settled = self._ruling(rule, event)
             verdict = ruling.verdict if ruling else None
             if rule.kind in _JUDGED and verdict is Verdict.COMPILES:
                 continue
             under = (event.test,) if event.test else event.conditions
             conditions = tuple(dict.fromkeys([*under, *argument_conditions(event, pattern)]))
             confidence = _confidence(event, pattern, bool(conditions))
+            if not is_settled:
+                confidence = Confidence.POSSIBLE
+            is_placed = rule.kind is Kind.GRAPH_BREAK and not self.mode.exports
             found.append(
                 Finding(
                     rule=rule.id,
@@ -55,16 +63,30 @@ class Judge:
                     region=region,
                     gb=ruling.gb if ruling else (),
                     verdict=verdict,
-                    place=event.place if rule.kind is Kind.GRAPH_BREAK else Place.PLAIN,
-                    via=event.via if rule.kind is Kind.GRAPH_BREAK else None,
+                    place=event.place if is_placed else Place.PLAIN,
+                    via=event.via if is_placed else None,
+                    mode=self.mode,
                     conditions=conditions if confidence is Confidence.CONDITIONAL else (),
                 )
             )
         return found
 
+    def _ruling(self, rule: Rule, event: Event) -> tuple[Ruling | None, bool]:
+        """What the ledger says of an event, and whether all examples of such events agree on it.
+
+        The first example decides, but of exports one that fails: whether code like it can be exported depends more on
+        the code around it than whether it compiles.
+        """
+        labels = rule.examples_of(event.callee)
+        rulings = self.ledger.rulings(rule.id, self.mode, event.place, event.form, labels)
+        if not self.mode.exports:
+            return (rulings[0] if rulings else None), True
+        failing = [ruling for ruling in rulings if ruling.verdict is not Verdict.COMPILES]
+        return next(iter(failing or rulings), None), len(failing) in (0, len(rulings))
+
 
 def _severity(rule: Rule, verdict: Verdict | None) -> Severity:
-    if rule.kind is Kind.GRAPH_BREAK and verdict in (Verdict.EAGER, Verdict.RAISES):
+    if rule.kind is Kind.GRAPH_BREAK and verdict in _ENDS_COMPILATION:
         return Severity.ERROR
     return rule.severity
 

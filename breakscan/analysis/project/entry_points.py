@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from breakscan.analysis.project.data_preparation import prepares_data
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import ClassInfo, FunctionInfo, ModuleIndex
-from breakscan.findings import Assumption, Region
+from breakscan.findings import Assumption, Mode, Region
 from breakscan.source.outline import without_locals
 from breakscan.source.walking import walk
 from breakscan.torch_facts.not_measured import RETURN_THE_MODULE
@@ -19,23 +19,25 @@ _COMPILES = tuple(re.compile(rf"{word}(?<=\b{word})\b") for word in ("compile", 
 """Each begins with its letters: a search for those is many times as fast as one that begins with ``\\b``."""
 _OTHER_COMPILERS = frozenset({"re.compile", "regex.compile"})
 COMPILE = "torch.compile"
-COMPILERS = frozenset({COMPILE, "torch.export.export", "torch._dynamo.optimize"})
+EXPORT = "torch.export.export"
+COMPILERS = frozenset({COMPILE, EXPORT, "torch._dynamo.optimize"})
 _LAST_NAMES = frozenset(name.rpartition(".")[2] for name in COMPILERS)
 _DISABLING = frozenset({"torch.compiler.disable", "torch._dynamo.disable"})
-_UNTRACED = _DISABLING | frozenset(
-    {
+_OPERATORS = frozenset({"torch.library.custom_op", "torch.library.impl", "torch.library.register_fake", "triton.jit"})
+"""Decorators of operators, which no compiler looks into."""
+_UNTRACED = (
+    _DISABLING
+    | _OPERATORS
+    | {
         "torch._disable_dynamo",
-        "torch.library.custom_op",
-        "torch.library.impl",
-        "torch.library.register_fake",
         "torch.compiler.assume_constant_result",
         "torch.compiler.allow_in_graph",
         "torch._dynamo.allow_in_graph",
         "torch._dynamo.nonstrict_trace",
         "torch.compiler.nonstrict_trace",
-        "triton.jit",
     }
 )
+"""Decorators that keep Dynamo out of a function."""
 # Methods that run while a model is built, saved or shown, not while it computes.
 _NEVER_COMPILED = frozenset(
     "__init__ __new__ __repr__ __str__ __len__ __del__ __getstate__ __setstate__ __reduce__ __init_subclass__ "
@@ -47,17 +49,20 @@ _NEVER_COMPILED = frozenset(
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A function that the compiler is handed, and how.  ``receiver`` is the class whose instance it is a method of,
-    which may have inherited it; ``compiled`` means that the file itself passes it to the compiler."""
+    which may have inherited it; ``compiled`` means that the file itself passes it to the compiler.  ``mode`` is how the
+    code exports it, None where it does not."""
 
     function: FunctionInfo
     region: Region
     receiver: ClassInfo | None = None
     compiled: bool = True
+    mode: Mode | None = None
 
 
-def is_untraced(info: FunctionInfo) -> bool:
-    """Whether a decorator keeps Dynamo out of the function."""
-    return any(name in _UNTRACED or name.endswith((".custom_op", ".register_kernel")) for name in info.decorators)
+def is_untraced(info: FunctionInfo, mode: Mode = Mode.DEFAULT) -> bool:
+    """Whether a decorator keeps the compiler out of the function.  A plain export runs what Dynamo is kept out of."""
+    names = _OPERATORS if mode is Mode.EXPORT else _UNTRACED
+    return any(name in names or name.endswith((".custom_op", ".register_kernel")) for name in info.decorators)
 
 
 def disabling_decorator(info: FunctionInfo) -> str | None:
@@ -65,19 +70,23 @@ def disabling_decorator(info: FunctionInfo) -> str | None:
     return next((name for name in info.decorators if name in _DISABLING), None)
 
 
-def find_entries(project: Project, index: ModuleIndex, mode: str) -> list[Entry]:
+def find_entries(project: Project, index: ModuleIndex, regions: str, mode: Mode) -> list[Entry]:
     """The entries of a file.
 
     ``auto`` takes what the file itself compiles, else every ``nn.Module.forward`` but those that prepare data or train.
     ``roots`` takes the first of the two, ``modules`` every ``forward``, ``all`` every function that could be compiled.
+    What the file exports counts where ``mode`` is one of exports, or where the file compiles nothing else.
     """
-    roots = _unique(_Roots(project, index).find()) if mode != "modules" and _may_compile(index) else []
-    if mode == "roots" or (mode == "auto" and roots):
+    roots = list(_Roots(project, index).find()) if regions != "modules" and _may_compile(index) else []
+    exported = [entry for entry in roots if entry.mode is not None]
+    compiled = [entry for entry in roots if entry.mode is None]
+    roots = _unique(exported if mode.exports or not compiled else compiled, mode)
+    if regions == "roots" or (regions == "auto" and roots):
         return roots
-    if mode == "all":
-        return _unique([*roots, *_everything(project, index), *_inherited(project, index)])
-    found = _unique(_forwards(project, index))
-    if mode == "modules":
+    if regions == "all":
+        return _unique([*roots, *_everything(project, index), *_inherited(project, index)], mode)
+    found = _unique(_forwards(project, index), mode)
+    if regions == "modules":
         return found
     return [
         entry
@@ -120,10 +129,10 @@ def _may_compile(index: ModuleIndex) -> bool:
     return any(pattern.search(index.module.text) for pattern in _COMPILES)
 
 
-def _unique(entries: Iterator[Entry] | list[Entry]) -> list[Entry]:
+def _unique(entries: Iterator[Entry] | list[Entry], mode: Mode = Mode.DEFAULT) -> list[Entry]:
     found: dict[tuple[FunctionInfo, ClassInfo | None], Entry] = {}
     for entry in entries:
-        if not is_untraced(entry.function):
+        if not is_untraced(entry.function, entry.mode or mode):
             found.setdefault((entry.function, entry.receiver), entry)
     return list(found.values())
 
@@ -210,8 +219,9 @@ class _Roots:
         if calls:
             self.read_variables()
         for call in calls:
+            mode = self.mode_of_export(call)
             for info, receiver in self.compiled_by(call):
-                yield self.entry(info, call, _spelling(call), receiver)
+                yield replace(self.entry(info, call, _spelling(call), receiver), mode=mode)
 
     def may_compile(self, node: ast.Call) -> bool:
         """Whether a call is worth a closer look: finding out what it is handed takes reading the whole file."""
@@ -223,6 +233,14 @@ class _Roots:
                 return self.index.dotted(func) not in _OTHER_COMPILERS
             return func.attr in _LAST_NAMES and self.index.dotted(func) in COMPILERS
         return self.index.dotted(func) in COMPILERS
+
+    def mode_of_export(self, call: ast.Call) -> Mode | None:
+        """How a call exports; None for one that compiles."""
+        if self.index.dotted(call.func) != EXPORT:
+            return None
+        strict = next((keyword.value for keyword in call.keywords if keyword.arg == "strict"), None)
+        is_strict = isinstance(strict, ast.Constant) and strict.value is True
+        return Mode.EXPORT_STRICT if is_strict else Mode.EXPORT
 
     def entry(self, info: FunctionInfo, node: ast.expr, how: str, owner: ClassInfo | None) -> Entry:
         return Entry(info, Region(self.index.module.display, node.lineno, how, info.qualname), owner)

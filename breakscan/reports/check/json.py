@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from breakscan import __version__
-from breakscan.findings import CheckResult
+from breakscan.findings import CheckResult, Mode
 from breakscan.reports.check.report import CheckReport
 from breakscan.reports.shared.finding_json import finding_object
 
@@ -27,7 +27,7 @@ def check_object(result: CheckResult) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "tool": {"name": "breakscan", "version": __version__},
-        "target": {"torch": result.torch, "fullgraph": result.fullgraph},
+        "target": {"torch": result.torch, "fullgraph": result.mode is Mode.FULLGRAPH, "mode": result.mode.value},
         "findings": [finding_object(finding) for finding in result.findings],
         "errors": [asdict(error) for error in result.errors],
         "summary": {

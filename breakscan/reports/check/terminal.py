@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from breakscan.findings import Finding, Severity, Site, SourceError
+from breakscan.findings import Finding, Kind, Mode, Severity, Site, SourceError
 from breakscan.reports.check.report import CheckReport
 from breakscan.reports.check.words import summary_line
 from breakscan.reports.shared.code_frame import code_text, paragraph
@@ -90,7 +90,7 @@ def _finding(
         text.append(f"    {region}", "dim")
     _append_frame(text, sources, finding.site, finding.message, style, console)
     said = []
-    if rule:
+    if rule and (finding.kind is Kind.EXPORT or finding.mode is not Mode.EXPORT):  # most speak of Dynamo
         said.append(("Why: ", f"{rule.why}."))
     if condition := conditions_in_words(finding.conditions):
         said.append(("Only when ", f"{condition}."))
@@ -99,7 +99,7 @@ def _finding(
     if sentence := verdict_sentence(finding, torch):
         said.append(("", sentence))
     if rule:
-        said.append(("Instead: ", f"{rule.instead}."))
+        said.append(("Instead: ", f"{rule.instead_in(finding.mode)}."))
     if behind:
         said.append(("", behind_sentence(behind)))
     for label, sentence in said:

@@ -6,6 +6,7 @@ from collections import Counter
 
 from breakscan.findings import Severity
 from breakscan.reports.check.report import CheckReport
+from breakscan.reports.shared.finding_words import MODE_WORDS
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.wording import counted
 
@@ -29,7 +30,7 @@ def summary_line(report: CheckReport) -> str:
         torch += f" (judged by the verdicts of {report.ledger})"
     parts = [
         f"{', '.join(found) or 'nothing found'} in {counted(result.files, 'file')} ({report.seconds:.1f} s)",
-        f"{torch}, {'fullgraph=True' if result.fullgraph else 'default mode'}",
+        f"{torch}, {MODE_WORDS[result.mode]}",
     ]
     if behind:
         parts.append(f"{behind} hidden")

@@ -21,7 +21,7 @@ def finding_diagnostic(finding: Finding, rule: Rule | None, torch: str) -> Diagn
         details=tuple(
             _capitalised(words) for words in (verdict_sentence(finding, torch), region_words(finding)) if words
         ),
-        help=rule.instead if rule else None,
+        help=rule.instead_in(finding.mode) if rule else None,
         rule=rule,
         function=finding.function,
         related=_related(finding),

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from breakscan import __version__
+from breakscan.findings import Mode
 from breakscan.repair.result import Applied, FileRepair
 from breakscan.reports.fix.diff import diff_lines
 from breakscan.reports.fix.report import FixReport
@@ -22,7 +23,7 @@ def write_fix_json(report: FixReport, stream: TextIO) -> None:
     made = {
         "schema": SCHEMA,
         "tool": {"name": "breakscan", "version": __version__},
-        "target": {"torch": repair.torch, "fullgraph": repair.fullgraph},
+        "target": {"torch": repair.torch, "fullgraph": repair.mode is Mode.FULLGRAPH, "mode": repair.mode.value},
         "files": [_file(file, report.written and file.display not in failed) for file in repair.files],
         "errors": [asdict(error) for error in (*repair.errors, *report.unwritten)],
         "summary": {

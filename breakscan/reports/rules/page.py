@@ -19,7 +19,14 @@ from breakscan.rulebook.document import FAMILIES, Rule
 from breakscan.rulebook.ledger import Ledger
 
 PLACES = {Place.PLAIN: "plain", Place.LOOP: "in a loop", Place.TRY: "in a try", Place.WITH: "in a with"}
-MODES = {Mode.DEFAULT: "default", Mode.FULLGRAPH: "fullgraph=True"}
+MODES = {
+    Mode.DEFAULT: "default",
+    Mode.FULLGRAPH: "fullgraph=True",
+    Mode.EXPORT: "export",
+    Mode.EXPORT_STRICT: "export, strict",
+}
+
+_MODES_OF_KINDS = {Kind.GRAPH_BREAK: tuple(Mode), Kind.EXPORT: (Mode.EXPORT, Mode.EXPORT_STRICT)}
 
 MEANING = {
     Verdict.COMPILES: "no break",
@@ -61,7 +68,7 @@ def _rewrites(rule: Rule) -> list[RenderableType]:
 
 def _verdicts(rule: Rule, ledgers: Sequence[Ledger]) -> RenderableType:
     places = list(Place) if rule.kind is Kind.GRAPH_BREAK else [Place.PLAIN]
-    modes = list(Mode) if rule.kind is Kind.GRAPH_BREAK else [Mode.DEFAULT]
+    modes = _MODES_OF_KINDS.get(rule.kind, (Mode.DEFAULT,))
     table = Table("torch", "mode", box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     forms = list(dict.fromkeys(example.form for example in rule.examples if example.breaks))
     if len(forms) > 1:
@@ -81,7 +88,7 @@ def _verdicts(rule: Rule, ledgers: Sequence[Ledger]) -> RenderableType:
                 table.add_row(ledger.torch, MODES[mode], *([form or "any"] if len(forms) > 1 else []), *shown)
     if not seen:
         return Text("No verdicts are recorded: 'breakscan rules replay' makes them with the installed torch.")
-    heading = Text("What torch.compile does with the examples that break", "bold")
+    heading = Text("What torch does with the examples that break", "bold")
     legend = Text(" · ".join(f"{verdict.value}: {words}" for verdict, words in MEANING.items() if verdict in seen))
     return Group(heading, Padding(table, (0, 0, 0, 2)), Padding(legend, (0, 0, 0, 2)))
 
@@ -112,5 +119,5 @@ def write_rules(report: RuleListReport, stream: TextIO) -> None:
 def _verdict(ledger: Ledger, rule: Rule, place: Place) -> Text:
     if place is not Place.PLAIN and rule.kind is not Kind.GRAPH_BREAK:
         return Text()
-    ruling = ledger.ruling(rule.id, Mode.DEFAULT, place)
+    ruling = ledger.ruling(rule.id, Mode.EXPORT if rule.kind is Kind.EXPORT else Mode.DEFAULT, place)
     return Text(ruling.verdict.value, STYLES.get(ruling.verdict, "yellow")) if ruling else Text("not replayed", "dim")

@@ -27,6 +27,7 @@ def finding_object(finding: Finding) -> dict[str, Any]:
         "condition": conditions_in_words(finding.conditions),
         "behind": asdict(finding.behind) if finding.behind else None,
         "observed": finding.observed or None,
+        "mode": finding.mode.value,
     }
 
 

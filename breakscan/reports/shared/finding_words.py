@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from breakscan.findings import Assumption, Finding, Place, Region, Verdict
+from breakscan.findings import Assumption, Finding, Mode, Place, Region, Verdict
 from breakscan.repair.offer import Offer
 from breakscan.reports.shared.condition_words import conditions_in_words
 from breakscan.reports.shared.wording import INSIDE, counted
@@ -18,8 +18,20 @@ _ASKED_FOR = {
 _MOST_LINES_NAMED = 8
 
 
+MODE_WORDS = {
+    Mode.DEFAULT: "default mode",
+    Mode.FULLGRAPH: "fullgraph=True",
+    Mode.EXPORT: "torch.export",
+    Mode.EXPORT_STRICT: "torch.export, strict",
+}
+
+
 def verdict_sentence(finding: Finding, torch: str) -> str | None:
-    """What Dynamo does at the finding beyond what its rule says of it, or None."""
+    """What the compiler does at the finding beyond what its rule says of it, or None."""
+    if finding.mode.exports:
+        if finding.verdict is Verdict.WRONG:
+            return f"With torch {torch}, the exported program always has the value from the export here."
+        return f"torch.export.export of torch {torch} raises an error here; plain Python does not."
     if finding.verdict is Verdict.EAGER:
         if finding.place is Place.LOOP:
             where = f"{finding.via} calls this in a loop" if finding.via else "The break is inside a loop"
@@ -60,14 +72,15 @@ def region_words(finding: Finding) -> str:
     same_file = region.path == finding.site.path
     where = f"line {region.line}" if same_file else f"{region.path}:{region.line}"
     entry = region.entry if region.entry != finding.function else None
+    compiled = "exported" if finding.mode.exports else "compiled"
     if region.recorded:
         why = "compiled in the recorded run"
     elif region.assumed is None:
-        why = f"compiled from {where}{f' via {entry}' if entry else ''}"
+        why = f"{compiled} from {where}{f' via {entry}' if entry else ''}"
     elif region.entry == finding.function and same_file:
-        why = "assumed compiled"
+        why = f"assumed {compiled}"
     else:
-        why = f"from {f'{region.entry} ({where})' if region.entry else where}, assumed compiled"
+        why = f"from {f'{region.entry} ({where})' if region.entry else where}, assumed {compiled}"
     return f"{inside}, {why}" if inside else why
 
 
