@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from explain_results import BREAK, CALLER, COMPILE, FRAME, GRAPH, RECOMPILE, explanation, holds
+from explain_results import BREAK, CALLER, COMPILE, FRAME, GRAPH, PRICE, RECOMPILE, explanation, holds
 from hostile import NASTY, poisoned
 
 from breakscan.findings import Origin, Site, Verdict
@@ -241,13 +241,21 @@ def test_a_break_opens_to_all_that_is_known_of_it(show: Any) -> None:
     page.get_by_text("src/model.py:3", exact=True).first.click()
     detail = page.locator("tr.detail").inner_text()
     for words in (
-        "keep the 0-d tensor", "the break is inside a loop", "1.23 ms a pass", "340 passes", "200 µs on the device",
+        "keep the 0-d tensor", "the break is inside a loop", "1.23 ms a pass", "340 passes",
         "waits for the device", "900 ms to compile", "train.py:41", "in main", "GB0124", "r1:0/0", "if x.item():",
     ):  # fmt: skip
         assert words.lower() in detail.lower(), words
     assert "".join(page.locator("tr.detail .span.eager").all_inner_texts()) == "x.item()"
     page.get_by_text("src/model.py:3", exact=True).first.click()
     assert page.locator("tr.detail").count() == 0
+
+
+def test_a_wait_for_the_device_costs_the_devices_time(show: Any) -> None:
+    page = show(explanation(breaks=(replace(BREAK, price=replace(PRICE, device_seconds=0.0002)),)), "#breaks/0")
+    said = " ".join(page.locator("tr.detail").inner_text().split())
+    assert "200 µs of the device's time a pass" in said
+    assert "68.0 ms in all" in said
+    assert "the host spends 1.23 ms and waits for the device" in said
 
 
 def test_hints_stand_where_there_is_no_advice(show: Any) -> None:

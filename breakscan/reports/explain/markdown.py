@@ -295,5 +295,5 @@ def _listed(functions: Sequence[str]) -> str:
 def _price(price: Price | None) -> str:
     if price is None or not price.passes:
         return ""
-    waits = ", waits for the device" if price.waits else ""
-    return f"{duration(price.host_seconds)}{waits} ({counted(price.passes, 'pass', 'passes')})"
+    waits = " of the device's time" if price.is_on_device else ", waits for the device" if price.waits else ""
+    return f"{duration(price.seconds)}{waits} ({counted(price.passes, 'pass', 'passes')})"

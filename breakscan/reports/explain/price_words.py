@@ -45,7 +45,9 @@ def price_in_words(price: Price, calls: Sequence[Calls]) -> str:
             said[0] += f", {min(share, 1.0):.0%} of the time in calls"
     if price.longest:
         said.append(_longest_pass(price.longest))
-    if price.waits:
+    if price.is_on_device:
+        said.append(f"the host spends {duration(price.host_seconds)} there and waits for the device")
+    elif price.waits:
         said.append("the host waits for the device there")
     if price.compile_seconds:
         said.append(f"{duration(price.compile_seconds)} to compile what follows it")
@@ -53,6 +55,11 @@ def price_in_words(price: Price, calls: Sequence[Calls]) -> str:
 
 
 def _each_pass(price: Price) -> str:
+    if price.is_on_device:
+        spent = f"{duration(price.seconds)} of the device's time"
+        if price.passes == 1:
+            return f"{spent} in the only pass that was timed"
+        return f"{spent} a pass, {counted(price.passes, 'pass', 'passes')}"
     device = "" if price.device_seconds is None else f" ({duration(price.device_seconds)} on the device)"
     if price.passes == 1:
         return f"{duration(price.host_seconds)}{device} in the only pass that was timed"
@@ -71,14 +78,18 @@ def ceiling_sentence(explanation: Explanation) -> str | None:
     to save.
 
     Of a function that runs eager, or leads to one, it is all that is spent outside graphs, else what is spent behind
-    breaks.
+    breaks.  Of what the host waits for, only the device's own gaps count.
     """
+    waits = [site.price for site in explanation.breaks if site.price and site.price.is_on_device]
+    on_host = sum(price.passes * price.host_seconds for price in waits)
     eager = {frame.function for frame in explanation.frames if frame.status is FrameStatus.EAGER}
     given_up = [site for site in explanation.breaks if site.verdict is Verdict.EAGER]
     leads_there = eager | {caller.function for site in given_up for caller in site.stack}
     found = []
     for call in explanation.calls:
         saving = call.outside_seconds if call.name in leads_there else call.gap_seconds
+        if len(explanation.calls) == 1:  # else it is not known which of them waits
+            saving = max(0.0, saving - on_host) + min(saving, sum(price.in_all for price in waits))
         if call.calls > 1 and saving > _WORTH_SAYING * call.seconds:
             found.append((saving, call))
     if not found or not (explanation.breaks or eager):

@@ -292,6 +292,9 @@ class Price:
 
     ``host_seconds`` and ``device_seconds`` are medians; half of the passes took between ``low_seconds`` and
     ``high_seconds`` on the host.  ``longest`` is None where no pass stands out.
+
+    Where the host waits for the device, it waits for work that has to be done anyhow: then the break costs what the
+    device does not spend on graphs there.
     """
 
     passes: int
@@ -304,9 +307,21 @@ class Price:
     longest: LongPass | None = None
 
     @property
+    def is_on_device(self) -> bool:
+        """Whether the device's time is what the break costs."""
+        return self.waits and self.device_seconds is not None
+
+    @property
+    def seconds(self) -> float:
+        """What one pass costs."""
+        if self.waits and self.device_seconds is not None:
+            return min(self.device_seconds, self.host_seconds)
+        return self.host_seconds
+
+    @property
     def in_all(self) -> float:
-        """Seconds on the host, over all passes; 0 for a single one, which may have been disturbed."""
-        return self.passes * self.host_seconds if self.passes > 1 else 0.0
+        """Seconds over all passes; 0 for a single one, which may have been disturbed."""
+        return self.passes * self.seconds if self.passes > 1 else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ The time is the usual one: a pass that waited once, as for another rank that com
 
 Left out are calls and gaps in which something was compiled, and the backward, which autograd runs.  On a device that
 works on its own, the host's time is what the host spends, whether it waits there or runs ahead; the device's time is
-that between the end of one graph and the start of the next in its queue, taken on few passes.
+that between the end of one graph and the start of the next in its queue, taken on few passes.  Where the host waits,
+the price is the device's time: what the host waits for are the graphs before, which no rewrite saves.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def _price(
     return Price(
         passes=passes,
         host_seconds=host["seconds"] / passes if passes else 0.0,
-        device_seconds=device / passes if timed else None,
+        device_seconds=device / passes if timed and len(timed) == len(ran) and not whole else None,
         waits=_reads_data(site) and any(not name.startswith(("cpu", "meta")) for name in lies_on),
         compile_seconds=compiling,
         low_seconds=host["low"] / passes if passes else 0.0,

@@ -62,7 +62,7 @@ function breakColumns(rows) {
     { label: "Why", kind: "wide", value: (found) => ruleWords(found.rule) ?? found.reason, cell: breakReason },
     { label: "Met", kind: "num", title: "How often the compiler met it", value: (found) => found.count, cell: (found) => `${number(found.count)}\u00d7` },
     priced && { label: "Passes", kind: "num", title: "How often the program ran through it", value: (found) => found.price?.passes ?? null, cell: (found) => (found.price?.passes ? number(found.price.passes) : "") },
-    priced && { label: "A pass", kind: "num", title: "Time between the graph before it and the next one, each time, on the host", value: (found) => found.price?.host_seconds ?? null, cell: (found) => (found.price?.passes ? duration(found.price.host_seconds) : "") },
+    priced && { label: "A pass", kind: "num", title: "Time between the graph before it and the next one, each time: on the host, or on the device where the host waits for it", value: (found) => (found.price ? passSeconds(found.price) : null), cell: (found) => (found.price?.passes ? duration(passSeconds(found.price)) : "") },
     priced && { label: "In all", kind: "num", title: "That time over the whole run", value: (found) => inAll(found.price), cell: (found) => duration(inAll(found.price)) },
   ];
 }

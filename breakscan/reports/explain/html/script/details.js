@@ -77,16 +77,20 @@ function priceWords(price) {
   if (!price) return null;
   const said = [];
   if (price.passes) {
-    const device = price.device_seconds === null ? "" : `, ${duration(price.device_seconds)} on the device`;
-    said.push(`${duration(price.host_seconds)} a pass${device}`);
+    if (isOnDevice(price)) said.push(`${duration(passSeconds(price))} of the device's time a pass`);
+    else {
+      const device = price.device_seconds === null ? "" : `, ${duration(price.device_seconds)} on the device`;
+      said.push(`${duration(price.host_seconds)} a pass${device}`);
+    }
     said.push(price.passes > 1 ? `${counted(price.passes, "pass", "passes")}, ${duration(inAll(price))} in all` : "the only pass that was timed");
-    if (price.high_seconds > price.low_seconds) said.push(`half of them ${duration(price.low_seconds)} to ${duration(price.high_seconds)}`);
+    if (!isOnDevice(price) && price.high_seconds > price.low_seconds) said.push(`half of them ${duration(price.low_seconds)} to ${duration(price.high_seconds)}`);
   }
   if (price.longest) {
     const { seconds, for_rank: rank } = price.longest;
     said.push(`not counted: one pass of ${duration(seconds)}${rank === null ? "" : `, in which rank ${rank} compiled`}`);
   }
-  if (price.waits) said.push("the host waits for the device");
+  if (isOnDevice(price)) said.push(`the host spends ${duration(price.host_seconds)} and waits for the device`);
+  else if (price.waits) said.push("the host waits for the device");
   if (price.compile_seconds) said.push(`${duration(price.compile_seconds)} to compile what follows it`);
   return said.join(" \u00b7 ");
 }

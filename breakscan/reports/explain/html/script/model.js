@@ -29,9 +29,19 @@ function ruleWords(id) {
   return id && page.rules[id] ? `${id} ${page.rules[id].name}` : null;
 }
 
+/** Whether the device's time is what a break costs: where the host waits for it, it waits for what has to be done. */
+function isOnDevice(price) {
+  return price.waits && price.device_seconds !== null;
+}
+
+/** What one pass costs, in seconds. */
+function passSeconds(price) {
+  return isOnDevice(price) ? Math.min(price.device_seconds, price.host_seconds) : price.host_seconds;
+}
+
 /** The total of a price over the run, in seconds; null without one, and for a single pass, which may have been disturbed. */
 function inAll(price) {
-  return price && price.passes > 1 ? price.passes * price.host_seconds : null;
+  return price && price.passes > 1 ? price.passes * passSeconds(price) : null;
 }
 
 /** The lines kept of a file: `[first line, lines]` pairs in order. */
