@@ -32,6 +32,11 @@ HINT = replace(EAGER, severity=Severity.INFO)
         ),
         ([], {"mode": Mode.FULLGRAPH}, "nothing found in 41 files (1.2 s) · torch 2.13, fullgraph=True"),
         (
+            [replace(EAGER, mode=Mode.EXPORT), SPLIT],
+            {},
+            "1 error, 1 warning in 41 files (1.2 s) · torch 2.13, default mode and torch.export",
+        ),
+        (
             [],
             {"torch": "2.14"},
             "nothing found in 41 files (1.2 s) · torch 2.14 (judged by the verdicts of 2.13), default mode",

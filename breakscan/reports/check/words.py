@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from breakscan.findings import Severity
+from breakscan.findings import CheckResult, Mode, Severity
 from breakscan.reports.check.report import CheckReport
 from breakscan.reports.shared.finding_words import MODE_WORDS
 from breakscan.reports.shared.printable import visible
@@ -30,7 +30,7 @@ def summary_line(report: CheckReport) -> str:
         torch += f" (judged by the verdicts of {report.ledger})"
     parts = [
         f"{', '.join(found) or 'nothing found'} in {counted(result.files, 'file')} ({report.seconds:.1f} s)",
-        f"{torch}, {MODE_WORDS[result.mode]}",
+        f"{torch}, {' and '.join(MODE_WORDS[mode] for mode in _modes(result))}",
     ]
     if behind:
         parts.append(f"{behind} hidden")
@@ -39,3 +39,9 @@ def summary_line(report: CheckReport) -> str:
     if result.errors:
         parts.append(f"{counted(len(result.errors), 'path')} not checked")
     return " · ".join(parts)
+
+
+def _modes(result: CheckResult) -> list[Mode]:
+    """How the findings' code is compiled: as it was asked for, or as a file exports it."""
+    found = {finding.mode for finding in result.findings}
+    return [mode for mode in Mode if mode in found] or [result.mode]
