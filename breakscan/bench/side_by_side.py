@@ -4,13 +4,13 @@ meanwhile but compiling itself.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from breakscan.bench.eager_baseline import EagerBaseline
 from breakscan.bench.trial import Trial
+from breakscan.worker.cores import usable_cores
 
 CORES = 4
 """Cores for each process that compiles. Dynamo uses one, Inductor compiles kernels on several."""
@@ -24,7 +24,7 @@ HOST_MEMORY = 2
 
 def at_once(baseline: EagerBaseline) -> int:
     """Returns how many variants of a program can be compiled at the same time. One means one after another."""
-    limits = [MOST, len(os.sched_getaffinity(0)) // CORES]
+    limits = [MOST, usable_cores() // CORES]
     if baseline.memory_bytes and baseline.free_device_bytes is not None:
         limits.append(baseline.free_device_bytes // (DEVICE_MEMORY * baseline.memory_bytes))
     free = _free_host_bytes()

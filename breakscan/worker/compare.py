@@ -10,7 +10,6 @@ the tolerance of the rest.
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, ClassVar
 
 from breakscan.worker.call_result import NO_GRADIENT, CallResult
+from breakscan.worker.cores import usable_cores
 from breakscan.worker.difference import Change, Part, ResultDifference
 from breakscan.worker.tensor_values import shape_of
 
@@ -34,7 +34,7 @@ FARTHEST = 10.0
 """Times the worst element of the baseline."""
 AT_ONCE = 2**17
 """Elements that a thread compares at once: in double precision they fit into a processor's cache."""
-MOST_THREADS = len(os.sched_getaffinity(0))
+MOST_THREADS = usable_cores()
 
 _FLOAT = re.compile(r"-?\d+(?:\.\d+(?:e[+-]\d+)?|e[+-]\d+)")
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
+
+from breakscan.worker.cores import usable_cores
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,7 +46,7 @@ def digests(values: Mapping[str, Tensor]) -> dict[str, str]:
     if sum(value.nbytes for value in values.values()) < LARGE:
         return {path: digest(value) for path, value in values.items()}
     # Hashing releases the interpreter lock.
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+    with ThreadPoolExecutor(usable_cores()) as threads:
         return dict(zip(values, threads.map(digest, values.values()), strict=True))
 
 

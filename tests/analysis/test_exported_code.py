@@ -10,8 +10,6 @@ import pytest
 from breakscan.analysis.pipeline.check import check_paths
 from breakscan.config import Settings
 from breakscan.findings import CheckResult, Mode, Severity, Verdict
-from breakscan.repair.planner import WantedRewrites
-from breakscan.repair.repair import repair_paths
 from breakscan.reports.shared.finding_words import region_words, verdict_sentence
 
 NET = """
@@ -131,14 +129,6 @@ def test_rules_about_other_things_than_breaks_are_left_out(marked) -> None:
         target="export",
         regions="all",
     )
-
-
-def test_no_rewrite_takes_code_out_of_an_export(tmp_path: Path) -> None:
-    path = tmp_path / "model.py"
-    path.write_text("import torch\n\n\ndef f(x: torch.Tensor):\n    return sorted([x[0], x[1]])\n", encoding="utf-8")
-    settings = Settings(root=tmp_path, target_torch="2.13", target="export", regions="all")
-    found = repair_paths([path], settings, WantedRewrites(soften=True), jobs=1)
-    assert not [one for file in found.files for one in (*file.applied, *file.softened)]
 
 
 @pytest.mark.parametrize("mode", ["export", "export-strict"])

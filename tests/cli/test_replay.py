@@ -88,6 +88,16 @@ class TestReplay:
         assert done.out.startswith("BRK199 compiles/1: torch says splits ")
         assert ": 1 disagreement · wrote " in done.out
 
+    def test_an_export_that_crashes_the_process_names_the_example(
+        self, breakscan: Run, own_rule: Callable[[str], None], folder: Path
+    ) -> None:
+        own_rule("__import__('os')._exit(3) if __import__('torch').compiler.is_exporting() else x.sin()")
+        done = breakscan("rules", "replay", "BRK199", "--output", "ledgers")
+        assert done.status == 2
+        assert "BRK199-our-own-rule.md:" in done.err
+        assert "compiles/1 cannot be exported: the process crashes" in done.err
+        assert not (folder / "ledgers").exists()
+
     def test_check_writes_nothing_and_compares_with_the_ledger(
         self, breakscan: Run, own_rule: Callable[[str], None], folder: Path, torch: str
     ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from typing import Any
 
@@ -12,18 +13,25 @@ from breakscan.rulebook.document import Example, Rule
 from breakscan.rulebook.ledger import Ruling
 from breakscan.runtime.hooks.exporting import exported_program, in_own_process
 from breakscan.runtime.parsers.break_text import parse_causes
-from breakscan.runtime.replay.loading import check_runs, loaded
+from breakscan.runtime.replay.loading import ReplayError, check_runs, loaded
 
 _SEEDS = range(1, 9)
 """Enough that a number which is drawn while exporting is not drawn again each time."""
 
 
 def rulings_on_export(rule: Rule, example: Example) -> dict[tuple[Mode, Place], Ruling]:
-    """The rulings on a plain and on a strict export of an example."""
-    return {
-        (mode, Place.PLAIN): in_own_process(partial(_ruling_on_export, rule, example, mode))
-        for mode in (Mode.EXPORT, Mode.EXPORT_STRICT)
-    }
+    """The rulings on a plain and on a strict export of an example.
+
+    Raises ReplayError for an example that fails without the compiler, or whose export crashes the process.
+    """
+    try:
+        return {
+            (mode, Place.PLAIN): in_own_process(partial(_ruling_on_export, rule, example, mode))
+            for mode in (Mode.EXPORT, Mode.EXPORT_STRICT)
+        }
+    except BrokenProcessPool as error:
+        where = f"{rule.path}:{example.line}: {example.label}"
+        raise ReplayError(f"{where} cannot be exported: the process crashes") from error
 
 
 def _ruling_on_export(rule: Rule, example: Example, mode: Mode) -> Ruling:

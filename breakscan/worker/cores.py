@@ -1,0 +1,12 @@
+"""How many cores this process may use."""
+
+from __future__ import annotations
+
+import os
+
+
+def usable_cores() -> int:
+    """Those that the process may run on; where the system does not tell (macOS, Windows), all of the machine."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
