@@ -94,8 +94,8 @@ def load_settings(start: Path, config: Path | None = None, **overrides: Any) -> 
 
     ``config`` names a file instead.  ``overrides`` are values from the command line, by field name; None leaves
     a setting as it is.  ``exclude`` and ``ignore`` add to the file's, the others replace it; a ``select`` from
-    the command line also drops the file's ``ignore``.  The environment's ``BREAKSCAN_CACHE_DIR`` replaces the file's
-    ``cache-dir``.
+    the command line also drops the file's ``ignore``, and ``target`` and ``fullgraph`` each replace both.  The
+    environment's ``BREAKSCAN_CACHE_DIR`` replaces the file's ``cache-dir``.
 
     Raises ConfigError for a wrong key, value or file, and RuleError for a malformed rule of the user.
     """
@@ -215,6 +215,8 @@ class _Reader:
                 hint = nearest(key.replace("_", "-").lower(), readers) or f" (known: {', '.join(readers)})"
                 raise self.fail(f"unknown key{hint}", key)
         values = {field: read(key) for key, (field, read) in readers.items() if key in self.table}
+        if values.get("fullgraph") and (target := values.get("target", "compile")) != "compile":
+            raise self.fail(f'is about torch.compile, and target is "{target}": remove one of the two', "fullgraph")
         return Settings(root=self.root, config_file=self.path, **values)  # type: ignore[arg-type]
 
     def fail(self, message: str, key: str, word: str | None = None) -> ConfigError:
@@ -318,6 +320,13 @@ def _with_overrides(settings: Settings, overrides: dict[str, Any]) -> Settings:
     if "target_torch" in overrides and (problem := _version_problem(overrides["target_torch"])):
         raise ConfigError(problem, key="target-torch")
     values = dict(overrides)
+    if values.get("fullgraph") and (target := values.get("target", "compile")) != "compile":
+        raise ConfigError(f"is about torch.compile: leave it out with --target {target}", key="fullgraph")
+    # Each of the two options says how the code is compiled, whatever the file says of the other.
+    if values.get("fullgraph"):
+        values["target"] = "compile"
+    elif values.get("target", "compile") != "compile":
+        values["fullgraph"] = False
     if "ignore" in values and "select" not in values:
         values["ignore"] = (*settings.ignore, *values["ignore"])
     elif "select" in values:

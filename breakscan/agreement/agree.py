@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from breakscan.agreement.compiled import is_compiled, traced_functions, with_enclosing
+from breakscan.agreement.exported import agree_on_exports
 from breakscan.agreement.hidden import hidden_behind
 from breakscan.agreement.lines import lines_of, touches
 from breakscan.agreement.matching import confirming_sites, hands_over
@@ -31,14 +32,14 @@ _SURE = (Confidence.CERTAIN, Confidence.LIKELY)
 
 
 def agree(explanation: Explanation, settings: Settings, files: SourceFiles) -> Agreement:
-    """Checks the functions that a run compiled, with a user's settings and the run's torch, and compares the two.
+    """Checks the functions that a run compiled or exported, with a user's settings and the run's torch, and compares.
 
-    Covers the files of the run that may be read, are as they were in the run and are not excluded; files of torch and
-    of Python are left out. Paths of the explanation are relative to the working directory. Raises what ``check`` raises
-    for a version without verdicts.
+    The code is checked for what the run did with it: compile it, or export it. Covers the files of the run that may be
+    read, are as they were in the run and are not excluded; files of torch and of Python are left out. Paths of the
+    explanation are relative to the working directory. Raises what ``check`` raises for a version without verdicts.
     """
     torch = minor_version(explanation.torch)
-    settings = replace(settings, target_torch=torch)
+    settings = replace(settings, target_torch=torch, target="compile", fullgraph=_is_fullgraph(explanation, settings))
     sources = Sources(files)
     exclude = Patterns(str(settings.root), settings.exclude)
     traced = traced_functions(explanation, sources)
@@ -58,13 +59,21 @@ def agree(explanation: Explanation, settings: Settings, files: SourceFiles) -> A
     is_silenced = silencer(settings, sources)
     return Agreement(
         torch=result.torch,
+        mode=result.mode,
         files=tuple(functions),
         judged=judged,
         missed=tuple(site for site in unknown if not is_silenced(site)),
         silenced=tuple(site for site in unknown if is_silenced(site)),
         hidden=hidden,
         errors=result.errors,
+        exports=tuple(agree_on_exports(explanation, settings, sources)),
     )
+
+
+def _is_fullgraph(explanation: Explanation, settings: Settings) -> bool:
+    """How the run compiled, whatever the settings are for; what a trace does not tell, they do."""
+    targets = explanation.targets
+    return all(target.fullgraph for target in targets) if targets else settings.fullgraph
 
 
 def _judge(

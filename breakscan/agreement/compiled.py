@@ -22,7 +22,7 @@ def traced_functions(explanation: Explanation, sources: Sources) -> dict[str, di
     found: dict[str, dict[str, bool]] = {}
 
     def add(path: str, function: str | None, is_root: bool) -> None:
-        if function is not None and _is_wanted(path) and sources.module(path) is not None:
+        if function is not None and is_wanted(path) and sources.module(path) is not None:
             names = found.setdefault(path, {})
             names[function] = names.get(function, False) or is_root
 
@@ -36,7 +36,7 @@ def traced_functions(explanation: Explanation, sources: Sources) -> dict[str, di
             add(frame.site.path, frame.function, True)
     roots = {(path, function) for path, names in found.items() for function in names}
     for path, lines in explanation.traced.items():
-        if _is_wanted(path):
+        if is_wanted(path):
             for line in lines:
                 add(path, sources.function(path, line), False)
     for site in explanation.breaks:
@@ -55,7 +55,8 @@ def with_enclosing(names: Mapping[str, bool]) -> dict[str, bool]:
     return {**enclosing, **names}
 
 
-def _is_wanted(path: str) -> bool:
+def is_wanted(path: str) -> bool:
+    """Returns whether a file may be one that a user wants to change: not torch's or the standard library's."""
     installed = _INSTALLED.match(path)
     return not _STANDARD.match(path) and not (installed and installed["package"] == "torch")
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from breakscan.findings import Finding, Site, SourceError
+from breakscan.findings import Finding, Mode, Site, SourceError
 from breakscan.runtime.explain.explanation import BreakSite, UncompiledFrame
+from breakscan.runtime.explain.exported import ExportFailure
 
 Missed = BreakSite | UncompiledFrame
 BreakKey = tuple[Site, str]
@@ -42,22 +43,37 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
+class ExportAgreement:
+    """What a run exported in one way, compared with the check of that code for this ``mode``.
+
+    ``missed`` are the problems of exports in the checked files without a finding, ``silenced`` those whose rule is
+    turned off. ``files`` were checked, except for ``errors``.
+    """
+
+    mode: Mode
+    files: tuple[str, ...]
+    judged: tuple[Judged, ...]
+    missed: tuple[ExportFailure, ...]
+    silenced: tuple[ExportFailure, ...]
+    errors: tuple[SourceError, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Agreement:
     """A run compared with the check of the code that it compiled.
 
     ``missed`` are recorded breaks in checked files, and functions that Dynamo did not trace, without a finding.
     ``silenced`` are those whose rule the configuration or a comment turns off. ``files`` were checked, except for
-    ``errors``. ``torch`` is the version that they were checked for.
+    ``errors``. ``torch`` is the version that they were checked for, ``mode`` how the code was compiled. ``exports`` has
+    an entry for each way in which the run exported something.
     """
 
     torch: str
+    mode: Mode
     files: tuple[str, ...]
     judged: tuple[Judged, ...]
     missed: tuple[Missed, ...]
     silenced: tuple[Missed, ...]
     hidden: Mapping[BreakKey, tuple[Finding, ...]]
     errors: tuple[SourceError, ...]
-
-    def count(self, outcome: AgreementOutcome) -> int:
-        """Returns how many findings have this outcome."""
-        return sum(one.outcome is outcome for one in self.judged)
+    exports: tuple[ExportAgreement, ...]

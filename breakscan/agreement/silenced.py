@@ -11,16 +11,17 @@ from breakscan.agreement.sources import Sources
 from breakscan.config import Settings, enabled_rules
 from breakscan.findings import Confidence, Finding, Kind, Severity
 from breakscan.rulebook.library import load_library
+from breakscan.runtime.explain.exported import ExportFailure
 from breakscan.source.per_file_ignores import PerFileIgnores
 from breakscan.source.suppressions import Suppressions
 
 
-def silencer(settings: Settings, sources: Sources) -> Callable[[Missed], bool]:
+def silencer(settings: Settings, sources: Sources) -> Callable[[Missed | ExportFailure], bool]:
     """Returns a function that says whether the rule of a recorded break is turned off at its site."""
     enabled = enabled_rules(settings, load_library(settings.rule_folders))
     per_file = PerFileIgnores(settings)
 
-    def is_silenced(site: Missed) -> bool:
+    def is_silenced(site: Missed | ExportFailure) -> bool:
         module = sources.module(site.site.path)
         if site.rule is None or module is None:
             return False
@@ -32,7 +33,7 @@ def silencer(settings: Settings, sources: Sources) -> Callable[[Missed], bool]:
     return is_silenced
 
 
-def _as_finding(site: Missed) -> Finding:
+def _as_finding(site: Missed | ExportFailure) -> Finding:
     assert site.rule is not None
     return Finding(
         rule=site.rule.id,

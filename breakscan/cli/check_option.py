@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 def check_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the option, as ``check``, to a command."""
     return click.option(
-        "--check", is_flag=True, help="Compare with what breakscan check says of the code that was compiled."
+        "--check",
+        is_flag=True,
+        help="Compare with what breakscan check says of the code that was compiled or exported.",
     )(command)
 
 

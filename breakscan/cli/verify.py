@@ -96,7 +96,7 @@ def verify(
         raise click.UsageError("--apply cannot write a setting: set it in your program")
     rewrites, rules = _told_apart(ids)
     question = Question(
-        load_settings(Path.cwd(), select=rules or select, ignore=ignore, no_cache=True),
+        load_settings(Path.cwd(), target="compile", select=rules or select, ignore=ignore, no_cache=True),
         WantedRewrites(unsafe, soften, ids=frozenset(rewrites) if rewrites else None),
         candidate,
         apply or apply_unseen,

@@ -133,6 +133,6 @@ def test_rules_about_other_things_than_breaks_are_left_out(marked) -> None:
 
 @pytest.mark.parametrize("mode", ["export", "export-strict"])
 def test_a_configuration_says_it_too(tmp_path: Path, mode: str) -> None:
-    settings = Settings(root=tmp_path, target=mode, fullgraph=True)  # type: ignore[arg-type]
+    settings = Settings(root=tmp_path, target=mode)  # type: ignore[arg-type]
     assert settings.mode is Mode(mode)
     assert check_paths([], settings).mode is Mode(mode)

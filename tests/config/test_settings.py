@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from breakscan.config import Settings, enabled_rules, find_config, load_settings
-from breakscan.findings import Confidence
+from breakscan.config import ConfigError, Settings, enabled_rules, find_config, load_settings
+from breakscan.findings import Confidence, Mode
 from breakscan.rulebook.library import load_library
 from breakscan.source.per_file_ignores import PerFileIgnores
 
@@ -52,7 +54,7 @@ def test_every_key_is_read(project: Path) -> None:
 [tool.breakscan]
 target-torch = "2.12"
 target = "export-strict"
-fullgraph = true
+fullgraph = false
 regions = "all"
 confidence = "likely"
 select = ["BRK1", "our-own-rule"]
@@ -70,7 +72,7 @@ cache-dir = "build/kept"
         config_file=path,
         target_torch="2.12",
         target="export-strict",
-        fullgraph=True,
+        fullgraph=False,
         regions="all",
         confidence=Confidence.LIKELY,
         select=("BRK1", "our-own-rule"),
@@ -110,6 +112,35 @@ def test_options_replace_and_exclude_and_ignore_add(project: Path) -> None:
     assert settings.select == ("BRK1",)
     assert settings.ignore == ("BRK101", "BRK1")
     assert settings.options == {"regions", "exclude", "ignore"}
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "expected"),
+    [
+        ("fullgraph = true", {"target": "export"}, Mode.EXPORT),
+        ('target = "export"', {"fullgraph": True}, Mode.FULLGRAPH),
+        ('target = "export"', {"fullgraph": False}, Mode.EXPORT),
+        ('target = "export"', {"target": "compile"}, Mode.DEFAULT),
+        ("fullgraph = true", {"target": "compile"}, Mode.FULLGRAPH),
+    ],
+)
+def test_an_option_says_how_code_is_compiled_whatever_the_file_says(
+    project: Path, file: str, options: dict[str, Any], expected: Mode
+) -> None:
+    write(project, f"[tool.breakscan]\n{file}\n")
+    settings = load_settings(project, **options)
+    assert settings.mode is expected
+    assert settings.fullgraph is (expected is Mode.FULLGRAPH)
+
+
+def test_an_export_has_no_fullgraph(project: Path) -> None:
+    expected = "--fullgraph: is about torch.compile: leave it out with --target export"
+    with pytest.raises(ConfigError, match=re.escape(expected)):
+        load_settings(project, target="export", fullgraph=True)
+    path = write(project, '[tool.breakscan]\ntarget = "export-strict"\nfullgraph = true\n')
+    expected = f'{path}:3: fullgraph: is about torch.compile, and target is "export-strict": remove one of the two'
+    with pytest.raises(ConfigError, match=re.escape(expected)):
+        load_settings(project)
 
 
 def test_a_selected_rule_is_checked_although_the_file_ignores_it(project: Path) -> None:

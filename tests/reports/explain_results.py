@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from breakscan.agreement.result import Agreement, AgreementOutcome, Judged
+from breakscan.agreement.result import Agreement, AgreementOutcome, ExportAgreement, Judged
 from breakscan.findings import (
     Condition,
     ConditionKind,
     Confidence,
     Finding,
     Kind,
+    Mode,
     Origin,
     Place,
     Severity,
@@ -392,6 +393,7 @@ REPRODUCTION = Reproduction(
 
 AGREEMENT = Agreement(
     torch="2.13",
+    mode=Mode.DEFAULT,
     files=(BREAK.site.path,),
     judged=(
         Judged(FINDING, AgreementOutcome.CONFIRMED, BREAK.site, True),
@@ -401,4 +403,14 @@ AGREEMENT = Agreement(
     silenced=(BREAK,),
     hidden={},
     errors=(SourceError(BREAK.site.path, 1, 1, "cannot be parsed"),),
+    exports=(
+        ExportAgreement(
+            mode=Mode.EXPORT,
+            files=(BREAK.site.path,),
+            judged=(Judged(FINDING, AgreementOutcome.CONFIRMED, BREAK.site, False),),
+            missed=(EXPORT_FAILURE,),
+            silenced=(),
+            errors=(),
+        ),
+    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from breakscan.agreement.result import Agreement, Judged
+from breakscan.agreement.result import Agreement, ExportAgreement, Judged
 from breakscan.reports.shared.condition_words import conditions_in_words
 
 
@@ -13,6 +13,7 @@ def agreement_object(agreement: Agreement) -> dict[str, Any]:
     """The agreement as plain dictionaries and lists."""
     return {
         "torch": agreement.torch,
+        "mode": agreement.mode.value,
         "files": list(agreement.files),
         "findings": [_judged(one) for one in agreement.judged],
         "missed": [
@@ -25,6 +26,26 @@ def agreement_object(agreement: Agreement) -> dict[str, Any]:
             }
             for silenced, group in ((False, agreement.missed), (True, agreement.silenced))
             for site in group
+        ],
+        "errors": [asdict(error) for error in agreement.errors],
+        "exports": [_of_exports(one) for one in agreement.exports],
+    }
+
+
+def _of_exports(agreement: ExportAgreement) -> dict[str, Any]:
+    return {
+        "mode": agreement.mode.value,
+        "files": list(agreement.files),
+        "findings": [_judged(one) for one in agreement.judged],
+        "missed": [
+            {
+                "rule": failure.rule.id if failure.rule else None,
+                "problem": failure.problem.value,
+                "site": asdict(failure.site),
+                "silenced": silenced,
+            }
+            for silenced, group in ((False, agreement.missed), (True, agreement.silenced))
+            for failure in group
         ],
         "errors": [asdict(error) for error in agreement.errors],
     }

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
+from rich.console import Console
 from rich.text import Text
 
-from breakscan.agreement.result import Agreement, AgreementOutcome, Judged, Missed
-from breakscan.findings import Confidence, Finding
+from breakscan.agreement.result import Agreement, AgreementOutcome, ExportAgreement, Judged, Missed
+from breakscan.findings import Confidence, Finding, Mode, SourceError
+from breakscan.reports.explain.export_words import failure_reason
 from breakscan.reports.shared.code_frame import INDENT, paragraph
 from breakscan.reports.shared.condition_words import conditions_in_words
 from breakscan.reports.shared.console import report_console
+from breakscan.reports.shared.finding_words import MODE_WORDS
 from breakscan.reports.shared.printable import printable
 from breakscan.reports.shared.site_words import place, rule_words
 from breakscan.reports.shared.wording import counted
@@ -32,8 +36,18 @@ def write_agreement(agreement: Agreement, stream: TextIO) -> None:
     width = min(console.width, WIDEST)
     agreement = printable(agreement)
     console.print(Text("\nCompared with breakscan check", "bold underline"))
-    console.print(paragraph("", _headline(agreement), width, indent=""))
-    for heading, entries in _sections(agreement):
+    if agreement.files or not agreement.exports:
+        console.print(paragraph("", _headline(agreement), width, indent=""))
+        _write_sections(_sections(agreement), console, width)
+    for number, exports in enumerate(agreement.exports):
+        if agreement.files or number:
+            console.print(Text())
+        console.print(paragraph("", _exports_headline(exports, agreement.torch), width, indent=""))
+        _write_sections(_export_sections(exports), console, width)
+
+
+def _write_sections(sections: Iterable[tuple[str, Sequence[str]]], console: Console, width: int) -> None:
+    for heading, entries in sections:
         if entries:
             console.print(Text(f"\n{heading}", "bold"))
         for entry in entries:
@@ -41,15 +55,31 @@ def write_agreement(agreement: Agreement, stream: TextIO) -> None:
 
 
 def _headline(agreement: Agreement) -> str:
-    found, files = counted(len(agreement.judged), "finding"), counted(len(agreement.files), "file")
-    parts = [f"{agreement.count(outcome)} {words}" for outcome, words in _WORDS.items() if agreement.count(outcome)]
-    said = f"In what was compiled, check has {found} ({files}, torch {agreement.torch})"
-    words = [f"{said}{': ' if parts else ''}{', '.join(parts)}"]
+    mode = f", {MODE_WORDS[agreement.mode]}" if agreement.mode is Mode.FULLGRAPH else ""
+    words = [_found("what was compiled", agreement, f"torch {agreement.torch}{mode}")]
     if agreement.missed:
         words.append(f"It has none for {counted(len(agreement.missed), 'recorded break site')}")
     if agreement.silenced:
         words.append(f"{counted(len(agreement.silenced), 'recorded break site')} of rules that are switched off there")
     return ".  ".join(words) + "."
+
+
+def _exports_headline(agreement: ExportAgreement, torch: str) -> str:
+    what = "what was exported with strict=True" if agreement.mode is Mode.EXPORT_STRICT else "what was exported"
+    words = [_found(what, agreement, f"torch {torch}")]
+    if agreement.missed:
+        words.append(f"It has none for {counted(len(agreement.missed), 'problem')} of the exports")
+    if agreement.silenced:
+        words.append(f"{counted(len(agreement.silenced), 'problem')} of rules that are switched off there")
+    return ".  ".join(words) + "."
+
+
+def _found(what: str, agreement: Agreement | ExportAgreement, target: str) -> str:
+    """``In what was compiled, check has 3 findings (1 file, torch 2.13): 2 confirmed, 1 not triggered``."""
+    counts = Counter(one.outcome for one in agreement.judged)
+    parts = [f"{counts[outcome]} {words}" for outcome, words in _WORDS.items() if counts[outcome]]
+    found, files = counted(len(agreement.judged), "finding"), counted(len(agreement.files), "file")
+    return f"In {what}, check has {found} ({files}, {target}){': ' if parts else ''}{', '.join(parts)}"
 
 
 def _sections(agreement: Agreement) -> Iterable[tuple[str, Sequence[str]]]:
@@ -64,7 +94,22 @@ def _sections(agreement: Agreement) -> Iterable[tuple[str, Sequence[str]]]:
     yield "Contradicted: check expects a break, and this run compiled the line without one", contradicted
     waiting = [_named(one) for one in agreement.judged if one.outcome is AgreementOutcome.NOT_TRIGGERED]
     yield "Not triggered: may break in another run", waiting
-    yield "Not checked", [f"{error.path}:{error.line}  {error.message}" for error in agreement.errors]
+    yield _not_checked(agreement.errors)
+
+
+def _export_sections(agreement: ExportAgreement) -> Iterable[tuple[str, Sequence[str]]]:
+    missed = [
+        f"{place(one.site)}  {rule_words(one.rule) or failure_reason(one)}  {one.code or ''}".rstrip()
+        for one in agreement.missed
+    ]
+    yield "Missed: stood against an export, and check has no finding there", missed
+    waiting = [_named(one) for one in agreement.judged if one.outcome is AgreementOutcome.NOT_TRIGGERED]
+    yield "Not triggered: no export ended there, or an earlier problem ended it", waiting
+    yield _not_checked(agreement.errors)
+
+
+def _not_checked(errors: Iterable[SourceError]) -> tuple[str, Sequence[str]]:
+    return "Not checked", [f"{error.path}:{error.line}  {error.message}" for error in errors]
 
 
 def _named(one: Judged) -> str:

@@ -131,6 +131,12 @@ class _File:
             if isinstance(node, ast.expr | ast.stmt):
                 for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
                     self._on_line[line].append(node)
+        self._decorators = {
+            line
+            for scope in self.outline.scopes
+            if not isinstance(scope.node, ast.Lambda)
+            for line in range(scope.first_line, scope.node.lineno)
+        }
         self._found: dict[tuple[int, int | None, int | None, bool], ast.expr | ast.stmt | None] = {}
         self._parents = {child: node for node in ast.walk(self.module.tree) for child in ast.iter_child_nodes(node)}
 
@@ -151,6 +157,8 @@ class _File:
     ) -> ast.expr | ast.stmt | None:
         around = self._on_line.get(line, ())
         if column is None:
+            if line in self._decorators:
+                return None  # where a function begins, as in ``co_firstlineno``: not a part of what is around it
             statement = max((n for n in around if isinstance(n, ast.stmt)), key=lambda n: n.lineno, default=None)
             tests = list(inner_tests(statement)) if statement and is_branch else []
             return tests[0] if len(tests) == 1 else statement

@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 from breakscan.runtime.hooks.interned_names import InternedNames
 from breakscan.runtime.hooks.object_facts import calling_stack, stack_of
 from breakscan.runtime.hooks.patching import leave_no_trace, wrapped
-from breakscan.runtime.hooks.targets import name_of, traced_code
+from breakscan.runtime.hooks.targets import name_of, written_code
 from breakscan.runtime.records.exports import ExportEnded, ExportIssue
 from breakscan.runtime.records.source import Code, StackFrame
 
@@ -142,7 +142,7 @@ class ExportWatch:
         given.apply_defaults()
         subject = next(iter(given.arguments.values()))
         known = self._exported.get(subject) if way == "aot_inductor" else None
-        target, code = known or (name_of(subject), None if way == "aot_inductor" else traced_code(subject))
+        target, code = known or (name_of(subject), None if way == "aot_inductor" else written_code(subject))
         strict = given.arguments.get("strict")
         stack = calling_stack(sys._getframe(1))
         return _Begun(way, target, code, None if strict is None else bool(strict), stack, time.perf_counter())

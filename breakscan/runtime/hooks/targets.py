@@ -6,6 +6,7 @@ Wraps ``torch._dynamo.eval_frame.OptimizeContext.__call__`` and
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -138,8 +139,21 @@ def name_of(subject: Any) -> str:
 
 def traced_code(subject: Any) -> Code | None:
     """The code that is to be traced: of a module its ``forward``."""
+    return _code(_function(subject))
+
+
+def written_code(subject: Any) -> Code | None:
+    """The same, below the decorators, which an export runs as it does all other code."""
+    function = _function(subject)
+    return _code(inspect.unwrap(function) if callable(function) else function)
+
+
+def _function(subject: Any) -> Any:
     import torch
 
-    function = type(subject).forward if isinstance(subject, torch.nn.Module) else subject
+    return type(subject).forward if isinstance(subject, torch.nn.Module) else subject
+
+
+def _code(function: Any) -> Code | None:
     code = getattr(function, "__code__", None)
     return code_of(code) if isinstance(code, CodeType) else None
