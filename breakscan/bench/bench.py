@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import shutil
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +18,7 @@ from breakscan.bench.hinted_settings import flags_for
 from breakscan.bench.progress import BenchProgress
 from breakscan.bench.replicates import is_worth_repeating, run_again
 from breakscan.bench.result import OWN, Bench, BenchRow, LeastTime, MeasurementStatus, Variant
-from breakscan.bench.side_by_side import at_once, compile_all, end_all
+from breakscan.bench.side_by_side import at_once, compile_all, end_all, time_all
 from breakscan.bench.trial import Say, Trial
 from breakscan.bench.variants import (
     Choices,
@@ -32,6 +33,7 @@ from breakscan.bench.variants import (
 )
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.worker.captured_program import environment_of, notes_of
+from breakscan.worker.devices import Placement, placements
 from breakscan.worker.forks import ForkServerProcess
 from breakscan.worker.interrupt import interrupted_once
 from breakscan.worker.progress import MeasuringStep
@@ -39,18 +41,19 @@ from breakscan.worker.protocol import CompileOption
 from breakscan.worker.worker import UserProgram
 
 
-def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
-    """Runs the program several times, and writes nothing.
+def bench(program: UserProgram, wanted: WantedVariants, say: Say, devices: str | None = None) -> Bench:
+    """Runs the program several times, and writes nothing. ``devices`` are those of ``--devices``.
 
     ``say`` is called with the progress. SIGINT or SIGTERM ends the run, which returns what is measured until then.
     Raises NothingToMeasure if the program cannot be measured, WorkerError if it cannot be run, UnknownName if torch
-    lacks a backend or mode that is asked for.
+    lacks a backend or mode that is asked for, DeviceError if it lacks a device.
     """
     folder = Path(tempfile.mkdtemp(prefix="breakscan-bench-"))
     work = _Work(program, wanted, folder, say)
     try:
         with interrupted_once(), ForkServerProcess() as server:
-            work.run(server)
+            # The server imports torch meanwhile.
+            work.run(server, placements(devices))
     except KeyboardInterrupt:
         work.interrupted = True
     finally:
@@ -69,15 +72,17 @@ class _Work:
         self.interrupted = False
         self.measured: _Variants | None = None
 
-    def run(self, server: ForkServerProcess) -> None:
+    def run(self, server: ForkServerProcess, devices: Sequence[Placement | None]) -> None:
         """Measures all variants."""
+        first, *further = devices
         variants: list[Variant] = []
 
         def plan(choices: Choices) -> list[Mapping[str, CompileOption]]:
             variants.extend(planned(self.wanted, choices))
             return [variant.options or {} for variant in variants]
 
-        baseline = measure_eager(self.program, self.folder, server, plan, self.say)
+        others = [one for one in further if one is not None]
+        baseline = measure_eager(self.program.on(first), self.folder, server, plan, self.say, others)
         self.measured = _Variants(baseline, variants, self.say)
         self.measured.run()
 
@@ -132,11 +137,15 @@ class _Variants:
             self.at_once = count
             # Those that generate no code are quick: they fill the gaps.
             wanted.sort(key=lambda variant: "backend" in (variant.options or {}))
-            self._compiled = {variant.label: self._trial(variant) for variant in wanted}
-            compile_all(list(self._compiled.values()), count)
+            devices = itertools.cycle(self.baseline.devices.placements)
+            self._compiled = {variant.label: self._trial(variant, next(devices)) for variant in wanted}
+            trials = list(self._compiled.values())
+            compile_all(trials, count)
+            if self.baseline.devices.together:
+                time_all(trials)
 
-    def _trial(self, variant: Variant) -> Trial:
-        return Trial(variant, self.baseline, self._new_folder(), functools.partial(self._say, variant))
+    def _trial(self, variant: Variant, placement: Placement | None) -> Trial:
+        return Trial(variant, self.baseline, self._new_folder(), functools.partial(self._say, variant), placement)
 
     def _new_folder(self) -> Path:
         """Returns a path for the files of a process."""
@@ -157,7 +166,7 @@ class _Variants:
     def _try(self, variant: Variant) -> Explanation | None:
         trial = self._compiled.get(variant.label)
         if trial is None or trial.lacked_memory:
-            trial = self._trial(variant)
+            trial = self._trial(variant, self.baseline.program.placement)
             try:
                 trial.compile()
                 tried = trial.time()
@@ -261,6 +270,9 @@ class _Variants:
         same, about = self.baseline.same, self.baseline.about
         best, as_fast = best_of(self.rows, same)
         done = {row.label for row in self.rows}
+        # An interrupt may have come while several devices were timed.
+        timed = [one.tried.row for one in self._compiled.values() if one.tried and one.row.label not in done]
+        done |= {row.label for row in timed}
         left = [interrupted(variant) for variant in self.variants if variant.label not in done]
         callables = {one.name: one.calls for one in about.callables}
         return Bench(
@@ -268,12 +280,13 @@ class _Variants:
             environment=environment_of(about, self.device),
             callables=callables,
             backward=about.with_backward,
-            rows=(*self.rows, *left),
+            rows=(*self.rows, *timed, *left),
             eager=self.baseline.eager,
             same=same,
             notes=(*notes_of(about), *self.baseline.notes),
             interrupted=was_interrupted,
             compiled_at_once=self.at_once,
+            devices=self.baseline.devices.compared,
             best=best.label if best else None,
             as_fast=tuple(row.label for row in as_fast),
             write=self._write(best),

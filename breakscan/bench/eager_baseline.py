@@ -9,13 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from breakscan.bench.device_comparison import UsedDevices, compared
 from breakscan.bench.progress import BenchProgress
 from breakscan.bench.result import Eager
 from breakscan.bench.variants import Choices
 from breakscan.worker import timing as measure
 from breakscan.worker.baseline import Baseline, SavedValues, Unrepeatable
 from breakscan.worker.call_result import CallResult
-from breakscan.worker.captured_program import other_calls, require_calls
+from breakscan.worker.captured_program import other_calls, require_calls, require_one_device
+from breakscan.worker.devices import Placement
 from breakscan.worker.difference import ResultDifference
 from breakscan.worker.forks import ForkServerProcess
 from breakscan.worker.observation import Observation, ObservationKind
@@ -64,6 +66,7 @@ class EagerBaseline:
     launches: Mapping[str, int] | None
     host_bytes: int | None
     free_device_bytes: int | None
+    devices: UsedDevices
 
     @property
     def eager(self) -> Eager:
@@ -94,13 +97,21 @@ class EagerBaseline:
 
 
 def measure_eager(
-    program: UserProgram, folder: Path, server: ForkServerProcess, plan: Plan, say: Callable[[BenchProgress], None]
+    program: UserProgram,
+    folder: Path,
+    server: ForkServerProcess,
+    plan: Plan,
+    say: Callable[[BenchProgress], None],
+    further: Sequence[Placement] = (),
 ) -> EagerBaseline:
-    """Runs the program eager; ``folder`` is new. Raises NothingToMeasure and WorkerError, and what ``plan`` raises."""
+    """Runs the program eager; ``folder`` is new, and ``further`` are devices beside that of the program. Raises
+    NothingToMeasure and WorkerError, and what ``plan`` raises.
+    """
     say(BenchProgress(MeasuringStep.RUN))
     with Worker(program, ProgramChange(), folder / "eager", server=server) as worker:
         about = worker.ready()
         require_calls(about)
+        require_one_device(about, program.placement)
         baseline = Baseline(worker, SavedValues(worker), ())
         say(BenchProgress(MeasuringStep.TIME))
         with Worker(program, ProgramChange(), folder / "second", server=server) as second:
@@ -110,6 +121,7 @@ def measure_eager(
             resolved = second.ask(ResolveChoices(tuple(dict(options) for options in plan(choices))))
             unrepeatable = baseline.unrepeatable(second)
             times = _times(worker, second)
+        devices = compared(worker, further, baseline, folder, server)
         host_bytes = worker.host_bytes
         memory = worker.ask(MeasureMemory(StepKind.EAGER))
         free = worker.ask(FreeMemory())
@@ -132,6 +144,7 @@ def measure_eager(
         launches=launches,
         host_bytes=host_bytes,
         free_device_bytes=free,
+        devices=devices,
     )
 
 

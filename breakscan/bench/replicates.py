@@ -6,9 +6,11 @@ has compiled, so that little is compiled again.
 
 from __future__ import annotations
 
+import functools
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from breakscan.bench.best import pays_after
@@ -17,8 +19,10 @@ from breakscan.bench.progress import BenchProgress
 from breakscan.bench.result import BenchRow
 from breakscan.bench.step_time import Pace, compile_in, pace_of
 from breakscan.worker import timing as measure
+from breakscan.worker.devices import Placement
 from breakscan.worker.observation import Observation, ObservationKind
 from breakscan.worker.progress import MeasuringStep
+from breakscan.worker.threads import run_all
 from breakscan.worker.timing import PROCESSES, Unsteady
 from breakscan.worker.worker import ProgramChange, Worker, WorkerError
 
@@ -53,14 +57,25 @@ def run_again(row: BenchRow, baseline: EagerBaseline, first: Path, say: Callable
     """
     assert row.ratio is not None
     assert row.step_seconds is not None
-    paces = []
-    for number in range(2, PROCESSES + 1):
-        say(BenchProgress(MeasuringStep.REPEAT, row.label, number, PROCESSES))
-        try:
-            paces.append(_pace(row, baseline, first, number))
-        except (_NotComparable, WorkerError, Unsteady) as error:
-            baseline.note(_failed(row, error))
-            return row
+    workers: list[Worker] = []
+
+    def timed(placement: Placement | None, numbers: Sequence[int]) -> list[Pace]:
+        found = []
+        for number in numbers:
+            say(BenchProgress(MeasuringStep.REPEAT, row.label, number, PROCESSES))
+            found.append(_pace(row, baseline, first, number, placement, workers))
+        return found
+
+    # Those of a device one after another.
+    devices = baseline.devices.placements if baseline.devices.together else baseline.devices.placements[:1]
+    numbers = range(2, PROCESSES + 1)
+    tasks = [functools.partial(timed, one, numbers[at :: len(devices)]) for at, one in enumerate(devices)]
+    try:
+        found = run_all(tasks, len(tasks), functools.partial(_interrupt, workers))
+    except (_NotComparable, WorkerError, Unsteady) as error:
+        baseline.note(_failed(row, error))
+        return row
+    paces = list(chain(*found))
     steps = [row.step_seconds, *(pace.step_seconds for pace in paces)]
     ratios = [row.ratio, *(pace.ratio for pace in paces)]
     row = replace(
@@ -72,6 +87,11 @@ def run_again(row: BenchRow, baseline: EagerBaseline, first: Path, say: Callable
     return replace(row, pays_after_calls=pays_after(row, baseline.same))
 
 
+def _interrupt(workers: Sequence[Worker]) -> None:
+    for worker in workers:
+        worker.interrupt()
+
+
 def _failed(row: BenchRow, error: _NotComparable | WorkerError | Unsteady) -> Observation:
     if isinstance(error, Unsteady):
         return Observation(ObservationKind.ONE_PROCESS_UNSTEADY, names=(row.label,))
@@ -80,10 +100,14 @@ def _failed(row: BenchRow, error: _NotComparable | WorkerError | Unsteady) -> Ob
     return Observation(ObservationKind.ONE_PROCESS, error.first_line, (row.label,))
 
 
-def _pace(row: BenchRow, baseline: EagerBaseline, first: Path, number: int) -> Pace:
+def _pace(
+    row: BenchRow, baseline: EagerBaseline, first: Path, number: int, placement: Placement | None, workers: list[Worker]
+) -> Pace:
     change = ProgramChange({}, row.variant.settings)
     folder = first.with_name(f"{first.name}-{number}")
-    with Worker(baseline.program, change, folder, cache_of=first, server=baseline.server) as worker:
+    program = baseline.program.on(placement)
+    with Worker(program, change, folder, cache_of=first, server=baseline.server) as worker:
+        workers.append(worker)
         if problem := baseline.other_than(worker.ready()) or baseline.not_taken(worker):
             raise _NotComparable(problem)
         compile_in(worker, row.variant)

@@ -4,18 +4,20 @@ meanwhile but compiling itself.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from breakscan.bench.eager_baseline import EagerBaseline
 from breakscan.bench.trial import Trial
-from breakscan.worker.cores import usable_cores
+from breakscan.worker.cores import CORES_TO_COMPILE, usable_cores
+from breakscan.worker.devices import Placement
+from breakscan.worker.threads import run_all
 
-CORES = 4
-"""Cores for each process that compiles. Dynamo uses one, Inductor compiles kernels on several."""
 MOST = 4
-"""Processes at the same time: more cores would not be used, as the longest ones have to be waited for anyway."""
+"""Processes at the same time for each device: more cores would not be used, as the longest ones have to be waited for
+anyway."""
 DEVICE_MEMORY = 4
 """How many times the memory of an eager step there has to be on the device for each process."""
 HOST_MEMORY = 2
@@ -24,9 +26,10 @@ HOST_MEMORY = 2
 
 def at_once(baseline: EagerBaseline) -> int:
     """Returns how many variants of a program can be compiled at the same time. One means one after another."""
-    limits = [MOST, usable_cores() // CORES]
+    devices = len(baseline.devices.placements)
+    limits = [MOST * devices, usable_cores() // CORES_TO_COMPILE]
     if baseline.memory_bytes and baseline.free_device_bytes is not None:
-        limits.append(baseline.free_device_bytes // (DEVICE_MEMORY * baseline.memory_bytes))
+        limits.append(devices * (baseline.free_device_bytes // (DEVICE_MEMORY * baseline.memory_bytes)))
     free = _free_host_bytes()
     if free is None or not baseline.host_bytes:
         return 1
@@ -35,18 +38,25 @@ def at_once(baseline: EagerBaseline) -> int:
 
 def compile_all(trials: Sequence[Trial], count: int) -> None:
     """Compiles variants, ``count`` at a time. Their processes go on."""
-    pool = ThreadPoolExecutor(count)
-    futures = [pool.submit(trial.compile) for trial in trials]
-    try:
-        for future in futures:
-            future.result()
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for trial in trials:
-            trial.interrupt()
-        raise
-    finally:
-        pool.shutdown()
+    run_all([trial.compile for trial in trials], count, lambda: _interrupt(trials))
+
+
+def time_all(trials: Sequence[Trial]) -> None:
+    """Times compiled variants: those of a device one after another, those of different ones at the same time."""
+    rows: dict[Placement | None, list[Trial]] = {}
+    for trial in trials:
+        rows.setdefault(trial.placement, []).append(trial)
+    run_all([functools.partial(_time, row) for row in rows.values()], len(rows), lambda: _interrupt(trials))
+
+
+def _time(trials: Sequence[Trial]) -> None:
+    for trial in trials:
+        trial.time()
+
+
+def _interrupt(trials: Sequence[Trial]) -> None:
+    for trial in trials:
+        trial.interrupt()
 
 
 def end_all(trials: Sequence[Trial]) -> None:

@@ -19,6 +19,7 @@ from breakscan.runtime.records.compiles import CompileTimed
 from breakscan.runtime.records.record import Record
 from breakscan.worker.baseline import run_compiled
 from breakscan.worker.compiled_code import explained, kernels_of_step
+from breakscan.worker.devices import Placement
 from breakscan.worker.observation import Observation, ObservationKind
 from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import CompiledResult, CountLaunches, Description, RegionalCompile, Stage, StepKind
@@ -45,15 +46,24 @@ class _Stopped(Exception):
 
 
 class Trial:
-    """Measures one variant in a separate process, in two steps. ``folder`` is new, ``say`` is called with the progress.
+    """Measures one variant in a separate process, in two steps. ``folder`` is new, ``say`` is called with the progress,
+    ``placement`` is the device.
 
     The row records any failure, after which the process has ended and is not timed.
     """
 
     def __init__(
-        self, variant: Variant, baseline: EagerBaseline, folder: Path, say: Callable[[MeasuringStep], None]
+        self,
+        variant: Variant,
+        baseline: EagerBaseline,
+        folder: Path,
+        say: Callable[[MeasuringStep], None],
+        placement: Placement | None,
     ) -> None:
-        self.row = BenchRow(variant, MeasurementStatus.MEASURED)
+        self.placement = placement
+        self.row = BenchRow(variant, MeasurementStatus.MEASURED, device=placement.label if placement else None)
+        self.tried: Tried | None = None
+        """What :meth:`time` returned, unless it was interrupted."""
         self.explanation: Explanation | None = None
         self.lacked_memory = False
         """Whether it failed and may not have failed with more memory."""
@@ -68,21 +78,27 @@ class Trial:
         change, baseline = ProgramChange({}, self.row.variant.settings), self._baseline
         with self._recorded():
             self._say(MeasuringStep.RUN)
-            self._worker = worker = Worker(baseline.program, change, self._folder, server=baseline.server)
+            program = baseline.program.on(self.placement)
+            self._worker = worker = Worker(program, change, self._folder, server=baseline.server)
             if self._interrupted:
                 raise _Stopped
             self._compile(worker)
 
     def time(self) -> Tried:
-        """Times what was compiled. The process goes on."""
+        """Times what was compiled, once. The process goes on. A thread may do so."""
+        if self.tried is not None:
+            return self.tried
         if self._worker is not None:
             with self._recorded():
                 self._say(MeasuringStep.TIME)
                 self._time(self._worker)
-        return Tried(self.row, self._folder, self.explanation)
+        tried = Tried(self.row, self._folder, self.explanation)
+        if not self._interrupted:
+            self.tried = tried
+        return tried
 
     def interrupt(self) -> None:
-        """Makes :meth:`compile` end early in another thread."""
+        """Makes :meth:`compile` or :meth:`time` end early in another thread."""
         self._interrupted = True
         worker = self._worker
         if worker is not None:

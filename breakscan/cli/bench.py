@@ -18,6 +18,7 @@ from breakscan.reports.formats import BENCH
 from breakscan.runtime.requests_file import BACKEND
 from breakscan.worker.captured_program import NothingToMeasure
 from breakscan.worker.config_settings import SettingError, settings_of
+from breakscan.worker.devices import DeviceError
 from breakscan.worker.worker import WorkerError
 
 
@@ -58,6 +59,7 @@ def bench(
     regional: bool | None,
     settings: tuple[str, ...],
     calls: int,
+    devices: str | None,
     compile_: tuple[str, ...],
     format_: str,
     output: Path | None,
@@ -80,8 +82,8 @@ def bench(
         raise click.BadParameter(str(error), param_hint="--config") from error
     run = program_of("bench", as_module, program, arguments, calls, compile_, BACKEND)
     try:
-        found = measured(run, wanted, lambda progress: say(progress_words(progress)))
-    except (WorkerError, NothingToMeasure, UnknownName) as error:
+        found = measured(run, wanted, lambda progress: say(progress_words(progress)), devices)
+    except (WorkerError, NothingToMeasure, UnknownName, DeviceError) as error:
         raise NotMeasured(str(error)) from error
     say("")
     with report_stream(output) as stream:

@@ -39,6 +39,11 @@ def measuring_options(formats: Formats[Any]) -> Callable[[F], F]:
         format_option(formats),
         compile_option,
         click.option("--calls", type=click.IntRange(min=1), default=CALLS, help=f"Calls that are captured.  [{CALLS}]"),
+        click.option(
+            "--devices",
+            metavar="LIST",
+            help="Use these GPUs of one kind at the same time: numbers (0,1), or all.  [as the program does]",
+        ),
         click.option("-m", "as_module", is_flag=True, help="PROGRAM is the name of a module, as for python -m."),
     )
 

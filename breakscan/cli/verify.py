@@ -23,6 +23,7 @@ from breakscan.verify.verify import Question
 from breakscan.verify.verify import verify as prove
 from breakscan.worker.captured_program import NothingToMeasure
 from breakscan.worker.config_settings import SettingError
+from breakscan.worker.devices import DeviceError
 from breakscan.worker.worker import WorkerError
 
 
@@ -72,6 +73,7 @@ def verify(
     apply_unseen: bool,
     each: bool,
     calls: int,
+    devices: str | None,
     compile_: tuple[str, ...],
     compile_backend: str,
     format_: str,
@@ -105,8 +107,8 @@ def verify(
     )
     measured = program_of("verify", as_module, program, arguments, calls, compile_, compile_backend)
     try:
-        verification = prove(measured, question, lambda step, label: say(progress_words(step, label)))
-    except (WorkerError, NothingToMeasure) as error:
+        verification = prove(measured, question, lambda step, label: say(progress_words(step, label)), devices)
+    except (WorkerError, NothingToMeasure, DeviceError) as error:
         raise NotMeasured(str(error)) from error
     say("")
     with report_stream(output) as stream:

@@ -6,6 +6,9 @@ The first gives its values to all others. The second shows how much two processe
 from __future__ import annotations
 
 import contextlib
+import copy
+import itertools
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +20,9 @@ from breakscan.runtime.explain.explanation import Explanation
 from breakscan.verify.label import Label
 from breakscan.verify.proof import KernelCode, Metrics
 from breakscan.worker.baseline import SavedValues, run_compiled
-from breakscan.worker.captured_program import require_calls
+from breakscan.worker.captured_program import require_calls, require_one_device
 from breakscan.worker.compiled_code import explained, kernels_of_step
+from breakscan.worker.devices import Placement, placements
 from breakscan.worker.forks import ForkServerProcess
 from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import CompiledRun, Description, DigestStart, FindOverwritten, StateDigests
@@ -58,14 +62,33 @@ class Workers:
         self._folder = folder
         self._library = library
         self._server = server
-        self._count = 0
+        self._numbers = itertools.count(1)
+        self._started: list[Worker] = []
+        self._interrupted = threading.Event()
+
+    def on(self, placement: Placement) -> Workers:
+        """Returns those of another device."""
+        found = copy.copy(self)
+        found._program = self._program.on(placement)
+        return found
 
     def start(self, change: ProgramChange, cache_of: Worker | None = None) -> Worker:
-        """Starts a process of the program with a change. It has the compiler caches of another one, if one is given."""
-        self._count += 1
-        folder = self._folder / f"worker{self._count}"
+        """Starts a process of the program with a change. It has the compiler caches of another one, if one is given.
+        Threads may call it.
+        """
+        folder = self._folder / f"worker{next(self._numbers)}"
         cache = None if cache_of is None else cache_of.folder
-        return Worker(self._program, change, folder, cache, server=self._server)
+        worker = Worker(self._program, change, folder, cache, server=self._server)
+        self._started.append(worker)
+        if self._interrupted.is_set():
+            worker.interrupt()
+        return worker
+
+    def interrupt(self) -> None:
+        """Ends all processes that were started or will be, on any device."""
+        self._interrupted.set()
+        for worker in self._started:
+            worker.interrupt()
 
     def compile(self, worker: Worker, change: ProgramChange) -> CompiledProgram:
         """Runs the calls compiled. Raises WorkerError."""
@@ -84,7 +107,7 @@ class Workers:
 @dataclass(frozen=True, slots=True)
 class Original:
     """The two processes of the unchanged program. ``wavering`` holds what already differs between them before the first
-    calls.
+    calls. ``further`` are devices on which it can run as well, and ``keep_open`` keeps a process until all is done.
     """
 
     workers: Workers
@@ -95,6 +118,8 @@ class Original:
     wavering: OtherStart
     values: SavedValues
     compiled: CompiledProgram
+    further: tuple[Placement, ...]
+    keep_open: Callable[[Worker], Worker]
 
     def other_start(self, worker: Worker) -> OtherStart:
         """Returns what differs in a worker before the first calls.
@@ -110,24 +135,43 @@ class Original:
 
 
 @contextlib.contextmanager
-def running_original(program: UserProgram, folder: Path, library: Library, say: Say) -> Iterator[Original]:
-    """Starts the program in ``folder``, which is new. Raises NothingToMeasure and WorkerError."""
+def running_original(
+    program: UserProgram, folder: Path, library: Library, say: Say, devices: str | None = None
+) -> Iterator[Original]:
+    """Starts the program in ``folder``, which is new, on the first one of ``devices``, which are those of
+    ``--devices``. Raises NothingToMeasure, WorkerError and DeviceError.
+    """
     unchanged = ProgramChange()
     say(MeasuringStep.RUN, None)
     with contextlib.ExitStack() as stack:
-        workers = Workers(program, folder, library, stack.enter_context(ForkServerProcess()))
+        server = stack.enter_context(ForkServerProcess())
+        # The server imports torch meanwhile.
+        placement, *further = placements(devices)
+        workers = Workers(program.on(placement), folder, library, server)
         first = stack.enter_context(workers.start(unchanged))
         # The time that it takes to compile is measured in the first one alone.
         second = stack.enter_context(workers.start(unchanged, first))
         about = first.ready()
         require_calls(about)
+        require_one_device(about, placement)
         second.ready()
         starts = first.ask(DigestStart())
         wavering = _other_start(starts, second.ask(DigestStart()))
         values = SavedValues(first)
         say(MeasuringStep.COMPILE, None)
         compiled = workers.compile(first, unchanged)
-        yield Original(workers, first, second, about, starts, wavering, values, compiled)
+        yield Original(
+            workers,
+            first,
+            second,
+            about,
+            starts,
+            wavering,
+            values,
+            compiled,
+            tuple(one for one in further if one is not None),
+            stack.enter_context,
+        )
 
 
 def _other_start(own: Sequence[StateDigests], other: Sequence[StateDigests]) -> OtherStart:

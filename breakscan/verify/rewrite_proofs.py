@@ -71,8 +71,17 @@ class RewriteProofs:
         return None if candidate is None else self.prove(candidate)
 
     def _prove_each(self, members: Sequence[Candidate], accepted_in: Label | None = None) -> None:
-        for one in members:
-            self.prove(one, accepted_in)
+        found: dict[Label, Proof] = {}
+
+        def done(candidate: Candidate, proof: Proof) -> None:
+            found[candidate.label] = proof
+            self.candidates[candidate.label] = candidate
+
+        try:
+            self._verifier.prove_each(members, accepted_in, done)
+        finally:
+            # Devices need not finish in this order.
+            self.proofs += [found[one.label] for one in members if one.label in found]
 
 
 def _place(proof: Proof) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from breakscan.verify.original import Original
+from breakscan.verify.turns import TimingTurns
 from breakscan.worker import timing as measure
 from breakscan.worker.protocol import CountLaunches, MeasureMemory, Prepare, StepKind
 from breakscan.worker.timing import Ratio
@@ -41,12 +42,13 @@ class StepTimes:
 
 class StepRace:
     """Times workers against the unchanged program. ``same`` is the last ratio of its two processes, None before
-    anything was timed.
+    anything was timed. Races on different devices take ``turns`` with other work.
     """
 
-    def __init__(self, original: Original) -> None:
+    def __init__(self, original: Original, turns: TimingTurns) -> None:
         self.same: Ratio | None = None
         self._original = original
+        self._turns = turns
 
     @cached_property
     def _prepared(self) -> _Prepared:
@@ -58,10 +60,12 @@ class StepRace:
 
     def run(self, worker: Worker) -> StepTimes:
         """Times a worker with a change.  Raises Unsteady and WorkerError."""
-        before = self._prepared
-        after = worker.ask(Prepare(StepKind.COMPILED))
+        with self._turns.working():
+            before = self._prepared
+            after = worker.ask(Prepare(StepKind.COMPILED))
         blocks = {BEFORE: self._original.first.block, SAME: self._original.second.block, AFTER: worker.block}
-        times = measure.interleave(blocks, [before.seconds, after], decided=_is_decided)
+        with self._turns.timing():
+            times = measure.interleave(blocks, [before.seconds, after], decided=_is_decided)
         self.same = measure.ratio([times[BEFORE]], times[SAME])
         return StepTimes(
             before=statistics.median(times[BEFORE] + times[SAME]),
@@ -76,14 +80,18 @@ class StepRace:
         compiled.  Raises Unsteady and WorkerError.
         """
         start = self._original.workers.start
-        with start(ProgramChange(), self._original.first) as before, start(change, worker) as after:
-            for one in (before, after):
-                one.ready()
-                if self._original.values.hand_over(one):
-                    raise WorkerError("a further process does not take the values")
-            seconds = [one.ask(Prepare(StepKind.COMPILED)) for one in (before, after)]
+        with contextlib.ExitStack() as stack:
+            with self._turns.working():
+                before = stack.enter_context(start(ProgramChange(), self._original.first))
+                after = stack.enter_context(start(change, worker))
+                for one in (before, after):
+                    one.ready()
+                    if self._original.values.hand_over(one):
+                        raise WorkerError("a further process does not take the values")
+                seconds = [one.ask(Prepare(StepKind.COMPILED)) for one in (before, after)]
             blocks = {BEFORE: before.block, AFTER: after.block}
-            times = measure.interleave(blocks, seconds, LONGEST_AGAIN)
+            with self._turns.timing():
+                times = measure.interleave(blocks, seconds, LONGEST_AGAIN)
         return measure.ratio([times[BEFORE]], times[AFTER])
 
     def launches(self) -> Mapping[str, int] | None:

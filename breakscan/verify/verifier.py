@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
@@ -12,10 +14,11 @@ from breakscan.verify.break_changes import BreakChanges
 from breakscan.verify.candidates import Candidate, diff_of
 from breakscan.verify.executed_changes import evidence
 from breakscan.verify.label import Label
+from breakscan.verify.lanes import Lane, Lanes
 from breakscan.verify.original import Original, Say
 from breakscan.verify.probe import Probe, Stressed
 from breakscan.verify.proof import Proof, ProofVerdict
-from breakscan.verify.step_race import AFTER, StepRace, StepTimes
+from breakscan.verify.step_race import AFTER, StepTimes
 from breakscan.worker import timing as measure
 from breakscan.worker.baseline import Baseline, run_eager
 from breakscan.worker.captured_program import other_calls
@@ -24,6 +27,7 @@ from breakscan.worker.difference import ResultDifference
 from breakscan.worker.observation import Observation, ObservationKind
 from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import CountLaunches, Description, MeasureMemory, StepKind
+from breakscan.worker.threads import run_all
 from breakscan.worker.timing import Ratio, Unsteady
 from breakscan.worker.worker import Worker, WorkerError
 
@@ -43,8 +47,9 @@ class Verifier:
         self._files = files
         self._say = say
         self._probed: Probe | None = None
-        self._race = StepRace(original)
         self._baseline = Baseline(original.first, original.values, files)
+        self._lanes = Lanes(original, self._baseline)
+        self._stopped = False
         self._unrepeatable = self._baseline.unrepeatable(original.second)
         self._compiled = self._baseline.compiled(original.first)
         self._original_differs = self._baseline.differences(self._compiled)
@@ -57,7 +62,7 @@ class Verifier:
     @property
     def same(self) -> Ratio | None:
         """The last ratio of the two processes of the unchanged program."""
-        return self._race.same
+        return self._lanes.first.race.same
 
     @property
     def notes(self) -> list[Observation]:
@@ -69,27 +74,64 @@ class Verifier:
             notes.append(Observation(ObservationKind.ORIGINAL_DIFFERS, details=(self._original_differs[0],)))
         if self._probed is not None and self._probed.problem is not None:
             notes.append(self._probed.problem)
-        return notes
+        return [*notes, *self._lanes.notes]
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices on which changes were proved, if ``--devices`` names any."""
+        return self._lanes.used
 
     def launches(self) -> Mapping[str, int] | None:
         """See :meth:`StepRace.launches`."""
-        return self._race.launches()
+        return self._lanes.first.race.launches()
 
     def eager_memory(self) -> int | None:
         """See :meth:`StepRace.eager_memory`."""
-        return self._race.eager_memory()
+        return self._lanes.first.race.eager_memory()
 
     def prove(self, candidate: Candidate, accepted_in: Label | None = None) -> Proof:
         """Runs the program with the change and returns the proof. It is not timed if it is known to be a member of a
         set that is accepted.
         """
-        trial = _Trial(candidate, self.original, accepted_in)
+        return self._prove(candidate, accepted_in, self._lanes.first)
+
+    def prove_each(
+        self, candidates: Sequence[Candidate], accepted_in: Label | None, done: Callable[[Candidate, Proof], None]
+    ) -> None:
+        """Proves several changes by themselves, on several devices at the same time if there are any. ``done`` is told
+        each proof.
+        """
+        lanes = [self._lanes.first] if self._unrepeatable else self._lanes.open(len(candidates))
+        if len(lanes) > 1:
+            # Threads must not make it.
+            self._probe()
+
+        def prove_on(lane: Lane, some: Sequence[Candidate]) -> None:
+            for one in some:
+                proof = self._prove(one, accepted_in, lane)
+                if self._stopped:
+                    return
+                done(one, proof)
+
+        tasks = [functools.partial(prove_on, lane, candidates[at :: len(lanes)]) for at, lane in enumerate(lanes)]
+        run_all(tasks, len(lanes), self._stop)
+
+    def _stop(self) -> None:
+        self._stopped = True
+        self.original.workers.interrupt()
+
+    def _prove(self, candidate: Candidate, accepted_in: Label | None, lane: Lane) -> Proof:
+        trial = _Trial(candidate, lane, accepted_in)
         if candidate.texts:
             trial.proof = replace(trial.proof, unseen=self._probe().unseen(candidate))
         self._say(MeasuringStep.RUN, candidate.label)
         try:
-            with self.original.workers.start(candidate.change) as worker:
-                self._judge(trial, worker)
+            with contextlib.ExitStack() as stack:
+                with self._lanes.turns.working():
+                    worker = stack.enter_context(lane.original.workers.start(candidate.change))
+                    self._judge(trial, worker)
+                if not trial.proof.reasons:
+                    self._measure(trial, worker)
         except _Rejected:
             pass
         except WorkerError as error:
@@ -100,7 +142,7 @@ class Verifier:
         """Returns the proof of a change that needs no process of its own, since a set that has it is accepted, and is
         clear.
         """
-        trial = _Trial(candidate, self.original, accepted.label)
+        trial = _Trial(candidate, self._lanes.first, accepted.label)
         trial.accept()
         tests = {(test.shown, test.span.line, test.code) for test in self._probe().replaced(candidate)}
         return replace(
@@ -137,13 +179,16 @@ class Verifier:
         self._require_equal(trial, worker, about)
         for observation in changes.objections():
             trial.add(observation)
-        if not trial.proof.reasons:
-            if trial.accepted_in is None:
-                self._say(MeasuringStep.TIME, trial.candidate.label)
-                self._time(trial, worker)
-            else:
-                trial.accept()
-            if trial.candidate.texts:
+
+    def _measure(self, trial: _Trial, worker: Worker) -> None:
+        """Times a change that is equal, and runs it with other inputs."""
+        if trial.accepted_in is None:
+            self._say(MeasuringStep.TIME, trial.candidate.label)
+            self._time(trial, worker)
+        else:
+            trial.accept()
+        if trial.candidate.texts:
+            with self._lanes.turns.working():
                 trial.add_stressed(self._probe().stress(trial.candidate, worker))
 
     def _require_equal(self, trial: _Trial, worker: Worker, about: Description) -> None:
@@ -178,7 +223,7 @@ class Verifier:
 
     def _time(self, trial: _Trial, worker: Worker) -> None:
         try:
-            times = self._race.run(worker)
+            times = trial.lane.race.run(worker)
             ratio = self._repeated(trial, worker, times)
         except Unsteady as error:
             kind = ObservationKind.UNSTEADY if error.name == AFTER else ObservationKind.ORIGINAL_UNSTEADY
@@ -186,8 +231,9 @@ class Verifier:
         after = trial.proof.after
         assert after is not None
         before = replace(trial.proof.before, step_seconds=times.before, memory_bytes=times.memory_before)
-        memory = worker.ask(MeasureMemory(StepKind.COMPILED))
-        launches = worker.ask(CountLaunches(StepKind.COMPILED))
+        with self._lanes.turns.working():
+            memory = worker.ask(MeasureMemory(StepKind.COMPILED))
+            launches = worker.ask(CountLaunches(StepKind.COMPILED))
         faster = measure.is_faster(ratio, times.same)
         trial.proof = replace(
             trial.proof,
@@ -205,7 +251,7 @@ class Verifier:
 
         def again() -> Ratio:
             self._say(MeasuringStep.REPEAT, trial.candidate.label)
-            return self._race.run_again(worker, trial.candidate.change)
+            return trial.lane.race.run_again(worker, trial.candidate.change)
 
         try:
             return measure.repeated(times.ratio, times.same, again)
@@ -215,13 +261,14 @@ class Verifier:
 
 class _Trial:
     """The checks of one change. ``proof`` holds the results so far; a reason rejects the change. ``accepted_in`` is an
-    accepted set that has it.
+    accepted set that has it, and ``lane`` is where it runs.
     """
 
-    def __init__(self, candidate: Candidate, original: Original, accepted_in: Label | None = None) -> None:
+    def __init__(self, candidate: Candidate, lane: Lane, accepted_in: Label | None = None) -> None:
         self.candidate = candidate
         self.accepted_in = accepted_in
-        self._original = original
+        self.lane = lane
+        self._original = original = lane.original
         finding = candidate.finding
         self.proof = Proof(
             candidate.label,

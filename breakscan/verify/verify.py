@@ -42,16 +42,16 @@ class Question:
     each: bool = False
 
 
-def verify(program: UserProgram, question: Question, say: Say) -> Verification:
-    """Runs the program several times, and writes nothing unless ``apply``.
+def verify(program: UserProgram, question: Question, say: Say, devices: str | None = None) -> Verification:
+    """Runs the program several times, and writes nothing unless ``apply``. ``devices`` are those of ``--devices``.
 
     ``say`` is called with the progress. SIGINT or SIGTERM ends the run, which returns what is proved until then. Raises
-    NothingToMeasure if the program cannot be measured, WorkerError if it cannot be run.
+    NothingToMeasure if the program cannot be measured, WorkerError if it cannot be run, DeviceError without a device.
     """
     folder = Path(tempfile.mkdtemp(prefix="breakscan-verify-"))
     try:
         rules = load_library(question.settings.rule_folders)
-        with interrupted_once(), running_original(program, folder, rules, say) as original:
+        with interrupted_once(), running_original(program, folder, rules, say, devices) as original:
             return _Work(program, question, original, say).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -105,6 +105,7 @@ class _Work:
             breaks=self.original.compiled.metrics.breaks,
             eager_memory_bytes=None if self.interrupted else self.verifier.eager_memory(),
             interrupted=self.interrupted,
+            devices=self.verifier.devices,
         )
 
     def _proofs_with_launches(self) -> tuple[Proof, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 
 from breakscan import __version__
+from breakscan.worker.devices import VISIBLE, Placement
 from breakscan.worker.observation import CallAspect, Observation, ObservationKind, OtherCalls
 from breakscan.worker.protocol import Description
 
@@ -26,6 +27,22 @@ def require_calls(about: Description) -> None:
         names = ", ".join(about.not_called)
         raise NothingToMeasure(f"the program called nothing that it had compiled ({names} was never called)")
     raise NothingToMeasure("the program compiles nothing: torch.compile was not called (--compile module:name asks)")
+
+
+def require_one_device(about: Description, placement: Placement | None) -> None:
+    """Raises NothingToMeasure if a process does not run on its device alone: others may be timed on another one."""
+    if placement is None:
+        return
+    if about.visible_devices != placement.visible:
+        raise NothingToMeasure(f"the program sets {VISIBLE} itself, so --devices cannot choose its device")
+    if not about.cuda_devices:
+        raise NothingToMeasure("the program uses no CUDA device: --devices is for programs that run on one")
+    if len(about.cuda_devices) > 1:
+        names = ", ".join(f"cuda:{number}" for number in about.cuda_devices)
+        raise NothingToMeasure(
+            f"the program uses several devices ({names}) or an allocator of its own: --devices is for programs that "
+            "run on one"
+        )
 
 
 def notes_of(about: Description) -> list[Observation]:

@@ -12,7 +12,8 @@ from breakscan.worker.capture import Capture
 from breakscan.worker.codec import CommandTable
 from breakscan.worker.compile_failure import one_line
 from breakscan.worker.compile_options import all_backends, backends, choice_of, modes
-from breakscan.worker.device import cuda_in_use, free_memory
+from breakscan.worker.device import cuda_in_use, devices_in_use, free_memory
+from breakscan.worker.devices import VISIBLE
 from breakscan.worker.outcomes import OutcomeRecorder
 from breakscan.worker.overwritten_values import OverwrittenValues
 from breakscan.worker.probe_runs import ProbeRuns
@@ -94,6 +95,8 @@ class CommandHandler:
             complete=all(snapshot.complete for one in captured for snapshot in one.snapshots()),
             iterators=tuple(sorted({path for one in captured for held in one.snapshots() for path in held.iterators})),
             warm_cache=_cached_files(self._cache),
+            cuda_devices=tuple(devices_in_use()) if captured else (),
+            visible_devices=os.environ.get(VISIBLE),
         )
 
     def choices(self) -> AvailableChoices:

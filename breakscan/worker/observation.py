@@ -86,6 +86,11 @@ class ObservationKind(str, Enum):
     ONE_PROCESS_UNSTEADY = "one-process-unsteady"
     ONE_PROCESS_OTHER_CALLS = "one-process-other-calls"
     ONE_PROCESS_OTHER_VALUES = "one-process-other-values"
+    DEVICE_LACKS_CORES = "device-lacks-cores"
+    DEVICE_FAILS = "device-fails"
+    DEVICE_MAKES_OTHER_CALLS = "device-makes-other-calls"
+    DEVICE_DIFFERS = "device-differs"
+    DEVICE_STARTS_OTHERWISE = "device-starts-otherwise"
 
 
 class CallAspect(str, Enum):

@@ -27,6 +27,7 @@ from breakscan.worker.capture import Capture, ProgramStopped
 from breakscan.worker.codec import read_settings
 from breakscan.worker.commands import CommandHandler
 from breakscan.worker.compiler_settings import CompilerSettings
+from breakscan.worker.devices import VISIBLE
 from breakscan.worker.environment import caches_in
 from breakscan.worker.executed_lines import executed_lines
 from breakscan.worker.fork_server import CannotFork, ForkServer
@@ -54,6 +55,7 @@ class WorkerProcess:
         self._argv = given.argv
         self._recording = Path(given.recording)
         self._cache = Path(given.cache)
+        self._visible_devices = given.visible_devices
         self._records_outcomes = given.records_outcomes
         self._outcomes = OutcomeRecorder()
         self._overlay = Overlay(given.overlay, self._outcomes.compile if given.records_outcomes else plain_code)
@@ -69,6 +71,8 @@ class WorkerProcess:
     def run(self) -> None:
         """Runs the program, then serves if it has not served yet."""
         os.environ.update(caches_in(self._cache))
+        if self._visible_devices is not None:
+            os.environ[VISIBLE] = self._visible_devices
         self._environment = dict(os.environ)
         self._preloaded.hide(self._restart, lambda module: self._watch.execute(_nothing, module))
         if any(map(self._overlay.holds, self._preloaded.files)):

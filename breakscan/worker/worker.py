@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ from breakscan.runtime.recording import read_recording
 from breakscan.runtime.records.record import Record
 from breakscan.runtime.requests_file import Requests
 from breakscan.worker.codec import CommandFailed, command_line, reply_of, settings_text
+from breakscan.worker.devices import Placement
 from breakscan.worker.environment import worker_environment
 from breakscan.worker.forks import ForkServerProcess, process_command
 from breakscan.worker.protocol import (
@@ -70,12 +71,17 @@ class ProgramChange:
 
 @dataclass(frozen=True, slots=True)
 class UserProgram:
-    """``python ARGV`` with requests; ``calls`` of each callable are captured."""
+    """``python ARGV`` with requests; ``calls`` of each callable are captured, on the device of ``placement``."""
 
     argv: tuple[str, ...]
     requests: Requests = field(default_factory=Requests)
     calls: int = CALLS
     patience: float = PATIENCE
+    placement: Placement | None = None
+
+    def on(self, placement: Placement | None) -> UserProgram:
+        """Returns the program on another device."""
+        return replace(self, placement=placement)
 
 
 class Worker:
@@ -111,6 +117,7 @@ class Worker:
             settings=dict(change.settings),
             calls=program.calls,
             patience=program.patience,
+            visible_devices=program.placement.visible if program.placement else None,
         )
         settings = folder / "worker.json"
         settings.write_text(settings_text(given), encoding="utf-8")

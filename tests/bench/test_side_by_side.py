@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from breakscan.bench import side_by_side
+from breakscan.bench.device_comparison import UsedDevices
 from breakscan.bench.variants import times_kernels
 from breakscan.worker.protocol import CompileChoice
 
@@ -20,11 +21,17 @@ GB = 1 << 30
 
 
 def limit(
-    monkeypatch: pytest.MonkeyPatch, cores: int, free: int | None = 100 * GB, device: int | None = None, step: int = GB
+    monkeypatch: pytest.MonkeyPatch,
+    cores: int,
+    free: int | None = 100 * GB,
+    device: int | None = None,
+    step: int = GB,
+    devices: int = 1,
 ) -> int:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)))
     monkeypatch.setattr(side_by_side, "_free_host_bytes", lambda: free)
-    baseline: Any = SimpleNamespace(memory_bytes=step, host_bytes=2 * GB, free_device_bytes=device)
+    used = UsedDevices((None,) * devices)
+    baseline: Any = SimpleNamespace(memory_bytes=step, host_bytes=2 * GB, free_device_bytes=device, devices=used)
     return side_by_side.at_once(baseline)
 
 
@@ -39,6 +46,12 @@ def test_memory_limits_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
     assert limit(monkeypatch, 16, free=None) == 1, "what is not known is no permission"
     assert limit(monkeypatch, 16, device=80 * GB, step=10 * GB) == 2
     assert limit(monkeypatch, 16, device=80 * GB, step=70 * GB) == 1
+    assert limit(monkeypatch, 16, device=80 * GB, step=10 * GB, devices=2) == 4
+
+
+def test_more_devices_hold_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert limit(monkeypatch, 128, devices=2) == 8
+    assert limit(monkeypatch, 16, devices=2) == 4
 
 
 def test_what_chooses_kernels_by_timing_them_is_compiled_alone() -> None:

@@ -44,6 +44,16 @@ class Verifier:
             self.judge(frozenset(lines)), label=candidate.label, members=candidate.members, accepted_in=accepted_in
         )
 
+    def prove_each(
+        self,
+        candidates: Sequence[Candidate],
+        accepted_in: Label | None,
+        done: Callable[[Candidate, Proof], None],
+    ) -> None:
+        # Devices need not finish in order.
+        for one, proof in reversed([(one, self.prove(one, accepted_in)) for one in candidates]):
+            done(one, proof)
+
     def member_of(self, accepted: Proof, candidate: Candidate) -> Proof:
         return proof(ACCEPTED, label=candidate.label, accepted_in=accepted.label)
 

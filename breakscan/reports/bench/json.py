@@ -7,8 +7,8 @@ from dataclasses import asdict, replace
 from typing import Any, TextIO
 
 from breakscan import __version__
-from breakscan.bench.result import Bench, BenchRow
-from breakscan.reports.shared.observation_words import observation_words
+from breakscan.bench.result import Bench, BenchRow, DeviceComparison
+from breakscan.reports.shared.observation_words import detail_words, observation_words
 
 SCHEMA = 1
 
@@ -27,6 +27,7 @@ def write_bench_json(bench: Bench, stream: TextIO) -> None:
         "notes": [observation_words(note) for note in bench.notes],
         "interrupted": bench.interrupted,
         "compiled_at_once": bench.compiled_at_once,
+        "devices": [_device(one) for one in bench.devices],
         "eager": asdict(bench.eager) if bench.eager else None,
         "same": asdict(bench.same) if bench.same else None,
         "ways": [_variant(row) for row in bench.rows],
@@ -37,6 +38,17 @@ def write_bench_json(bench: Bench, stream: TextIO) -> None:
     }
     json.dump(told, stream, indent=2, default=repr)
     stream.write("\n")
+
+
+def _device(device: DeviceComparison) -> dict[str, Any]:
+    return {
+        "device": device.label,
+        "use": device.use.value,
+        "slower": asdict(device.slower) if device.slower else None,
+        "beside": asdict(device.beside) if device.beside else None,
+        "difference": detail_words(device.difference) if device.difference else None,
+        "error": device.error,
+    }
 
 
 def _variant(row: BenchRow) -> dict[str, Any]:

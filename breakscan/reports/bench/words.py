@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from breakscan.bench.progress import BenchProgress
-from breakscan.bench.result import OWN, Bench, BenchRow, MeasurementStatus, Problem
+from breakscan.bench.result import OWN, Bench, BenchRow, DeviceComparison, DeviceUse, MeasurementStatus, Problem
 from breakscan.reports.shared.call_words import captured_words
 from breakscan.reports.shared.durations import duration
-from breakscan.reports.shared.observation_words import observation_words
+from breakscan.reports.shared.observation_words import detail_words, observation_words
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.ratio_words import interval, number, ratio_words
 from breakscan.reports.shared.sizes import megabytes
 from breakscan.reports.shared.wording import counted, sentence
+from breakscan.worker.cores import CORES_TO_COMPILE
 from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import Stage
-from breakscan.worker.timing import LEAST, PROCESSES
+from breakscan.worker.timing import LEAST, PROCESSES, Ratio
 
 STAGES = {"dynamo": "Dynamo", "aot_autograd": "AOTAutograd", "inductor": "Inductor"}
 ENTERING = 'backend="eager"'
@@ -144,6 +145,7 @@ def basis_words(bench: Bench) -> list[str]:
             f"Two eager processes differ by {ratio_words(bench.same)}: what lies within that, or below {LEAST}, counts "
             "as no faster."
         )
+    said += _devices(bench)
     said += _repeated(bench)
     beside = [row.step_seconds * row.ratio.median for row in bench.rows if row.step_seconds and row.ratio]
     if beside and max(beside) > _DRIFT * min(beside):
@@ -153,6 +155,38 @@ def basis_words(bench: Bench) -> list[str]:
             "rows cannot be compared."
         )
     return said
+
+
+def _devices(bench: Bench) -> list[str]:
+    """What the further devices were used for, and how they compare with the first one."""
+    said = [f"{one.label} is left out: {_why_left_out(one)}." for one in bench.devices if not one.use.is_used]
+    used = [one for one in bench.devices if one.use.is_used]
+    if not used:
+        return said
+    at_once = all(one.use is DeviceUse.TIMED_AT_ONCE for one in used)
+    how = "and timed there at the same time" if at_once else "and timed one after another"
+    also = ", ".join(f"{_longer(one.slower)} as long on {one.label}" for one in used if one.slower)
+    beside = max(one.beside.median for one in used if one.beside)
+    return [
+        *said,
+        f"Ways were compiled on {counted(len(used) + 1, 'device')}, {how}, each in turns with eager steps of its "
+        f"device. An eager step takes {also} as on the first one, and {number(beside)}× as long beside others.",
+    ]
+
+
+def _why_left_out(device: DeviceComparison) -> str:
+    if device.use is DeviceUse.TOO_FEW_CORES:
+        return f"the cores are not enough, as there should be {CORES_TO_COMPILE} for each device"
+    if device.error is not None:
+        return f"the program does not run there: {visible(device.error)}"
+    if device.difference is not None:
+        return f"results differ there: {visible(detail_words(device.difference))}"
+    assert device.slower is not None
+    return f"an eager step takes {_longer(device.slower)} as long there"
+
+
+def _longer(ratio: Ratio) -> str:
+    return f"{number(ratio.median)}× {interval(ratio)}"
 
 
 def _side_by_side(bench: Bench) -> str:

@@ -12,6 +12,7 @@ from breakscan.worker.protocol import CallModes, Description
 
 _ONE_PROCESS = "{names} was timed in one process alone, as another one failed"
 _NOT_PROBED = "no outcomes of tests were recorded, and nothing was run with other inputs"
+_NO_DEVICE = "{names} is left out"
 _WORDS = {
     ObservationKind.ERROR: "{text}",
     ObservationKind.FAILS_WITH_CHANGE: "the program fails with it: {text}",
@@ -87,13 +88,20 @@ _WORDS = {
     ObservationKind.ONE_PROCESS_UNSTEADY: f"{_ONE_PROCESS}: it is compiled again while it is timed",
     ObservationKind.ONE_PROCESS_OTHER_CALLS: f"{_ONE_PROCESS}: it makes {{calls}}",
     ObservationKind.ONE_PROCESS_OTHER_VALUES: f"{_ONE_PROCESS}: {{detail}}",
+    ObservationKind.DEVICE_LACKS_CORES: (
+        f"{_NO_DEVICE}: the cores are not enough, as there should be {{first}} for each device"
+    ),
+    ObservationKind.DEVICE_FAILS: f"{_NO_DEVICE}: the program does not run there: {{text}}",
+    ObservationKind.DEVICE_MAKES_OTHER_CALLS: f"{_NO_DEVICE}: the program makes {{calls}}",
+    ObservationKind.DEVICE_DIFFERS: f"{_NO_DEVICE}: results differ there: {{detail}}",
+    ObservationKind.DEVICE_STARTS_OTHERWISE: f"{_NO_DEVICE}: the program has other values there: {{text}}",
 }
 _MOST_NAMED = 3
 
 
 def observation_words(observation: Observation) -> str:
     """The observation as the end of a sentence without a full stop."""
-    details = [_detail(one) for one in observation.details]
+    details = [detail_words(one) for one in observation.details]
     numbers = dict(zip(("first", "second", "third", "fourth"), observation.numbers, strict=False))
     return _WORDS[observation.kind].format(
         text=observation.text,
@@ -110,7 +118,8 @@ def observation_words(observation: Observation) -> str:
     )
 
 
-def _detail(detail: Detail) -> str:
+def detail_words(detail: Detail) -> str:
+    """A difference in words."""
     return difference_words(detail) if isinstance(detail, ResultDifference) else mismatch_words(detail)
 
 

@@ -32,6 +32,7 @@ def write_verify_json(verification: Verification, stream: TextIO) -> None:
         "same": asdict(verification.same) if verification.same else None,
         "eager_memory_bytes": verification.eager_memory_bytes,
         "interrupted": verification.interrupted,
+        "devices": list(verification.devices),
         "proofs": [_proof(proof) for proof in verification.proofs],
         "dependent": list(map(label_words, verification.dependent)),
         "unreached": list(map(label_words, verification.unreached)),

@@ -250,6 +250,11 @@ def basis_words(verification: Verification) -> list[str]:
         )
         if max(same.high, 1 / same.low) > NOISY:
             said.append("The machine was busy: on a quieter one, smaller gains can be measured.")
+    if len(verification.devices) > 1:
+        said.append(
+            f"Changes were proved on {' and '.join(verification.devices)} at the same time, each compared with two "
+            "processes on its own device."
+        )
     if verification.eager_memory_bytes is not None:
         said.append(f"Run eager, a step takes {megabytes(verification.eager_memory_bytes)} at most.")
     if any(proof.accepted_in is not None for proof in verification.proofs):

@@ -1,0 +1,97 @@
+"""Compares further devices with the first one: whether what is timed on both can be compared, and timed at once.
+
+Devices of one kind need not be equally fast, and those of one host share its cores. Each variant is timed in turns with
+eager steps of its own process, so its ratio is one of its own device. Ratios of devices that are far from equally fast
+are not compared.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from breakscan.bench.result import DeviceComparison, DeviceUse
+from breakscan.worker import timing as measure
+from breakscan.worker.baseline import Baseline
+from breakscan.worker.captured_program import NothingToMeasure, require_one_device
+from breakscan.worker.cores import CORES_TO_COMPILE, usable_cores
+from breakscan.worker.devices import Placement
+from breakscan.worker.forks import ForkServerProcess
+from breakscan.worker.protocol import BlockTime, Prepare, StepKind
+from breakscan.worker.worker import ProgramChange, UserProgram, Worker, WorkerError
+
+LONGEST = 4.0
+"""Seconds of timing for each further device."""
+ALIKE = 1.1
+"""How many times as long an eager step may take on one device as on another, for both to be used."""
+BESIDE = 1.05
+"""How many times as long an eager step may take beside another device that works, for both to be timed at once."""
+ALONE, THERE, TOGETHER = "alone", "there", "together"
+
+
+@dataclass(frozen=True, slots=True)
+class UsedDevices:
+    """The devices on which ways are compiled and timed, the first one first; ``together`` says that they are timed at
+    once. ``compared`` are all further ones.
+    """
+
+    placements: tuple[Placement | None, ...]
+    together: bool = False
+    compared: tuple[DeviceComparison, ...] = ()
+
+
+def compared(
+    first: Worker, further: Sequence[Placement], baseline: Baseline, folder: Path, server: ForkServerProcess
+) -> UsedDevices:
+    """Runs the program eager on ``further`` devices, beside the first worker."""
+    most = max(0, usable_cores() // CORES_TO_COMPILE - 1)
+    found = {one: _compared(first, first.program.on(one), baseline, folder, server) for one in further[:most]}
+    found |= {one: DeviceComparison(one.label, DeviceUse.TOO_FEW_CORES) for one in further[most:]}
+    used = [one for one, comparison in found.items() if comparison.use.is_used]
+    return UsedDevices(
+        (first.program.placement, *used),
+        bool(used) and all(found[one].use is DeviceUse.TIMED_AT_ONCE for one in used),
+        tuple(found.values()),
+    )
+
+
+def _compared(
+    first: Worker, program: UserProgram, baseline: Baseline, folder: Path, server: ForkServerProcess
+) -> DeviceComparison:
+    assert program.placement is not None
+    label = program.placement.label
+    try:
+        with Worker(program, ProgramChange(), folder / f"device{program.placement.index}", server=server) as other:
+            require_one_device(other.ready(), program.placement)
+            if other_results := baseline.unrepeatable(other):
+                return DeviceComparison(label, DeviceUse.NONE, difference=other_results.first)
+            times = _times(first, other)
+    except (WorkerError, NothingToMeasure) as error:
+        return DeviceComparison(label, DeviceUse.NONE, error=str(error))
+    slower = measure.ratio([times[THERE]], times[ALONE])
+    beside = measure.ratio([times[TOGETHER]], times[ALONE])
+    return DeviceComparison(label, _use(slower.median, beside.median), slower, beside)
+
+
+def _use(slower: float, beside: float) -> DeviceUse:
+    if not 1 / ALIKE <= slower <= ALIKE:
+        return DeviceUse.NONE
+    return DeviceUse.TIMED_AT_ONCE if beside <= BESIDE else DeviceUse.TIMED_IN_TURNS
+
+
+def _times(first: Worker, other: Worker) -> dict[str, list[float]]:
+    seconds = [one.ask(Prepare(StepKind.EAGER)) for one in (first, other)]
+    blocks = {name: functools.partial(one.block, kind=StepKind.EAGER) for name, one in ((ALONE, first), (THERE, other))}
+    with ThreadPoolExecutor(1) as pool:
+
+        def together(calls: int) -> BlockTime:
+            # The other one works for longer than the block that counts.
+            beside = pool.submit(blocks[THERE], 2 * calls)
+            time = blocks[ALONE](calls)
+            beside.result()
+            return time
+
+        return measure.interleave({**blocks, TOGETHER: together}, seconds, LONGEST)
