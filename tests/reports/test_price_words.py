@@ -70,3 +70,15 @@ def test_where_the_device_was_not_timed_the_host_is_what_is_known() -> None:
 
 def test_a_pass_costs_no_more_than_the_host_spends_in_it() -> None:
     assert "Costs: 1.0 ms of the device's time a pass" in on_device(0.001, 0.004, gaps=0.01)
+
+
+def test_there_is_no_ceiling_where_no_graph_runs() -> None:
+    site = replace(BREAK, verdict=Verdict.EAGER, price=replace(PRICE, passes=10, host_seconds=0.01))
+    calls = Calls(OUTER, 10, seconds=0.1, graph_seconds=0.0, gap_seconds=0.0)
+    assert ceiling_sentence(explanation(breaks=[site], frames=[], calls=(calls,))) is None
+    assert ceiling_sentence(explanation(breaks=[site], frames=[], calls=(replace(calls, graph_seconds=0.01),)))
+
+
+def test_a_wait_is_told_only_where_the_host_spends_more_than_the_device() -> None:
+    assert "the host spends" not in on_device(0.00501, 0.005)
+    assert "the host waits for the device there" in on_device(0.00501, 0.005)

@@ -22,7 +22,7 @@ from breakscan.runtime.launch import INJECTED, ProgramExit
 from breakscan.runtime.recording import read_recording
 from breakscan.runtime.records.processes import HookFailed
 from breakscan.runtime.records.record import Record
-from breakscan.runtime.records.runs import CallsRan, GapRan, GraphRan, RunsTraced
+from breakscan.runtime.records.runs import CallsOnDevice, CallsRan, GapRan, GraphRan, RunsTraced, Usual
 from breakscan.source.source_files import SourceFiles
 
 pytestmark = pytest.mark.torch
@@ -77,6 +77,18 @@ class Ran:
         return next(site for site in self.explanation.breaks if site.site.line == line)
 
 
+def explained(records: list[list[Record]], status: int = 0) -> Explanation:
+    return explain_processes(
+        records,
+        argv=["script.py"],
+        outcome=ProgramExit(status, 1.0),
+        rules=load_library(),
+        show=lambda path: os.path.basename(path),
+        torch_imported=True,
+        files=SourceFiles.trusted(),
+    )
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Any:
     def run(text: str, kill_after_line: str | None = None) -> Ran:
@@ -95,15 +107,7 @@ def run(tmp_path: Path) -> Any:
         out, err = program.communicate(timeout=120)
         records = read_recording(recording)
         assert not [r for process in records for r in process if isinstance(r, HookFailed)]
-        explanation = explain_processes(
-            records,
-            argv=["script.py"],
-            outcome=ProgramExit(program.returncode, 1.0),
-            rules=load_library(),
-            show=lambda path: os.path.basename(path),
-            torch_imported=True,
-            files=SourceFiles.trusted(),
-        )
+        explanation = explained(records, program.returncode)
         return Ran(program.returncode, out, err, records, explanation, text.splitlines())
 
     return run
@@ -216,6 +220,37 @@ for _ in range(11):
     assert site.verdict is Verdict.EAGER
     assert site.price == frame.price
     assert ran.explanation.calls[0].graph_seconds == 0
+
+
+def test_waiting_for_a_device_is_no_cost_of_a_function_that_runs_eager(run: Any) -> None:
+    """As on a GPU that computes for 1 ms of the 10 that the host waits for it."""
+    ran = run(
+        """import time, torch
+
+def f(x):
+    for _ in range(2):
+        x = x.sin()
+        if x.sum() > 5:  # here
+            x = x.cos()
+    time.sleep(0.010)
+    return x
+
+compiled = torch.compile(f, backend="eager")
+for _ in range(6):
+    compiled(torch.ones(8))
+"""
+    )
+    assert ran.site("here").price.seconds >= 0.010
+    (key,) = ran.last(CallsRan)
+    on_device = CallsOnDevice(key, 3, Usual(0.001, 0.001, 0.001))
+    told = explained([[*ran.records[0], on_device], *ran.records[1:]])
+    (frame,) = [frame for frame in told.frames if frame.status is FrameStatus.EAGER]
+    (site,) = told.breaks
+    assert site.price == frame.price
+    assert site.price is not None
+    assert site.price.is_on_device
+    assert site.price.seconds == pytest.approx(0.001)
+    assert site.price.host_seconds >= 0.010
 
 
 def test_what_is_given_up_for_another_break_costs_that_one(run: Any) -> None:

@@ -18,6 +18,8 @@ _WORTH_SAYING = 0.01
 _ENOUGH = 8
 """Passes from which on it is worth a word how much they vary."""
 _WIDE = 1.5
+_NOTABLY = 1.05
+"""How many times as long the host takes before that is worth a word."""
 _LEAST_COST = 1e-4
 """Seconds in all of a run from which on a kind of cost is worth a word."""
 _COST_WORDS = {
@@ -45,7 +47,7 @@ def price_in_words(price: Price, calls: Sequence[Calls]) -> str:
             said[0] += f", {min(share, 1.0):.0%} of the time in calls"
     if price.longest:
         said.append(_longest_pass(price.longest))
-    if price.is_on_device:
+    if price.is_on_device and price.host_seconds > _NOTABLY * price.seconds:
         said.append(f"the host spends {duration(price.host_seconds)} there and waits for the device")
     elif price.waits:
         said.append("the host waits for the device there")
@@ -78,7 +80,8 @@ def ceiling_sentence(explanation: Explanation) -> str | None:
     to save.
 
     Of a function that runs eager, or leads to one, it is all that is spent outside graphs, else what is spent behind
-    breaks.  Of what the host waits for, only the device's own gaps count.
+    breaks.  Of what the host waits for, only the device's own gaps count.  Where no graph runs at all, most of the time
+    may be work that has to be done anyhow, and a bound would say nothing.
     """
     waits = [site.price for site in explanation.breaks if site.price and site.price.is_on_device]
     on_host = sum(price.passes * price.host_seconds for price in waits)
@@ -90,7 +93,7 @@ def ceiling_sentence(explanation: Explanation) -> str | None:
         saving = call.outside_seconds if call.name in leads_there else call.gap_seconds
         if len(explanation.calls) == 1:  # else it is not known which of them waits
             saving = max(0.0, saving - on_host) + min(saving, sum(price.in_all for price in waits))
-        if call.calls > 1 and saving > _WORTH_SAYING * call.seconds:
+        if call.calls > 1 and call.graph_seconds and saving > _WORTH_SAYING * call.seconds:
             found.append((saving, call))
     if not found or not (explanation.breaks or eager):
         return None

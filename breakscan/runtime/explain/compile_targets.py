@@ -12,7 +12,7 @@ from breakscan.runtime.explain.owners import Owners
 from breakscan.runtime.parsers.dynamo_names import is_compiler_entry
 from breakscan.runtime.records.compiles import BreakSeen, CompileCalled, CompileStarted, FrameEnded, PackageInstalled
 from breakscan.runtime.records.record import Record
-from breakscan.runtime.records.source import Code
+from breakscan.runtime.records.source import Code, StackFrame
 
 
 def compile_targets(
@@ -35,10 +35,16 @@ def compile_targets(
     return targets
 
 
-def torchs_modules(calls: Iterable[CompileCalled], owners: Owners) -> tuple[str, ...]:
-    """The names of the modules whose ``forward`` is torch's own: Dynamo compiles a wrapper in its place."""
+def torchs_modules(calls: Iterable[CompileCalled], owners: Owners) -> dict[str, StackFrame | None]:
+    """The names of the modules whose ``forward`` is torch's own, each with the line of the program that asked for it:
+    Dynamo compiles a wrapper in its place."""
     own = (call for call in calls if call.code and owners.of(call.code.path) is Origin.FRAMEWORK)
-    return tuple(dict.fromkeys(call.target for call in own if not _is_torchs_own(call)))
+    asked: dict[str, StackFrame | None] = {}
+    for call in own:
+        if not _is_torchs_own(call):
+            lines = (frame for frame in reversed(call.stack) if owners.is_programs(frame.path))
+            asked.setdefault(call.target, next(lines, None))
+    return asked
 
 
 def what_wrappers_stand_for(

@@ -10,6 +10,7 @@ from breakscan.findings import Origin, Site
 from breakscan.runtime.explain.compiled import CompiledFrame
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.explain.time_tree import CompilePart, TimeNode
+from breakscan.runtime.parsers.dynamo_names import is_module_wrapper
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,12 @@ def compile_time(explanation: Explanation) -> CompileTime:
     return CompileTime(_most_first(parts), functions, _lines(explanation.compiles), _kernels(explanation))
 
 
+def spent_compiling(compiles: Iterable[CompiledFrame]) -> float:
+    """Seconds in all, with what falls outside of compilations: the first run of a graph can compile and tune kernels,
+    and record CUDA graphs."""
+    return sum(function.seconds for function in _functions(compiles))
+
+
 def _functions(compiles: Iterable[CompiledFrame]) -> list[FunctionTime]:
     """Parts of a function have its name, and are in its file."""
     groups: dict[tuple[str, str], list[CompiledFrame]] = defaultdict(list)
@@ -97,8 +104,9 @@ def _lines(compiles: Iterable[CompiledFrame]) -> list[LineTime]:
 def _with_users_line(
     node: TimeNode, line: tuple[str, Site] | None
 ) -> Iterator[tuple[TimeNode, tuple[str, Site] | None]]:
-    """Each node with the user's line that it is for; without one, the outermost line."""
-    if node.site is not None and (line is None or node.origin is Origin.USER):
+    """Each node with the user's line that it is for; without one, the outermost line.  The wrapper that Dynamo compiles
+    in place of a module is nobody's."""
+    if node.site is not None and not is_module_wrapper(node.site.path) and (line is None or node.origin is Origin.USER):
         line = node.name, node.site
     yield node, line
     for inner in node.inner:

@@ -34,13 +34,13 @@ _LONGEST_REASON = 240
 @dataclass(frozen=True, slots=True)
 class ExplainContext:
     """The rules, the sources and the owners of files that one recording is read with.  ``modules`` are the names of
-    torch's own modules, such as ``Sequential``, that were to be compiled; ``wrapped`` what the wrapper of a library
-    stands for, by its code."""
+    torch's own modules, such as ``Sequential``, that were to be compiled, each with the line that asked; ``wrapped``
+    what the wrapper of a library stands for, by its code."""
 
     rules: Sequence[Rule]
     sources: UserSource
     owners: Owners
-    modules: Sequence[str] = ()
+    modules: Mapping[str, StackFrame | None] = field(default_factory=dict)
     wrapped: Mapping[Code, str] = field(default_factory=dict)
 
     def origin(self, path: str) -> Origin:
@@ -50,7 +50,7 @@ class ExplainContext:
         """The qualified name of the function at a line, from its source, else from its code object."""
         plain = user_name(name)
         if is_module_wrapper(path) and self.modules:
-            return self.modules[0] if len(self.modules) == 1 else "a module of torch.nn"
+            return next(iter(self.modules)) if len(self.modules) == 1 else "a module of torch.nn"
         if is_step_of_optimizer(path, plain):
             return "Optimizer.step"
         if name == BACKWARD:
@@ -93,8 +93,17 @@ class ExplainContext:
         mine = [frame for frame in kept if self.owners.is_programs(frame.path)]
         return mine or kept
 
+    def place_of(self, code: Code) -> tuple[str, int]:
+        """The file and the line of a function.  Of a module of torch's it is the line that asked for it: Dynamo
+        compiles a wrapper, whose file tells nobody which module it is."""
+        if is_module_wrapper(code.path) and len(self.modules) == 1:
+            (asked,) = self.modules.values()
+            if asked is not None:
+                return asked.path, asked.line
+        return code.path, code.line
+
     def site_of(self, code: Code) -> Site:
-        return self.sources.site(code.path, code.line)
+        return self.sources.site(*self.place_of(code))
 
     def rule_for(
         self, cause: BreakCause, form: str | None, where: StackFrame, through: Iterable[StackFrame], origin: Origin

@@ -11,6 +11,7 @@ from breakscan.runtime.explain.backward_lines import with_backward_lines
 from breakscan.runtime.explain.break_sites import BreakSites, break_sites, breaks_of
 from breakscan.runtime.explain.compilations import compiled_frames
 from breakscan.runtime.explain.compile_targets import compile_targets, torchs_modules, what_wrappers_stand_for
+from breakscan.runtime.explain.compile_time import spent_compiling
 from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.cudagraph_recordings import cudagraph_recordings, peak_memory
 from breakscan.runtime.explain.cudagraph_skips import cudagraph_skips
@@ -112,7 +113,7 @@ def explain_processes(
         graphs=with_generated(graphs, recorded.graphs, recorded.all, context),
         targets=compile_targets(recorded.calls, recorded.all, context),
         entries=sum(record.code in targets for record in recorded.started.values()),
-        compile_seconds=recorded.compile_seconds(),
+        compile_seconds=max(recorded.compile_seconds(), spent_compiling(compiles)),
         notices=(
             *notices(recording),
             *unmet_requests(asked_of(recorded.all), recorded.all),

@@ -18,11 +18,11 @@ the price is the device's time: what the host waits for are the graphs before, w
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from breakscan.runtime.explain.break_sites import BreakSites, Key
-from breakscan.runtime.explain.compiled import Calls, Graph, LongPass, Price
+from breakscan.runtime.explain.compiled import Graph, LongPass, Price
 from breakscan.runtime.explain.context import ExplainContext
 from breakscan.runtime.explain.explanation import BreakSite, Explanation, FrameStatus, UncompiledFrame
 from breakscan.runtime.explain.run_totals import NO_GAPS, Ran, what_ran
@@ -55,7 +55,8 @@ def with_prices(
     ran = what_ran(processes, lens)
     links = _Links(processes, breaks)
     ended_by = [links.break_after(graph) for graph in ran.graphs]
-    frames = _priced_frames(explanation.frames, ran.calls, lens)
+    reading = {(site.site, site.gb_type) for site in explanation.breaks if _reads_data(site)}
+    frames = _priced_frames(explanation.frames, ran, reading, explanation.devices, lens)
     gaps: dict[Key, list[_Gap]] = defaultdict(list)
     paid_by = links.paid_by(endings)
     for number, seen in enumerate(ended_by):
@@ -105,14 +106,15 @@ def _price(
     each = [(gap.ran.usual, gap.ran.passes) for gap in ran]
     each += [(Usual(price.host_seconds, price.low_seconds, price.high_seconds), price.passes) for price in whole]
     host = {name: sum(getattr(one, name) * times for one, times in each) for name in ("seconds", "low", "high")}
-    timed = [gap.ran for gap in ran if gap.ran.timed_on_device]
-    device = sum(gap.usual_on_device.seconds * gap.passes for gap in timed)
+    timed = [(gap.ran.usual_on_device.seconds, gap.ran.passes) for gap in ran if gap.ran.timed_on_device]
+    timed += [(price.device_seconds, price.passes) for price in whole if price.device_seconds is not None]
+    device = sum(seconds * times for seconds, times in timed)
     lies_on = {name for gap in gaps for name in gap.devices} or set(devices)
     return Price(
         passes=passes,
         host_seconds=host["seconds"] / passes if passes else 0.0,
-        device_seconds=device / passes if timed and len(timed) == len(ran) and not whole else None,
-        waits=_reads_data(site) and any(not name.startswith(("cpu", "meta")) for name in lies_on),
+        device_seconds=device / passes if timed and len(timed) == len(each) else None,
+        waits=any(price.waits for price in whole) or (_reads_data(site) and _any_runs_ahead(lies_on)),
         compile_seconds=compiling,
         low_seconds=host["low"] / passes if passes else 0.0,
         high_seconds=host["high"] / passes if passes else 0.0,
@@ -141,21 +143,34 @@ def _with_runs(graph: Graph, ran: Ran, seen: BreakSeen | None, keys: BreakSites)
     return replace(graph, runs=record.runs, seconds=record.seconds, device_seconds=device_seconds)
 
 
+def _any_runs_ahead(devices: Iterable[str]) -> bool:
+    """Whether the host has to wait for what one of the devices computes."""
+    return any(not name.startswith(("cpu", "meta")) for name in devices)
+
+
 def _priced_frames(
-    frames: Iterable[UncompiledFrame], calls: Mapping[Code | str, Calls], lens: ExplainContext
+    frames: Iterable[UncompiledFrame],
+    ran: Ran,
+    reading: Collection[Key],
+    devices: Sequence[str],
+    lens: ExplainContext,
 ) -> list[UncompiledFrame]:
     """What was asked for and runs eager costs what its calls take, but for what graphs and breaks in it take.  Given up
-    for several reasons, it is priced once."""
+    for several reasons, it is priced once.  ``reading`` has the breaks at which the host reads what a tensor holds."""
     totals = {
-        (lens.function_of(code), lens.site_of(code)): total for code, total in calls.items() if isinstance(code, Code)
+        (lens.function_of(code), lens.site_of(code)): (total, ran.on_device.get(code))
+        for code, total in ran.calls.items()
+        if isinstance(code, Code)
     }
     priced = []
     for frame in frames:
         if frame.status is FrameStatus.EAGER and not frame.rest_only:
-            total = totals.pop((frame.function, frame.site), None)
+            total, device_seconds = totals.pop((frame.function, frame.site), (None, None))
             if total and total.calls:
                 seconds = max(0.0, total.outside_seconds - total.gap_seconds) / total.calls
-                price = Price(total.calls, seconds, None, False, 0.0, low_seconds=seconds, high_seconds=seconds)
+                ahead = device_seconds is not None or _any_runs_ahead(devices)
+                waits = ahead and (frame.break_site, frame.gb_type) in reading
+                price = Price(total.calls, seconds, device_seconds, waits, 0.0, seconds, seconds)
                 frame = replace(frame, price=price)
         priced.append(frame)
     return priced

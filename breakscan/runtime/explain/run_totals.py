@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TypeVar
@@ -12,10 +13,10 @@ from breakscan.runtime.explain.forks import Inherited, clock_shifts
 from breakscan.runtime.records.compiles import CompileCalled
 from breakscan.runtime.records.graphs import GraphCompiled
 from breakscan.runtime.records.record import Record
-from breakscan.runtime.records.runs import CallsRan, GapRan, GraphRan, RunsTraced, Usual
+from breakscan.runtime.records.runs import CallsOnDevice, CallsRan, GapRan, GraphRan, RunsTraced, Usual
 from breakscan.runtime.records.source import Code
 
-R = TypeVar("R", GraphRan, GapRan, CallsRan)
+R = TypeVar("R", GraphRan, GapRan, CallsRan, CallsOnDevice)
 _NOTHING = Usual(0.0, 0.0, 0.0)
 NO_GAPS = GapRan(-1, 0, 0.0, _NOTHING, 0.0, 0.0, 0, _NOTHING)
 """After a graph that nothing followed."""
@@ -24,12 +25,14 @@ NO_GAPS = GapRan(-1, 0, 0.0, _NOTHING, 0.0, 0.0, 0, _NOTHING)
 @dataclass(slots=True)
 class Ran:
     """``graphs`` in the order of a report, with the runs of each and the gaps after it; ``calls`` by what was called,
-    each with its code; ``runs`` for a timeline."""
+    each with its code; ``on_device`` what one of these calls spends on its device outside graphs, where that is known;
+    ``runs`` for a timeline."""
 
     graphs: list[GraphCompiled] = field(default_factory=list)
     of_graph: dict[int, GraphRan] = field(default_factory=dict)
     after_graph: dict[int, GapRan] = field(default_factory=dict)
     calls: dict[Code | str, Calls] = field(default_factory=dict)
+    on_device: dict[Code | str, float] = field(default_factory=dict)
     runs: list[RunTotals] = field(default_factory=list)
 
 
@@ -45,6 +48,7 @@ def what_ran(processes: Sequence[Sequence[Record]], lens: ExplainContext) -> Ran
                 ran.graphs.append(record)
             elif isinstance(record, CompileCalled):
                 called.add(process, record.key, record)
+    timed: dict[Code | str, list[tuple[Usual, int]]] = defaultdict(list)
     shifts = clock_shifts(processes)
     for process, (records, shift) in enumerate(zip(processes, shifts, strict=True)):
         for run in _last(records, GraphRan, "graph"):
@@ -56,6 +60,10 @@ def what_ran(processes: Sequence[Sequence[Record]], lens: ExplainContext) -> Ran
                 ran.after_graph[number] = _with_gaps(ran.after_graph.get(number, NO_GAPS), own)
         for record in _last(records, CallsRan, "key"):
             _add_calls(ran.calls, called.get(process, record.key), record, lens)
+        for calls in _last(records, CallsOnDevice, "key"):
+            if what := called.get(process, calls.key):
+                timed[what.code or what.target].append((calls.outside, calls.timed))
+    ran.on_device = {about: _together(parts).seconds for about, parts in timed.items()}
     for process, (records, shift) in enumerate(zip(processes, shifts, strict=True)):
         ran.runs += [
             RunTotals(number, start + shift, seconds)

@@ -99,7 +99,7 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], lens
         break_site=None,
         over_limit=False,
         count=1,
-        code=lens.sources.line(frame.frame.path, lens.site_of(frame.frame).line),
+        code=lens.sources.line(lens.place_of(frame.frame)[0], lens.site_of(frame.frame).line),
     )
     if ending.cause is not None:
         site = sites[keys.key(ending.cause)]

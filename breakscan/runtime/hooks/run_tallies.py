@@ -10,11 +10,13 @@ from statistics import median_low
 from typing import Any
 
 from breakscan.runtime.records.record import Record
-from breakscan.runtime.records.runs import CallsRan, EagerCallsRan, GapRan, GraphRan, Usual
+from breakscan.runtime.records.runs import CallsOnDevice, CallsRan, EagerCallsRan, GapRan, GraphRan, Usual
 from breakscan.runtime.records.source import StackFrame
 
 KEPT = 64
 """Durations of which the last are kept, a power of two: what is usual is read from them."""
+CALLS_ON_DEVICE = 32
+"""Calls that are timed on a device."""
 _QUARTERS = (1, 3)
 
 
@@ -69,6 +71,11 @@ class GraphTally:
         self.device_gaps: list[float] = []
         self.written = (0, 0, 0, 0)
 
+    def add_on_device(self, seconds: Sequence[float]) -> None:
+        """Runs took so long on the device."""
+        self.runs_on_device += len(seconds)
+        self.device_seconds += sum(seconds)
+
     def records(self) -> Iterator[Record]:
         """What is new since the last time."""
         state = (self.runs, self.runs_on_device, self.passes, len(self.device_gaps))
@@ -93,7 +100,8 @@ class CallTally:
 
     ``last_seconds`` are those of the last calls; ``last_graphs`` and ``last_gaps`` the parts of them in graphs, and
     after graphs that a break ended.  ``eager`` counts those in which no graph ran, by the stance of torch, and
-    ``first_eager`` holds the stack of the first one.
+    ``first_eager`` holds the stack of the first one.  ``outside_on_device`` is what calls spent on the device outside
+    these parts, and ``to_time`` how many calls are still to be timed there.
     """
 
     __slots__ = (
@@ -105,7 +113,10 @@ class CallTally:
         "last_gaps",
         "last_graphs",
         "last_seconds",
+        "outside_on_device",
+        "outside_written",
         "seconds",
+        "to_time",
         "written",
     )
 
@@ -120,6 +131,14 @@ class CallTally:
         self.last_seconds, self.last_graphs, self.last_gaps = ring(), ring(), ring()
         self.eager: dict[str, int] = {}
         self.eager_written: dict[str, int] = {}
+        self.to_time = CALLS_ON_DEVICE
+        self.outside_on_device: list[float] = []
+        self.outside_written = 0
+
+    def add_on_device(self, seconds: Sequence[float]) -> None:
+        """A call took so long on the device, and so long in each of its parts."""
+        whole, *parts = seconds
+        self.outside_on_device.append(max(0.0, whole - sum(parts)))
 
     def records(self) -> Iterator[Record]:
         """What is new since the last time."""
@@ -129,7 +148,9 @@ class CallTally:
         for stance, calls in self.eager.items():
             if calls != self.eager_written.get(stance):
                 yield EagerCallsRan(self.key, stance, calls, self.first_eager[stance])
-        self.written, self.eager_written = self.calls, dict(self.eager)
+        if (timed := len(self.outside_on_device)) != self.outside_written:
+            yield CallsOnDevice(self.key, timed, usual(self.outside_on_device, timed))
+        self.written, self.eager_written, self.outside_written = self.calls, dict(self.eager), timed
 
 
 class ThreadState:
@@ -137,13 +158,14 @@ class ThreadState:
 
     ``steady`` says that nothing was compiled in it.  ``last`` is the graph that ran last in it, and ``ended`` when that
     was; None while a graph runs, and where something was compiled since.  ``device_gap`` is the device's time of the
-    same moment, where it is taken.
+    same moment, and ``device_call`` that of the call, where it is taken.
     """
 
     __slots__ = (
         "__weakref__",
         "began",
         "depth",
+        "device_call",
         "device_gap",
         "ended",
         "gap_seconds",
@@ -161,6 +183,7 @@ class ThreadState:
         self.began = self.ended = self.graph_seconds = self.gap_seconds = 0.0
         self.last: GraphTally | None = None
         self.device_gap: Any = None
+        self.device_call: Any = None
 
 
 class Threads(threading.local):

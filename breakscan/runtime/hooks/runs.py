@@ -90,7 +90,7 @@ class RunMeter:
         for state in [reference() for reference in self._states]:
             if state is not None:
                 state.steady = False
-                state.last = state.device_gap = None
+                state.last = state.device_gap = state.device_call = None
 
     def _trace(self, number: int, began: float, seconds: float) -> None:
         """Keeps a run for the timeline."""
@@ -120,8 +120,8 @@ class RunMeter:
 
     def forked(self) -> None:
         """A forked process counts for itself, from zero."""
-        self.threads.state.clear()
         self.device.forked()
+        self.threads.state.clear()
         self.to_trace = TRACED_RUNS
         self._traced = []
         self.due = self._since = 0.0
@@ -237,6 +237,8 @@ def _entered(tally: CallTally, meter: RunMeter) -> Callable[[], Callable[[], Non
                     _ran_eager(tally)
         if state.device_gap is not None:
             meter.device.close_gap(state, last)
+        if state.device_call is not None:
+            meter.device.end_call(state, tally)
         if ended >= meter.due:
             meter.write_again(ended)
 
@@ -245,9 +247,11 @@ def _entered(tally: CallTally, meter: RunMeter) -> Callable[[], Callable[[], Non
         state.depth += 1
         if state.depth == 1 or not _is_nested(sys._getframe(1)):
             state.depth = 1
-            state.last = state.device_gap = None
+            state.last = state.device_gap = state.device_call = None
             state.graph_seconds = state.gap_seconds = 0.0
             state.steady = True
+            if tally.to_time:
+                meter.device.begin_call(state, tally)
             state.began = clock()
         return leave
 

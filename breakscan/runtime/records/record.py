@@ -26,7 +26,7 @@ from breakscan.runtime.records.generated import (
 from breakscan.runtime.records.graphs import CompiledAutograd, DdpSplit, GraphCompiled
 from breakscan.runtime.records.guards import GuardsBuilt, RecompileSeen, ShapeSpecialised
 from breakscan.runtime.records.processes import HookFailed, HookInstalled, ProcessForked, ProcessStarted, RankSeen
-from breakscan.runtime.records.runs import CallsRan, EagerCallsRan, GapRan, GraphRan, RunsTraced
+from breakscan.runtime.records.runs import CallsOnDevice, CallsRan, EagerCallsRan, GapRan, GraphRan, RunsTraced
 from breakscan.runtime.records.values import BreakValuesSeen, FileSeen, LibrarySeen, ValuesMet, ValuesSeen
 
 Record = (
@@ -64,6 +64,7 @@ Record = (
     | GraphRan
     | GapRan
     | CallsRan
+    | CallsOnDevice
     | EagerCallsRan
     | RunsTraced
     | FileSeen

@@ -64,6 +64,16 @@ class CallsRan:
 
 
 @dataclass(frozen=True, slots=True)
+class CallsOnDevice:
+    """What ``timed`` of the calls of ``CallsRan`` spent on their device, outside graphs and not after graphs that a
+    break ended.  The last record of a key counts."""
+
+    key: int
+    timed: int
+    outside: Usual
+
+
+@dataclass(frozen=True, slots=True)
 class EagerCallsRan:
     """Those of the calls of ``CallsRan`` in which no graph ran.  ``stance`` is torch's during the calls, as
     ``torch.compiler.set_stance`` names it; ``stack`` is that of the first one.  The last record of a key and a stance
