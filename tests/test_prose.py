@@ -26,6 +26,7 @@ LEFT = {
     "runtime/explain/cudagraph_skips.py": "reasons of torch, without their beginning and their stack",
     "runtime/explain/kernel_calls.py": "comments in code that Inductor generated",
     "runtime/explain/recompile_causes.py": "guards, as torch writes them",
+    "source/magics.py": "errors of tokenize",
     "verify/patch.py": "the headers of a patch",
     "rewrite_support/generated.py": "the comment at the top of a file that a program writes",
 }
@@ -59,6 +60,8 @@ WRITTEN = {
     "source/files.py": "errors of files",
     "source/module.py": "errors of files",
     "source/newer_syntax.py": "errors of files",
+    "source/notebook_file.py": "errors of files",
+    "source/notebook_text.py": "errors of files",
     "source/suppressions.py": "errors of comments",
     "torch_facts/operators.py": "the language of the measured facts",
     "verify/patch.py": "a part of an exception's message",

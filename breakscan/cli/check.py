@@ -21,11 +21,13 @@ from breakscan.config import Settings, Target, enabled_rules, resolve_target
 from breakscan.findings import CheckResult
 from breakscan.reports.check.report import CheckReport
 from breakscan.reports.formats import CHECK
+from breakscan.reports.shared.notebook_cells import cells_in
 from breakscan.reports.shared.printable import visible
 from breakscan.rulebook.library import load_library
 from breakscan.source.files import discover, is_excluded
-from breakscan.source.module import SourceProblem, decode_source
+from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
+from breakscan.source.python_text import python_text
 
 STDIN = "-"
 
@@ -57,7 +59,8 @@ def check(
     recordings: tuple[Path, ...],
     **options: Any,
 ) -> None:
-    """Show where torch.compile will break the graph, recompile or fall back to eager in the Python files below PATHS.
+    """Show where torch.compile will break the graph, recompile or fall back to eager in the Python files and notebooks
+    below PATHS.
 
     Nothing is imported or run.  PATHS are files, folders, or - for standard input; without any, the working
     directory is checked.  Exits with 0 where nothing was found, 1 where something was, and 2 where some of the
@@ -87,14 +90,17 @@ def check(
         return
 
     texts: dict[str, str] = {}
+    contents: dict[str, bytes] = {}
     if from_stdin:
-        result = _check_stdin(where[0], settings, target, texts, force_exclude)
+        result = _check_stdin(where[0], settings, target, texts, contents, force_exclude)
     else:
         result = _check_files(where, settings, target, force_exclude, jobs, recordings)
+    cells = cells_in(result, contents)
+    result = cells.result(result)
     for warning in result.warnings:
         click.echo(visible(f"warning: {warning.path}:{warning.line}:{warning.column}: {warning.message}"), err=True)
     library = load_library(settings.rule_folders)
-    report = CheckReport(result, time.perf_counter() - started, target.ledger, library, texts)
+    report = CheckReport(result, time.perf_counter() - started, target.ledger, library, texts, cells)
     with report_stream(output) as stream:
         if statistics:
             from breakscan.reports.check.statistics import write_statistics
@@ -122,13 +128,18 @@ def _check_files(
         with ProgressBar("Checking") as progress:
             result = check_paths(discovery.files, settings, on_progress=progress, jobs=jobs)
     elif not discovery.errors and not force_exclude:
-        click.echo(f"warning: no Python files in {', '.join(paths)}", err=True)
+        click.echo(f"warning: no Python files or notebooks in {', '.join(paths)}", err=True)
     errors = sorted((*discovery.errors, *result.errors), key=lambda error: (error.path, error.line, error.column))
     return replace(result, errors=tuple(errors))
 
 
 def _check_stdin(
-    name: str, settings: Settings, target: Target, texts: dict[str, str], force_exclude: bool
+    name: str,
+    settings: Settings,
+    target: Target,
+    texts: dict[str, str],
+    contents: dict[str, bytes],
+    force_exclude: bool,
 ) -> CheckResult:
     nothing = CheckResult((), (), 0, 0, target.torch, settings.mode)
     path = Path(os.path.abspath(name))
@@ -138,7 +149,8 @@ def _check_stdin(
     if sys.stdin is None:
         raise click.UsageError("standard input is closed: - reads the code from it")
     try:
-        texts[display] = decode_source(sys.stdin.buffer.read(), display)
+        contents[display] = sys.stdin.buffer.read()
+        texts[display] = python_text(contents[display], path, display)
     except SourceProblem as problem:
         return replace(nothing, errors=(problem.error,), files=1)
     from breakscan.analysis.pipeline.check import check_paths

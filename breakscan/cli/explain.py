@@ -20,7 +20,7 @@ from breakscan.cli.output import report_stream, require_writable
 from breakscan.cli.report_options import format_option, output_path, stream_option
 from breakscan.cli.repro_option import repro_option, require_repro, say_repro, write_repro
 from breakscan.cli.request_options import add_unmet, asked_for, request_options
-from breakscan.cli.requirements import require_torch
+from breakscan.cli.requirements import refuse_notebook, require_torch
 from breakscan.cli.show_option import require_terminal, show_option
 from breakscan.cli.standard_output import UNWRITTEN, OutputError
 from breakscan.config import load_settings
@@ -103,6 +103,8 @@ def explain(
     option = ["-m"] if as_module else ["-c"] if as_code else []
     if not option and program != STDIN and not os.path.exists(program):
         raise click.UsageError(f"there is no file {program!r}; a module takes -m, and code -c")
+    if not option:
+        refuse_notebook(program)
     require_torch("explain", [*option, program])
     library = load_library(load_settings(Path.cwd()).rule_folders)
     report_path = output_path(output)

@@ -15,6 +15,7 @@ from breakscan.cli.report_options import format_option, output_option
 from breakscan.cli.selection_options import require_rewrites, selection_options, settings_for, words
 from breakscan.findings import SourceError
 from breakscan.reports.formats import FIX
+from breakscan.reports.shared.notebook_cells import NotebookCells
 from breakscan.rulebook.library import load_library
 from breakscan.source.files import discover
 
@@ -50,7 +51,7 @@ def fix(
     jobs: int | None,
     **options: Any,
 ) -> None:
-    """Rewrite what breaks the graph, recompiles or falls back to eager in the Python files below PATHS.
+    """Rewrite what breaks the graph, recompiles or falls back to eager in the Python files and notebooks below PATHS.
 
     Prints a diff on standard output, for git apply, and on standard error what becomes of each finding.  A rewrite
     is safe where an eager program cannot tell the difference; where that is known only for the values that a recording
@@ -72,7 +73,7 @@ def fix(
     settings = settings_for(paths, config, options)
     discovery = discover(paths, settings, force_exclude=force_exclude)
     if not discovery.files and not discovery.errors and not force_exclude:
-        click.echo(f"warning: no Python files in {', '.join(paths)}", err=True)
+        click.echo(f"warning: no Python files or notebooks in {', '.join(paths)}", err=True)
     settings = with_recordings(settings, recordings, discovery.files)
     wanted = WantedRewrites(unsafe, soften, observed, frozenset(ids) if ids else None)
     with ProgressBar("Checking") as checking, ProgressBar("Rewriting") as rewriting:
@@ -83,7 +84,11 @@ def fix(
         from breakscan.repair.write import write_repairs
 
         unwritten = write_repairs(repair.files)
-    report = FixReport(repair, load_library(settings.rule_folders), write, unwritten)
+    cells = NotebookCells.of(
+        [path.display for path in repair.files] + [error.path for error in repair.errors],
+        {file.display: file.data for file in repair.files},
+    )
+    report = FixReport(repair, load_library(settings.rule_folders), write, unwritten, cells)
     with report_stream(output) as stream:
         FIX.write(format_, report, stream)
         if format_ == "diff":

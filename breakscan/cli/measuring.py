@@ -13,7 +13,7 @@ import click
 from breakscan.cli.failures import FAILED
 from breakscan.cli.report_options import format_option, output_option
 from breakscan.cli.request_options import asked_for, compile_option
-from breakscan.cli.requirements import require_torch
+from breakscan.cli.requirements import refuse_notebook, require_torch
 from breakscan.reports.formats import Formats
 from breakscan.worker.worker import CALLS, UserProgram
 
@@ -67,6 +67,8 @@ def program_of(
     """Returns the program that the options name. Raises UsageError, and ClickException without a suitable torch."""
     if not as_module and not os.path.exists(program):
         raise click.UsageError(f"there is no file {program!r}; a module takes -m")
+    if not as_module:
+        refuse_notebook(program)
     named = (*(["-m"] if as_module else []), program)
     require_torch(command, named)
     argv = (*named, *arguments)

@@ -1,4 +1,4 @@
-"""Requires a torch that breakscan can record, for the commands that run code."""
+"""What the commands that run code require: a torch that breakscan can record, and a program that Python can run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from collections.abc import Sequence
 import click
 
 from breakscan.config import installed_torch
+from breakscan.source.python_text import is_notebook
 from breakscan.torch_versions import SUPPORTED, is_too_old
+
+
+def refuse_notebook(program: str) -> None:
+    """Raises UsageError, with the remedy, for a file that Python cannot run and Jupyter can."""
+    if is_notebook(program):
+        raise click.UsageError(
+            f"{program} is a notebook, which Python cannot run: in it, %%breakscan shows what a cell does (see "
+            f"%load_ext breakscan.notebook), or make it a program with 'jupyter nbconvert --to script {program}'"
+        )
 
 
 def require_torch(command: str, arguments: Sequence[str]) -> None:

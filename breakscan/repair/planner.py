@@ -26,8 +26,10 @@ from breakscan.rewrite_support.generated import refuse_generated, why_generated
 from breakscan.rewrite_support.new_imports import with_new_imports
 from breakscan.rewrite_support.observers import observed
 from breakscan.rulebook.library import load_library
-from breakscan.source.module import SourceModule, SourceProblem, decode_source, read_source
+from breakscan.source.module import SourceModule, SourceProblem, read_source
+from breakscan.source.notebook_text import marks
 from breakscan.source.paths import display_path
+from breakscan.source.python_text import python_text
 
 MOST_ROUNDS = 60
 """The limit of rounds for a file. Edits that are nested more deeply are offered by the next run."""
@@ -60,6 +62,9 @@ class WantedRewrites:
 
 GUESSED = "what a value is here is guessed from its uses, and no edit may rest on that"
 """Why a finding stays that only ``check`` has: it takes what is likely into account, the facts of rewrites do not."""
+
+
+MAGIC_INSIDE = "the code to rewrite holds a magic command of the notebook"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,7 @@ def repair_file(
     data = b""
     try:
         data = read_source(path, display)
-        before = decode_source(data, display)
+        before = python_text(data, path, display)
     except SourceProblem as problem:
         return FileRepair(path, display, data, "", "", errors=(problem.error,))
     planner = _Planner(path, display, before, roots, settings, wanted)
@@ -324,8 +329,11 @@ class _Planner:
             after: Study | None = None
             try:
                 made = applied(tree, [one.edit for one in chosen], imports)
-                after = self._study(made.text)
-                useless = _useless(seen, after, chosen)
+                if marks(made.text) == marks(tree.text):
+                    after = self._study(made.text)
+                    useless = _useless(seen, after, chosen)
+                else:
+                    useless = dict.fromkeys(range(len(chosen)), MAGIC_INSIDE)
             except (SourceProblem, cst.ParserSyntaxError):
                 useless = dict.fromkeys(range(len(chosen)), "the new text cannot be parsed")
             if after is not None and not useless:

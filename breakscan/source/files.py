@@ -12,6 +12,7 @@ from pathlib import Path
 from breakscan.findings import SourceError
 from breakscan.source.paths import Patterns, display_path, relative_to
 from breakscan.source.pattern_settings import PatternSettings
+from breakscan.source.python_text import NOTEBOOK
 
 SKIPPED_FOLDERS = frozenset(
     {
@@ -33,9 +34,9 @@ class Discovery:
 
 
 def discover(paths: Iterable[Path | str], settings: PatternSettings, *, force_exclude: bool = False) -> Discovery:
-    """The Python files that ``paths`` select.
+    """The Python files and notebooks that ``paths`` select.
 
-    A file is selected whatever its name.  In a folder, every ``*.py`` file is selected that neither a
+    A file is selected whatever its name.  In a folder, every ``*.py`` and ``*.ipynb`` file is selected that neither a
     ``.gitignore`` nor ``settings.exclude`` nor :data:`SKIPPED_FOLDERS` excludes; links to folders are not
     followed.  ``force_exclude`` applies the excludes to the given paths as well, which pre-commit needs.
     """
@@ -101,7 +102,7 @@ class _Finder:
                 if is_folder:
                     wanted = entry.name not in SKIPPED_FOLDERS
                 else:
-                    wanted = entry.name.endswith(".py") and _is_regular(entry)
+                    wanted = entry.name.endswith((".py", NOTEBOOK)) and _is_regular(entry)
                 if not wanted or exclude.decide(entry.path, is_folder) or _ignored(entry.path, is_folder, ignores):
                     continue
                 if is_folder:

@@ -84,12 +84,12 @@ def decode_source(data: bytes, display: str) -> str:
         raise SourceProblem(SourceError(display, *at, reason)) from error
     except (LookupError, UnicodeError) as error:
         raise SourceProblem(SourceError(display, 1, 1, f"cannot be decoded: {error}")) from error
-    return _with_plain_line_ends(text)
+    return with_plain_line_ends(text)
 
 
 def parse_module(text: str, path: Path, display: str) -> SourceModule:
     """The module of a text.  Raises SourceProblem if it cannot be parsed."""
-    text = _with_plain_line_ends(text)
+    text = with_plain_line_ends(text)
     if "\0" in text:
         at = _position(text[: text.index("\0")].encode("utf-8", "surrogatepass"))
         raise SourceProblem(SourceError(display, *at, "cannot be parsed: a NUL byte in the source"))
@@ -120,9 +120,10 @@ def _first_undecodable(data: bytes) -> tuple[int, int] | None:
 
 def _position(before: bytes) -> tuple[int, int]:
     """The line and column, both from 1, of the byte after ``before``."""
-    text = _with_plain_line_ends(before.decode("utf-8", "replace"))
+    text = with_plain_line_ends(before.decode("utf-8", "replace"))
     return text.count("\n") + 1, len(text) - (text.rfind("\n") + 1) + 1
 
 
-def _with_plain_line_ends(text: str) -> str:
+def with_plain_line_ends(text: str) -> str:
+    """The text with ``\\n`` for every line end."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text

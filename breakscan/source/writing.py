@@ -15,22 +15,27 @@ from pathlib import Path
 
 from breakscan.findings import SourceError
 from breakscan.source.module import SourceProblem, decode_source, read_source
+from breakscan.source.python_text import is_notebook, python_text
 
 _LINE_END = re.compile("\r\n|\r|\n")
 
 
 def text_of(data: bytes) -> str:
-    """The text of a Python file with its line ends as they are."""
+    """The text of a Python file, or of the JSON of a notebook, with its line ends as they are."""
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     return data.decode(encoding)
 
 
-def encoded(data: bytes, after: str) -> bytes:
-    """The bytes of a new text in the encoding of a file, given by its present content, and with its line ends.
+def encoded(path: Path, data: bytes, after: str) -> bytes:
+    """The bytes of a new Python text in the encoding of a file, given by its present content, and with its line ends.
 
     Unchanged lines keep their line end; new lines get the most frequent one of the file.  Raises SourceProblem if
     the content cannot be decoded, and UnicodeEncodeError if the encoding lacks a character of the new text.
     """
+    if is_notebook(path):
+        from breakscan.source.notebook_text import edited_notebook
+
+        return edited_notebook(data, after, str(path))
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     before = decode_source(data, "").split("\n")
     ends = _LINE_END.findall(text_of(data))
@@ -54,11 +59,11 @@ def rewrite_file(path: Path, display: str, before: str, after: str) -> None:
     written.
     """
     data = read_source(path, display)
-    if decode_source(data, display) != before:
+    if python_text(data, path, display) != before:
         raise _problem(display, "has changed since it was read: run the command again")
     target = Path(os.path.realpath(path))
     try:
-        replace_content(target, encoded(data, after))
+        replace_content(target, encoded(path, data, after))
     except PermissionError as error:
         raise _problem(display, f"cannot be written: {error.strerror}; nothing was changed") from error
     except OSError as error:

@@ -106,7 +106,7 @@ def test_exit_zero_forgives_findings_but_not_errors(breakscan: Run) -> None:
 def test_a_folder_without_python_files_is_a_warning(breakscan: Run, folder: Path) -> None:
     (folder / "docs").mkdir()
     done = breakscan("check", "docs", "--format", "json")
-    assert (done.status, done.err) == (0, "warning: no Python files in docs\n")
+    assert (done.status, done.err) == (0, "warning: no Python files or notebooks in docs\n")
     assert done.json["summary"]["files"] == 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -94,6 +95,16 @@ def test_a_clean_file_passes(project: Path, hook_repository: Path) -> None:
     done = run_hook(project, hook_repository)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "nothing found in 1 file (" in done.stdout
+
+
+def test_notebooks_are_read(project: Path, hook_repository: Path) -> None:
+    cell = {"cell_type": "code", "source": BREAKS, "metadata": {}, "outputs": [], "execution_count": None}
+    document = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+    (project / "staged.ipynb").write_text(json.dumps(document), encoding="utf-8")
+    git(project, "add", ".")
+    done = run_hook(project, hook_repository)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "staged.ipynb:cell 1:6:12  warning  BRK101 branch-on-tensor" in done.stdout
 
 
 def test_the_other_hook_rewrites_what_is_staged(project: Path, hook_repository: Path) -> None:

@@ -24,7 +24,7 @@ ENDS = st.sampled_from(["\n", "\r\n", "\r"])
 def test_a_text_that_stays_gives_the_same_bytes(lines: list[str], ends: list[str], mark: bytes) -> None:
     text = "".join(line + end for line, end in zip(lines, [*ends[: len(lines) - 1], ""], strict=True))
     data = mark + text.encode()
-    assert encoded(data, decode_source(data, "")) == data
+    assert encoded(Path("a.py"), data, decode_source(data, "")) == data
 
 
 @given(LINES, st.lists(ENDS, min_size=8, max_size=8), st.data())
@@ -34,7 +34,7 @@ def test_an_inserted_line_leaves_the_ends_of_the_others(lines: list[str], ends: 
     at = data.draw(st.integers(0, len(lines)))
     before = "".join(whole).encode()
     after = [*lines[:at], "new", *lines[at:], ""]
-    got = encoded(before, "\n".join(after)).decode()
+    got = encoded(Path("a.py"), before, "\n".join(after)).decode()
     assert got.replace("\r\n", "\n").replace("\r", "\n") == "\n".join(after)
     head, _, tail = got.partition("new")
     assert head == "".join(whole[:at])

@@ -22,8 +22,9 @@ from breakscan.analysis.project.index import (
     build_index,
 )
 from breakscan.observations import FunctionSeen, Observations
-from breakscan.source.module import SourceProblem, decode_source, parse_module, read_source
+from breakscan.source.module import SourceProblem, read_source
 from breakscan.source.paths import display_path
+from breakscan.source.python_text import parse_text, python_text
 
 MOST_LINES_KEPT = 250_000
 """Of trees that are kept for the next file, in lines: about a kilobyte each."""
@@ -211,8 +212,8 @@ class Project:
             data = read_source(path, display)
             digest = self._digests.learn(str(path), data)
             self.depends[str(path)] = digest
-            text = decode_source(data, display)
-        module = parse_module(text, path, display)
+            text = python_text(data, path, display)
+        module = parse_text(text, path, display)
         name, roots = self._place(path)
         is_package = path.name == "__init__.py"
         return build_index(module, name, is_package, roots, self), digest

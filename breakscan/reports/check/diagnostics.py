@@ -22,5 +22,6 @@ def check_diagnostics(report: CheckReport) -> DiagnosticReport:
         [finding_diagnostic(finding, report.library.get(finding.rule), result.torch) for finding in result.findings],
         remarks=remarks,
         end=[summary_line(report)],
-        texts=report.texts,
+        texts={**report.texts, **report.cells.texts},
+        cells=report.cells,
     )

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict
 from typing import Any, TextIO
 
 from breakscan import __version__
 from breakscan.findings import CheckResult, Mode
 from breakscan.reports.check.report import CheckReport
 from breakscan.reports.shared.finding_json import finding_object
+from breakscan.reports.shared.notebook_cells import NotebookCells
 
 SCHEMA = 1
 
 
 def write_json(report: CheckReport, stream: TextIO) -> None:
     """Writes the result as one JSON object, ASCII only, and a line end."""
-    json.dump(check_object(report.result), stream, indent=2)
+    json.dump(check_object(report.result, report.cells), stream, indent=2)
     stream.write("\n")
 
 
-def check_object(result: CheckResult) -> dict[str, Any]:
+def check_object(result: CheckResult, cells: NotebookCells) -> dict[str, Any]:
     """The result as plain dictionaries and lists."""
     by_rule = Counter(finding.rule for finding in result.findings)
     return {
         "schema": SCHEMA,
         "tool": {"name": "breakscan", "version": __version__},
         "target": {"torch": result.torch, "fullgraph": result.mode is Mode.FULLGRAPH, "mode": result.mode.value},
-        "findings": [finding_object(finding) for finding in result.findings],
-        "errors": [asdict(error) for error in result.errors],
+        "findings": [finding_object(finding, cells) for finding in result.findings],
+        "errors": [cells.object(error) for error in result.errors],
         "summary": {
             "files": result.files,
             "findings": len(result.findings),

@@ -27,7 +27,7 @@ def write_full(report: CheckReport, stream: TextIO) -> None:
     console = report_console(stream)
     result = printable(report.result)
     library = report.library
-    sources = _Sources(report.texts)
+    sources = _Sources({**report.texts, **report.cells.texts})
     explained: set[tuple[str, str]] = set()
     folded = _folded(result.findings)
     for finding in result.findings:
@@ -35,8 +35,9 @@ def write_full(report: CheckReport, stream: TextIO) -> None:
             continue
         rule = library.get(finding.rule)
         # Once per file: repeating the same words under the next finding of this rule would only add length.
-        is_explained = (finding.site.path, finding.rule) in explained
-        explained.add((finding.site.path, finding.rule))
+        file_and_rule = report.cells.file_of(finding.site.path), finding.rule
+        is_explained = file_and_rule in explained
+        explained.add(file_and_rule)
         behind = folded.pop(finding.site, [])
         console.print(
             _finding(finding, behind, result.torch, None if is_explained else rule, sources, console), end="\n\n"

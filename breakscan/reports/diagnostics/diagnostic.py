@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from breakscan.findings import Severity, Site
+from breakscan.reports.shared.notebook_cells import NotebookCells
 from breakscan.reports.shared.source_lines import source_lines
 from breakscan.reports.shared.wording import sentences
 from breakscan.rulebook.document import Rule
@@ -73,7 +74,8 @@ class Remark:
 @dataclass(frozen=True, slots=True)
 class DiagnosticReport:
     """What a renderer writes.  ``head`` and ``end`` are lines for a log, before and after the diagnostics.  ``texts``
-    holds the sources of paths that are not on disk, and ``lines`` reads the other ones."""
+    holds the sources of paths that are not on disk, and ``lines`` reads the other ones.  Paths of ``cells`` are not
+    those of files."""
 
     command: str
     diagnostics: Sequence[Diagnostic]
@@ -82,6 +84,7 @@ class DiagnosticReport:
     end: Sequence[str] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     lines: Callable[[str], list[str]] = source_lines
+    cells: NotebookCells = field(default_factory=NotebookCells)
 
 
 def location_words(site: Site | None) -> str:

@@ -9,6 +9,7 @@ from typing import TextIO
 from breakscan.findings import Severity, Site
 from breakscan.reports.diagnostics.diagnostic import DiagnosticReport, location_words
 from breakscan.reports.shared.github_commands import LEVELS, MOST_SHOWN, annotation, checkout_path, command, inert
+from breakscan.reports.shared.notebook_cells import NotebookCells
 from breakscan.reports.shared.wording import sentence
 
 
@@ -20,7 +21,7 @@ def write_github(report: DiagnosticReport, stream: TextIO) -> None:
     """
     # The first line is a plain one where there is a head: a program may have left an unfinished line on this stream.
     stream.writelines(inert(line) + "\n" for line in report.head)
-    annotations = _Annotations(stream)
+    annotations = _Annotations(stream, report.cells)
     notes = []
     for remark in report.remarks:
         if remark.severity is Severity.INFO and remark.site is None:
@@ -38,8 +39,9 @@ def write_github(report: DiagnosticReport, stream: TextIO) -> None:
 class _Annotations:
     """Writes annotations, and keeps those that GitHub would drop for a group of the log."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, cells: NotebookCells) -> None:
         self._stream = stream
+        self._cells = cells
         self._workspace = os.environ.get("GITHUB_WORKSPACE")
         self._shown: Counter[Severity] = Counter()
         self._rest: list[str] = []
@@ -52,6 +54,7 @@ class _Annotations:
         if self._shown[severity] > MOST_SHOWN:
             self._rest.append(f"{level}: {text}")
             return
+        site = site and self._cells.in_file(site)
         path = None if site is None else checkout_path(site.path, self._workspace)
         self._stream.write(annotation(level, title, path, site, text))
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 from urllib.parse import quote
@@ -25,7 +25,7 @@ _ROOT = "%SRCROOT%"
 def write_sarif(report: DiagnosticReport, stream: TextIO) -> None:
     """Writes one result for each diagnostic that has a site, and a notification for each remark, as one JSON object,
     ASCII only, and a line end."""
-    results = _Results(_checkout_root(), report.texts, report.lines)
+    results = _Results(_checkout_root(), report)
     for diagnostic in report.diagnostics:
         if diagnostic.site:
             results.add(diagnostic, diagnostic.site)
@@ -51,13 +51,14 @@ class _Results:
     """The results of one run and the rules that they refer to.  Paths are relative to ``root`` if they are inside
     it."""
 
-    def __init__(self, root: str, texts: Mapping[str, str], lines: Callable[[str], list[str]]) -> None:
+    def __init__(self, root: str, report: DiagnosticReport) -> None:
         self.root = root.rstrip("/\\") or root
         self.rules: dict[str, Mapping[str, Any]] = {}
         self.results: list[dict[str, Any]] = []
         self._same_line: Counter[tuple[str, ...]] = Counter()
-        self._lines = {path: text.split("\n") for path, text in texts.items()}
-        self._read = lines
+        self._lines = {path: text.split("\n") for path, text in report.texts.items()}
+        self._read = report.lines
+        self._cells = report.cells
 
     def add(self, diagnostic: Diagnostic, site: Site) -> None:
         id_ = diagnostic.id
@@ -69,7 +70,7 @@ class _Results:
             "ruleId": id_,
             "ruleIndex": list(self.rules).index(id_),
             "level": LEVELS[diagnostic.severity],
-            "message": {"text": diagnostic.text},
+            "message": {"text": f"{self._cell(site)}{diagnostic.text}"},
             "locations": [location],
             "partialFingerprints": {"breakscanSite/v1": self._fingerprint(diagnostic, site)},
         }
@@ -84,16 +85,25 @@ class _Results:
         self.results.append(result)
 
     def notification(self, remark: Remark) -> dict[str, Any]:
-        notification: dict[str, Any] = {"level": LEVELS[remark.severity], "message": {"text": remark.message}}
+        notification: dict[str, Any] = {"level": LEVELS[remark.severity]}
+        notification["message"] = {"text": f"{self._cell(remark.site)}{remark.message}"}
         if remark.site:
             notification["locations"] = [self._location(remark.site)]
         return notification
+
+    def _cell(self, site: Site | None) -> str:
+        """The place in a notebook, which viewers show as JSON; empty for any other site."""
+        cell = self._cells.by_name.get(site.path) if site else None
+        return f"Cell {cell.number}, line {site.line}: " if cell and site else ""
 
     def _with_message(self, location: Location) -> dict[str, Any]:
         return {**self._location(location.site), "message": {"text": location.message}}
 
     def _location(self, site: Site) -> dict[str, Any]:
+        site = self._cells.in_file(site)
         region = {"startLine": site.line}
+        if site.end_line > site.line:
+            region["endLine"] = site.end_line
         if (site.end_line, site.end_column) != (site.line, site.column):
             region |= {"startColumn": site.column, "endLine": site.end_line, "endColumn": site.end_column}
         return {"physicalLocation": {"artifactLocation": self._artifact(site.path), "region": region}}
@@ -114,7 +124,8 @@ class _Results:
         """By it code scanning recognises a result in the next run: it depends on the text of the line and on the
         function, not on the number of the line."""
         code = (diagnostic.code or self._line(site)).strip()
-        key = (diagnostic.id, self._artifact(site.path)["uri"], diagnostic.function or "", code)
+        path = self._cells.file_of(site.path)
+        key = (diagnostic.id, self._artifact(path)["uri"], diagnostic.function or "", code)
         self._same_line[key] += 1
         return hashlib.sha256("\0".join((*key, str(self._same_line[key]))).encode()).hexdigest()[:32]
 

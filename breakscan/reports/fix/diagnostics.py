@@ -17,19 +17,20 @@ from breakscan.reports.shared.printable import printable
 def fix_diagnostics(report: FixReport) -> DiagnosticReport:
     """One diagnostic for each finding: a note if the rewrite was written, else with the severity of the finding."""
     files = [printable(file) for file in report.repair.files]
-    remarks = [unread_remark(error) for error in printable(report.repair.errors)]
+    remarks = [unread_remark(error) for error in printable(tuple(map(report.cells.error, report.repair.errors)))]
     remarks += [_unwritten(error) for error in printable(report.unwritten)]
     return DiagnosticReport(
         "fix",
         [_diagnostic(one, report) for file in files for one in _findings(file, report)],
         remarks=remarks,
         end=[summary_line(report)],
-        texts={file.display: file.before for file in report.repair.files},
+        texts={**{file.display: file.before for file in report.repair.files}, **report.cells.texts},
+        cells=report.cells,
     )
 
 
 def _findings(file: FileRepair, report: FixReport) -> list[FixedFinding]:
-    return fixed_findings(file, file.display in report.unwritten_paths)
+    return fixed_findings(file, file.display in report.unwritten_paths, report.cells)
 
 
 def _diagnostic(one: FixedFinding, report: FixReport) -> Diagnostic:

@@ -25,7 +25,8 @@ def diff_lines(repair: FileRepair) -> Iterator[str]:
     name = repair.display.removeprefix("/")
     # ``git apply`` compares the first line with its byte order mark.
     mark = BOM_UTF8.decode() if repair.data.startswith(BOM_UTF8) else ""
-    before, after = (_by_newlines(mark + text_of(data)) for data in (repair.data, encoded(repair.data, repair.after)))
+    new = encoded(repair.path, repair.data, repair.after)
+    before, after = (_by_newlines(mark + text_of(data)) for data in (repair.data, new))
     for line in difflib.unified_diff(before, after, f"a/{name}", f"b/{name}"):
         yield line
         if not line.endswith("\n"):

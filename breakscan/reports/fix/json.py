@@ -12,20 +12,21 @@ from breakscan.repair.result import Applied, FileRepair
 from breakscan.reports.fix.diff import diff_lines
 from breakscan.reports.fix.report import FixReport
 from breakscan.reports.shared.finding_json import finding_object
+from breakscan.reports.shared.notebook_cells import NotebookCells
 
 SCHEMA = 2
 
 
 def write_fix_json(report: FixReport, stream: TextIO) -> None:
     """Writes the repair as one JSON object in ASCII, with a line end."""
-    repair = report.repair
+    repair, cells = report.repair, report.cells
     failed = {error.path for error in report.unwritten}
     made = {
         "schema": SCHEMA,
         "tool": {"name": "breakscan", "version": __version__},
         "target": {"torch": repair.torch, "fullgraph": repair.mode is Mode.FULLGRAPH, "mode": repair.mode.value},
-        "files": [_file(file, report.written and file.display not in failed) for file in repair.files],
-        "errors": [asdict(error) for error in (*repair.errors, *report.unwritten)],
+        "files": [_file(file, report.written and file.display not in failed, cells) for file in repair.files],
+        "errors": [cells.object(error) for error in (*map(cells.error, repair.errors), *report.unwritten)],
         "summary": {
             "files": repair.checked,
             "changed": sum(file.changed for file in repair.files),
@@ -42,35 +43,35 @@ def write_fix_json(report: FixReport, stream: TextIO) -> None:
     stream.write("\n")
 
 
-def _file(file: FileRepair, written: bool) -> dict[str, Any]:
+def _file(file: FileRepair, written: bool, cells: NotebookCells) -> dict[str, Any]:
     return {
         "path": file.display,
         "changed": file.changed,
         "written": written and file.changed,
         "diff": "".join(diff_lines(file)),
-        "applied": [_applied(one) for one in file.applied],
-        "observed": [_applied(one) for one in file.held if not one.differences],
-        "unsafe": [_applied(one) for one in file.held if one.differences],
-        "softening": [_applied(one) for one in file.softened],
+        "applied": [_applied(one, cells) for one in file.applied],
+        "observed": [_applied(one, cells) for one in file.held if not one.differences],
+        "unsafe": [_applied(one, cells) for one in file.held if one.differences],
+        "softening": [_applied(one, cells) for one in file.softened],
         "regenerated": [
-            {"finding": finding_object(one.finding), "by": _applied(one.at_origin)}
+            {"finding": finding_object(cells.finding(one.finding), cells), "by": _applied(one.at_origin, cells)}
             for one in file.refused
             if one.at_origin is not None
         ],
         "declined": [
             {
-                "finding": finding_object(refused.finding),
+                "finding": finding_object(cells.finding(refused.finding), cells),
                 "reasons": [{"rewrite": one.rewrite, "reason": one.text} for one in refused.reasons],
             }
             for refused in file.refused
             if refused.at_origin is None
         ],
-        "without": [finding_object(finding) for finding in file.without],
+        "without": [finding_object(cells.finding(finding), cells) for finding in file.without],
     }
 
 
-def _applied(one: Applied) -> dict[str, Any]:
-    finding = finding_object(one.finding)
+def _applied(one: Applied, cells: NotebookCells) -> dict[str, Any]:
+    finding = finding_object(cells.finding(one.finding), cells)
     return {
         "finding": finding,
         "rewrite": one.rewrite,

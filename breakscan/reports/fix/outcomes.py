@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from breakscan.findings import Finding
 from breakscan.repair.result import Applied, FileRepair, Refused
+from breakscan.reports.shared.notebook_cells import NotebookCells
 from breakscan.reports.shared.value_words import rests_on_words
 from breakscan.reports.shared.wording import counted, grouped_reasons
 from breakscan.rewrite_support.difference import TakenOut
@@ -38,15 +39,16 @@ class FixedFinding:
     words: str
 
 
-def fixed_findings(file: FileRepair, is_unwritten: bool) -> list[FixedFinding]:
-    """The findings of a printable file, in the order of their lines."""
+def fixed_findings(file: FileRepair, is_unwritten: bool, cells: NotebookCells) -> list[FixedFinding]:
+    """The findings of a printable file, in the order of their lines, with places as reports show them."""
     applied = FindingOutcome.NOT_WRITTEN if is_unwritten else FindingOutcome.REWRITTEN
     found = [FixedFinding(one.finding, applied, _rewrite(one)) for one in file.applied]
     found += [FixedFinding(one.finding, _held(one), _rewrite(one)) for one in file.held]
     found += [FixedFinding(one.finding, FindingOutcome.SOFTENS, _rewrite(one)) for one in file.softened]
     found += [_refused(one) for one in file.refused]
     found += [FixedFinding(one, FindingOutcome.STAYS, "no rewrite is known") for one in file.without]
-    return sorted(found, key=lambda one: (one.finding.site.line, one.finding.site.column))
+    found.sort(key=lambda one: (one.finding.site.line, one.finding.site.column))
+    return [replace(one, finding=cells.finding(one.finding)) for one in found]
 
 
 def _held(one: Applied) -> FindingOutcome:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from breakscan.findings import SourceError
 from breakscan.repair.result import Repair
+from breakscan.reports.shared.notebook_cells import NotebookCells
 from breakscan.rulebook.library import Library
 
 
 @dataclass(frozen=True, slots=True)
 class FixReport:
     """A repair, and the rules.  ``written`` says that ``--write`` was given; ``unwritten`` are the files that could not
-    be written."""
+    be written.  Of notebooks, places are shown in ``cells``."""
 
     repair: Repair
     library: Library
     written: bool = False
     unwritten: tuple[SourceError, ...] = ()
+    cells: NotebookCells = field(default_factory=NotebookCells)
 
     @property
     def unwritten_paths(self) -> set[str]:

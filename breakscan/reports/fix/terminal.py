@@ -29,9 +29,9 @@ def write_notes(report: FixReport, stream: TextIO) -> None:
     """Writes a note for each finding, then what could not be read or written, and the counts."""
     console = report_console(stream)
     for file in map(printable, report.repair.files):
-        for one in fixed_findings(file, file.display in report.unwritten_paths):
+        for one in fixed_findings(file, file.display in report.unwritten_paths, report.cells):
             console.print(_note(one, console))
-    for error in (*report.repair.errors, *report.unwritten):
+    for error in (*map(report.cells.error, report.repair.errors), *report.unwritten):
         console.print(Text(f"{error.path}:{error.line}:{error.column}", "bold").append(f"  {error.message}", "red"))
     console.print(summary_line(report))
 

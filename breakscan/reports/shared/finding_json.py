@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from breakscan.findings import Finding, Region
+from breakscan.findings import Finding, Region, Site
 from breakscan.reports.shared.condition_words import conditions_in_words
 from breakscan.reports.shared.finding_words import how_compiled
+from breakscan.reports.shared.notebook_cells import NotebookCells
 
 
-def finding_object(finding: Finding) -> dict[str, Any]:
-    """A finding as a dictionary of plain values."""
+def finding_object(finding: Finding, cells: NotebookCells) -> dict[str, Any]:
+    """A finding, whose places are as reports show them, as a dictionary of plain values."""
     return {
         "rule": finding.rule,
         "name": finding.name,
@@ -19,17 +20,19 @@ def finding_object(finding: Finding) -> dict[str, Any]:
         "severity": finding.severity.value,
         "confidence": finding.confidence.value,
         "message": finding.message,
-        "site": asdict(finding.site),
+        "site": cells.object(finding.site),
         "function": finding.function,
-        "region": _region(finding.region) if finding.region else None,
+        "region": _region(finding.region, cells) if finding.region else None,
         "gb": list(finding.gb),
         "rewrite": asdict(finding.rewrite) if finding.rewrite else None,
         "condition": conditions_in_words(finding.conditions),
-        "behind": asdict(finding.behind) if finding.behind else None,
+        "behind": cells.object(finding.behind) if finding.behind else None,
         "observed": finding.observed or None,
         "mode": finding.mode.value,
     }
 
 
-def _region(region: Region) -> dict[str, Any]:
-    return {"path": region.path, "line": region.line, "how": how_compiled(region), "entry": region.entry}
+def _region(region: Region, cells: NotebookCells) -> dict[str, Any]:
+    start = cells.object(Site(region.path, region.line, 1, region.line, 1))
+    at: dict[str, Any] = {key: value for key, value in start.items() if key in ("path", "cell", "line")}
+    return {**at, "how": how_compiled(region), "entry": region.entry}
