@@ -38,7 +38,7 @@ from breakscan.worker.forks import ForkServerProcess
 from breakscan.worker.interrupt import interrupted_once
 from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import CompileOption
-from breakscan.worker.worker import UserProgram
+from breakscan.worker.worker import UserProgram, Worker
 
 
 def bench(program: UserProgram, wanted: WantedVariants, say: Say, devices: str | None = None) -> Bench:
@@ -108,6 +108,8 @@ class _Variants:
         self._folders: dict[str, Path] = {}
         self._compiled: dict[str, Trial] = {}
         """What was compiled side by side, by label. The processes go on until all have been timed."""
+        self._traced: dict[str, Explanation | None] = {}
+        """What Dynamo alone showed meanwhile, by label."""
         self._processes = 0
 
     def run(self) -> None:
@@ -140,9 +142,19 @@ class _Variants:
             devices = itertools.cycle(self.baseline.devices.placements)
             self._compiled = {variant.label: self._trial(variant, next(devices)) for variant in wanted}
             trials = list(self._compiled.values())
-            compile_all(trials, count)
+            tracing: list[Worker] = []
+            static = [variant for variant in self.variants if is_static(variant) and variant.label not in skipped]
+            compile_all(trials, count, [functools.partial(self._trace_ahead, one, tracing) for one in static], tracing)
             if self.baseline.devices.together:
                 time_all(trials)
+
+    def _trace_ahead(self, variant: Variant, tracing: list[Worker]) -> None:
+        """Runs a static variant with Dynamo alone, if anything that was compiled until now is compiled again: else it
+        is hardly needed.
+        """
+        if any(trial.row.recompiles for trial in self._compiled.values()):
+            self._say(variant, MeasuringStep.TRACE)
+            self._traced[variant.label] = trace_alone(variant, self.baseline, self._new_folder(), tracing.append)
 
     def _trial(self, variant: Variant, placement: Placement | None) -> Trial:
         return Trial(variant, self.baseline, self._new_folder(), functools.partial(self._say, variant), placement)
@@ -189,6 +201,8 @@ class _Variants:
         return unsteady_row(variant, alone) if alone is not None and is_over_limit(alone) else None
 
     def _trace_alone(self, variant: Variant) -> Explanation | None:
+        if variant.label in self._traced:
+            return self._traced[variant.label]
         self._say(variant, MeasuringStep.TRACE)
         return trace_alone(variant, self.baseline, self._new_folder())
 

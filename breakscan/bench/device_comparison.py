@@ -20,7 +20,7 @@ from breakscan.worker.captured_program import NothingToMeasure, require_one_devi
 from breakscan.worker.cores import CORES_TO_COMPILE, usable_cores
 from breakscan.worker.devices import Placement
 from breakscan.worker.forks import ForkServerProcess
-from breakscan.worker.protocol import BlockTime, Prepare, StepKind
+from breakscan.worker.protocol import BlockTime, StepKind
 from breakscan.worker.worker import ProgramChange, UserProgram, Worker, WorkerError
 
 LONGEST = 4.0
@@ -83,7 +83,7 @@ def _use(slower: float, beside: float) -> DeviceUse:
 
 
 def _times(first: Worker, other: Worker) -> dict[str, list[float]]:
-    seconds = [one.ask(Prepare(StepKind.EAGER)) for one in (first, other)]
+    seconds = [one.prepare(StepKind.EAGER) for one in (first, other)]
     blocks = {name: functools.partial(one.block, kind=StepKind.EAGER) for name, one in ((ALONE, first), (THERE, other))}
     with ThreadPoolExecutor(1) as pool:
 

@@ -6,6 +6,7 @@ guards: it can cause more recompiles than Dynamo alone, and never fewer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from breakscan.bench.eager_baseline import EagerBaseline
@@ -18,8 +19,10 @@ from breakscan.worker.protocol import Compile, Stage
 from breakscan.worker.worker import ProgramChange, Worker, WorkerError
 
 
-def trace_alone(variant: Variant, baseline: EagerBaseline, folder: Path) -> Explanation | None:
-    """Runs the calls of a variant with Dynamo alone. ``folder`` is new.
+def trace_alone(
+    variant: Variant, baseline: EagerBaseline, folder: Path, started: Callable[[Worker], None] = lambda _: None
+) -> Explanation | None:
+    """Runs the calls of a variant with Dynamo alone. ``folder`` is new, ``started`` is given the process.
 
     Returns None if that shows nothing, as it fails or has other calls or values: compiling the variant shows how.
     """
@@ -29,6 +32,7 @@ def trace_alone(variant: Variant, baseline: EagerBaseline, folder: Path) -> Expl
     options = {**(variant.options if variant.options is not None else baseline.choices.kept), "backend": "eager"}
     try:
         with Worker(baseline.program, ProgramChange({}, variant.settings), folder, server=baseline.server) as worker:
+            started(worker)
             about = worker.ready()
             if about.run.unknown_settings or about.run.lost_settings:
                 return None

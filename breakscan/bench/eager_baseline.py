@@ -29,7 +29,6 @@ from breakscan.worker.protocol import (
     FreeMemory,
     ListChoices,
     MeasureMemory,
-    Prepare,
     ResolveChoices,
     ResolvedChoice,
     StepKind,
@@ -159,7 +158,7 @@ def _notes(baseline: Baseline, unrepeatable: Unrepeatable) -> list[Observation]:
 
 def _times(worker: Worker, second: Worker) -> dict[str, list[float]]:
     workers = {"eager": worker, "same": second}
-    seconds = [one.ask(Prepare(StepKind.EAGER)) for one in workers.values()]
+    seconds = [one.prepare(StepKind.EAGER) for one in workers.values()]
     blocks = {name: functools.partial(one.block, kind=StepKind.EAGER) for name, one in workers.items()}
     return measure.interleave(blocks, seconds, LONGEST)
 

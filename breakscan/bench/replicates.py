@@ -17,7 +17,7 @@ from breakscan.bench.best import pays_after
 from breakscan.bench.eager_baseline import EagerBaseline
 from breakscan.bench.progress import BenchProgress
 from breakscan.bench.result import BenchRow
-from breakscan.bench.step_time import Pace, compile_in, pace_of
+from breakscan.bench.step_time import Pace, compile_in, pace_of, prepare
 from breakscan.worker import timing as measure
 from breakscan.worker.devices import Placement
 from breakscan.worker.observation import Observation, ObservationKind
@@ -111,6 +111,7 @@ def _pace(
         if problem := baseline.other_than(worker.ready()) or baseline.not_taken(worker):
             raise _NotComparable(problem)
         compile_in(worker, row.variant)
+        prepare(worker)
         pace = pace_of(worker, LONGEST, baseline.same)
     baseline.steps += pace.eager
     return pace

@@ -5,7 +5,7 @@ meanwhile but compiling itself.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from breakscan.bench.trial import Trial
 from breakscan.worker.cores import CORES_TO_COMPILE, usable_cores
 from breakscan.worker.devices import Placement
 from breakscan.worker.threads import run_all
+from breakscan.worker.worker import Worker
 
 MOST = 4
 """Processes at the same time for each device: more cores would not be used, as the longest ones have to be waited for
@@ -36,9 +37,13 @@ def at_once(baseline: EagerBaseline) -> int:
     return max(1, min(*limits, free // (HOST_MEMORY * baseline.host_bytes)))
 
 
-def compile_all(trials: Sequence[Trial], count: int) -> None:
-    """Compiles variants, ``count`` at a time. Their processes go on."""
-    run_all([trial.compile for trial in trials], count, lambda: _interrupt(trials))
+def compile_all(
+    trials: Sequence[Trial], count: int, also: Sequence[Callable[[], None]], workers: Sequence[Worker]
+) -> None:
+    """Compiles variants, ``count`` at a time, and does then what else can be done meanwhile, by these ``workers``. The
+    processes of the variants go on.
+    """
+    run_all([*(trial.compile for trial in trials), *also], count, lambda: _interrupt([*trials, *workers]))
 
 
 def time_all(trials: Sequence[Trial]) -> None:
@@ -54,9 +59,9 @@ def _time(trials: Sequence[Trial]) -> None:
         trial.time()
 
 
-def _interrupt(trials: Sequence[Trial]) -> None:
-    for trial in trials:
-        trial.interrupt()
+def _interrupt(running: Sequence[Trial | Worker]) -> None:
+    for one in running:
+        one.interrupt()
 
 
 def end_all(trials: Sequence[Trial]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from breakscan.bench.result import Variant
 from breakscan.worker import timing as measure
-from breakscan.worker.protocol import Compile, CompileRegional, MeasureMemory, Prepare, StepKind
+from breakscan.worker.protocol import Compile, CompileRegional, MeasureMemory, Prepare, StepKind, WarmUp
 from breakscan.worker.timing import Ratio
 from breakscan.worker.worker import Worker
 
@@ -45,13 +45,18 @@ def compile_in(worker: Worker, variant: Variant) -> None:
         worker.ask(CompileRegional(variant.regional))
 
 
+def prepare(worker: Worker) -> None:
+    """Compiles what a worker is to be timed with, without the recorder. Raises WorkerError."""
+    worker.ask(Prepare(StepKind.COMPILED))
+
+
 def pace_of(worker: Worker, longest: float, same: Ratio) -> Pace:
-    """Times a worker that has been given the values, for ``longest`` seconds at most. By how much something is slower
-    than eager is not worth more of them. ``same`` is the ratio of two eager processes. Raises Unsteady and WorkerError.
+    """Times a worker that is prepared, for ``longest`` seconds at most. By how much something is slower than eager is
+    not worth more of them. ``same`` is the ratio of two eager processes. Raises Unsteady and WorkerError.
     """
-    compiled = worker.ask(Prepare(StepKind.COMPILED))
+    compiled = worker.ask(WarmUp(StepKind.COMPILED))
     memory = worker.ask(MeasureMemory(StepKind.COMPILED))
-    eager = worker.ask(Prepare(StepKind.EAGER))
+    eager = worker.prepare(StepKind.EAGER)
     blocks: dict[str, measure.Block] = {
         kind: functools.partial(worker.block, kind=kind) for kind in (StepKind.EAGER, StepKind.COMPILED)
     }

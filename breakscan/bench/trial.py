@@ -13,7 +13,7 @@ from breakscan.bench.dynamo_alone import first_cause, is_over_limit
 from breakscan.bench.eager_baseline import LONGEST, EagerBaseline
 from breakscan.bench.progress import BenchProgress
 from breakscan.bench.result import BenchRow, MeasurementStatus, Problem, Variant
-from breakscan.bench.step_time import compile_in, pace_of
+from breakscan.bench.step_time import compile_in, pace_of, prepare
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.records.compiles import CompileTimed
 from breakscan.runtime.records.record import Record
@@ -74,7 +74,9 @@ class Trial:
         self._interrupted = False
 
     def compile(self) -> None:
-        """Runs the program, compiles its calls and compares their results. A thread may do so."""
+        """Runs the program, compiles its calls, compares their results, and compiles again what will be timed. A thread
+        may do so.
+        """
         change, baseline = ProgramChange({}, self.row.variant.settings), self._baseline
         with self._recorded():
             self._say(MeasuringStep.RUN)
@@ -147,6 +149,7 @@ class Trial:
         if unlike:
             observation = Observation(ObservationKind.DIFFERS, details=(unlike[0],))
             self._fail(MeasurementStatus.DIFFERS, Stage.RESULTS, observation)
+        prepare(worker)
 
     def _require_comparable(self, about: Description) -> None:
         for kind, names in (

@@ -11,7 +11,7 @@ from functools import cached_property
 from breakscan.verify.original import Original
 from breakscan.verify.turns import TimingTurns
 from breakscan.worker import timing as measure
-from breakscan.worker.protocol import CountLaunches, MeasureMemory, Prepare, StepKind
+from breakscan.worker.protocol import CountLaunches, MeasureMemory, StepKind
 from breakscan.worker.timing import Ratio
 from breakscan.worker.worker import ProgramChange, Worker, WorkerError
 
@@ -54,15 +54,15 @@ class StepRace:
     def _prepared(self) -> _Prepared:
         """Prepares both processes of the unchanged program, once."""
         first = self._original.first
-        seconds = first.ask(Prepare(StepKind.COMPILED))
-        self._original.second.ask(Prepare(StepKind.COMPILED))
+        seconds = first.prepare(StepKind.COMPILED)
+        self._original.second.prepare(StepKind.COMPILED)
         return _Prepared(seconds, first.ask(MeasureMemory(StepKind.COMPILED)))
 
     def run(self, worker: Worker) -> StepTimes:
         """Times a worker with a change.  Raises Unsteady and WorkerError."""
         with self._turns.working():
             before = self._prepared
-            after = worker.ask(Prepare(StepKind.COMPILED))
+            after = worker.prepare(StepKind.COMPILED)
         blocks = {BEFORE: self._original.first.block, SAME: self._original.second.block, AFTER: worker.block}
         with self._turns.timing():
             times = measure.interleave(blocks, [before.seconds, after], decided=_is_decided)
@@ -88,7 +88,7 @@ class StepRace:
                     one.ready()
                     if self._original.values.hand_over(one):
                         raise WorkerError("a further process does not take the values")
-                seconds = [one.ask(Prepare(StepKind.COMPILED)) for one in (before, after)]
+                seconds = [one.prepare(StepKind.COMPILED) for one in (before, after)]
             blocks = {BEFORE: before.block, AFTER: after.block}
             with self._turns.timing():
                 times = measure.interleave(blocks, seconds, LONGEST_AGAIN)
@@ -111,7 +111,7 @@ class StepRace:
         """
         if self.same is not None and "cuda" in self._original.about.devices:
             with contextlib.suppress(WorkerError):
-                self._original.first.ask(Prepare(StepKind.EAGER))
+                self._original.first.prepare(StepKind.EAGER)
                 return self._original.first.ask(MeasureMemory(StepKind.EAGER))
         return None
 

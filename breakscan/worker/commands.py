@@ -75,6 +75,7 @@ class CommandHandler:
         table.add(protocol.RunCompiled, runs.compiled)
         table.add(protocol.RunCompiledRandom, runs.compiled_random)
         table.add(protocol.Prepare, timer.prepare)
+        table.add(protocol.WarmUp, timer.warm_up)
         table.add(protocol.RunBlock, timer.block)
         table.add(protocol.MeasureMemory, timer.memory)
         table.add(protocol.FreeMemory, free_memory)

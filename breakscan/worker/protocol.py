@@ -460,8 +460,15 @@ class RunCompiledRandom(Command[None]):
 
 
 @dataclass(frozen=True)
-class Prepare(Command[float]):
-    """Prepares for blocks of a kind, and runs until the time of a step is steady.  Returns the seconds of a step."""
+class Prepare(Command[None]):
+    """Prepares for blocks of a kind.  What is compiled is compiled again, in one run of each step."""
+
+    kind: StepKind
+
+
+@dataclass(frozen=True)
+class WarmUp(Command[float]):
+    """Runs steps of a kind that is prepared until their time is steady.  Returns the seconds of a step."""
 
     kind: StepKind
 

@@ -58,8 +58,8 @@ class StepTimer:
         self._as_written = as_written
         self._steps: dict[StepKind, list[list[_TimedCall]]] = {}
 
-    def prepare(self, kind: StepKind) -> float:
-        """Answers :class:`.protocol.Prepare`.  What is compiled is compiled again."""
+    def prepare(self, kind: StepKind) -> None:
+        """Answers :class:`.protocol.Prepare`."""
         import torch
 
         self._before_timing()
@@ -74,7 +74,7 @@ class StepTimer:
         ]
         longest = max(map(len, rows))
         self._steps[kind] = [[row[at % len(row)] for row in rows] for at in range(longest)]
-        return self._warm_up(kind)
+        self.block(longest, kind)
 
     def block(self, calls: int, kind: StepKind) -> BlockTime:
         """Answers :class:`.protocol.RunBlock`: the median of a few parts, as the machine does other work now and
@@ -152,9 +152,9 @@ class StepTimer:
                 counts["cuda_graphs"] += 1
         return {name: round(count / steps) for name, count in counts.items()}
 
-    def _warm_up(self, kind: StepKind) -> float:
-        """Runs until two blocks in a row compile nothing and take about the same time.  Returns the seconds of a
-        step."""
+    def warm_up(self, kind: StepKind) -> float:
+        """Answers :class:`.protocol.WarmUp`: runs until two blocks in a row compile nothing and take about the same
+        time.  Returns the seconds of a step."""
         began = time.monotonic()
         size = len(self._steps[kind])
         seconds = 0.0

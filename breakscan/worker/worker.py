@@ -26,10 +26,12 @@ from breakscan.worker.protocol import (
     Command,
     Describe,
     Description,
+    Prepare,
     ProcessSettings,
     RunBlock,
     Stage,
     StepKind,
+    WarmUp,
 )
 
 Reply = TypeVar("Reply")
@@ -151,6 +153,11 @@ class Worker:
         except CommandFailed as failed:
             failure = failed.failure
             raise WorkerError(failure.text, failure.stage, failure.out_of_memory) from None
+
+    def prepare(self, kind: StepKind) -> float:
+        """Prepares the worker for blocks of a kind, until their time is steady.  Returns the seconds of a step."""
+        self.ask(Prepare(kind))
+        return self.ask(WarmUp(kind))
 
     def block(self, calls: int, kind: StepKind = StepKind.COMPILED) -> BlockTime:
         """Times a block of steps of a kind that the worker is prepared for."""

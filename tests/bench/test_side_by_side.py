@@ -123,8 +123,8 @@ for step in range(9):
 """
 
 
-def start(folder: Path, *words: str) -> subprocess.Popen[str]:
-    (folder / "it.py").write_text(PROGRAM, encoding="utf-8")
+def start(folder: Path, *words: str, program: str = PROGRAM) -> subprocess.Popen[str]:
+    (folder / "it.py").write_text(program, encoding="utf-8")
     command = [sys.executable, "-c", TWO_AT_ONCE, "bench", *words, "--format", "json", "it.py"]
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -155,6 +155,43 @@ def test_what_may_have_lacked_memory_beside_others_is_run_again_alone(
     told = valid(out, "bench")
     assert told["ways"][-1]["way"] == 'backend="dies_beside_others"'
     assert told["ways"][-1]["standing"] == "measured", told["ways"][-1]
+
+
+RECOMPILES = """\
+import torch
+
+torch._dynamo.config.recompile_limit = 2
+
+
+@torch.compile(backend="aot_eager")
+def f(x):
+    return x.cos() + x.shape[0]
+
+
+for step in range(9):
+    f(torch.ones(8 + step))
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_dynamo_alone_runs_while_ways_are_compiled(tmp_path: Path, valid: Callable[..., Any]) -> None:
+    words = ("--backends", "inductor", "--modes", "default", "--no-regional")
+    with start(tmp_path, *words, program=RECOMPILES) as process:
+        out, error = process.communicate(timeout=500)
+    assert process.returncode == 0, error
+    ways = {way["way"]: way["standing"] for way in valid(out, "bench")["ways"]}
+    assert ways == {
+        "program's own": "measured",
+        'mode="default"': "measured",
+        "dynamic=True": "measured",
+        "dynamic=False": "unsteady",
+    }
+    said = error.splitlines()
+    alone = [number for number, line in enumerate(said) if "dynamic=False: " in line]
+    timed = [number for number, line in enumerate(said) if line.endswith(": timing")]
+    assert len(alone) == 1
+    assert alone[0] < timed[0]
 
 
 @pytest.mark.torch
