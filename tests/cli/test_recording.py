@@ -211,3 +211,27 @@ def test_attributes_of_the_object_count(breakscan: Callable[..., Any], folder: P
     done = breakscan("fix", "--recording", recording, "--observed")
     assert "+        y = torch.where(self.limit.sum() > 1, y / 2, y)\n" in done.out
     assert "where: holds for what was observed: self.limit float32, 2-D, in 40 calls" in done.err
+
+
+TWICE = """import torch
+
+
+def classes(x, y):
+    a = torch.unique(x)
+    b = torch.unique(y)
+    return a.size(0) + b.size(0)
+
+
+def loss(x, y):
+    return x.sin() * classes(x, y)
+"""
+
+
+def test_what_is_disabled_now_is_not_compiled_as_in_the_run(
+    breakscan: Callable[..., Any], folder: Path, helper: Path
+) -> None:
+    helper.write_text(TWICE, encoding="utf-8")
+    seen = {name: ValueSeen(("torch.Tensor",), tensor=FLOAT) for name in ("x", "y")}
+    recording = record(folder, helper, seen, "classes")
+    done = breakscan("fix", "--recording", recording, "--soften", "--unsafe")
+    assert "+@torch.compiler.disable\n def classes(x, y):" in done.out

@@ -106,7 +106,7 @@ class FileChecker:
             return
         if self.functions is None:
             entries = find_entries(self.project, index, self.settings.regions, self.settings.mode)
-            entries += observed_entries(self.project, index)
+            entries += observed_entries(self.project, index, self.settings.mode)
         else:
             entries = named_entries(index, self.functions.get(index.module.path, {}))
         mode = self._mode_of(entries)

@@ -107,13 +107,14 @@ def named_entries(index: ModuleIndex, compiled: Mapping[str, bool]) -> list[Entr
     )
 
 
-def observed_entries(project: Project, index: ModuleIndex) -> list[Entry]:
-    """The functions of a file that a recorded run shows the compiler to have been in."""
+def observed_entries(project: Project, index: ModuleIndex, mode: Mode) -> list[Entry]:
+    """The functions of a file that a recorded run shows the compiler to have been in, unless the code keeps it out now:
+    a rewrite may have been applied since."""
     seen, path = project.seen_in(index), index.module.display
     return [
         Entry(info, Region(path, info.node.lineno, "run", info.qualname, recorded=True), info.owner, one.compiled)
         for info in index.all_functions.values()
-        if (one := seen.get(info.qualname)) is not None
+        if (one := seen.get(info.qualname)) is not None and not is_untraced(info, mode)
     ]
 
 
