@@ -191,7 +191,7 @@ class Finding:
     of the caller whose frame runs eager, if the call is in ``place`` and not the site itself.
     All of ``conditions`` must hold.  ``behind`` is the site of the finding that hides this one from the compiler.
     ``observed`` is 0 where the code alone shows it, else the number of calls of a recorded run that show it.
-    ``mode`` is how the code is compiled."""
+    ``mode`` is how the code is compiled, ``torch`` the version that it is judged for."""
 
     rule: str
     name: str
@@ -203,6 +203,7 @@ class Finding:
     function: str | None
     region: Region | None
     gb: tuple[str, ...]
+    torch: str
     verdict: Verdict | None = None
     place: Place = Place.PLAIN
     via: str | None = None
@@ -224,9 +225,20 @@ class SourceError:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckTarget:
+    """What files are checked for: a version of torch, with the measured one whose verdicts are used, and how code is
+    compiled."""
+
+    torch: str
+    ledger: str
+    mode: Mode
+
+
+@dataclass(frozen=True, slots=True)
 class CheckResult:
     """What one ``check`` found.  Findings are ordered by path, line and column; ``suppressed`` counts those that
-    a comment suppressed, ``files`` the files that were read, including errors.  ``warnings`` are suppressions that
+    a comment suppressed, ``files`` the files that were read, including errors.  ``targets`` are several where the
+    configurations of the files differ.  ``warnings`` are suppressions that
     have no effect because they cannot be parsed or name no rule.  ``roots`` gives for each file with findings the
     absolute paths of checked files from which all of them are reached."""
 
@@ -234,7 +246,6 @@ class CheckResult:
     errors: tuple[SourceError, ...]
     files: int
     suppressed: int
-    torch: str
-    mode: Mode
+    targets: tuple[CheckTarget, ...]
     warnings: tuple[SourceError, ...] = ()
     roots: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

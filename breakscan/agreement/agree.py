@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from breakscan.agreement.compiled import is_compiled, traced_functions, with_enclosing
+from breakscan.agreement.excludes import excludes
 from breakscan.agreement.exported import agree_on_exports
 from breakscan.agreement.hidden import hidden_behind
 from breakscan.agreement.lines import lines_of, touches
@@ -20,18 +21,17 @@ from breakscan.agreement.result import Agreement, AgreementOutcome, BreakKey, Ju
 from breakscan.agreement.silenced import silencer
 from breakscan.agreement.sources import Sources
 from breakscan.analysis.pipeline.check import check_paths
-from breakscan.config import Settings
-from breakscan.findings import Confidence, Finding, Kind, Origin
+from breakscan.config import FileSettings
+from breakscan.findings import Confidence, Finding, Kind, Mode, Origin
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.gates.site_match import given_up_alone
-from breakscan.source.paths import Patterns
 from breakscan.source.source_files import SourceFiles
 from breakscan.torch_versions import minor_version
 
 _SURE = (Confidence.CERTAIN, Confidence.LIKELY)
 
 
-def agree(explanation: Explanation, settings: Settings, files: SourceFiles) -> Agreement:
+def agree(explanation: Explanation, settings: FileSettings, files: SourceFiles) -> Agreement:
     """Checks the functions that a run compiled or exported, with a user's settings and the run's torch, and compares.
 
     The code is checked for what the run did with it: compile it, or export it. Covers the files of the run that may be
@@ -39,11 +39,12 @@ def agree(explanation: Explanation, settings: Settings, files: SourceFiles) -> A
     explanation are relative to the working directory. Raises what ``check`` raises for a version without verdicts.
     """
     torch = minor_version(explanation.torch)
-    settings = replace(settings, target_torch=torch, target="compile", fullgraph=_is_fullgraph(explanation, settings))
+    # How the run compiled counts, whatever the settings are for; what a trace does not tell, they do.
+    compiled = {"fullgraph": all(one.fullgraph for one in explanation.targets)} if explanation.targets else {}
+    settings = settings.changed(target_torch=torch, target="compile", **compiled)
     sources = Sources(files)
-    exclude = Patterns(str(settings.root), settings.exclude)
     traced = traced_functions(explanation, sources)
-    functions = {path: names for path, names in traced.items() if not exclude.decide(os.path.abspath(path))}
+    functions = {path: names for path, names in traced.items() if not excludes(path, settings)}
     by_file = {Path(os.path.abspath(path)): with_enclosing(names) for path, names in functions.items()}
     result = check_paths(sorted(by_file), settings, functions=by_file)
     refused = given_up_alone(explanation)
@@ -58,8 +59,8 @@ def agree(explanation: Explanation, settings: Settings, files: SourceFiles) -> A
     unknown = list(_unknown(judged, explanation, functions))
     is_silenced = silencer(settings, sources)
     return Agreement(
-        torch=result.torch,
-        mode=result.mode,
+        torch=torch,
+        mode=result.targets[0].mode if result.targets else Mode.DEFAULT,
         files=tuple(functions),
         judged=judged,
         missed=tuple(site for site in unknown if not is_silenced(site)),
@@ -68,12 +69,6 @@ def agree(explanation: Explanation, settings: Settings, files: SourceFiles) -> A
         errors=result.errors,
         exports=tuple(agree_on_exports(explanation, settings, sources)),
     )
-
-
-def _is_fullgraph(explanation: Explanation, settings: Settings) -> bool:
-    """How the run compiled, whatever the settings are for; what a trace does not tell, they do."""
-    targets = explanation.targets
-    return all(target.fullgraph for target in targets) if targets else settings.fullgraph
 
 
 def _judge(

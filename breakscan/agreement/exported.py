@@ -4,34 +4,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from breakscan.agreement.compiled import is_wanted, with_enclosing
+from breakscan.agreement.excludes import excludes
 from breakscan.agreement.result import AgreementOutcome, ExportAgreement, Judged, Missed
 from breakscan.agreement.silenced import silencer
 from breakscan.agreement.sources import Sources
 from breakscan.analysis.pipeline.check import check_paths
-from breakscan.config import Settings, Way
+from breakscan.config import FileSettings
 from breakscan.findings import Finding, Mode
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.explain.exported import Export, ExportFailure, ExportTry, ExportWay
-from breakscan.source.paths import Patterns
 
-_TARGETS: Mapping[Mode, Way] = {Mode.EXPORT: "export", Mode.EXPORT_STRICT: "export-strict"}
+_TARGETS: Mapping[Mode, str] = {Mode.EXPORT: "export", Mode.EXPORT_STRICT: "export-strict"}
 _WAYS = (ExportWay.EXPORT, ExportWay.DRAFT)
 """The ways that ``check --target`` speaks of; the others take what is compiled or exported already."""
 
 
-def agree_on_exports(explanation: Explanation, settings: Settings, sources: Sources) -> Iterator[ExportAgreement]:
+def agree_on_exports(explanation: Explanation, settings: FileSettings, sources: Sources) -> Iterator[ExportAgreement]:
     """Checks what a run exported, for each of the two ways in which it did; see :func:`agree`."""
     is_silenced = silencer(settings, sources)
-    exclude = Patterns(str(settings.root), settings.exclude)
     for mode in _TARGETS:
         exports = [one for one in explanation.exports if _mode(one) is mode]
         failures = [one for one in explanation.export_failures if mode in map(_mode, one.exports)]
         exported = _exported_functions(exports, failures, sources)
-        functions = {path: names for path, names in exported.items() if not exclude.decide(os.path.abspath(path))}
+        functions = {path: names for path, names in exported.items() if not excludes(path, settings)}
         if exports:
             yield _compared(mode, functions, failures, settings, is_silenced)
 
@@ -40,11 +38,11 @@ def _compared(
     mode: Mode,
     functions: dict[str, dict[str, bool]],
     failures: list[ExportFailure],
-    settings: Settings,
+    settings: FileSettings,
     is_silenced: Callable[[Missed | ExportFailure], bool],
 ) -> ExportAgreement:
     by_file = {Path(os.path.abspath(path)): with_enclosing(names) for path, names in functions.items()}
-    result = check_paths(sorted(by_file), replace(settings, target=_TARGETS[mode]), functions=by_file)
+    result = check_paths(sorted(by_file), settings.changed(target=_TARGETS[mode], fullgraph=False), functions=by_file)
     unknown = [
         one
         for one in failures

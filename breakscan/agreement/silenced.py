@@ -8,29 +8,33 @@ from pathlib import Path
 
 from breakscan.agreement.result import Missed
 from breakscan.agreement.sources import Sources
-from breakscan.config import Settings, enabled_rules
+from breakscan.config import FileSettings, Settings, enabled_rules
 from breakscan.findings import Confidence, Finding, Kind, Severity
+from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import load_library
 from breakscan.runtime.explain.exported import ExportFailure
 from breakscan.source.per_file_ignores import PerFileIgnores
 from breakscan.source.suppressions import Suppressions
 
 
-def silencer(settings: Settings, sources: Sources) -> Callable[[Missed | ExportFailure], bool]:
+def silencer(settings: FileSettings, sources: Sources) -> Callable[[Missed | ExportFailure], bool]:
     """Returns a function that says whether the rule of a recorded break is turned off at its site."""
-    enabled = enabled_rules(settings, load_library(settings.rule_folders))
-    per_file = PerFileIgnores(settings)
 
     def is_silenced(site: Missed | ExportFailure) -> bool:
         module = sources.module(site.site.path)
         if site.rule is None or module is None:
             return False
         path = Path(os.path.abspath(site.site.path))
-        if site.rule.id not in enabled or per_file.covers(path, site.rule.id, site.rule.name):
+        if _is_off(site.rule, path, settings.of(path)):
             return True
         return Suppressions.read(module).covers(_as_finding(site))
 
     return is_silenced
+
+
+def _is_off(rule: Rule, path: Path, settings: Settings) -> bool:
+    enabled = enabled_rules(settings, load_library(settings.rule_folders))
+    return rule.id not in enabled or PerFileIgnores(settings).covers(path, rule.id, rule.name)
 
 
 def _as_finding(site: Missed | ExportFailure) -> Finding:
@@ -46,4 +50,5 @@ def _as_finding(site: Missed | ExportFailure) -> Finding:
         function=site.function,
         region=None,
         gb=(),
+        torch="",
     )

@@ -16,14 +16,13 @@ from breakscan.cli.output import report_stream
 from breakscan.cli.progress import ProgressBar
 from breakscan.cli.recording_option import recording_option, with_recordings
 from breakscan.cli.report_options import format_option, output_option
-from breakscan.cli.selection_options import selection_options, settings_for
-from breakscan.config import Settings, Target, enabled_rules, resolve_target
+from breakscan.cli.selection_options import selection_options, settings_at, settings_for
+from breakscan.config import FileSettings, check_targets, library_of
 from breakscan.findings import CheckResult
 from breakscan.reports.check.report import CheckReport
 from breakscan.reports.formats import CHECK
 from breakscan.reports.shared.notebook_cells import cells_in
 from breakscan.reports.shared.printable import visible
-from breakscan.rulebook.library import load_library
 from breakscan.source.files import discover, is_excluded
 from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
@@ -79,28 +78,29 @@ def check(
 
     started = time.perf_counter()
     where = [stdin_filename or STDIN] if from_stdin else list(paths)
-    settings = settings_for(where, config, options)
-    target = resolve_target(settings)
+    settings = settings_for(config, options)
+    named = settings_at(where, settings)
     if show_settings:
         from breakscan.cli.show_settings import settings_lines
 
-        enabled = sorted(enabled_rules(settings, load_library(settings.rule_folders)))
         with report_stream(output) as stream:
-            stream.writelines(f"{line}\n" for line in settings_lines(settings, target, enabled, os.getcwd()))
+            for one in named:
+                stream.writelines(f"{line}\n" for line in settings_lines(one, os.getcwd()))
         return
 
+    nothing = CheckResult((), (), 0, 0, check_targets(named))
     texts: dict[str, str] = {}
     contents: dict[str, bytes] = {}
     if from_stdin:
-        result = _check_stdin(where[0], settings, target, texts, contents, force_exclude)
+        result = _check_stdin(where[0], settings, nothing, texts, contents, force_exclude)
     else:
-        result = _check_files(where, settings, target, force_exclude, jobs, recordings)
+        result = _check_files(where, settings, nothing, force_exclude, jobs, recordings)
+    library = library_of(settings.of(Path(os.path.abspath(one.site.path))) for one in result.findings)
     cells = cells_in(result, contents)
     result = cells.result(result)
     for warning in result.warnings:
         click.echo(visible(f"warning: {warning.path}:{warning.line}:{warning.column}: {warning.message}"), err=True)
-    library = load_library(settings.rule_folders)
-    report = CheckReport(result, time.perf_counter() - started, target.ledger, library, texts, cells)
+    report = CheckReport(result, time.perf_counter() - started, library, texts, cells)
     with report_stream(output) as stream:
         if statistics:
             from breakscan.reports.check.statistics import write_statistics
@@ -113,14 +113,14 @@ def check(
 
 def _check_files(
     paths: Sequence[str],
-    settings: Settings,
-    target: Target,
+    settings: FileSettings,
+    nothing: CheckResult,
     force_exclude: bool,
     jobs: int | None,
     recordings: Sequence[Path],
 ) -> CheckResult:
     discovery = discover(paths, settings, force_exclude=force_exclude)
-    result = CheckResult((), (), 0, 0, target.torch, settings.mode)
+    result = nothing
     if discovery.files:
         from breakscan.analysis.pipeline.check import check_paths
 
@@ -135,13 +135,12 @@ def _check_files(
 
 def _check_stdin(
     name: str,
-    settings: Settings,
-    target: Target,
+    settings: FileSettings,
+    nothing: CheckResult,
     texts: dict[str, str],
     contents: dict[str, bytes],
     force_exclude: bool,
 ) -> CheckResult:
-    nothing = CheckResult((), (), 0, 0, target.torch, settings.mode)
     path = Path(os.path.abspath(name))
     if force_exclude and is_excluded(str(path), settings):
         return nothing

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from breakscan.cli.failures import show_failure
 from breakscan.cli.fix_offer import fix_offer
-from breakscan.config import load_settings
+from breakscan.config import NearestSettings
 from breakscan.findings import Origin
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.formats import WITH_AGREEMENT
@@ -74,7 +73,7 @@ def _agreement(explanation: Explanation, files: SourceFiles) -> Agreement | None
     from breakscan.agreement.agree import agree
 
     try:
-        return agree(explanation, load_settings(Path.cwd()), files) if is_version(explanation.torch) else None
+        return agree(explanation, NearestSettings(), files) if is_version(explanation.torch) else None
     except Exception as error:
         show_failure(error)
         return None

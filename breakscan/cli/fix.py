@@ -13,10 +13,10 @@ from breakscan.cli.progress import ProgressBar
 from breakscan.cli.recording_option import recording_option, with_recordings
 from breakscan.cli.report_options import format_option, output_option
 from breakscan.cli.selection_options import require_rewrites, selection_options, settings_for, words
+from breakscan.config import FileSettings, library_of
 from breakscan.findings import SourceError
 from breakscan.reports.formats import FIX
 from breakscan.reports.shared.notebook_cells import NotebookCells
-from breakscan.rulebook.library import load_library
 from breakscan.source.files import discover
 
 
@@ -70,7 +70,7 @@ def fix(
     if observed and not recordings:
         raise click.UsageError("--observed needs --recording: it is about what a recorded run saw")
     paths = paths or (".",)
-    settings = settings_for(paths, config, options)
+    settings: FileSettings = settings_for(config, options)
     discovery = discover(paths, settings, force_exclude=force_exclude)
     if not discovery.files and not discovery.errors and not force_exclude:
         click.echo(f"warning: no Python files or notebooks in {', '.join(paths)}", err=True)
@@ -88,7 +88,8 @@ def fix(
         [path.display for path in repair.files] + [error.path for error in repair.errors],
         {file.display: file.data for file in repair.files},
     )
-    report = FixReport(repair, load_library(settings.rule_folders), write, unwritten, cells)
+    library = library_of(settings.of(file.path) for file in repair.files)
+    report = FixReport(repair, library, write, unwritten, cells)
     with report_stream(output) as stream:
         FIX.write(format_, report, stream)
         if format_ == "diff":

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from breakscan.cli.failures import show_failure
-from breakscan.config import load_settings
+from breakscan.config import NearestSettings
 from breakscan.findings import Origin
 from breakscan.reports.explain.price_words import dearest_first
 from breakscan.runtime.explain.explanation import Explanation
@@ -31,7 +31,7 @@ def fix_offer(explanation: Explanation, files: SourceFiles) -> Offer | None:
     from breakscan.repair.offers import best_offer
 
     try:
-        return best_offer(sources, load_settings(Path.cwd()), places)
+        return best_offer(sources, NearestSettings(), places)
     except Exception as error:
         show_failure(error)
         return None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from breakscan.config import Settings
+from breakscan.config import FileSettings
 from breakscan.reports.shared.printable import visible
 from breakscan.source.paths import display_path
 
@@ -28,7 +27,7 @@ def recording_option(command: F) -> F:
     )(command)
 
 
-def with_recordings(settings: Settings, recordings: Sequence[Path], files: Sequence[Path]) -> Settings:
+def with_recordings(settings: FileSettings, recordings: Sequence[Path], files: Sequence[Path]) -> FileSettings:
     """The settings with what recordings say of the files that are checked; says which of it is left out."""
     if not recordings:
         return settings
@@ -45,4 +44,4 @@ def with_recordings(settings: Settings, recordings: Sequence[Path], files: Seque
     for path in changed_since(observations, files):
         shown = visible(display_path(path, Path.cwd()))
         click.echo(f"warning: {shown} has changed since it was recorded: nothing is taken from the recording", err=True)
-    return replace(settings, observations=observations)
+    return settings.changed(observations=observations)

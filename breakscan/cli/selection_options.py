@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from breakscan.config import REGIONS, WAYS, Settings, find_config, load_settings
+from breakscan.config import REGIONS, WAYS, NearestSettings, Settings
 from breakscan.findings import Confidence
 from breakscan.repair.registry import rewrite_ids
 from breakscan.rulebook.document import nearest
@@ -49,7 +49,7 @@ OPTIONS = (
         type=click.Choice([c.value for c in Confidence]),
         help="Take findings that are at least this sure.  [conditional]",
     ),
-    click.option("--config", type=click.Path(path_type=Path), help="Use the [tool.breakscan] of this file."),
+    click.option("--config", type=click.Path(path_type=Path), help="Use this configuration file for all PATHS."),
     click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes to use.  [one per core]"),
     click.option("--cache-dir", type=click.Path(path_type=Path), metavar="PATH", help="Keep results in this folder."),
     click.option("--no-cache", is_flag=True, help="Check every file again, and keep no results."),
@@ -72,11 +72,8 @@ def require_rewrites(ids: Iterable[str]) -> None:
             )
 
 
-def settings_for(where: Sequence[str], config: Path | None, options: dict[str, Any]) -> Settings:
-    """The settings for paths: those of the folder that holds them all, else those of the working directory.
-
-    ``options`` are the values of those of :data:`OPTIONS` that go into settings.
-    """
+def settings_for(config: Path | None, options: dict[str, Any]) -> NearestSettings:
+    """The settings of files, with options over them: the values of those of :data:`OPTIONS` that go into settings."""
     overrides = {
         "target_torch": options["target_torch"],
         "target": options["target"],
@@ -86,11 +83,10 @@ def settings_for(where: Sequence[str], config: Path | None, options: dict[str, A
         "no_cache": options["no_cache"] or None,
         **{name: options[name] for name in ("select", "ignore", "exclude", "cache_dir")},
     }
-    folders = [path if os.path.isdir(path) else os.path.dirname(path) for path in map(os.path.abspath, where)]
-    try:
-        start = Path(os.path.commonpath(folders))
-    except ValueError:  # on several drives
-        start = Path.cwd()
-    if config is None and find_config(start) is None:
-        start = Path.cwd()
-    return load_settings(start, config, **overrides)
+    return NearestSettings(config, **overrides)
+
+
+def settings_at(where: Iterable[str], settings: NearestSettings) -> list[Settings]:
+    """The settings for some paths, those of a folder for its files; without repetition."""
+    folders = (path if os.path.isdir(path) else os.path.dirname(path) for path in map(os.path.abspath, where))
+    return list({id(one): one for one in map(settings.in_folder, map(Path, folders))}.values())

@@ -1,41 +1,74 @@
-"""``check --show-settings``: what a run would go by, and where that comes from."""
+"""The settings that count for a file, and where each comes from: ``breakscan config``, ``check --show-settings``."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from breakscan.analysis.pipeline.cache import ResultCache
-from breakscan.config import Settings, Target
-from breakscan.source.paths import display_path
+from breakscan.config import Settings, enabled_rules, resolve_target
+from breakscan.config.joining import KEYS
+from breakscan.findings import Confidence
+from breakscan.rulebook.library import load_library
+from breakscan.source.paths import PathPattern, display_path
 
 
-def settings_lines(settings: Settings, target: Target, enabled: Sequence[str], cwd: str) -> Iterator[str]:
-    """The settings as lines in the form of a configuration file."""
+def settings_lines(settings: Settings, cwd: str) -> Iterator[str]:
+    """The settings as lines in the form of a ``breakscan.toml``, each with the files that set it."""
     yield f"# from {display_path(settings.config_file, cwd) if settings.config_file else 'no configuration file'}"
     if settings.options:
         yield f"# from options: {', '.join(sorted(o.replace('_', '-') for o in settings.options))}"
-    judged = "" if target.ledger == target.torch else f", judged by the verdicts of {target.ledger}"
-    yield f"target-torch = {json.dumps(target.torch)}  # {target.source}{judged}"
-    yield f"target = {json.dumps(settings.target)}"
-    yield f"fullgraph = {json.dumps(settings.fullgraph)}"
-    yield f"regions = {json.dumps(settings.regions)}"
-    yield f"confidence = {json.dumps(settings.confidence.value)}"
-    yield f"select = {json.dumps(settings.select)}"
-    yield f"ignore = {json.dumps(settings.ignore)}"
-    yield f"exclude = {json.dumps(settings.exclude)}"
-    yield f"rules = {json.dumps([display_path(folder, cwd) for folder in settings.rule_folders])}"
+    yield _target_line(settings, cwd)
+    for name, key in KEYS.items():
+        if name in ("per_file_ignores", "cache_dir", "target_torch"):
+            continue
+        value = json.dumps(_plain(getattr(settings, name), cwd))
+        yield f"{key.name} = {value}{_comment(_origins(settings, name, cwd))}"
     yield _cache_line(settings, cwd)
     if settings.per_file_ignores:
-        yield "[per-file-ignores]"
+        yield f"[per-file-ignores]{_comment(_origins(settings, 'per_file_ignores', cwd))}"
         for pattern, selectors in settings.per_file_ignores:
-            yield f"{json.dumps(pattern)} = {json.dumps(selectors)}"
+            yield f"{json.dumps(pattern.text)} = {json.dumps(selectors)}"
+    enabled = sorted(enabled_rules(settings, load_library(settings.rule_folders)))
     yield f"# {len(enabled)} rules: {' '.join(enabled)}"
+
+
+def _origins(settings: Settings, name: str, cwd: str) -> list[str]:
+    """Where a setting comes from, in the order in which it was put together; nothing for a default."""
+    origins = [display_path(file, cwd) for one, file in settings.origins if one == name]
+    if name not in settings.options:
+        return origins
+    adds = KEYS[name].adds and not (name == "ignore" and "select" in settings.options)
+    return [*(origins if adds else ()), "option"]
+
+
+def _comment(origins: list[str]) -> str:
+    return f"  # {', '.join(origins)}" if origins else ""
+
+
+def _plain(value: object, cwd: str) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(one, cwd) for one in value]
+    if isinstance(value, PathPattern):
+        return value.text
+    if isinstance(value, Path):
+        return display_path(value, cwd)
+    return value.value if isinstance(value, Confidence) else value
+
+
+def _target_line(settings: Settings, cwd: str) -> str:
+    target = resolve_target(settings)
+    judged = [] if target.ledger == target.torch else [f"judged by the verdicts of {target.ledger}"]
+    origins = _origins(settings, "target_torch", cwd) or [target.source]
+    return f"target-torch = {json.dumps(target.torch)}{_comment([*origins, *judged])}"
 
 
 def _cache_line(settings: Settings, cwd: str) -> str:
     folder = settings.cache_folder
     if folder is None:
         return "# no cache"
-    line = f"cache-dir = {json.dumps(display_path(folder, cwd))}"
-    return line if ResultCache(folder, "").writable else f"{line}  # not used: not writable, or it holds other things"
+    unused = [] if ResultCache(folder, "").writable else ["not used: not writable, or it holds other things"]
+    comment = _comment([*_origins(settings, "cache_dir", cwd), *unused])
+    return f"cache-dir = {json.dumps(display_path(folder, cwd))}{comment}"

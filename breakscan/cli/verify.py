@@ -11,7 +11,7 @@ from breakscan.cli.failures import INTERRUPTED
 from breakscan.cli.measuring import NotMeasured, measuring_options, program_of, say
 from breakscan.cli.output import report_stream
 from breakscan.cli.selection_options import require_rewrites, words
-from breakscan.config import load_settings
+from breakscan.config import NearestSettings
 from breakscan.repair.planner import WantedRewrites
 from breakscan.reports.formats import VERIFY
 from breakscan.reports.verify.words import progress_words
@@ -98,7 +98,7 @@ def verify(
         raise click.UsageError("--apply cannot write a setting: set it in your program")
     rewrites, rules = _told_apart(ids)
     question = Question(
-        load_settings(Path.cwd(), target="compile", select=rules or select, ignore=ignore, no_cache=True),
+        NearestSettings(target="compile", select=rules or select, ignore=ignore, no_cache=True),
         WantedRewrites(unsafe, soften, ids=frozenset(rewrites) if rewrites else None),
         candidate,
         apply or apply_unseen,

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from breakscan.analysis.pipeline.check import check_paths
-from breakscan.analysis.pipeline.check_file import FileChecker
+from breakscan.analysis.pipeline.file_checkers import FileCheckers
 from breakscan.analysis.pipeline.rewrite_facts import Studies
 from breakscan.analysis.pipeline.workers import no_collector
-from breakscan.config import Settings
+from breakscan.config import FileSettings
 from breakscan.findings import Finding
 from breakscan.repair.offer import Offer
 from breakscan.repair.planner import WantedRewrites, place_of, repair_file
@@ -23,13 +23,13 @@ _MOST_TRIED = 20
 """Findings of which the rewrites are tried: each takes a few hundredths of a second."""
 
 
-def best_offer(files: Sequence[Path], settings: Settings, places: Iterable[RuleLine]) -> Offer | None:
+def best_offer(files: Sequence[Path], settings: FileSettings, places: Iterable[RuleLine]) -> Offer | None:
     """The best of the edits that ``fix`` has for some places in some files, which are given by their absolute paths;
     None if it has none.  A safe edit ends the search; the first places are tried first."""
     with no_collector():
-        checker = FileChecker(settings)
-        found = check_paths(files, settings, jobs=1, checker=checker)
-        studies = Studies(settings, files, checker)
+        checkers = FileCheckers(settings)
+        found = check_paths(files, settings, jobs=1, checkers=checkers)
+        studies = Studies(settings, files, checkers)
         offers = set()
         for finding in _at(found.findings, places)[:_MOST_TRIED]:
             roots = tuple(map(Path, found.roots[finding.site.path]))
@@ -49,12 +49,13 @@ def _at(findings: Sequence[Finding], places: Iterable[RuleLine]) -> list[Finding
     ]
 
 
-def _offers(finding: Finding, roots: Sequence[Path], settings: Settings, studies: Studies) -> set[Offer]:
-    rule = load_library(settings.rule_folders).get(finding.rule)
+def _offers(finding: Finding, roots: Sequence[Path], settings: FileSettings, studies: Studies) -> set[Offer]:
+    path = Path(os.path.abspath(finding.site.path))
+    rule = load_library(settings.of(path).rule_folders).get(finding.rule)
     offers: set[Offer] = set()
     for rewrite in rule.rewrites if rule else ():
         wanted = WantedRewrites(places={place_of(finding): rewrite})
-        repair = repair_file(Path(os.path.abspath(finding.site.path)), roots, settings, wanted, studies)
+        repair = repair_file(path, roots, settings, wanted, studies)
         made = ((repair.applied, Offer.SAFE), (repair.held, Offer.UNSAFE), (repair.softened, Offer.SOFTENING))
         offers |= {offer for edits, offer in made if edits}
     return offers

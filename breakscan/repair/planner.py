@@ -10,9 +10,9 @@ from pathlib import Path
 
 import libcst as cst
 
-from breakscan.analysis.pipeline.check_file import FileChecker
+from breakscan.analysis.pipeline.file_checkers import FileCheckers
 from breakscan.analysis.pipeline.rewrite_facts import Studies, Study
-from breakscan.config import Settings, resolve_target
+from breakscan.config import FileSettings, Settings
 from breakscan.findings import Finding, RewriteOffer, Site, SourceError, Verdict
 from breakscan.repair.apply import applied, overlap
 from breakscan.repair.left import Left, joined_left
@@ -91,7 +91,7 @@ class _Chosen:
 def repair_file(
     path: Path,
     roots: Sequence[Path],
-    settings: Settings,
+    settings: FileSettings,
     wanted: WantedRewrites,
     studies: Studies | None = None,
     observed: Studies | None = None,
@@ -110,12 +110,13 @@ def repair_file(
         before = python_text(data, path, display)
     except SourceProblem as problem:
         return FileRepair(path, display, data, "", "", errors=(problem.error,))
-    planner = _Planner(path, display, before, roots, settings, wanted)
+    own = settings.of(path)
+    planner = _Planner(path, display, before, roots, own, wanted)
     if findings is not None and (reason := why_generated(before)) is not None:
         return planner.declined(data, findings, reason)
     studies = studies or Studies(settings, [path])
-    if observed is None and settings.observations is not None:
-        observed = Studies(settings, [path], FileChecker(settings, observations=settings.observations))
+    if observed is None and own.observations is not None:
+        observed = Studies(settings, [path], FileCheckers(settings, observing=True))
     return planner.run(data, _phases(wanted, studies, observed), findings or ())
 
 
@@ -143,9 +144,7 @@ class _Planner:
         self.display = display
         self.before = before
         self.roots = roots
-        self.settings = settings
         self.wanted = wanted
-        self.torch = resolve_target(settings).torch
         self.library = load_library(settings.rule_folders)
         self.failed: dict[tuple[Key, str, str], str] = {}
         """Rewrites that were tried and did not help, by what their facts make of a safe edit, with the reason."""
@@ -309,7 +308,7 @@ class _Planner:
         if reason is not None or node is None:
             return Reason(rewrite, reason or "there is no code at the site")
         others = [other for other in seen.findings if other.function == finding.function]
-        context = RewriteContext(tree, finding, node, self.torch, others)
+        context = RewriteContext(tree, finding, node, finding.torch, others)
         try:
             refuse_generated(tree.module)
             edit = _edit(context, rewrite)
@@ -373,7 +372,7 @@ class _Planner:
         plain = tree.with_facts(studies.study(self.path, tree.text, self.roots).facts)
         node = plain.at(one.finding.site)
         assert node is not None
-        context = RewriteContext(plain, one.finding, node, self.torch)
+        context = RewriteContext(plain, one.finding, node, one.finding.torch)
         try:
             edit = _edit(context, one.rewrite)
         except Exception:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from breakscan.analysis.pipeline.check import check_paths
-from breakscan.analysis.pipeline.check_file import FileChecker
+from breakscan.analysis.pipeline.file_checkers import FileCheckers
 from breakscan.analysis.pipeline.rewrite_facts import Studies
 from breakscan.analysis.pipeline.workers import in_processes, no_collector, start_worker
-from breakscan.config import Settings
+from breakscan.config import FileSettings
 from breakscan.findings import CheckResult, Finding, SourceError
 from breakscan.repair.generated.regenerate import with_origins
 from breakscan.repair.planner import WantedRewrites, repair_file
@@ -38,7 +38,7 @@ class Progress:
 
 def repair_paths(
     files: Sequence[Path],
-    settings: Settings,
+    settings: FileSettings,
     wanted: WantedRewrites,
     progress: Progress | None = None,
     *,
@@ -49,24 +49,24 @@ def repair_paths(
 
     ``jobs`` is the number of processes, by default one per core; ``errors`` are those that are already known.
     """
-    checker = FileChecker(settings)
+    checkers = FileCheckers(settings)
     on_progress = progress.checked if progress else None
     with no_collector():
-        found = check_paths(files, settings, on_progress=on_progress, jobs=jobs, checker=checker)
-        return repair_found(found, settings, wanted, progress, jobs=jobs, errors=errors, checker=checker)
+        found = check_paths(files, settings, on_progress=on_progress, jobs=jobs, checkers=checkers)
+        return repair_found(found, settings, wanted, progress, jobs=jobs, errors=errors, checkers=checkers)
 
 
 def repair_found(
     found: CheckResult,
-    settings: Settings,
+    settings: FileSettings,
     wanted: WantedRewrites,
     progress: Progress | None = None,
     *,
     jobs: int | None = None,
     errors: Sequence[SourceError] = (),
-    checker: FileChecker | None = None,
+    checkers: FileCheckers | None = None,
 ) -> Repair:
-    """Like :func:`repair_paths`, for files that have been checked, perhaps by ``checker``. If only some places are
+    """Like :func:`repair_paths`, for files that have been checked, perhaps by ``checkers``. If only some places are
     wanted, only their files are repaired.
     """
     progress = progress or Progress()
@@ -81,28 +81,32 @@ def repair_found(
         for path in sorted(paths)
     ]
     repairs: list[FileRepair] = []
-    for done, repair in enumerate(_repairs(tasks, settings, wanted, jobs, checker), 1):
+    for done, repair in enumerate(_repairs(tasks, settings, wanted, jobs, checkers), 1):
         repairs.append(repair)
         if progress.repaired:
             progress.repaired(done, len(tasks))
     repairs = with_origins(repairs, {path: roots for path, roots, _ in tasks}, settings)
     all_errors = {*errors, *found.errors, *(error for repair in repairs for error in repair.errors)}
     ordered = sorted(all_errors, key=lambda error: (error.path, error.line))
-    return Repair(tuple(repairs), tuple(ordered), found.files, found.torch, found.mode)
+    return Repair(tuple(repairs), tuple(ordered), found.files, found.targets)
 
 
 def _repairs(
-    tasks: Sequence[Task], settings: Settings, wanted: WantedRewrites, jobs: int | None, checker: FileChecker | None
+    tasks: Sequence[Task],
+    settings: FileSettings,
+    wanted: WantedRewrites,
+    jobs: int | None,
+    checkers: FileCheckers | None,
 ) -> Iterator[FileRepair]:
     workers = min(jobs or os.cpu_count() or 1, len(tasks))
     if workers <= 1 or len(tasks) < FEWEST_FILES:
         with no_collector():
-            planned = _Planned(settings, wanted, tasks, checker)
+            planned = _Planned(settings, wanted, tasks, checkers)
             yield from map(planned.repair, tasks)
             planned.release()
         return
-    if checker is not None:
-        checker.project.release()
+    if checkers is not None:
+        checkers.release()
     pool = ProcessPoolExecutor(workers, initializer=_start, initargs=(str(Path.cwd()), settings, wanted, tasks))
     yield from in_processes(pool, _repair, tasks)
 
@@ -112,21 +116,21 @@ class _Planned:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: FileSettings,
         wanted: WantedRewrites,
         tasks: Sequence[Task],
-        checker: FileChecker | None = None,
+        checkers: FileCheckers | None = None,
     ) -> None:
         self.settings = settings
         self.wanted = wanted
         paths = [path for path, _, _ in tasks]
-        self.studies = Studies(settings, paths, checker)
-        observing = settings.observations and FileChecker(settings, observations=settings.observations)
-        self.observed = Studies(settings, paths, observing) if observing else None
+        self.studies = Studies(settings, paths, checkers)
+        observed = any(settings.of(path).observations is not None for path in paths)
+        self.observed = Studies(settings, paths, FileCheckers(settings, observing=True)) if observed else None
 
     def repair(self, task: Task) -> FileRepair:
         path, roots, found = task
-        findings = found if self.settings.observations is None else None
+        findings = found if self.observed is None else None
         return repair_file(path, roots, self.settings, self.wanted, self.studies, self.observed, findings)
 
     def release(self) -> None:
@@ -139,7 +143,7 @@ class _Planned:
 _planned: _Planned | None = None
 
 
-def _start(folder: str, settings: Settings, wanted: WantedRewrites, tasks: Sequence[Task]) -> None:
+def _start(folder: str, settings: FileSettings, wanted: WantedRewrites, tasks: Sequence[Task]) -> None:
     global _planned
     start_worker(folder)
     gc.disable()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from breakscan.findings import Finding, Mode, SourceError
+from breakscan.findings import CheckTarget, Finding, SourceError
 from breakscan.observations import ValueSeen
 from breakscan.repair.source_map import SourceMap
 from breakscan.rewrite_support.difference import Difference, TakenOut
@@ -104,5 +104,4 @@ class Repair:
     files: tuple[FileRepair, ...]
     errors: tuple[SourceError, ...]
     checked: int
-    torch: str
-    mode: Mode
+    targets: tuple[CheckTarget, ...]

@@ -66,7 +66,7 @@ def load_library(extra: tuple[Path, ...] = ()) -> Library:
     """
     rules: list[Rule] = []
     ids: dict[str, Rule] = {}
-    for folder in (shipped_rules(), *extra):
+    for folder in dict.fromkeys((shipped_rules(), *extra)):
         documents = sorted(folder.glob("BRK*.md"))
         if not documents:
             raise RuleError(folder, 1, "holds no rule documents (BRK….md)")

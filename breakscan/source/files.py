@@ -6,12 +6,12 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from breakscan.findings import SourceError
-from breakscan.source.paths import Patterns, display_path, relative_to
-from breakscan.source.pattern_settings import PatternSettings
+from breakscan.source.paths import PatternLayers, Patterns, display_path, relative_to
+from breakscan.source.pattern_settings import PatternSettings, PatternSettingsOfFiles
 from breakscan.source.python_text import NOTEBOOK
 
 SKIPPED_FOLDERS = frozenset(
@@ -33,11 +33,13 @@ class Discovery:
     errors: tuple[SourceError, ...]
 
 
-def discover(paths: Iterable[Path | str], settings: PatternSettings, *, force_exclude: bool = False) -> Discovery:
+def discover(
+    paths: Iterable[Path | str], settings: PatternSettingsOfFiles, *, force_exclude: bool = False
+) -> Discovery:
     """The Python files and notebooks that ``paths`` select.
 
     A file is selected whatever its name.  In a folder, every ``*.py`` and ``*.ipynb`` file is selected that neither a
-    ``.gitignore`` nor ``settings.exclude`` nor :data:`SKIPPED_FOLDERS` excludes; links to folders are not
+    ``.gitignore`` nor the ``exclude`` of its settings nor :data:`SKIPPED_FOLDERS` excludes; links to folders are not
     followed.  ``force_exclude`` applies the excludes to the given paths as well, which pre-commit needs.
     """
     finder = _Finder(settings, force_exclude)
@@ -46,17 +48,25 @@ def discover(paths: Iterable[Path | str], settings: PatternSettings, *, force_ex
     return Discovery(tuple(map(Path, sorted(finder.files))), tuple(finder.errors))
 
 
-def is_excluded(path: str, settings: PatternSettings, *, is_folder: bool = False) -> bool:
-    """Whether ``settings.exclude`` or :data:`SKIPPED_FOLDERS` excludes an absolute path or a folder above it."""
-    root = str(settings.root)
-    relative = relative_to(path, root)
-    names = relative.split("/") if relative else []
-    folders = names if is_folder else names[:-1]
-    return not SKIPPED_FOLDERS.isdisjoint(folders) or bool(Patterns(root, settings.exclude).decide(path, is_folder))
+def is_excluded(path: str, settings: PatternSettingsOfFiles, *, is_folder: bool = False) -> bool:
+    """Whether the ``exclude`` of settings or :data:`SKIPPED_FOLDERS` excludes an absolute path or a folder above it.
+
+    The folder of a configuration is subject to the next one above it, as when folders are walked.
+    """
+    while True:
+        one = settings.of(Path(path))
+        relative = relative_to(path, str(one.root))
+        names = relative.split("/") if relative else []
+        folders = names if is_folder else names[:-1]
+        if not SKIPPED_FOLDERS.isdisjoint(folders) or PatternLayers(one.exclude).decide(path, is_folder):
+            return True
+        if relative is None:
+            return False
+        path, is_folder = str(one.root), True
 
 
 class _Finder:
-    def __init__(self, settings: PatternSettings, force_exclude: bool) -> None:
+    def __init__(self, settings: PatternSettingsOfFiles, force_exclude: bool) -> None:
         self.settings = settings
         self.force_exclude = force_exclude
         self.cwd = os.getcwd()
@@ -82,11 +92,9 @@ class _Finder:
             self.files[path] = None
 
     def walk(self, top: str) -> None:
-        root = str(self.settings.root)
-        below_root = top == root or relative_to(top, root) is not None
         # A folder that is named is checked: ignore files above it do not hide the files below it.
-        exclude = Patterns(root if below_root else top, self.settings.exclude).without_those_that_hide(top)
         waiting = [(top, [ignore.without_those_that_hide(top) for ignore in _ignores_above(top)])]
+        excludes: dict[int, PatternLayers] = {}
         while waiting:
             folder, ignores = waiting.pop()
             try:
@@ -97,6 +105,10 @@ class _Finder:
                 continue
             if any(entry.name == ".gitignore" for entry in listed):
                 ignores = [*ignores, *_read_gitignore(folder)]
+            settings = self.settings.of(Path(folder, "any file"))
+            exclude = excludes.get(id(settings))
+            if exclude is None:
+                exclude = excludes[id(settings)] = _excluded_below(top, settings)
             for entry in listed:
                 is_folder = entry.is_dir(follow_symlinks=False)
                 if is_folder:
@@ -112,6 +124,15 @@ class _Finder:
 
     def fail(self, path: str, message: str) -> None:
         self.errors.append(SourceError(display_path(path, self.cwd), 1, 1, message))
+
+
+def _excluded_below(top: str, settings: PatternSettings) -> PatternLayers:
+    """What settings exclude below a folder that is named, which they do not exclude itself."""
+    if top == str(settings.root) or relative_to(top, str(settings.root)) is not None:
+        return PatternLayers(settings.exclude).without_those_that_hide(top)
+    if relative_to(str(settings.root), top) is not None:
+        return PatternLayers(settings.exclude)
+    return PatternLayers(replace(pattern, folder=Path(top)) for pattern in settings.exclude)
 
 
 def _is_regular(entry: os.DirEntry[str]) -> bool:

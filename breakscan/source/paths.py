@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path, PureWindowsPath
 
 from pathspec import GitIgnoreSpec
@@ -59,3 +61,35 @@ class Patterns:
             return self
         kept = [line for line in self._lines if not Patterns(self.folder, [line]).decide(folder, True)]
         return Patterns(self.folder, kept)
+
+
+@dataclass(frozen=True, slots=True)
+class PathPattern:
+    """A gitignore-style pattern, and the folder that it is relative to."""
+
+    folder: Path
+    text: str
+
+    @property
+    def is_name(self) -> bool:
+        """Whether it matches by name, in any folder below its own."""
+        return "/" not in self.text.removeprefix("!").rstrip("/")
+
+
+class PatternLayers:
+    """Patterns of several folders in a row: the last one that matches decides, as within one folder."""
+
+    def __init__(self, patterns: Iterable[PathPattern]) -> None:
+        grouped = groupby(patterns, key=lambda pattern: pattern.folder)
+        self._layers = [Patterns(str(folder), [one.text for one in group]) for folder, group in grouped]
+
+    def decide(self, path: str, is_folder: bool = False) -> bool | None:
+        """As :meth:`Patterns.decide`."""
+        decisions = (layer.decide(path, is_folder) for layer in reversed(self._layers))
+        return next((decision for decision in decisions if decision is not None), None)
+
+    def without_those_that_hide(self, folder: str) -> PatternLayers:
+        """As :meth:`Patterns.without_those_that_hide`."""
+        kept = PatternLayers(())
+        kept._layers = [layer.without_those_that_hide(folder) for layer in self._layers]
+        return kept if self.decide(folder, True) else self

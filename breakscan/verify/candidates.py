@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from breakscan.analysis.pipeline.check import check_paths
-from breakscan.config import Settings
+from breakscan.config import FileSettings
 from breakscan.findings import CheckResult, Finding, Site
 from breakscan.repair.planner import WantedRewrites, place_of
 from breakscan.repair.repair import repair_found
@@ -81,7 +81,7 @@ class Rewrites:
     """Plans rewrites of files, given by absolute paths."""
 
     files: tuple[Path, ...]
-    settings: Settings
+    settings: FileSettings
     wanted: WantedRewrites
 
     def plan(self, executed: Mapping[str, Collection[int]], broken: Iterable[Site]) -> Planned:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from breakscan.config import Settings
+from breakscan.config import FileSettings
 from breakscan.findings import Origin, SourceError
 from breakscan.repair.planner import WantedRewrites
 from breakscan.rulebook.library import load_library
@@ -34,7 +34,7 @@ class Question:
     rewrite is proved and timed by itself, also if all are accepted together.
     """
 
-    settings: Settings
+    settings: FileSettings
     wanted: WantedRewrites
     candidate: Candidate | None = None
     apply: bool = False
@@ -50,7 +50,7 @@ def verify(program: UserProgram, question: Question, say: Say, devices: str | No
     """
     folder = Path(tempfile.mkdtemp(prefix="breakscan-verify-"))
     try:
-        rules = load_library(question.settings.rule_folders)
+        rules = load_library(question.settings.of(Path.cwd() / "any file").rule_folders)
         with interrupted_once(), running_original(program, folder, rules, say, devices) as original:
             return _Work(program, question, original, say).run()
     finally:
@@ -62,7 +62,7 @@ class _Work:
         self.program = program
         self.question = question
         self.original = original
-        settings = replace(question.settings, observations=original.compiled.observations)
+        settings = question.settings.changed(observations=original.compiled.observations)
         self.rewrites = Rewrites(self._files(), settings, question.wanted)
         given = question.candidate
         watched = [str(path) for path in self.rewrites.files] if given is None else list(given.texts)

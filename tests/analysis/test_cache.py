@@ -56,6 +56,7 @@ FINDING = Finding(
         Condition(ConditionKind.GIVEN, "mask"),
         Condition(ConditionKind.INSTANCE, "x", True, ("Number", "int")),
     ),
+    torch="2.13",
 )
 
 
@@ -509,6 +510,7 @@ OTHERWISE: dict[str, object] = {
     "cache_dir": Path("/cache"),
     "observations": Observations({}, {}, "key"),
     "options": frozenset({"select"}),
+    "origins": (("select", Path("/project/breakscan.toml")),),
 }
 
 
@@ -560,7 +562,7 @@ class TestFingerprint:
         ("changed", "counts"),
         [
             ("findings.py", True),
-            ("config.py", True),
+            ("config/target.py", True),
             ("analysis/pipeline/judge.py", True),
             ("torch_facts/data/2.13.json", True),
             ("rulebook/matching.py", True),

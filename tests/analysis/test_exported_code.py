@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from breakscan.analysis.pipeline.check import check_paths
-from breakscan.config import Settings
+from breakscan.config import Settings, check_targets
 from breakscan.findings import CheckResult, Mode, Severity, Verdict
 from breakscan.reports.shared.finding_words import region_words, verdict_sentence
 
@@ -135,4 +134,4 @@ def test_rules_about_other_things_than_breaks_are_left_out(marked) -> None:
 def test_a_configuration_says_it_too(tmp_path: Path, mode: str) -> None:
     settings = Settings(root=tmp_path, target=mode)  # type: ignore[arg-type]
     assert settings.mode is Mode(mode)
-    assert check_paths([], settings).mode is Mode(mode)
+    assert {target.mode for target in check_targets([settings])} == {Mode(mode)}

@@ -24,6 +24,7 @@ def finding(confidence: Confidence, severity: Severity, region: Region) -> Findi
         "helper",
         region,
         (),
+        "2.13",
         verdict,
         place,
     )

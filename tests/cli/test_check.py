@@ -168,7 +168,7 @@ class TestConfiguration:
         (folder / "model.py").rename(inner / "model.py")
         (inner / "pyproject.toml").write_text("[tool.breakscan]\nignore = ['ALL']\n", encoding="utf-8")
         assert breakscan("check", "inner/model.py").status == 0
-        assert breakscan("check", "inner/model.py", "clean.py").status == 1, "the folder of both has none"
+        assert breakscan("check", "inner/model.py", "clean.py").status == 0, "whatever else is named"
 
     def test_is_else_that_of_the_working_directory(
         self, breakscan: Run, folder: Path, tmp_path_factory: pytest.TempPathFactory
@@ -197,17 +197,17 @@ class TestConfiguration:
         assert done.out.splitlines() == [
             "# from pyproject.toml",
             "# from options: fullgraph, select",
-            'target-torch = "2.13"  # config',
+            'target-torch = "2.13"  # pyproject.toml',
             'target = "compile"',
-            "fullgraph = true",
+            "fullgraph = true  # option",
             'regions = "auto"',
             'confidence = "conditional"',
-            'select = ["BRK101"]',
+            'select = ["BRK101"]  # option',
             "ignore = []",
             "exclude = []",
             "rules = []",
             'cache-dir = ".breakscan_cache"',
-            "[per-file-ignores]",
+            "[per-file-ignores]  # pyproject.toml",
             '"a.py" = ["BRK101"]',
             "# 1 rules: BRK101",
         ]

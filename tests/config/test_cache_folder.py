@@ -64,9 +64,9 @@ def test_what_is_no_path_is_an_error(project: Path, value: str) -> None:
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        ([], 'cache-dir = "{project}/kept"'),
-        (["--cache-dir", "mine"], 'cache-dir = "mine"'),
-        (["--cache-dir", "full"], 'cache-dir = "full"  # not used: not writable, or it holds other things'),
+        ([], 'cache-dir = "{project}/kept"  # {project}/pyproject.toml'),
+        (["--cache-dir", "mine"], 'cache-dir = "mine"  # option'),
+        (["--cache-dir", "full"], 'cache-dir = "full"  # option, not used: not writable, or it holds other things'),
         (["--no-cache"], "# no cache"),
     ],
 )

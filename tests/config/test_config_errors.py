@@ -16,7 +16,7 @@ from breakscan.config import ConfigError, load_settings
     [
         ('[tool.breakscan]\nslect = ["BRK1"]\n', 2, "slect", "unknown key: did you mean select?"),
         ("[tool.breakscan]\ntarget_torch = '2.13'\n", 2, "target_torch", "did you mean target-torch?"),
-        ("[tool.breakscan]\nzzz = 1\n", 2, "zzz", "known: target-torch"),
+        ("[tool.breakscan]\nzzz = 1\n", 2, "zzz", "known: extend, target-torch"),
         ("[tool.breakscan]\n\n# why\nfullgraph = 'yes'\n", 4, "fullgraph", "must be true or false"),
         ("[tool.breakscan]\nregions = 'root'\n", 2, "regions", "did you mean roots?"),
         ("[tool.breakscan]\nconfidence = 'sure'\n", 2, "confidence", "certain, likely, conditional, possible"),
@@ -79,9 +79,9 @@ def test_a_wrong_option_is_named(tmp_path: Path, overrides: dict[str, Any], said
 def test_a_named_file_must_exist_and_hold_the_table(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         load_settings(tmp_path, tmp_path / "none.toml")
-    (tmp_path / "empty.toml").write_text("", encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text("", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"has no \[tool.breakscan\] table"):
-        load_settings(tmp_path, tmp_path / "empty.toml")
+        load_settings(tmp_path, tmp_path / "pyproject.toml")
 
 
 def test_a_malformed_rule_of_the_users_own_is_named(tmp_path: Path) -> None:

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from breakscan.config import ConfigError, Settings, enabled_rules, find_config, load_settings
+from breakscan.config import ConfigError, Settings, enabled_rules, load_settings
 from breakscan.findings import Confidence, Mode
 from breakscan.rulebook.library import load_library
+from breakscan.source.files import is_excluded
+from breakscan.source.paths import PathPattern
 from breakscan.source.per_file_ignores import PerFileIgnores
 
 OWN_RULE = """+++
@@ -77,10 +79,10 @@ cache-dir = "build/kept"
         confidence=Confidence.LIKELY,
         select=("BRK1", "our-own-rule"),
         ignore=("branch-on-tensor",),
-        exclude=("vendored/", "*_pb2.py"),
+        exclude=(PathPattern(project, "vendored/"), PathPattern(project, "*_pb2.py")),
         rule_folders=(project / "lint",),
         cache_dir=project / "build" / "kept",
-        per_file_ignores=(("tests/*", ("BRK101",)),),
+        per_file_ignores=((PathPattern(project, "tests/*"), ("BRK101",)),),
     )
 
 
@@ -89,15 +91,15 @@ def test_the_nearest_file_with_a_table_counts(project: Path) -> None:
     inner = project / "packages" / "model"
     inner.mkdir(parents=True)
     write(inner, "[project]\nname = 'model'\n")
-    assert find_config(inner / "src") == outer
+    assert load_settings(inner / "src").config_file == outer
     nearest = write(inner.parent, "[tool.breakscan]\n")
-    assert find_config(inner / "src") == nearest
+    assert load_settings(inner / "src").config_file == nearest
     assert load_settings(inner).root == inner.parent
 
 
 def test_a_named_file_counts_wherever_it_lies(project: Path) -> None:
     write(project, "[tool.breakscan]\nfullgraph = true\n")
-    other = project / "ci" / "breakscan.toml"
+    other = project / "ci" / "strict.toml"
     other.parent.mkdir()
     other.write_text("[tool.breakscan]\nregions = 'roots'\n", encoding="utf-8")
     settings = load_settings(project, other)
@@ -108,7 +110,7 @@ def test_options_replace_and_exclude_and_ignore_add(project: Path) -> None:
     write(project, '[tool.breakscan]\nregions = "all"\nselect = ["BRK1"]\nignore = ["BRK101"]\nexclude = ["a.py"]\n')
     settings = load_settings(project, regions="roots", exclude=("b.py",), ignore=("BRK1",), fullgraph=None)
     assert settings.regions == "roots"
-    assert settings.exclude == ("a.py", "b.py")
+    assert [pattern.text for pattern in settings.exclude] == ["a.py", "b.py"]
     assert settings.select == ("BRK1",)
     assert settings.ignore == ("BRK101", "BRK1")
     assert settings.options == {"regions", "exclude", "ignore"}
@@ -151,23 +153,24 @@ def test_a_selected_rule_is_checked_although_the_file_ignores_it(project: Path) 
 
 
 @pytest.mark.parametrize(
-    ("pattern", "expected"),
+    ("pattern", "file", "is_off"),
     [
-        ("models/old", "/src/models/old"),
-        ("./models/old", "/src/models/old"),
-        ("/old.py", "/src/old.py"),
-        ("!models/keep.py", "!/src/models/keep.py"),
-        ("*_pb2.py", "*_pb2.py"),
-        ("vendored/", "vendored/"),
+        ("models/old", "src/models/old/a.py", True),
+        ("models/old", "models/old/a.py", False),
+        ("./models/old", "src/models/old/a.py", True),
+        ("/old.py", "src/old.py", True),
+        ("/old.py", "src/deep/old.py", False),
+        ("*_pb2.py", "lib/a_pb2.py", True),
+        ("vendored/", "lib/vendored/a.py", True),
     ],
 )
 def test_an_exclude_option_is_relative_to_where_it_is_typed(
-    project: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, expected: str
+    project: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, file: str, is_off: bool
 ) -> None:
     write(project, "[tool.breakscan]\n")
     (project / "src").mkdir()
     monkeypatch.chdir(project / "src")
-    assert load_settings(project, exclude=(pattern,)).exclude == (expected,)
+    assert is_excluded(str(project / file), load_settings(project, exclude=(pattern,))) is is_off
 
 
 @pytest.mark.parametrize(
@@ -203,11 +206,11 @@ def test_the_narrower_selector_decides(project: Path, select: list[str], ignore:
     ],
 )
 def test_per_file_ignores_match_like_gitignore(project: Path, pattern: str, file: str, off: bool) -> None:
-    per_file = PerFileIgnores(Settings(root=project, per_file_ignores=((pattern, ("BRK1",)),)))
+    per_file = PerFileIgnores(Settings(root=project, per_file_ignores=((PathPattern(project, pattern), ("BRK1",)),)))
     assert per_file.covers(project / file, "BRK101", "branch-on-tensor") is off
     assert not per_file.covers(project / file, "BRK201", "item")
 
 
 def test_settings_travel_to_worker_processes(project: Path) -> None:
-    settings = Settings(root=project, exclude=("a",), options=frozenset({"exclude"}))
+    settings = Settings(root=project, exclude=(PathPattern(project, "a"),), options=frozenset({"exclude"}))
     assert pickle.loads(pickle.dumps(settings)) == settings

@@ -371,6 +371,7 @@ FINDING = Finding(
     region=None,
     gb=("GB0170",),
     conditions=(Condition(ConditionKind.GIVEN, "mask"),),
+    torch="2.13",
 )
 REPRODUCTION = Reproduction(
     RecordedProblem(

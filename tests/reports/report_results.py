@@ -8,6 +8,7 @@ from typing import Any
 
 from breakscan.findings import (
     CheckResult,
+    CheckTarget,
     Condition,
     ConditionKind,
     Confidence,
@@ -40,6 +41,7 @@ EAGER = Finding(
     verdict=Verdict.EAGER,
     place=Place.LOOP,
     rewrite=RewriteOffer("where", "unsafe"),
+    torch="2.13",
 )
 SPLIT = Finding(
     rule="BRK101",
@@ -54,6 +56,7 @@ SPLIT = Finding(
     gb=("GB0170",),
     verdict=Verdict.SPLITS,
     conditions=(Condition(ConditionKind.GIVEN, "mask"),),
+    torch="2.13",
 )
 BEHIND = replace(EAGER, site=Site("src/model.py", 4, 9, 4, 13), behind=EAGER.site)
 SOURCE = """import torch
@@ -73,15 +76,14 @@ def result(*findings: Finding, **changes: Any) -> CheckResult:
         "errors": (),
         "files": 41,
         "suppressed": 0,
-        "torch": "2.13",
-        "mode": Mode.DEFAULT,
+        "targets": (CheckTarget("2.13", "2.13", Mode.DEFAULT),),
     }
     return CheckResult(**(values | changes))
 
 
 def report(found: CheckResult, texts: Mapping[str, str] | None = None, **changes: Any) -> CheckReport:
     """What the writers of ``check`` take."""
-    values: dict[str, Any] = {"seconds": 0.4, "ledger": "2.13", "library": LIBRARY, "texts": texts or {}}
+    values: dict[str, Any] = {"seconds": 0.4, "library": LIBRARY, "texts": texts or {}}
     return CheckReport(found, **(values | changes))
 
 

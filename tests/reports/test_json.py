@@ -13,7 +13,7 @@ import pytest
 from report_results import BEHIND, EAGER, SPLIT, UNPARSED, report, result
 
 import breakscan
-from breakscan.findings import CheckResult, Confidence, Kind, Mode, Region, Severity
+from breakscan.findings import CheckResult, CheckTarget, Confidence, Kind, Mode, Region, Severity
 from breakscan.reports.check.json import write_json
 
 SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "check.schema.json").read_text(encoding="utf-8"))
@@ -36,12 +36,15 @@ def test_the_schema_is_one() -> None:
 
 
 def test_the_whole_object() -> None:
-    data = written(result(EAGER, SPLIT, errors=(UNPARSED,), suppressed=2, mode=Mode.FULLGRAPH))
+    data = written(
+        result(EAGER, SPLIT, errors=(UNPARSED,), suppressed=2, targets=(CheckTarget("2.13", "2.13", Mode.FULLGRAPH),))
+    )
     assert valid(data)
     assert data == {
         "schema": 1,
         "tool": {"name": "breakscan", "version": breakscan.__version__},
         "target": {"torch": "2.13", "fullgraph": True, "mode": "fullgraph"},
+        "targets": [{"torch": "2.13", "fullgraph": True, "mode": "fullgraph"}],
         "findings": [
             {
                 "rule": "BRK101",
@@ -59,6 +62,7 @@ def test_the_whole_object() -> None:
                 "behind": None,
                 "observed": None,
                 "mode": "default",
+                "torch": "2.13",
             },
             {
                 "rule": "BRK101",
@@ -76,6 +80,7 @@ def test_the_whole_object() -> None:
                 "behind": None,
                 "observed": None,
                 "mode": "default",
+                "torch": "2.13",
             },
         ],
         "errors": [{"path": "src/bad.py", "line": 2, "column": 7, "message": "cannot be parsed: invalid syntax"}],

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from report_results import BEHIND, EAGER, SPLIT, UNPARSED, report, result
 
-from breakscan.findings import Finding, Mode, Severity
+from breakscan.findings import CheckTarget, Finding, Mode, Severity
 from breakscan.reports.check.words import summary_line
 
 HINT = replace(EAGER, severity=Severity.INFO)
@@ -30,7 +30,11 @@ HINT = replace(EAGER, severity=Severity.INFO)
             {"suppressed": 3},
             "1 error in 41 files (1.2 s) · torch 2.13, default mode · 2 hidden · 3 suppressed",
         ),
-        ([], {"mode": Mode.FULLGRAPH}, "nothing found in 41 files (1.2 s) · torch 2.13, fullgraph=True"),
+        (
+            [],
+            {"targets": (CheckTarget("2.13", "2.13", Mode.FULLGRAPH),)},
+            "nothing found in 41 files (1.2 s) · torch 2.13, fullgraph=True",
+        ),
         (
             [replace(EAGER, mode=Mode.EXPORT), SPLIT],
             {},
@@ -38,8 +42,13 @@ HINT = replace(EAGER, severity=Severity.INFO)
         ),
         (
             [],
-            {"torch": "2.14"},
+            {"targets": (CheckTarget("2.14", "2.13", Mode.DEFAULT),)},
             "nothing found in 41 files (1.2 s) · torch 2.14 (judged by the verdicts of 2.13), default mode",
+        ),
+        (
+            [],
+            {"targets": (CheckTarget("2.12", "2.12", Mode.DEFAULT), CheckTarget("2.13", "2.13", Mode.FULLGRAPH))},
+            "nothing found in 41 files (1.2 s) · torch 2.12 and 2.13, default mode and fullgraph=True",
         ),
         (
             [],

@@ -10,6 +10,7 @@ import pytest
 
 from breakscan.config import Settings
 from breakscan.source.files import discover
+from breakscan.source.paths import PathPattern
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def make(root: Path, *names: str, text: str = "") -> None:
 
 
 def found(root: Path, *paths: str, exclude: tuple[str, ...] = (), force_exclude: bool = False) -> list[str]:
-    settings = Settings(root=root, exclude=exclude)
+    settings = Settings(root=root, exclude=tuple(PathPattern(root, pattern) for pattern in exclude))
     discovery = discover([root / path for path in paths or (".",)], settings, force_exclude=force_exclude)
     assert discovery.errors == ()
     return [path.relative_to(root).as_posix() for path in discovery.files]
@@ -150,7 +151,7 @@ class TestExclude:
     def test_hold_by_name_elsewhere(self, tree: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
         other = tmp_path_factory.mktemp("other")
         make(other, "x_pb2.py", "y.py")
-        discovery = discover([other], Settings(root=tree, exclude=("*_pb2.py",)))
+        discovery = discover([other], Settings(root=tree, exclude=(PathPattern(tree, "*_pb2.py"),)))
         assert [path.name for path in discovery.files] == ["y.py"]
 
     def test_a_named_folder_is_checked_but_what_else_is_excluded_in_it_is_not(self, tree: Path) -> None:

@@ -21,7 +21,19 @@ def read(text: str) -> Suppressions:
 
 def finding(line: int, rule: str = "BRK101") -> Finding:
     site = Site("x.py", line, 1, line, 2)
-    return Finding(rule, RULES[rule], Kind.GRAPH_BREAK, Severity.WARNING, Confidence.CERTAIN, "m", site, None, None, ())
+    return Finding(
+        rule,
+        RULES[rule],
+        Kind.GRAPH_BREAK,
+        Severity.WARNING,
+        Confidence.CERTAIN,
+        "m",
+        site,
+        None,
+        None,
+        (),
+        "2.13",
+    )
 
 
 def silenced(text: str, rule: str = "BRK101") -> list[int]:

@@ -11,17 +11,22 @@ from pathlib import Path
 
 import breakscan
 from breakscan.analysis.pipeline.cache import ResultCache
-from breakscan.config import Settings, Target, resolve_target
+from breakscan.config import FileSettings, Settings, Target, resolve_target
 from breakscan.rulebook.library import shipped_rules
 
-WITHOUT_EFFECT = frozenset({"config_file", "options", "target_torch", "exclude", "no_cache", "cache_dir"})
-"""The settings that change no result.  ``target_torch`` is in the target, with what is installed where it is unset;
-``exclude`` only says which files are checked.
-
-All others count, those that only hide findings too: an entry holds what is left when they have been hidden.
+WITHOUT_EFFECT = frozenset(
+    {
+        *("config_file", "options", "origins", "target_torch", "exclude", "no_cache", "cache_dir"),
+        *("select", "ignore", "per_file_ignores", "confidence"),
+    }
+)
+"""The settings that change no entry.  ``target_torch`` is in the target, with what is installed where it is unset;
+``exclude`` only says which files are checked.  An entry holds all findings, those that settings hide too: a file can
+hold findings of an entry that is another file's, under other settings.
 """
 PARTS = (
     "*.py",
+    "config/*.py",
     "analysis/**/*.py",
     "torch_facts/*.py",
     "torch_facts/data/**/*.json",
@@ -64,7 +69,24 @@ def _digest(paths: Iterable[Path]) -> bytes:
     return digest.digest()
 
 
-def open_cache(settings: Settings, cwd: Path) -> ResultCache | None:
-    """The results of earlier runs under these settings; None where none are to be kept."""
-    folder = settings.cache_folder
-    return ResultCache(folder, cache_fingerprint(settings, resolve_target(settings), str(cwd))) if folder else None
+class Caches:
+    """The results of earlier runs, for the files of each configuration."""
+
+    def __init__(self, settings: FileSettings, cwd: Path) -> None:
+        self._settings = settings
+        self._cwd = cwd
+        self._caches: dict[int, tuple[Settings, ResultCache | None]] = {}
+        """By settings, which each entry keeps alive."""
+
+    def of(self, path: Path) -> ResultCache | None:
+        """The results for a file at an absolute path, and others under the same settings; None where none are kept."""
+        settings = self._settings.of(path)
+        if id(settings) not in self._caches:
+            self._caches[id(settings)] = settings, self._opened(settings)
+        return self._caches[id(settings)][1]
+
+    def _opened(self, settings: Settings) -> ResultCache | None:
+        folder = settings.cache_folder
+        if folder is None:
+            return None
+        return ResultCache(folder, cache_fingerprint(settings, resolve_target(settings), str(self._cwd)))

@@ -14,13 +14,13 @@ from breakscan.analysis.interpreter.function_state import State
 from breakscan.analysis.interpreter.program import Program
 from breakscan.analysis.interpreter.value_log import Notes
 from breakscan.analysis.pipeline.judge import Judge
-from breakscan.analysis.pipeline.merge import CONFIDENCE_ORDER, Merged
+from breakscan.analysis.pipeline.merge import Merged
 from breakscan.analysis.pipeline.results import FileResult
 from breakscan.analysis.pipeline.shadowed import gives_up, reach_of
 from breakscan.analysis.project.entry_points import Entry, find_entries, named_entries, observed_entries
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
-from breakscan.config import Settings, enabled_rules, resolve_target
+from breakscan.config import Settings, resolve_target
 from breakscan.findings import Finding, Mode, SourceError
 from breakscan.observations import Observations
 from breakscan.rulebook.ledger import load_ledger
@@ -28,18 +28,18 @@ from breakscan.rulebook.library import Library, load_library
 from breakscan.rulebook.matching import RuleIndex
 from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
-from breakscan.source.per_file_ignores import PerFileIgnores
 from breakscan.source.suppressions import Suppressions
 from breakscan.torch_facts.table import load_api
 
 
 @lru_cache(maxsize=16)
-def _rule_index(library: Library, enabled: frozenset[str]) -> RuleIndex:
-    return RuleIndex(rule for rule in library if rule.id in enabled)
+def _rule_index(library: Library) -> RuleIndex:
+    return RuleIndex(library)
 
 
 class FileChecker:
-    """Checks one file after the other under one set of settings.  ``functions`` names, by absolute path, those that
+    """Checks one file after the other under one set of settings, by all rules: what is shown depends on the settings
+    of the files that hold the findings (see :mod:`.shown`).  ``functions`` names, by absolute path, those that
     the compiler is known to have been in: then nothing else counts as compiled.  ``observations`` are taken for true.
     """
 
@@ -52,12 +52,10 @@ class FileChecker:
         self.settings = settings
         self.functions = functions
         self.library = load_library(settings.rule_folders)
-        self.rules = _rule_index(self.library, enabled_rules(settings, self.library))
+        self.rules = _rule_index(self.library)
         target = resolve_target(settings)
-        self.judge = Judge(self.rules, load_ledger(target.ledger), settings.mode)
+        self.judge = Judge(self.rules, load_ledger(target.ledger), settings.mode, target.torch)
         self.api = load_api(target.ledger)
-        self.per_file = PerFileIgnores(settings)
-        self.shown = frozenset(CONFIDENCE_ORDER[: CONFIDENCE_ORDER.index(settings.confidence) + 1])
         self.project = Project(settings.root, observations)
 
     def check_file(self, path: Path, text: str | None = None, notes: Notes | None = None) -> FileResult:
@@ -88,10 +86,6 @@ class FileChecker:
         result.warnings += own.problems(self.library.select)
         suppressions = {index: own}
         for where, finding in self._findings(index, notes):
-            if finding.confidence not in self.shown or self.per_file.covers(
-                where.module.path, finding.rule, finding.name
-            ):
-                continue
             if where not in suppressions:
                 suppressions[where] = Suppressions.read(where.module)
             if suppressions[where].covers(finding):

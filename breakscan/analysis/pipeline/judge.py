@@ -21,11 +21,12 @@ _ENDS_COMPILATION = (Verdict.EAGER, Verdict.RAISES, Verdict.WRONG)
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """The selected rules, the ledger of the targeted version, and the mode."""
+    """The rules, the ledger that is used for the targeted version, the mode, and that version."""
 
     rules: RuleIndex
     ledger: Ledger
     mode: Mode
+    torch: str
 
     def findings(
         self, event: Event, path: str, function: str | None, region: Region | None, flags: frozenset[str]
@@ -66,6 +67,7 @@ class Judge:
                     place=event.place if is_placed else Place.PLAIN,
                     via=event.via if is_placed else None,
                     mode=self.mode,
+                    torch=self.torch,
                     conditions=conditions if confidence is Confidence.CONDITIONAL else (),
                 )
             )

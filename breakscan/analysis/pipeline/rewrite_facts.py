@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from breakscan.analysis.interpreter.value_log import Notes, facts_of
-from breakscan.analysis.pipeline.check_file import FileChecker
 from breakscan.analysis.pipeline.deep_stack import with_deep_stack
+from breakscan.analysis.pipeline.file_checkers import FileCheckers
 from breakscan.analysis.pipeline.merge import Merged
 from breakscan.analysis.pipeline.results import FileResult
-from breakscan.config import Settings, resolve_target
+from breakscan.analysis.pipeline.shown import Shown
+from breakscan.config import FileSettings, resolve_target
 from breakscan.facts import FileFacts
 from breakscan.findings import Finding, SourceError
 from breakscan.observations import FunctionSeen
@@ -39,14 +40,15 @@ class Studies:
     """Studies the files at ``paths``, which are absolute, one after the other.
 
     Files that several of them import are read once, and a root from which several are reached is checked once.
-    ``checker`` may have checked the files already: its trees are used.  It tells whether observations are taken for
-    true, by default they are not.
+    ``checkers`` may have checked the files already: their trees are used.  They tell whether observations are taken
+    for true, by default they are not.
     """
 
-    def __init__(self, settings: Settings, paths: Iterable[Path], checker: FileChecker | None = None) -> None:
-        self._checker = checker or FileChecker(settings)
-        self._checker.project.forget()
-        self._notes = Notes(frozenset(paths), resolve_target(settings).ledger)
+    def __init__(self, settings: FileSettings, paths: Iterable[Path], checkers: FileCheckers | None = None) -> None:
+        self._checkers = checkers or FileCheckers(settings)
+        self._checkers.forget()
+        self._shown = Shown(settings)
+        self._paths = frozenset(paths)
         self._kept: OrderedDict[Path, tuple[FileResult, Notes]] = OrderedDict()
 
     def study(self, path: Path, text: str, roots: Sequence[Path]) -> Study:
@@ -54,31 +56,33 @@ class Studies:
 
         Raises SourceProblem where the text cannot be parsed.
         """
-        project = self._checker.project
+        project = self._checkers.of(path).project
         project.start(path)
+        reached_from = dict.fromkeys((*roots, path))
         if project.load(path).module.text == text:
-            return self._study(path, [self._checked(root) for root in dict.fromkeys((*roots, path))])
-        with project.changed(path, text):
-            return self._study(path, [self._check(root) for root in dict.fromkeys((*roots, path))])
+            return self._study(path, [self._checked(root) for root in reached_from])
+        with self._checkers.changed(path, text, reached_from):
+            return self._study(path, [self._check(root) for root in reached_from])
 
     def release(self) -> None:
         """Lets go of all trees: nothing is studied any more."""
         self._kept.clear()
-        self._checker.project.release()
+        self._checkers.release()
 
     def _study(self, path: Path, checked: Sequence[tuple[FileResult, Notes]]) -> Study:
         merged = Merged()
         display = display_path(path, Path.cwd())
         for result, _ in checked:
             for finding in result.findings:
-                if finding.site.path == display:
+                if finding.site.path == display and self._shown.shows(finding):
                     merged.add(finding)
-        index = self._checker.project.load(path)
+        project = self._checkers.of(path).project
+        index = project.load(path)
         module = index.module
         ordered = sorted(merged.findings(), key=lambda f: (f.site.line, f.site.column, f.rule))
         facts = facts_of(module, [notes for _, notes in checked])
         errors = tuple(error for result, _ in checked for error in result.errors)
-        return Study(module, tuple(ordered), facts, errors, self._checker.project.seen_in(index))
+        return Study(module, tuple(ordered), facts, errors, project.seen_in(index))
 
     def _checked(self, root: Path) -> tuple[FileResult, Notes]:
         known = self._kept.pop(root, None) or self._check(root)
@@ -88,6 +92,7 @@ class Studies:
         return known
 
     def _check(self, root: Path) -> tuple[FileResult, Notes]:
-        notes = self._notes.apart()
-        result = with_deep_stack(lambda path: self._checker.check_file(path, notes=notes), root)
+        checker = self._checkers.of(root)
+        notes = Notes(self._paths, resolve_target(checker.settings).ledger)
+        result = with_deep_stack(lambda path: checker.check_file(path, notes=notes), root)
         return result, notes

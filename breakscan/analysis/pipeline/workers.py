@@ -14,12 +14,12 @@ from pathlib import Path
 from threading import Thread
 from typing import TypeVar
 
-from breakscan.analysis.pipeline.cache_fingerprint import open_cache
-from breakscan.analysis.pipeline.check_file import FileChecker
+from breakscan.analysis.pipeline.cache_fingerprint import Caches
 from breakscan.analysis.pipeline.deep_stack import with_deep_stack
+from breakscan.analysis.pipeline.file_checkers import FileCheckers
 from breakscan.analysis.pipeline.observed import with_observed
 from breakscan.analysis.pipeline.results import FileResult
-from breakscan.config import Settings
+from breakscan.config import FileSettings
 from breakscan.findings import SourceError
 from breakscan.source.paths import display_path
 
@@ -35,21 +35,21 @@ LAST_SECONDS = 2.0
 
 
 def check_files(
-    files: Sequence[Path], settings: Settings, jobs: int | None, checker: FileChecker | None = None
+    files: Sequence[Path], settings: FileSettings, jobs: int | None, checkers: FileCheckers | None = None
 ) -> Iterator[FileResult]:
     """The result of each file, in some order.  What it depends on is kept with it, and not handed on.
 
-    ``checker`` checks the files where that takes no other process, and keeps their trees.
+    ``checkers`` check the files where that takes no other process, and keep their trees.
     """
     if not files:
         return
     workers = min(jobs or os.cpu_count() or 1, len(files) // FILES_PER_TASK + 1)
     if workers == 1 or len(files) < FEWEST_FILES:
         with no_collector():
-            bench = _Bench(settings, checker)
+            bench = _Bench(settings, checkers)
             for path in files:
                 yield bench.check(path)
-            bench.release(keep=checker)
+            bench.release(keep=checkers)
         return
     batches = _batches(files, workers)
     done = 0
@@ -99,7 +99,7 @@ def in_processes(pool: ProcessPoolExecutor, work: Callable[[Task], Result], task
     pool.shutdown()
 
 
-def _check_apart(path: Path, settings: Settings) -> FileResult:
+def _check_apart(path: Path, settings: FileSettings) -> FileResult:
     """A file in a process of its own: the way on where a process died and nobody knows over which file."""
     with _pool(settings, 1) as pool:
         try:
@@ -110,7 +110,7 @@ def _check_apart(path: Path, settings: Settings) -> FileResult:
             return FileResult(str(path), errors=[SourceError(display, 1, 1, message)])
 
 
-def _pool(settings: Settings, workers: int) -> ProcessPoolExecutor:
+def _pool(settings: FileSettings, workers: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(workers, initializer=_start, initargs=(settings, str(Path.cwd())))
 
 
@@ -124,27 +124,29 @@ def _size(path: Path) -> int:
 class _Bench:
     """Where files are checked one by one, and their results kept."""
 
-    def __init__(self, settings: Settings, checker: FileChecker | None = None) -> None:
-        self.checker = checker or FileChecker(settings)
-        self.cache = open_cache(settings, Path.cwd())
-        self._observations = settings.observations
-        self._with_observed = FileChecker(settings, observations=settings.observations)
+    def __init__(self, settings: FileSettings, checkers: FileCheckers | None = None) -> None:
+        self._settings = settings
+        self._checkers = checkers or FileCheckers(settings)
+        self._caches = Caches(settings, Path.cwd())
+        self._observing = FileCheckers(settings, observing=True)
 
     def check(self, path: Path) -> FileResult:
-        result = with_deep_stack(self.checker.check_file, path)
-        if self._observations is not None and self._observations.concern(result.depends.values()):
-            observed = with_deep_stack(self._with_observed.check_file, path)
-            result = with_observed(result, observed, self._observations)
-        if self.cache is not None and not result.errors:
-            self.cache.put(path, result)
+        result = with_deep_stack(self._checkers.check_file, path)
+        observations = self._settings.of(path).observations
+        if observations is not None and observations.concern(result.depends.values()):
+            observed = with_deep_stack(self._observing.check_file, path)
+            result = with_observed(result, observed, observations)
+        cache = self._caches.of(path)
+        if cache is not None and not result.errors:
+            cache.put(path, result)
         result.depends = {}  # hundreds of paths, which nobody asks for again
         return result
 
-    def release(self, keep: FileChecker | None) -> None:
+    def release(self, keep: FileCheckers | None) -> None:
         """Lets go of all trees but those of ``keep``."""
-        for checker in (self.checker, self._with_observed):
-            if checker is not keep:
-                checker.project.release()
+        for checkers in (self._checkers, self._observing):
+            if checkers is not keep:
+                checkers.release()
 
 
 _bench: _Bench | None = None
@@ -156,7 +158,7 @@ def start_worker(folder: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _start(settings: Settings, folder: str) -> None:
+def _start(settings: FileSettings, folder: str) -> None:
     global _bench
     start_worker(folder)
     gc.disable()

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from breakscan.analysis.pipeline.check_file import FileChecker
+from breakscan.analysis.pipeline.file_checkers import FileCheckers
 from breakscan.analysis.pipeline.rewrite_facts import Studies
+from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import ModuleIndex
-from breakscan.config import Settings
+from breakscan.config import FileSettings
 from breakscan.findings import Finding
 from breakscan.repair.generated.new_text import EditedOrigin, regenerated
 from breakscan.repair.generated.origins import CodeOrigin, origin_of
@@ -22,7 +23,7 @@ from breakscan.source.paths import display_path
 
 
 def with_origins(
-    repairs: Sequence[FileRepair], roots: Mapping[Path, Sequence[Path]], settings: Settings
+    repairs: Sequence[FileRepair], roots: Mapping[Path, Sequence[Path]], settings: FileSettings
 ) -> list[FileRepair]:
     """The repairs, in which the findings of generated files name the code to change, and the edit that fixes it.
 
@@ -45,29 +46,29 @@ class _Linker:
     """``repairs`` are those of all files, ``roots`` the files from which the compiler reaches each."""
 
     def __init__(
-        self, settings: Settings, repairs: Mapping[Path, FileRepair], roots: Mapping[Path, Sequence[Path]]
+        self, settings: FileSettings, repairs: Mapping[Path, FileRepair], roots: Mapping[Path, Sequence[Path]]
     ) -> None:
         self.repairs = repairs
         self.roots = roots
-        checker = FileChecker(settings)
-        self.project = checker.project
-        self.studies = Studies(settings, (), checker)
+        self.checkers = FileCheckers(settings)
+        self.studies = Studies(settings, (), self.checkers)
 
     def linked(self, repair: FileRepair) -> FileRepair:
-        self.project.start(repair.path)
+        project = self.checkers.of(repair.path).project
+        project.start(repair.path)
         try:
-            index = self.project.load(repair.path)
+            index = project.load(repair.path)
         except SourceProblem:
             return repair
         functions = {one.qualname: one for one in index.all_functions.values()}
         origins: dict[str, CodeOrigin] = {}
         for name in dict.fromkeys(one.finding.function for one in repair.refused):
-            origin = origin_of(self.project, index, functions[name]) if name in functions else None
+            origin = origin_of(project, index, functions[name]) if name in functions else None
             if name is not None and origin is not None:
                 origins[name] = origin
         fixes = {name: self._fixes(origin) for name, origin in origins.items()}
         if any(fixes.values()):
-            fixes = self._confirmed(repair, index, fixes)
+            fixes = self._confirmed(repair, project, index, fixes)
         refused: list[Refused] = []
         for one in repair.refused:
             origin = origins.get(one.finding.function or "")
@@ -85,13 +86,13 @@ class _Linker:
         return [one for one in applied if one.finding.function == origin.function.qualname and one.takes_out is None]
 
     def _confirmed(
-        self, repair: FileRepair, index: ModuleIndex, fixes: Mapping[str, list[Applied]]
+        self, repair: FileRepair, project: Project, index: ModuleIndex, fixes: Mapping[str, list[Applied]]
     ) -> dict[str, list[Applied]]:
         """The edits that are known to fix as many findings of the generated text as they fix at their own place."""
         edited = [
             EditedOrigin(function, origin, self.repairs[origin.path].after)
             for function in index.all_functions.values()
-            if (origin := origin_of(self.project, index, function)) is not None
+            if (origin := origin_of(project, index, function)) is not None
             and origin.path in self.repairs
             and self.repairs[origin.path].changed
         ]

@@ -19,7 +19,7 @@ def check_diagnostics(report: CheckReport) -> DiagnosticReport:
     ]
     return DiagnosticReport(
         "check",
-        [finding_diagnostic(finding, report.library.get(finding.rule), result.torch) for finding in result.findings],
+        [finding_diagnostic(finding, report.library.get(finding.rule)) for finding in result.findings],
         remarks=remarks,
         end=[summary_line(report)],
         texts={**report.texts, **report.cells.texts},

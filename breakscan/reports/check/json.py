@@ -7,9 +7,9 @@ from collections import Counter
 from typing import Any, TextIO
 
 from breakscan import __version__
-from breakscan.findings import CheckResult, Mode
+from breakscan.findings import CheckResult
 from breakscan.reports.check.report import CheckReport
-from breakscan.reports.shared.finding_json import finding_object
+from breakscan.reports.shared.finding_json import finding_object, targets_object
 from breakscan.reports.shared.notebook_cells import NotebookCells
 
 SCHEMA = 1
@@ -27,7 +27,7 @@ def check_object(result: CheckResult, cells: NotebookCells) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "tool": {"name": "breakscan", "version": __version__},
-        "target": {"torch": result.torch, "fullgraph": result.mode is Mode.FULLGRAPH, "mode": result.mode.value},
+        **targets_object(result.targets),
         "findings": [finding_object(finding, cells) for finding in result.findings],
         "errors": [cells.object(error) for error in result.errors],
         "summary": {

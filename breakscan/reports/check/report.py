@@ -12,13 +12,11 @@ from breakscan.rulebook.library import Library
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """A result of ``check``, the seconds that it took, the torch version whose verdicts were used, and the rules.
-    ``texts`` holds the sources of paths that are not on disk, such as standard input.  Of notebooks, the result shows
-    places in ``cells``."""
+    """A result of ``check``, the seconds that it took, and the rules.  ``texts`` holds the sources of paths that are
+    not on disk, such as standard input.  Of notebooks, the result shows places in ``cells``."""
 
     result: CheckResult
     seconds: float
-    ledger: str
     library: Library
     texts: Mapping[str, str] = field(default_factory=dict)
     cells: NotebookCells = field(default_factory=NotebookCells)

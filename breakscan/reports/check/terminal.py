@@ -39,9 +39,7 @@ def write_full(report: CheckReport, stream: TextIO) -> None:
         is_explained = file_and_rule in explained
         explained.add(file_and_rule)
         behind = folded.pop(finding.site, [])
-        console.print(
-            _finding(finding, behind, result.torch, None if is_explained else rule, sources, console), end="\n\n"
-        )
+        console.print(_finding(finding, behind, None if is_explained else rule, sources, console), end="\n\n")
     for error in result.errors:
         console.print(_error(error, sources, console), end="\n\n")
     console.print(summary_line(report))
@@ -76,7 +74,7 @@ class _Sources:
 
 
 def _finding(
-    finding: Finding, behind: Sequence[Finding], torch: str, rule: Rule | None, sources: _Sources, console: Console
+    finding: Finding, behind: Sequence[Finding], rule: Rule | None, sources: _Sources, console: Console
 ) -> Text:
     """``rule`` is None where its reason and advice stand above already; ``behind`` are the findings it hides."""
     style = STYLES[finding.severity]
@@ -97,7 +95,7 @@ def _finding(
         said.append(("Only when ", f"{condition}."))
     if finding.observed:
         said.append(("Observed ", f"in {counted(finding.observed, 'call')} of the recorded run."))
-    if sentence := verdict_sentence(finding, torch):
+    if sentence := verdict_sentence(finding):
         said.append(("", sentence))
     if rule:
         said.append(("Instead: ", f"{rule.instead_in(finding.mode)}."))

@@ -6,8 +6,7 @@ from collections import Counter
 
 from breakscan.findings import CheckResult, Mode, Severity
 from breakscan.reports.check.report import CheckReport
-from breakscan.reports.shared.finding_words import MODE_WORDS
-from breakscan.reports.shared.printable import visible
+from breakscan.reports.shared.finding_words import MODE_WORDS, versions_words
 from breakscan.reports.shared.wording import counted
 
 
@@ -25,12 +24,9 @@ def summary_line(report: CheckReport) -> str:
         )
         if counts[severity]
     ]
-    torch = f"torch {visible(result.torch)}"
-    if report.ledger != result.torch:
-        torch += f" (judged by the verdicts of {report.ledger})"
     parts = [
         f"{', '.join(found) or 'nothing found'} in {counted(result.files, 'file')} ({report.seconds:.1f} s)",
-        f"{torch}, {' and '.join(MODE_WORDS[mode] for mode in _modes(result))}",
+        f"torch {versions_words(result.targets)}, {' and '.join(MODE_WORDS[mode] for mode in _modes(result))}",
     ]
     if behind:
         parts.append(f"{behind} hidden")
@@ -43,5 +39,5 @@ def summary_line(report: CheckReport) -> str:
 
 def _modes(result: CheckResult) -> list[Mode]:
     """How the findings' code is compiled: as it was asked for, or as a file exports it."""
-    found = {finding.mode for finding in result.findings}
-    return [mode for mode in Mode if mode in found] or [result.mode]
+    found = {finding.mode for finding in result.findings} or {target.mode for target in result.targets}
+    return [mode for mode in Mode if mode in found]

@@ -9,8 +9,8 @@ from breakscan.reports.shared.printable import printable
 from breakscan.rulebook.document import Rule
 
 
-def finding_diagnostic(finding: Finding, rule: Rule | None, torch: str) -> Diagnostic:
-    """The diagnostic of a printable finding, which the targeted torch version judges."""
+def finding_diagnostic(finding: Finding, rule: Rule | None) -> Diagnostic:
+    """The diagnostic of a printable finding."""
     rule = printable(rule)
     return Diagnostic(
         id=rule.id if rule else finding.rule,
@@ -18,9 +18,7 @@ def finding_diagnostic(finding: Finding, rule: Rule | None, torch: str) -> Diagn
         severity=finding.severity,
         site=finding.site,
         message=_capitalised(one_line(finding)),
-        details=tuple(
-            _capitalised(words) for words in (verdict_sentence(finding, torch), region_words(finding)) if words
-        ),
+        details=tuple(_capitalised(words) for words in (verdict_sentence(finding), region_words(finding)) if words),
         help=rule.instead_in(finding.mode) if rule else None,
         rule=rule,
         function=finding.function,

@@ -34,7 +34,7 @@ def _findings(file: FileRepair, report: FixReport) -> list[FixedFinding]:
 
 
 def _diagnostic(one: FixedFinding, report: FixReport) -> Diagnostic:
-    diagnostic = finding_diagnostic(one.finding, report.library.get(one.finding.rule), report.repair.torch)
+    diagnostic = finding_diagnostic(one.finding, report.library.get(one.finding.rule))
     is_gone = report.written and one.outcome is FindingOutcome.REWRITTEN
     severity = Severity.INFO if is_gone else diagnostic.severity
     return replace(diagnostic, severity=severity, details=(*diagnostic.details, _outcome(one, report.written)))

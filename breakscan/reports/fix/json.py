@@ -7,11 +7,10 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from breakscan import __version__
-from breakscan.findings import Mode
 from breakscan.repair.result import Applied, FileRepair
 from breakscan.reports.fix.diff import diff_lines
 from breakscan.reports.fix.report import FixReport
-from breakscan.reports.shared.finding_json import finding_object
+from breakscan.reports.shared.finding_json import finding_object, targets_object
 from breakscan.reports.shared.notebook_cells import NotebookCells
 
 SCHEMA = 2
@@ -24,7 +23,7 @@ def write_fix_json(report: FixReport, stream: TextIO) -> None:
     made = {
         "schema": SCHEMA,
         "tool": {"name": "breakscan", "version": __version__},
-        "target": {"torch": repair.torch, "fullgraph": repair.mode is Mode.FULLGRAPH, "mode": repair.mode.value},
+        **targets_object(repair.targets),
         "files": [_file(file, report.written and file.display not in failed, cells) for file in repair.files],
         "errors": [cells.object(error) for error in (*map(cells.error, repair.errors), *report.unwritten)],
         "summary": {

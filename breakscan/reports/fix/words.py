@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from breakscan.reports.fix.report import FixReport
+from breakscan.reports.shared.finding_words import versions_words
 from breakscan.reports.shared.wording import counted
 
 
@@ -33,4 +34,5 @@ def summary_line(report: FixReport) -> str:
         parts.append(f"{stays} {'stays' if stays == 1 else 'stay'}")
     words = ", ".join(parts) or "Nothing to rewrite"
     hint = "; --write changes the files" if applied and not report.written else ""
-    return f"{words[0].upper()}{words[1:]}{hint} ({counted(repair.checked, 'file')} checked, torch {repair.torch})."
+    about = f"{counted(repair.checked, 'file')} checked, torch {versions_words(repair.targets)}"
+    return f"{words[0].upper()}{words[1:]}{hint} ({about})."

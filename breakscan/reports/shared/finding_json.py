@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from breakscan.findings import Finding, Region, Site
+from breakscan.findings import CheckTarget, Finding, Mode, Region, Site
 from breakscan.reports.shared.condition_words import conditions_in_words
 from breakscan.reports.shared.finding_words import how_compiled
 from breakscan.reports.shared.notebook_cells import NotebookCells
@@ -29,7 +30,14 @@ def finding_object(finding: Finding, cells: NotebookCells) -> dict[str, Any]:
         "behind": cells.object(finding.behind) if finding.behind else None,
         "observed": finding.observed or None,
         "mode": finding.mode.value,
+        "torch": finding.torch,
     }
+
+
+def targets_object(targets: Sequence[CheckTarget]) -> dict[str, Any]:
+    """What files are checked for: several where their configurations differ, and the first of them."""
+    listed = [{"torch": one.torch, "fullgraph": one.mode is Mode.FULLGRAPH, "mode": one.mode.value} for one in targets]
+    return {"target": listed[0], "targets": listed}
 
 
 def _region(region: Region, cells: NotebookCells) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from breakscan.findings import Assumption, Finding, Mode, Place, Region, Verdict
+from breakscan.findings import Assumption, CheckTarget, Finding, Mode, Place, Region, Verdict
 from breakscan.repair.offer import Offer
 from breakscan.reports.shared.condition_words import conditions_in_words
+from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.wording import INSIDE, counted
 
 FIX_HINT = "'breakscan fix' shows a diff of those that it can rewrite."
@@ -26,8 +27,16 @@ MODE_WORDS = {
 }
 
 
-def verdict_sentence(finding: Finding, torch: str) -> str | None:
+def versions_words(targets: Iterable[CheckTarget]) -> str:
+    """``2.13``, or ``2.12 and 2.16 (judged by the verdicts of 2.15)`` where configurations differ."""
+    versions = dict.fromkeys((one.torch, one.ledger) for one in targets)
+    words = (visible(t) if t == by else f"{visible(t)} (judged by the verdicts of {visible(by)})" for t, by in versions)
+    return " and ".join(words)
+
+
+def verdict_sentence(finding: Finding) -> str | None:
     """What the compiler does at the finding beyond what its rule says of it, or None."""
+    torch = finding.torch
     if finding.mode.exports:
         if finding.verdict is Verdict.WRONG:
             return f"With torch {torch}, the exported program always has the value from the export here."
