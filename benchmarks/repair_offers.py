@@ -115,11 +115,11 @@ def main() -> None:
         os.chdir(root)
         settings = replace(load_settings(root, None, target_torch="2.13", no_cache=True), regions="all")
         files = [*root.rglob("*.py")]
-        settings = with_recordings(settings, recordings, files)
-        found = check_paths(files, settings, jobs=arguments.jobs)
+        seen = with_recordings(settings, recordings, files)
+        found = check_paths(files, seen, jobs=arguments.jobs)
         needed = only(found, with_origins_of(paths.values(), settings))
         wanted = WantedRewrites(unsafe=True, soften=True)
-        repairs = {one.path: one for one in repair_found(needed, settings, wanted, jobs=arguments.jobs).files}
+        repairs = {one.path: one for one in repair_found(needed, seen, wanted, jobs=arguments.jobs).files}
         counts: Counter[tuple[str, str]] = Counter()
         for path, absolute in paths.items():
             for entry in broken[path]:
