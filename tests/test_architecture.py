@@ -130,8 +130,8 @@ MAY_READ = {
     # Parts of the page itself, and the table of libraries.
     "reports/explain": {"write.py", "library_words.py"},
     "reports/diff": set(),
-    # The sources that check was asked for.
-    "reports/diagnostics": {"diagnostic.py", "sarif.py"},
+    # The root of the checkout, and the sources that check was asked for.
+    "reports/diagnostics": {"checkout.py", "diagnostic.py"},
 }
 
 

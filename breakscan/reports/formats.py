@@ -27,6 +27,10 @@ Report = TypeVar("Report")
 DIAGNOSTIC_FORMATS = {
     "github": "breakscan.reports.diagnostics.github:write_github",
     "sarif": "breakscan.reports.diagnostics.sarif:write_sarif",
+    "gitlab": "breakscan.reports.diagnostics.gitlab:write_gitlab",
+    "rdjson": "breakscan.reports.diagnostics.rdjson:write_rdjson",
+    "junit": "breakscan.reports.diagnostics.junit:write_junit",
+    "checkstyle": "breakscan.reports.diagnostics.checkstyle:write_checkstyle",
 }
 """What ``check``, ``explain``, ``report``, ``fix`` and ``verify`` can all write, from diagnostics."""
 

@@ -93,3 +93,9 @@ def location_words(site: Site | None) -> str:
         return ""
     has_columns = (site.end_line, site.end_column) != (site.line, site.column)
     return f"{site.path}:{site.line}{f':{site.column}' if has_columns else ''}"
+
+
+def cell_words(cells: NotebookCells, site: Site | None) -> str:
+    """``Cell 3, line 4: `` before a message about a notebook, which services show as JSON; nothing for other sites."""
+    cell = cells.by_name.get(site.path) if site else None
+    return f"Cell {cell.number}, line {site.line}: " if cell and site else ""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, TextIO
 from urllib.parse import quote
 
 from breakscan import __version__
 from breakscan.findings import Severity, Site
-from breakscan.reports.diagnostics.diagnostic import Diagnostic, DiagnosticReport, Location, Remark
+from breakscan.reports.diagnostics.checkout import checkout_root
+from breakscan.reports.diagnostics.diagnostic import Diagnostic, DiagnosticReport, Location, Remark, cell_words
+from breakscan.reports.diagnostics.fingerprint import Fingerprints
 from breakscan.reports.shared.wording import sentence
 from breakscan.rulebook.document import Rule
 
@@ -25,7 +24,7 @@ _ROOT = "%SRCROOT%"
 def write_sarif(report: DiagnosticReport, stream: TextIO) -> None:
     """Writes one result for each diagnostic that has a site, and a notification for each remark, as one JSON object,
     ASCII only, and a line end."""
-    results = _Results(_checkout_root(), report)
+    results = _Results(checkout_root(), report)
     for diagnostic in report.diagnostics:
         if diagnostic.site:
             results.add(diagnostic, diagnostic.site)
@@ -55,9 +54,7 @@ class _Results:
         self.root = root.rstrip("/\\") or root
         self.rules: dict[str, Mapping[str, Any]] = {}
         self.results: list[dict[str, Any]] = []
-        self._same_line: Counter[tuple[str, ...]] = Counter()
-        self._lines = {path: text.split("\n") for path, text in report.texts.items()}
-        self._read = report.lines
+        self._fingerprints = Fingerprints(report)
         self._cells = report.cells
 
     def add(self, diagnostic: Diagnostic, site: Site) -> None:
@@ -70,9 +67,10 @@ class _Results:
             "ruleId": id_,
             "ruleIndex": list(self.rules).index(id_),
             "level": LEVELS[diagnostic.severity],
-            "message": {"text": f"{self._cell(site)}{diagnostic.text}"},
+            "message": {"text": f"{cell_words(self._cells, site)}{diagnostic.text}"},
             "locations": [location],
-            "partialFingerprints": {"breakscanSite/v1": self._fingerprint(diagnostic, site)},
+            # By it code scanning recognises a result in the next run.
+            "partialFingerprints": {"breakscanSite/v1": self._fingerprints.of(diagnostic, self._uri(site))},
         }
         if diagnostic.count > 1:
             result["occurrenceCount"] = diagnostic.count
@@ -86,15 +84,10 @@ class _Results:
 
     def notification(self, remark: Remark) -> dict[str, Any]:
         notification: dict[str, Any] = {"level": LEVELS[remark.severity]}
-        notification["message"] = {"text": f"{self._cell(remark.site)}{remark.message}"}
+        notification["message"] = {"text": f"{cell_words(self._cells, remark.site)}{remark.message}"}
         if remark.site:
             notification["locations"] = [self._location(remark.site)]
         return notification
-
-    def _cell(self, site: Site | None) -> str:
-        """The place in a notebook, which viewers show as JSON; empty for any other site."""
-        cell = self._cells.by_name.get(site.path) if site else None
-        return f"Cell {cell.number}, line {site.line}: " if cell and site else ""
 
     def _with_message(self, location: Location) -> dict[str, Any]:
         return {**self._location(location.site), "message": {"text": location.message}}
@@ -115,19 +108,8 @@ class _Results:
             return {"uri": quote(relative), "uriBaseId": _ROOT}
         return {"uri": _file_uri(path)}
 
-    def _line(self, site: Site) -> str:
-        if site.path not in self._lines:
-            self._lines[site.path] = self._read(site.path)
-        return next(iter(self._lines[site.path][site.line - 1 : site.line]), "")
-
-    def _fingerprint(self, diagnostic: Diagnostic, site: Site) -> str:
-        """By it code scanning recognises a result in the next run: it depends on the text of the line and on the
-        function, not on the number of the line."""
-        code = (diagnostic.code or self._line(site)).strip()
-        path = self._cells.file_of(site.path)
-        key = (diagnostic.id, self._artifact(path)["uri"], diagnostic.function or "", code)
-        self._same_line[key] += 1
-        return hashlib.sha256("\0".join((*key, str(self._same_line[key]))).encode()).hexdigest()[:32]
+    def _uri(self, site: Site) -> str:
+        return self._artifact(self._cells.file_of(site.path))["uri"]
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
@@ -151,15 +133,6 @@ def _kind(diagnostic: Diagnostic) -> dict[str, Any]:
         "shortDescription": {"text": diagnostic.kind_summary or diagnostic.name},
         "properties": {"tags": ["torch.compile"]},
     }
-
-
-def _checkout_root() -> str:
-    """The folder that code scanning resolves paths against: the checkout in GitHub Actions, else the root of the git
-    repository, else the working directory."""
-    if workspace := os.environ.get("GITHUB_WORKSPACE"):
-        return os.path.abspath(workspace)
-    here = Path.cwd()
-    return str(next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here))
 
 
 def _file_uri(path: str) -> str:
