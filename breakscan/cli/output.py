@@ -7,12 +7,13 @@ import contextlib
 import errno
 import io
 import os
+import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 import click
 
@@ -32,8 +33,8 @@ def _replace(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("breakscan", _replace)
 
 
-SOURCES = (".py", ".pyi", ".pyw", ".ipynb")
-"""Endings of files that no report replaces."""
+SOURCES = (".py", ".pyi", ".pyw", ".ipynb", ".toml")
+"""Endings of files that no report replaces: those of code and of configurations."""
 _NOT_REPLACEABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV}
 
 
@@ -80,11 +81,35 @@ def require_no_source(path: str) -> None:
         )
 
 
+def require_no_input(path: str, inputs: Iterable[str]) -> None:
+    """Raises BadParameter if a report would replace one of the files that the command reads."""
+    for one in inputs:
+        if os.path.isfile(one) and os.path.isfile(path) and os.path.samefile(one, path):
+            raise click.BadParameter(
+                f"{path} is read by this command, and the report would replace it: name another file",
+                param_hint="'-o' / '--output'",
+            )
+
+
+def _open_stream(path: Path) -> BinaryIO | None:
+    """A file that takes what is written as it comes, open: a pipe, a device, or what standard output or standard error
+    goes to, behind what was written there.  None for any other file.  Raises OSError."""
+    if not path.exists():
+        return None
+    status = path.stat()
+    for descriptor in (1, 2):
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.fstat(descriptor), status):
+                return open(os.dup(descriptor), "wb")
+    return None if stat.S_ISREG(status.st_mode) else path.open("wb")
+
+
 def _put(path: Path, data: bytes) -> None:
     real = Path(os.path.realpath(path))
     try:
-        if real.exists() and not real.is_file():  # a pipe, a device
-            real.write_bytes(data)
+        if (stream := _open_stream(path)) is not None:
+            with stream:
+                stream.write(data)
             return
         try:
             replace_content(real, data)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
-from breakscan.cli.output import require_no_source
+from breakscan.cli.output import require_no_input, require_no_source
 from breakscan.reports.formats import Formats
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -28,21 +29,44 @@ def format_option(formats: Formats[Any]) -> Callable[[F], F]:
 def output_option(command: F) -> F:
     """Adds ``--output``, a file; without it, the report goes to standard output."""
     path = click.Path(path_type=Path, dir_okay=False)
-    return click.option("-o", "--output", type=path, callback=_no_source, help="Write the report to this file.")(
-        command
-    )
+    option = click.option("-o", "--output", type=path, callback=_no_source, help="Write the report to this file.")
+    return option(_keeping_inputs(command))
 
 
 def stream_option(default: str) -> Callable[[F], F]:
     """Adds ``--output``, a file or ``-`` for standard output; ``default`` is where the report goes without it."""
     path = click.Path(path_type=str, dir_okay=False)
     help_ = f"Write the report to this file (- is standard output).  [{default}]"
-    return click.option("-o", "--output", type=path, callback=_no_source, help=help_)
+    option = click.option("-o", "--output", type=path, callback=_no_source, help=help_)
+    return lambda command: option(_keeping_inputs(command))
 
 
 def output_path(output: str | None) -> Path | None:
     """The file that :func:`stream_option` names; None where it names none."""
     return None if output in (None, STDOUT) else Path(str(output))
+
+
+def _keeping_inputs(command: F) -> F:
+    """A command that refuses to write its report over a file that one of its other options or arguments names."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        context = click.get_current_context()
+        if context.params["output"] is not None:
+            require_no_input(str(context.params["output"]), _named_files(context))
+        return command(*args, **kwargs)
+
+    return cast(F, run)
+
+
+def _named_files(context: click.Context) -> Iterator[str]:
+    for parameter in context.command.params:
+        if parameter.name == "output" or not (
+            isinstance(parameter, click.Argument) or isinstance(parameter.type, click.Path)
+        ):
+            continue
+        value = context.params.get(parameter.name or "")
+        yield from map(str, value if isinstance(value, tuple) else () if value is None else (value,))
 
 
 def _no_source(_: click.Context, __: click.Parameter, value: Output) -> Output:
