@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from breakscan.analysis.interpreter.data_sizes import combined_sizes
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import item_of, join
 from breakscan.analysis.interpreter.values import (
@@ -97,7 +98,13 @@ def _of_tensors(left: Value, right: Value, op: ast.operator) -> Value:
     if dtype is None and isinstance(op, ast.BitAnd | ast.BitOr) and not any(v.dtype for v in tensors):
         sure, dtype = min(sure, Sure.LIKELY), "bool"  # hardly any other tensors are combined so
     made = make(sure, dtype, zero_dim or None, one_dim)
+    made = replace(made, by_data=True) if keeps_shape and is_by_data(tensors) else made
     return replace(made, optional=doubt(*tensors)) if all(doubt(v) for v in tensors) else made
+
+
+def is_by_data(tensors: list[Tensor]) -> bool:
+    """Whether tensors that are combined have a first size that depends on data; others could broadcast to it."""
+    return any(v.by_data for v in tensors) and all(v.by_data or v.zero_dim for v in tensors)
 
 
 def _concatenated(left: Container, right: Container) -> Container:
@@ -114,6 +121,8 @@ def of_numbers(left: Value, right: Value) -> Value | None:
     for value in (left, right):
         if isinstance(value, DrawnNumber):
             return value
+    if (by_data := combined_sizes(left, right)) is not None:
+        return by_data
     if isinstance(left, PythonValue) and isinstance(right, PythonValue):
         return next((value for value in (left, right) if isinstance(value, ArrayNumber)), None)
     return None

@@ -11,6 +11,7 @@ from breakscan.analysis.interpreter import narrowing
 from breakscan.analysis.interpreter.annotations import annotated_value
 from breakscan.analysis.interpreter.arithmetic import operate
 from breakscan.analysis.interpreter.call_paths import forget_outcomes
+from breakscan.analysis.interpreter.data_sizes import parts_of_size
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import any_of, item_of
 from breakscan.analysis.interpreter.parameters import used_as_tensor
@@ -21,6 +22,7 @@ from breakscan.analysis.interpreter.values import (
     ClassOrObject,
     Constant,
     Container,
+    DataSize,
     Module,
     Namespace,
     Sure,
@@ -154,7 +156,7 @@ def bind(frame: Frame, target: ast.expr, value: Value) -> None:
 
 
 def _unpack(frame: Frame, targets: Sequence[ast.expr], value: Value) -> None:
-    elements = elements_of(value)
+    elements = parts_of_size(value, len(targets)) if isinstance(value, DataSize) else elements_of(value)
     if elements is not None and len(elements) == len(targets) and not any(isinstance(t, ast.Starred) for t in targets):
         for target, element in zip(targets, elements, strict=True):
             bind(frame, target, element)

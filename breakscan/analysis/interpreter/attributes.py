@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 
 from breakscan.analysis.interpreter.arguments import Arguments
+from breakscan.analysis.interpreter.data_sizes import size_of
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import join_all
 from breakscan.analysis.interpreter.values import (
@@ -132,7 +133,7 @@ def _tensor_attribute(frame: Frame, owner: Tensor, name: str) -> Value:
         made = tensor(owner.sure, owner.dtype, owner.zero_dim)
         return replace(made, intermediate=owner.intermediate, array=owner.array)
     if kind == "size":
-        return SIZE
+        return size_of(owner) if name == "shape" else SIZE
     if kind == "python" or name in ("dtype", "device", "layout"):
         return CONSTANT
     if name == "grad":

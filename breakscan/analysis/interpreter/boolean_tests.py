@@ -7,7 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from breakscan.analysis.interpreter import narrowing
-from breakscan.analysis.interpreter.arithmetic import compute_with_pointers, emit_operation, has_number, of_numbers
+from breakscan.analysis.interpreter.arithmetic import (
+    compute_with_pointers,
+    emit_operation,
+    has_number,
+    is_by_data,
+    of_numbers,
+)
 from breakscan.analysis.interpreter.conditions import has_outcome
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import join, join_all
@@ -18,6 +24,7 @@ from breakscan.analysis.interpreter.values import (
     ArrayNumber,
     Constant,
     Container,
+    DataSize,
     DrawnNumber,
     Namespace,
     NoneValue,
@@ -72,7 +79,7 @@ def branch(
     return decided_late
 
 
-DECIDED_LATE = (Tensor, TensorNumber, DrawnNumber)
+DECIDED_LATE = (Tensor, TensorNumber, DrawnNumber, DataSize)
 """Values that are known only when the graph runs."""
 
 
@@ -143,7 +150,7 @@ def unary(frame: Frame, node: ast.UnaryOp) -> Value:
     """The value of ``not x``, ``-x``, ``+x`` or ``~x``."""
     value = frame.evaluate(node.operand)
     if isinstance(node.op, ast.Not):
-        if isinstance(value, Tensor):
+        if isinstance(value, Tensor | TensorNumber | DataSize):
             frame.emit(EventKind.BRANCH, node, form="not", operand=value)
         if isinstance(value, DrawnNumber):
             return value
@@ -267,6 +274,9 @@ def _differ(pair: list[Value]) -> bool:
 def _membership(frame: Frame, node: ast.Compare, left: Value, right: Value) -> Value:
     if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
         return CONSTANT  # a tensor holds no strings: the other side is a dictionary
+    if isinstance(left, TensorNumber | DataSize) and isinstance(right, Container) and not right.mapping:
+        frame.emit(EventKind.BRANCH, node, form="in", operand=left, sure=left.sure)
+        return CONSTANT
     if isinstance(left, DrawnNumber) and not (isinstance(right, Container) and right.mapping):
         frame.emit(EventKind.BRANCH, node, form="in", operand=left, sure=left.sure)
         return CONSTANT
@@ -288,6 +298,7 @@ def _compare_tensors(left: Value, right: Value) -> Value:
     zero_dim = True if keeps_shape and all(v.zero_dim for v in tensors) else None
     make = array if all(v.array for v in tensors) else tensor
     made = make(max(v.sure for v in tensors), "bool", zero_dim)
+    made = replace(made, by_data=True) if keeps_shape and is_by_data(tensors) else made
     return replace(made, optional=doubt(*tensors)) if all(doubt(v) for v in tensors) else made
 
 

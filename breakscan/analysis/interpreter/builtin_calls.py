@@ -10,6 +10,7 @@ from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.attributes import attribute_of, class_of_object
 from breakscan.analysis.interpreter.call_event import emit_call
 from breakscan.analysis.interpreter.computed_names import ANY, attribute_matching, computed_name
+from breakscan.analysis.interpreter.data_sizes import size_of
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import item_of, iterated, join_all
 from breakscan.analysis.interpreter.own_methods import call_own_method
@@ -21,6 +22,7 @@ from breakscan.analysis.interpreter.values import (
     Class,
     Constant,
     Container,
+    DataSize,
     DrawnNumber,
     Instance,
     Module,
@@ -46,10 +48,12 @@ def builtin(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Va
     """The result of a builtin."""
     first = arguments.positional[0] if arguments.positional else UNKNOWN
     if name in _CONVERSIONS:
-        if isinstance(first, Tensor | DrawnNumber):
+        if isinstance(first, Tensor | TensorNumber | DrawnNumber | DataSize):
             frame.emit(EventKind.CONVERT, node, form=name, operand=first)
         if isinstance(first, Tensor | TensorNumber):
             return TensorNumber(first.sure)
+        if isinstance(first, DataSize):
+            return first
         return SIZE if isinstance(first, Size) else CONSTANT
     if name == "sorted":
         emit_sort(frame, node, first, arguments)
@@ -80,7 +84,7 @@ def _tensors_in(value: Value) -> Iterator[Tensor]:
 
 
 def _result_len(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    return SIZE if isinstance(first, Tensor) else CONSTANT
+    return size_of(first) if isinstance(first, Tensor) else CONSTANT
 
 
 def _result_sequence(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:

@@ -21,6 +21,7 @@ from breakscan.analysis.interpreter.optional_imports import optional_import
 from breakscan.analysis.interpreter.own_methods import call_own_method
 from breakscan.analysis.interpreter.skipped_calls import emit_skippable
 from breakscan.analysis.interpreter.super_slots import emit_super_slot
+from breakscan.analysis.interpreter.text_formatting import emit_format_fields
 from breakscan.analysis.interpreter.torch_calls import tensor_method, torch_function
 from breakscan.analysis.interpreter.typed_dicts import TYPED_DICT, has_optional_keys
 from breakscan.analysis.interpreter.values import (
@@ -210,6 +211,7 @@ def _constant_method(frame: Frame, node: ast.Call, owner: Value, name: str, argu
         for value in arguments.values():
             if isinstance(value, Tensor):
                 emit_call(frame, node, "str.format", Arguments([value], {}), value.sure)
+        emit_format_fields(frame, node, owner.literal, arguments)
     return CONSTANT
 
 

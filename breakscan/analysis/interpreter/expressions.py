@@ -16,9 +16,9 @@ from breakscan.analysis.interpreter.call_paths import forget_outcomes
 from breakscan.analysis.interpreter.calls import apply
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import any_of, item_of, iterated, join_all
-from breakscan.analysis.interpreter.percent_formatting import emit_percent
 from breakscan.analysis.interpreter.recurrent import touch
 from breakscan.analysis.interpreter.subscripts import subscript
+from breakscan.analysis.interpreter.text_formatting import emit_field, emit_percent
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     NONE,
@@ -41,7 +41,7 @@ from breakscan.analysis.interpreter.values import (
 )
 from breakscan.analysis.project.index import FunctionInfo
 from breakscan.findings import Place
-from breakscan.rulebook.events import Argument, EventKind
+from breakscan.rulebook.events import EventKind
 
 _COMPUTED = (Tensor, TensorNumber, ArrayNumber)
 
@@ -97,17 +97,14 @@ def _subscript(frame: Frame, node: ast.Subscript) -> Value:
 def _binary(frame: Frame, node: ast.BinOp) -> Value:
     left, right = evaluate(frame, node.left), evaluate(frame, node.right)
     if isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
-        emit_percent(frame, node, right)
+        emit_percent(frame, node, node.left.value, right)
     return operate(frame, node, left, node.op, right)
 
 
 def _formatted(frame: Frame, node: ast.FormattedValue) -> Value:
-    value = evaluate(frame, node.value)
-    if isinstance(value, Tensor):
-        argument = Argument(0, None, value.words())
-        # `!r` and `!s` call the builtin; a plain field is put off until the graph has run.
-        callee = {ord("r"): "repr", ord("s"): "str", ord("a"): "ascii"}.get(node.conversion, "str.__format__")
-        frame.emit(EventKind.CALL, node.value, callee=callee, operand=value, arguments=(argument,))
+    emit_field(frame, node, evaluate(frame, node.value))
+    if node.format_spec is not None:
+        evaluate(frame, node.format_spec)
     return CONSTANT
 
 

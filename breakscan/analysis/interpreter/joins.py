@@ -6,10 +6,12 @@ from dataclasses import replace
 
 from breakscan.analysis.interpreter.fact_joins import join_facts
 from breakscan.analysis.interpreter.values import (
+    SIZE,
     UNKNOWN,
     ClassOrObject,
     Constant,
     Container,
+    DataSize,
     Defined,
     DrawnNumber,
     Function,
@@ -56,6 +58,8 @@ def _join(a: Value, b: Value) -> Value:
             return at_most(one, Sure.LIKELY)
         if isinstance(one, TensorNumber) and isinstance(other, Constant | Size):
             return at_most(one, Sure.LIKELY)
+        if isinstance(one, DataSize) and isinstance(other, Constant | Size):
+            return at_most(one, Sure.LIKELY)
         if isinstance(one, Size) and isinstance(other, Constant):
             return one
     return UNKNOWN
@@ -82,6 +86,8 @@ def item_of(value: Value) -> Value:
             single = True if value.one_dim else None
             known = Tensor(value.sure, False, doubt(value), dtype=value.dtype, zero_dim=single, intermediate=True)
             return replace(known, array=True) if value.array else known
+        case DataSize():
+            return SIZE
         case Size() | Constant():
             return value
         case Container(elements=None | (), element=None, keys=keys) if keys:
@@ -124,6 +130,7 @@ def _join_same(a: Value, b: Value) -> Value:
             a.intermediate and b.intermediate,
             a.parameter and b.parameter,
             a.array and b.array,
+            a.by_data and b.by_data,
         )
     if isinstance(a, Constant) and isinstance(b, Constant):
         same = a.literal == b.literal and isinstance(a.literal, bool) is isinstance(b.literal, bool)

@@ -26,7 +26,9 @@ from breakscan.analysis.interpreter.values import (
     Value,
     array,
     container_of,
+    elements_of,
 )
+from breakscan.findings import Mode
 from breakscan.rulebook.events import EventKind
 from breakscan.torch_facts.not_measured import FIND_INDICES
 from breakscan.torch_facts.numpy_functions import NumpyFunction, OfNumbers, Returned, numpy_function
@@ -44,6 +46,8 @@ _OBJECTS = {
 
 def numpy_call(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value:
     """The result of ``numpy.<name>(...)``."""
+    if frame.program.mode is Mode.EXPORT:
+        return _run_by_an_export(frame, node, dotted, arguments)
     known = numpy_function(frame.api.version, dotted.removeprefix("numpy."))
     untraced = known is not None and (known.returned is Returned.UNTRACED or _makes_objects(frame, node))
     if known is None:
@@ -60,6 +64,20 @@ def numpy_call(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) 
     if dotted in FIND_INDICES and len(arguments.values()) == 1:
         return container_of(array(arguments.values()[0].sure, "int", one_dim=True))
     return _result(frame, node, known, arguments, list(node.args))
+
+
+def _run_by_an_export(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value:
+    """A plain export runs NumPy itself: what is no tensor of torch stays what it is."""
+    is_given_tensor = any(
+        isinstance(part, Tensor) for value in arguments.values() for part in (value, *(elements_of(value) or ()))
+    )
+    draws = dotted.startswith("numpy.random.")
+    if is_given_tensor or draws:
+        emit_call(frame, node, dotted, arguments, Sure.CERTAIN)
+    if dotted in _OBJECTS:
+        return Instance(name=_OBJECTS[dotted])
+    frame.program.pass_callables(frame, node, arguments.values())
+    return UNKNOWN if is_given_tensor else CONSTANT
 
 
 def _makes_objects(frame: Frame, node: ast.Call) -> bool:

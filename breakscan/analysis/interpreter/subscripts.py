@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from breakscan.analysis.interpreter.data_sizes import part_of_size, taken_by_data
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import item_of
 from breakscan.analysis.interpreter.values import (
     CONSTANT,
     UNKNOWN,
     Container,
+    DataSize,
     DrawnNumber,
     Module,
     Namespace,
@@ -18,6 +20,7 @@ from breakscan.analysis.interpreter.values import (
     Size,
     Sure,
     Tensor,
+    TensorNumber,
     Unknown,
     Value,
     array,
@@ -37,10 +40,12 @@ def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Val
     for index, value in zip(indices, values, strict=True):
         if isinstance(value, Tensor):
             _emit_index(frame, node, owner, index, value, form)
-        elif isinstance(value, DrawnNumber) and not _is_mapping(owner):
+        elif (isinstance(value, TensorNumber | DataSize) and _is_list(owner)) or (
+            isinstance(value, DrawnNumber) and not _is_mapping(owner)
+        ):
             frame.emit(EventKind.INDEX, node, form=form, operand=value, sure=value.sure)
     if isinstance(owner, Tensor):
-        return _part(owner, indices, values)
+        return _part(frame, owner, indices, values)
     if isinstance(owner, Unknown | Namespace) and any(v.zero_dim is not True for v in tensors):
         return tensor(Sure.LIKELY)  # a list takes only what is a single number
     if isinstance(owner, Container) and len(indices) == 1:
@@ -50,7 +55,14 @@ def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Val
     if isinstance(owner, Unknown | Namespace) and frame.entries and (place := entry_of(node)) is not None:
         name, key = place
         return frame.entries.get(name, {}).get(key, UNKNOWN)
+    if isinstance(owner, DataSize) and len(indices) == 1:
+        return part_of_size(owner, indices[0])
     return item_of(owner) if isinstance(owner, Size) else UNKNOWN
+
+
+def _is_list(owner: Value) -> bool:
+    """Whether only Python numbers can be indices; a tensor also takes those that are not known yet."""
+    return isinstance(owner, Module) or (isinstance(owner, Container) and not owner.keys and not owner.mapping)
 
 
 def _is_mapping(owner: Value) -> bool:
@@ -73,14 +85,14 @@ def _emit_index(frame: Frame, node: ast.Subscript, owner: Value, index: ast.expr
             sure = Sure.POSSIBLE if value.optional else sure
         with frame.under(*conditions):
             frame.emit(EventKind.INDEX, node, form=form, operand=value, sure=sure)
-    elif isinstance(owner, Module | Size) or (isinstance(owner, Container) and not owner.keys and not owner.mapping):
+    elif isinstance(owner, Size) or _is_list(owner):
         # Only a single number can be an index here.
         # A container of things unknown is still a container.
         sure = Sure.CERTAIN if isinstance(item_of(owner), Unknown) else owner.sure
         frame.emit(EventKind.INDEX, node, form=form, operand=replace(value, zero_dim=True), sure=sure)
 
 
-def _part(owner: Tensor, indices: list[ast.expr], values: list[Value]) -> Value:
+def _part(frame: Frame, owner: Tensor, indices: list[ast.expr], values: list[Value]) -> Value:
     """What an index takes out of a tensor."""
     single = owner.one_dim and len(indices) == 1
     sliced = single and isinstance(indices[0], ast.Slice)
@@ -89,6 +101,8 @@ def _part(owner: Tensor, indices: list[ast.expr], values: list[Value]) -> Value:
     index = values[0]
     selected = single and isinstance(index, Tensor) and (index.one_dim or (index.dtype == "bool" and not number))
     part = make(owner.sure, owner.dtype, True if number else None, sliced or selected)
+    if taken_by_data(frame, owner, indices, values):
+        part = replace(part, by_data=True)
     return replace(part, optional=doubt(owner)) if doubt(owner) else part
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from breakscan.analysis.interpreter.arguments import Arguments
 from breakscan.analysis.interpreter.call_event import emit_call
+from breakscan.analysis.interpreter.data_sizes import found_by_data, is_size_by_data, keeps_size_by_data
 from breakscan.analysis.interpreter.frame import Frame
 from breakscan.analysis.interpreter.joins import item_of, join_all
 from breakscan.analysis.interpreter.numpy_calls import array_method
@@ -17,6 +18,7 @@ from breakscan.analysis.interpreter.values import (
     UNKNOWN,
     Constant,
     Container,
+    DataSize,
     Function,
     Instance,
     Module,
@@ -34,6 +36,7 @@ from breakscan.analysis.interpreter.values import (
     doubt,
     tensor,
 )
+from breakscan.findings import Mode
 from breakscan.rulebook.events import EventKind
 from breakscan.torch_facts import table as api
 from breakscan.torch_facts.not_measured import (
@@ -58,11 +61,13 @@ def tensor_method(frame: Frame, node: ast.Call, owner: Tensor, name: str, argume
         frame.emit(EventKind.CONVERT, node, form=name, operand=owner, sure=owner.sure)
         return container_of(TensorNumber(owner.sure)) if name == "tolist" else TensorNumber(owner.sure)
     emit_call(frame, node, f"torch.Tensor.{name}", given, owner.sure)
-    result = _method_result(frame, node, owner, name, arguments)
+    result = found_by_data(frame, name, given.values(), _method_result(frame, node, owner, name, arguments))
     return replace(result, optional=doubt(owner)) if isinstance(result, Tensor) and doubt(owner) else result
 
 
 def _method_result(frame: Frame, node: ast.Call, owner: Tensor, name: str, arguments: Arguments) -> Value:
+    if name == "numpy" and frame.program.mode is Mode.EXPORT:
+        return UNKNOWN
     if name == "numpy":
         return array(owner.sure, owner.dtype, owner.zero_dim, owner.one_dim)
     kind = frame.api.methods.get(name, "other")
@@ -72,13 +77,17 @@ def _method_result(frame: Frame, node: ast.Call, owner: Tensor, name: str, argum
         dtype = _dtype_of_result(frame, node, name, [owner, *arguments.positional], owner.dtype)
         given = [owner, *arguments.positional]
         line = (owner.one_dim and _keeps_shape(frame, name, given)) or _is_line(frame, name, node)
-        return tensor(owner.sure, dtype, _zero_dim(frame, name, given, arguments), line)
+        made = tensor(owner.sure, dtype, _zero_dim(frame, name, given, arguments), line)
+        keeps_shape = _keeps_shape(frame, name, given)
+        return replace(made, by_data=True) if keeps_size_by_data(name, given, keeps_shape) else made
     if kind == "tensors":
         return _several(frame, name, owner.dtype, arguments, 0, owner.sure)
     if kind == "size":
         return SIZE
     if name == "data_ptr":
         return Pointer(owner.sure)
+    if kind == "python" and is_size_by_data(owner, name, arguments.get(0, "dim")):
+        return DataSize(owner.sure)
     if kind == "python":
         return TensorNumber(owner.sure) if _reads_values(frame, name) else CONSTANT
     return UNKNOWN
@@ -228,7 +237,8 @@ def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, argumen
         return tensor(Sure.LIKELY)
     if dotted in ("torch.jit.script", "torch.jit.trace") and isinstance(arguments.get(0), Function):
         return arguments.positional[0] if arguments.positional else UNKNOWN  # Dynamo traces the original
-    return _result_by_kind(frame, node, dotted, arguments) or _made_by_name(dotted, last)
+    result = _result_by_kind(frame, node, dotted, arguments) or _made_by_name(dotted, last)
+    return found_by_data(frame, last, arguments.values(), result)
 
 
 def _result_by_kind(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value | None:
@@ -265,7 +275,9 @@ def _one_tensor(frame: Frame, node: ast.Call, name: str, last: str, arguments: A
     zero_dim = _zero_dim(frame, name, arguments.positional, arguments)
     first = arguments.get(0, "input")
     line = isinstance(first, Tensor) and first.one_dim and _keeps_shape(frame, name, arguments.positional)
-    return tensor(Sure.CERTAIN, dtype, zero_dim, line or _is_line(frame, last, node))
+    made = tensor(Sure.CERTAIN, dtype, zero_dim, line or _is_line(frame, last, node))
+    keeps_shape = _keeps_shape(frame, name, arguments.positional)
+    return replace(made, by_data=True) if keeps_size_by_data(last, arguments.positional, keeps_shape) else made
 
 
 def _made_by_name(dotted: str, last: str) -> Value:

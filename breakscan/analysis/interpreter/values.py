@@ -54,7 +54,8 @@ class Unknown(Value):
 class Tensor(Value):
     """``dtype`` is ``float``, ``int``, ``bool`` or None (unknown); ``zero_dim`` is None where unknown.  ``one_dim``
     means that an integer takes a single number out of it, ``intermediate`` that the region made it, ``array`` that it
-    is a NumPy array, which Dynamo traces as a tensor."""
+    is a NumPy array, which Dynamo traces as a tensor, ``by_data`` that its first size depends on what is in a tensor
+    (only known where code is exported)."""
 
     kind = "tensor"
 
@@ -64,12 +65,14 @@ class Tensor(Value):
     intermediate: bool = False
     parameter: bool = False
     array: bool = False
+    by_data: bool = False
 
     def words(self) -> frozenset[str]:
         found = {"tensor"}
         found |= {f"tensor:{self.dtype}"} if self.dtype else set()
         found |= {"tensor:0d"} if self.zero_dim else set()
         found |= {"tensor:parameter"} if self.parameter else set()
+        found |= {"tensor:by-data"} if self.by_data else set()
         found |= {"tensor:intermediate" if self.intermediate else "tensor:given"}
         return frozenset(found)
 
@@ -122,6 +125,14 @@ class Size(PythonValue):
     """A ``torch.Size``, or a number taken from one."""
 
     kind = "shape"
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class DataSize(Size):
+    """A size that depends on what is in a tensor, or what is computed from one."""
+
+    def words(self) -> frozenset[str]:
+        return frozenset({"shape", "shape:by-data"})
 
 
 @dataclass(slots=True, unsafe_hash=True)

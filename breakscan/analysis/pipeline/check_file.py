@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import traceback
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from breakscan.analysis.compile_uses.events import compile_events
 from breakscan.analysis.interpreter.function_state import State
 from breakscan.analysis.interpreter.program import Program
 from breakscan.analysis.interpreter.value_log import Notes
-from breakscan.analysis.pipeline.judge import Judge
+from breakscan.analysis.pipeline.judge import Judge, kinds_for
 from breakscan.analysis.pipeline.merge import Merged
 from breakscan.analysis.pipeline.results import FileResult
 from breakscan.analysis.pipeline.shadowed import gives_up, reach_of
@@ -21,7 +20,7 @@ from breakscan.analysis.project.entry_points import Entry, find_entries, named_e
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
 from breakscan.config import Settings, resolve_target
-from breakscan.findings import Finding, Mode, SourceError
+from breakscan.findings import Finding, Kind, Mode, SourceError
 from breakscan.observations import Observations
 from breakscan.rulebook.ledger import load_ledger
 from breakscan.rulebook.library import Library, load_library
@@ -33,8 +32,8 @@ from breakscan.torch_facts.table import load_api
 
 
 @lru_cache(maxsize=16)
-def _rule_index(library: Library) -> RuleIndex:
-    return RuleIndex(library)
+def _rule_index(library: Library, kinds: frozenset[Kind]) -> RuleIndex:
+    return RuleIndex(rule for rule in library if rule.kind in kinds)
 
 
 class FileChecker:
@@ -52,10 +51,8 @@ class FileChecker:
         self.settings = settings
         self.functions = functions
         self.library = load_library(settings.rule_folders)
-        self.rules = _rule_index(self.library)
-        target = resolve_target(settings)
-        self.judge = Judge(self.rules, load_ledger(target.ledger), settings.mode, target.torch)
-        self.api = load_api(target.ledger)
+        self.target = resolve_target(settings)
+        self.api = load_api(self.target.ledger)
         self.project = Project(settings.root, observations)
 
     def check_file(self, path: Path, text: str | None = None, notes: Notes | None = None) -> FileResult:
@@ -104,8 +101,9 @@ class FileChecker:
         else:
             entries = named_entries(index, self.functions.get(index.module.path, {}))
         mode = self._mode_of(entries)
-        judge = replace(self.judge, mode=mode)
-        program = Program(self.project, index, self.api, self.rules, mode, notes=notes)
+        rules = _rule_index(self.library, kinds_for(mode))
+        judge = Judge(rules, load_ledger(self.target.ledger), mode, self.target.torch)
+        program = Program(self.project, index, self.api, rules, mode, notes=notes)
         program.run(entries)
         compiled = compiled_functions(program, everything=self.functions is None and self.settings.regions == "all")
         for drawn in {info.index for info in compiled}:

@@ -15,13 +15,14 @@ _JUDGED = (Kind.GRAPH_BREAK, Kind.EXPORT, Kind.RECOMPILE, Kind.WRONG_RESULT)
 """What a version of torch does or does not do; misuse is misuse in all of them."""
 _OF_EXPORTS = frozenset({Kind.GRAPH_BREAK, Kind.EXPORT})
 """An exported program is not compiled again, and what is wrong with ``torch.compile`` need not concern it."""
-_OF_COMPILED_CODE = frozenset(Kind) - {Kind.EXPORT}
+_OF_TENSORS = ("tensor", "shape:by-data")
+"""Words for values that are as sure as what is known of a tensor."""
 _ENDS_COMPILATION = (Verdict.EAGER, Verdict.RAISES, Verdict.WRONG)
 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """The rules, the ledger that is used for the targeted version, the mode, and that version."""
+    """The rules of the kinds for the mode, the ledger for the targeted version, the mode, and that version."""
 
     rules: RuleIndex
     ledger: Ledger
@@ -37,8 +38,6 @@ class Judge:
         """
         found = []
         for rule, pattern in self.rules.matching(event):
-            if rule.kind not in (_OF_EXPORTS if self.mode.exports else _OF_COMPILED_CODE):
-                continue
             if not self.mode.exports and not flags.isdisjoint(rule.flags):
                 continue
             ruling, is_settled = self._ruling(rule, event)
@@ -87,6 +86,11 @@ class Judge:
         return next(iter(failing or rulings), None), len(failing) in (0, len(rulings))
 
 
+def kinds_for(mode: Mode) -> frozenset[Kind]:
+    """The kinds of rules that are about code which is compiled so."""
+    return _OF_EXPORTS if mode.exports else frozenset(Kind) - {Kind.EXPORT}
+
+
 def _severity(rule: Rule, verdict: Verdict | None) -> Severity:
     if rule.kind is Kind.GRAPH_BREAK and verdict in _ENDS_COMPILATION:
         return Severity.ERROR
@@ -95,7 +99,7 @@ def _severity(rule: Rule, verdict: Verdict | None) -> Severity:
 
 def _confidence(event: Event, pattern: EventPattern, is_conditional: bool) -> Confidence:
     confidence = event.confidence
-    if pattern.operand or any(state.startswith("tensor") for wanted in pattern.arguments for state in wanted.states):
+    if pattern.operand or any(state.startswith(_OF_TENSORS) for wanted in pattern.arguments for state in wanted.states):
         confidence = max(confidence, event.operand_confidence, key=CONFIDENCE_ORDER.index)
     if is_conditional and confidence is not Confidence.POSSIBLE:
         return Confidence.CONDITIONAL
