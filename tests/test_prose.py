@@ -51,6 +51,7 @@ WRITTEN = {
     "runtime/bootstrap/sitecustomize.py": "an error, printed where nothing of breakscan is imported",
     "runtime/explain/context.py": "the name of a module of torch's without a name",
     "runtime/gates/lock_file.py": "what a lock file says of itself",
+    "baseline/baseline_file.py": "what a baseline says of itself",
     "runtime/hooks/object_facts.py": "values that a recording can hold as text alone",
     "runtime/parsers/break_text.py": "text of torch",
     "runtime/parsers/ended_frames.py": "text of torch",

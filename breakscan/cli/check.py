@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from breakscan.cli.baseline_options import baseline_options, read_baselining, was_checked
 from breakscan.cli.output import report_stream
 from breakscan.cli.progress import ProgressBar
 from breakscan.cli.recording_option import recording_option, with_recordings
@@ -23,7 +24,7 @@ from breakscan.reports.check.report import CheckReport
 from breakscan.reports.formats import CHECK
 from breakscan.reports.shared.notebook_cells import cells_in
 from breakscan.reports.shared.printable import visible
-from breakscan.source.files import discover, is_excluded
+from breakscan.source.files import Discovery, discover, is_excluded
 from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
 from breakscan.source.python_text import python_text
@@ -36,6 +37,7 @@ STDIN = "-"
 @format_option(CHECK)
 @output_option
 @recording_option
+@baseline_options
 @selection_options
 @click.option("--stdin-filename", metavar="NAME", help="The name of the file that comes in on standard input (-).")
 @click.option("--statistics", is_flag=True, help="Count the findings of each rule instead of listing them.")
@@ -56,14 +58,17 @@ def check(
     exit_zero: bool,
     show_settings: bool,
     recordings: tuple[Path, ...],
+    baseline: Path | None,
+    locked: bool,
+    baseline_add: bool,
     **options: Any,
 ) -> None:
     """Show where torch.compile will break the graph, recompile or fall back to eager in the Python files and notebooks
     below PATHS.
 
     Nothing is imported or run.  PATHS are files, folders, or - for standard input; without any, the working
-    directory is checked.  Exits with 0 where nothing was found, 1 where something was, and 2 where some of the
-    work could not be done.
+    directory is checked.  Exits with 0 where nothing was found, or nothing that the baseline does not allow, 1 where
+    something was, and 2 where some of the work could not be done.
     """
     from_stdin = STDIN in paths or (stdin_filename is not None and not paths)
     if from_stdin and len(paths) > 1:
@@ -74,6 +79,9 @@ def check(
         raise click.UsageError(f"--statistics cannot be combined with --format {format_}")
     if from_stdin and recordings:
         raise click.UsageError("--recording is about files, and cannot be combined with standard input")
+    if from_stdin and baseline is not None:
+        raise click.UsageError("--baseline is about files, and cannot be combined with standard input")
+    baselining = read_baselining(baseline, locked, baseline_add)
     paths = paths or (".",)
 
     started = time.perf_counter()
@@ -91,16 +99,26 @@ def check(
     nothing = CheckResult((), (), 0, 0, check_targets(named))
     texts: dict[str, str] = {}
     contents: dict[str, bytes] = {}
+    files: Sequence[Path] = ()
     if from_stdin:
         result = _check_stdin(where[0], settings, nothing, texts, contents, force_exclude)
     else:
-        result = _check_files(where, settings, nothing, force_exclude, jobs, recordings)
+        discovery = discover(where, settings, force_exclude=force_exclude)
+        files = discovery.files
+        result = _check_files(where, discovery, settings, nothing, force_exclude, jobs, recordings)
+    compared = None
+    if baselining is not None:
+        unread = {os.path.abspath(error.path) for error in result.errors}
+        checked = {str(file) for file in files} - unread
+        compared = baselining.compare(result, was_checked(baselining.folder, checked, settings))
+        result = replace(result, findings=compared.new)
     library = library_of(settings.of(Path(os.path.abspath(one.site.path))) for one in result.findings)
     cells = cells_in(result, contents)
     result = cells.result(result)
     for warning in result.warnings:
         click.echo(visible(f"warning: {warning.path}:{warning.line}:{warning.column}: {warning.message}"), err=True)
-    report = CheckReport(result, time.perf_counter() - started, library, texts, cells)
+    known = compared.known if compared else 0
+    report = CheckReport(result, time.perf_counter() - started, library, texts, cells, known)
     with report_stream(output) as stream:
         if statistics:
             from breakscan.reports.check.statistics import write_statistics
@@ -108,18 +126,21 @@ def check(
             write_statistics(report, stream)
         else:
             CHECK.write(format_, report, stream)
-    ctx.exit(2 if result.errors else 1 if result.findings and not exit_zero else 0)
+    status = 1 if result.findings else 0
+    if baselining is not None and compared is not None:
+        status = baselining.status(compared, result)
+    ctx.exit(2 if result.errors else 0 if exit_zero else status)
 
 
 def _check_files(
     paths: Sequence[str],
+    discovery: Discovery,
     settings: FileSettings,
     nothing: CheckResult,
     force_exclude: bool,
     jobs: int | None,
     recordings: Sequence[Path],
 ) -> CheckResult:
-    discovery = discover(paths, settings, force_exclude=force_exclude)
     result = nothing
     if discovery.files:
         from breakscan.analysis.pipeline.check import check_paths

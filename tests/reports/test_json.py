@@ -84,7 +84,7 @@ def test_the_whole_object() -> None:
             },
         ],
         "errors": [{"path": "src/bad.py", "line": 2, "column": 7, "message": "cannot be parsed: invalid syntax"}],
-        "summary": {"files": 41, "findings": 2, "by_rule": {"BRK101": 2}},
+        "summary": {"files": 41, "findings": 2, "known": 0, "by_rule": {"BRK101": 2}},
     }
 
 

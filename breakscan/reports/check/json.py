@@ -17,12 +17,12 @@ SCHEMA = 1
 
 def write_json(report: CheckReport, stream: TextIO) -> None:
     """Writes the result as one JSON object, ASCII only, and a line end."""
-    json.dump(check_object(report.result, report.cells), stream, indent=2)
+    json.dump(check_object(report.result, report.cells, report.known), stream, indent=2)
     stream.write("\n")
 
 
-def check_object(result: CheckResult, cells: NotebookCells) -> dict[str, Any]:
-    """The result as plain dictionaries and lists."""
+def check_object(result: CheckResult, cells: NotebookCells, known: int = 0) -> dict[str, Any]:
+    """The result as plain dictionaries and lists.  ``known`` further findings are in a baseline."""
     by_rule = Counter(finding.rule for finding in result.findings)
     return {
         "schema": SCHEMA,
@@ -33,6 +33,7 @@ def check_object(result: CheckResult, cells: NotebookCells) -> dict[str, Any]:
         "summary": {
             "files": result.files,
             "findings": len(result.findings),
+            "known": known,
             "by_rule": dict(sorted(by_rule.items())),
         },
     }

@@ -13,10 +13,12 @@ from breakscan.rulebook.library import Library
 @dataclass(frozen=True, slots=True)
 class CheckReport:
     """A result of ``check``, the seconds that it took, and the rules.  ``texts`` holds the sources of paths that are
-    not on disk, such as standard input.  Of notebooks, the result shows places in ``cells``."""
+    not on disk, such as standard input.  Of notebooks, the result shows places in ``cells``.  ``known`` counts the
+    findings that a baseline allows, which are not in the result."""
 
     result: CheckResult
     seconds: float
     library: Library
     texts: Mapping[str, str] = field(default_factory=dict)
     cells: NotebookCells = field(default_factory=NotebookCells)
+    known: int = 0

@@ -24,12 +24,15 @@ def summary_line(report: CheckReport) -> str:
         )
         if counts[severity]
     ]
+    nothing = "nothing new" if report.known else "nothing found"
     parts = [
-        f"{', '.join(found) or 'nothing found'} in {counted(result.files, 'file')} ({report.seconds:.1f} s)",
+        f"{', '.join(found) or nothing} in {counted(result.files, 'file')} ({report.seconds:.1f} s)",
         f"torch {versions_words(result.targets)}, {' and '.join(MODE_WORDS[mode] for mode in _modes(result))}",
     ]
     if behind:
         parts.append(f"{behind} hidden")
+    if report.known:
+        parts.append(f"{report.known} in the baseline")
     if result.suppressed:
         parts.append(f"{result.suppressed} suppressed")
     if result.errors:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +12,7 @@ from typing import Any
 from breakscan.findings import Verdict
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.gates.site_match import SEVERITIES, KnownBreak, known_breaks, matched
+from breakscan.source.toml_text import quoted
 from breakscan.source.writing import replace_content
 from breakscan.torch_versions import minor_version
 
@@ -29,7 +28,6 @@ _HEADER = """\
 """
 _TEXTS = {"path": True, "function": False, "code": True, "rule": False, "gb": False, "type": True, "verdict": True}
 """The keys of an entry that hold texts, in the order of the file, and whether each must be there."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class LockError(Exception):
@@ -151,17 +149,12 @@ def _break(path: Path, entry: Any) -> KnownBreak:
 
 def lock_text(lock: Lock) -> str:
     """The content of a lock file."""
-    parts = [_HEADER, f"version = {VERSION}\nprogram = {_quoted(lock.program)}\ntorch = {_quoted(lock.torch)}\n"]
+    parts = [_HEADER, f"version = {VERSION}\nprogram = {quoted(lock.program)}\ntorch = {quoted(lock.torch)}\n"]
     for one in lock.breaks:
         values = {**{key: getattr(one, key) for key in _TEXTS}, "verdict": one.verdict.value}
-        texts = [f"{key} = {_quoted(value)}" for key, value in values.items() if value is not None]
+        texts = [f"{key} = {quoted(value)}" for key, value in values.items() if value is not None]
         parts.append("\n".join(["\n[[break]]", *texts, f"count = {one.count}", ""]))
     return "".join(parts)
-
-
-def _quoted(text: str) -> str:
-    """A TOML basic string.  What is no Unicode text, as parts of file names may be, has no place in one."""
-    return json.dumps(_SURROGATE.sub("\ufffd", text), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def write_lock(path: Path, lock: Lock) -> None:

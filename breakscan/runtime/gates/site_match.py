@@ -1,22 +1,18 @@
-"""Which break of one run is which of another, whatever lines were put in above it.
-
-A break is known by its file, its function, what breaks, and the text of its line.
-"""
+"""Which break of one run is which of another: see :mod:`breakscan.source.code_match`."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 
 from breakscan.findings import Origin, Verdict
 from breakscan.runtime.explain.explanation import BreakSite, Explanation, FrameStatus, UncompiledFrame
 from breakscan.runtime.explain.exported import ExportFailure
+from breakscan.source import code_match
+from breakscan.source.code_match import Matched, identity
 
-SIMILAR = 0.6
-"""From this ratio of ``difflib`` on, a line counts as another one edited."""
 SEVERITIES = (Verdict.SPLITS, Verdict.EAGER, Verdict.RAISES)
 """From the mildest to the worst."""
 
@@ -42,15 +38,6 @@ class KnownBreak:
     def kind(self) -> str:
         """What breaks: the rule, else PyTorch's name."""
         return self.rule or self.type
-
-
-@dataclass(frozen=True, slots=True)
-class Matched:
-    """The breaks of two runs: those of both, in pairs, and those of one."""
-
-    pairs: Sequence[tuple[KnownBreak, KnownBreak]]
-    gone: Sequence[KnownBreak]
-    new: Sequence[KnownBreak]
 
 
 def known_breaks(explanation: Explanation, folder: str) -> list[KnownBreak]:
@@ -98,69 +85,23 @@ def merged(breaks: Iterable[KnownBreak]) -> list[KnownBreak]:
     """Merges breaks that cannot be distinguished, in order."""
     found: dict[Hashable, KnownBreak] = {}
     for one in breaks:
-        known = found.setdefault(_whole(one), one)
+        known = found.setdefault(identity(one), one)
         if known is not one:
             worst = max(known.verdict, one.verdict, key=SEVERITIES.index)
-            found[_whole(one)] = replace(
+            found[identity(one)] = replace(
                 known, verdict=worst, count=known.count + one.count, line=min(known.line, one.line)
             )
     return list(found.values())
 
 
-def matched(before: Sequence[KnownBreak], after: Sequence[KnownBreak]) -> Matched:
+def matched(before: Sequence[KnownBreak], after: Sequence[KnownBreak]) -> Matched[KnownBreak]:
     """Pairs what is the same; then what breaks the same line for another reason, as on another torch; then, within a
     function, the same kind of break on a line that was edited."""
-    pairs: list[tuple[KnownBreak, KnownBreak]] = []
-    gone, new = list(before), list(after)
-    for key in (_whole, _line):
-        pairs += _paired(gone, new, key)
-    pairs += _edited(gone, new)
-    order = {id(one): number for number, one in enumerate(after)}
-    return Matched(sorted(pairs, key=lambda pair: order[id(pair[1])]), gone, new)
-
-
-def _whole(one: KnownBreak) -> Hashable:
-    return one.path, one.function, one.kind, one.code
+    return code_match.matched(before, after, [_line])
 
 
 def _line(one: KnownBreak) -> Hashable:
     return one.path, one.function, one.code
-
-
-def _paired(
-    gone: list[KnownBreak], new: list[KnownBreak], key: Callable[[KnownBreak], Hashable]
-) -> list[tuple[KnownBreak, KnownBreak]]:
-    """Takes the pairs with equal keys out of both lists."""
-    waiting: dict[Hashable, list[KnownBreak]] = {}
-    for one in gone:
-        waiting.setdefault(key(one), []).append(one)
-    pairs = [(same.pop(0), other) for other in new if (same := waiting.get(key(other)))]
-    _take_out(pairs, gone, new)
-    return pairs
-
-
-def _edited(gone: list[KnownBreak], new: list[KnownBreak]) -> list[tuple[KnownBreak, KnownBreak]]:
-    alike = sorted(
-        (
-            (-ratio, i, j)
-            for i, one in enumerate(gone)
-            for j, other in enumerate(new)
-            if (one.path, one.function, one.kind) == (other.path, other.function, other.kind)
-            and (ratio := SequenceMatcher(None, one.code, other.code).ratio()) >= SIMILAR
-        ),
-    )
-    pairs: list[tuple[KnownBreak, KnownBreak]] = []
-    for _, i, j in alike:
-        if not any(gone[i] is one or new[j] is other for one, other in pairs):
-            pairs.append((gone[i], new[j]))
-    _take_out(pairs, gone, new)
-    return pairs
-
-
-def _take_out(pairs: Iterable[tuple[KnownBreak, KnownBreak]], gone: list[KnownBreak], new: list[KnownBreak]) -> None:
-    taken = {id(one) for pair in pairs for one in pair}
-    gone[:] = [one for one in gone if id(one) not in taken]
-    new[:] = [one for one in new if id(one) not in taken]
 
 
 def _of_site(site: BreakSite, folder: str) -> KnownBreak:

@@ -1,0 +1,134 @@
+"""The baseline: the findings that a project allows, in a file that is committed and only shrinks by itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from breakscan.baseline.known_findings import KnownFinding
+from breakscan.findings import Mode
+from breakscan.source.toml_text import quoted
+from breakscan.source.writing import replace_content
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+VERSION = 1
+_HEADER = """\
+# The findings that `breakscan check --baseline` allows.  Commit this file.
+# breakscan writes it: what is gone is taken out, nothing is added but with --baseline-add.
+"""
+
+
+class BaselineError(Exception):
+    """A baseline cannot be used.  Names the file, and says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingsBaseline:
+    """What a baseline says: the versions of torch (``2.13``), each with the way to compile, that it is for, and what it
+    allows.  Paths are relative to its folder."""
+
+    targets: tuple[tuple[str, Mode], ...]
+    findings: tuple[KnownFinding, ...]
+
+
+def read_baseline(path: Path) -> FindingsBaseline | None:
+    """The baseline in a file; None where there is no file.  Raises BaselineError."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BaselineError(f"{path} is damaged: {error}. Fix it, or delete it to start again") from error
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise BaselineError(f"{path} cannot be read: {reason}") from error
+    version = data.get("version")
+    if type(version) is int and version > VERSION:
+        raise BaselineError(f"{path} was written by a newer breakscan: update breakscan")
+    targets, files = data.get("targets"), data.get("file", [])
+    if version != VERSION or not isinstance(targets, list) or not isinstance(files, list):
+        raise BaselineError(f"{path} is no baseline of breakscan's: name another file")
+    return FindingsBaseline(
+        tuple(_target(path, entry) for entry in targets),
+        tuple(known for entry in files for known in _of_file(path, entry)),
+    )
+
+
+def _target(path: Path, entry: Any) -> tuple[str, Mode]:
+    table = entry if isinstance(entry, dict) else {}
+    torch, mode = table.get("torch"), table.get("mode")
+    if not isinstance(torch, str):
+        raise _damaged(path, "targets", "torch")
+    if mode not in [one.value for one in Mode]:
+        raise _damaged(path, "targets", "mode")
+    return torch, Mode(mode)
+
+
+def _of_file(path: Path, entry: Any) -> Iterable[KnownFinding]:
+    table = entry if isinstance(entry, dict) else {}
+    name, findings = table.get("path"), table.get("findings")
+    if not isinstance(name, str) or not isinstance(findings, list):
+        raise _damaged(path, "a [[file]]", "path" if not isinstance(name, str) else "findings")
+    return [_finding(path, name, one) for one in findings]
+
+
+def _finding(path: Path, name: str, entry: Any) -> KnownFinding:
+    table = entry if isinstance(entry, dict) else {}
+    rule, function, code, count = (table.get(key) for key in ("rule", "function", "code", "count"))
+    count = 1 if count is None else count
+    where = f"{name}: {code}"
+    if not isinstance(rule, str):
+        raise _damaged(path, where, "rule")
+    if not isinstance(code, str):
+        raise _damaged(path, where, "code")
+    if function is not None and not isinstance(function, str):
+        raise _damaged(path, where, "function")
+    if type(count) is not int or count < 1:
+        raise _damaged(path, where, "count")
+    return KnownFinding(name, function, rule, code, count)
+
+
+def _damaged(path: Path, where: str, key: str) -> BaselineError:
+    return BaselineError(f"{path} is damaged at {where}: {key!r} is wrong. Fix it, or delete it to start again")
+
+
+def baseline_text(baseline: FindingsBaseline) -> str:
+    """The content of a baseline: one line for each finding, so that changes merge."""
+    targets = (f"{{ torch = {quoted(torch)}, mode = {quoted(mode.value)} }}" for torch, mode in baseline.targets)
+    head = f"version = {VERSION}\ntargets = [{', '.join(targets)}]\n"
+    parts = [_HEADER, head]
+    for path, findings in groupby(sorted(baseline.findings, key=_order), key=lambda one: one.path):
+        lines = "".join(f"  {_line(one)},\n" for one in findings)
+        parts.append(f"\n[[file]]\npath = {quoted(path)}\nfindings = [\n{lines}]\n")
+    return "".join(parts)
+
+
+def _line(one: KnownFinding) -> str:
+    function = [] if one.function is None else [f"function = {quoted(one.function)}"]
+    count = [] if one.count == 1 else [f"count = {one.count}"]
+    return f"{{ {', '.join([f'rule = {quoted(one.rule)}', *function, f'code = {quoted(one.code)}', *count])} }}"
+
+
+def _order(one: KnownFinding) -> tuple[str, ...]:
+    return one.path, one.function or "", one.rule, one.code
+
+
+def write_baseline(path: Path, baseline: FindingsBaseline) -> None:
+    """Puts a baseline into place as a whole, where its content differs.  Raises BaselineError."""
+    data = baseline_text(baseline).encode()
+    real = Path(os.path.realpath(path))
+    try:
+        if real.exists() and real.read_bytes() == data:
+            return
+        replace_content(real, data)
+    except OSError as error:
+        raise BaselineError(f"cannot write {path}: {error.strerror}") from error

@@ -1,0 +1,149 @@
+"""``breakscan check --baseline`` as a team uses it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from test_check import SCHEMA
+
+Run = Callable[..., Any]
+FILE = "baseline.toml"
+BASELINE = ("check", "--baseline", FILE, "--format", "concise", "--target-torch", "2.13")
+
+
+@pytest.fixture
+def known(breakscan: Run, folder: Path) -> str:
+    """A baseline of the working directory; its text."""
+    made = breakscan(*BASELINE)
+    assert (made.status, made.err) == (0, "breakscan: baseline.toml was made, and allows 1 finding\n")
+    assert made.out.startswith("nothing new in 2 files")
+    return (folder / FILE).read_text(encoding="utf-8")
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+
+
+def test_what_is_known_is_not_reported(breakscan: Run, known: str, folder: Path) -> None:
+    edit(folder / "model.py", "import torch\n", "import torch\nimport math\n\n")
+    done = breakscan(*BASELINE)
+    assert (done.status, done.err) == (0, "")
+    assert "model.py:" not in done.out
+    assert "1 in the baseline" in done.out
+    assert (folder / FILE).read_text(encoding="utf-8") == known
+
+
+def test_what_is_new_fails_and_is_not_written(breakscan: Run, known: str, folder: Path) -> None:
+    edit(folder / "clean.py", "        return x", "        print(x)\n        return x")
+    done = breakscan(*BASELINE)
+    assert done.status == 1
+    assert [line for line in done.out.splitlines() if "BRK" in line] == [
+        "clean.py:8:9: warning BRK401 print inside compiled code"
+    ]
+    assert done.err == "breakscan: fix this, or allow it in baseline.toml with --baseline-add\n"
+    assert (folder / FILE).read_text(encoding="utf-8") == known
+    added = breakscan(*BASELINE, "--baseline-add")
+    assert (added.status, added.err) == (0, "breakscan: baseline.toml was rewritten (1 finding added): commit it\n")
+    assert breakscan(*BASELINE).status == 0
+
+
+def test_what_is_gone_is_taken_out(breakscan: Run, known: str, folder: Path) -> None:
+    edit(folder / "model.py", "x.any()", "x.shape[0] > 1")
+    locked = breakscan(*BASELINE, "--locked")
+    assert locked.status == 1
+    assert locked.err == (
+        "breakscan: baseline.toml is out of date (1 finding gone): run without --locked, and commit it\n"
+    )
+    assert (folder / FILE).read_text(encoding="utf-8") == known
+    done = breakscan(*BASELINE)
+    assert (done.status, done.err) == (0, "breakscan: baseline.toml was rewritten (1 finding gone): commit it\n")
+    edit(folder / "model.py", "x.shape[0] > 1", "x.any()")
+    assert breakscan(*BASELINE).status == 1
+
+
+def test_a_subset_of_the_files_leaves_the_others(breakscan: Run, known: str, folder: Path) -> None:
+    done = breakscan(*BASELINE, "clean.py")
+    assert (done.status, done.err) == (0, "")
+    assert (folder / FILE).read_text(encoding="utf-8") == known
+    breakscan(*BASELINE, "--select", "BRK4")
+    assert (folder / FILE).read_text(encoding="utf-8") == known
+    (folder / "model.py").write_text("def f(:\n", encoding="utf-8")
+    assert breakscan(*BASELINE).status == 2
+    assert (folder / FILE).read_text(encoding="utf-8") == known
+    (folder / "model.py").unlink()
+    assert "1 finding gone" in breakscan(*BASELINE, "clean.py").err
+
+
+def test_another_working_directory_makes_no_difference(
+    breakscan: Run, known: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "inner").mkdir()
+    monkeypatch.chdir("inner")
+    done = breakscan(*BASELINE[:2], "../baseline.toml", *BASELINE[3:], "..")
+    assert (done.status, done.err) == (0, "")
+
+
+def test_another_target_is_refused(breakscan: Run, known: str) -> None:
+    done = breakscan(*BASELINE[:-1], "2.11")
+    assert done.status == 2
+    assert "baseline.toml is for torch 2.13, default mode, and this run checks for torch 2.11" in done.err
+    assert "set target-torch in the configuration" in done.err
+    assert breakscan(*BASELINE[:-1], "2.11", "--baseline-add").status == 0
+    assert breakscan(*BASELINE[:-1], "2.11").status == 0
+
+
+def test_configurations_that_differ(breakscan: Run, folder: Path) -> None:
+    for name, torch in (("old", "2.11"), ("new", "2.13")):
+        (folder / name).mkdir()
+        (folder / name / "model.py").write_text((folder / "model.py").read_text(encoding="utf-8"), encoding="utf-8")
+        (folder / name / "breakscan.toml").write_text(f'target-torch = "{torch}"\n', encoding="utf-8")
+    command = ("check", "--baseline", FILE)
+    assert breakscan(*command, "old", "new").status == 0
+    text = (folder / FILE).read_text(encoding="utf-8")
+    assert breakscan(*command, "old").status == breakscan(*command, "--locked", "new").status == 0
+    assert (folder / FILE).read_text(encoding="utf-8") == text
+    (folder / "new" / "breakscan.toml").write_text('target-torch = "2.12"\n', encoding="utf-8")
+    assert "this run checks for torch 2.12, default mode" in " ".join(breakscan(*command, "new").err.split())
+
+
+def test_a_notebook(breakscan: Run, folder: Path) -> None:
+    lines = ["import torch\n", "@torch.compile\n", "def f(x):\n", "    print(x)\n", "    return x\n"]
+    code = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    cells = [{**code, "source": ["a = 1\n", "b = 2"]}, {**code, "source": lines}]
+    book = folder / "book.ipynb"
+    book.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}), encoding="utf-8")
+    breakscan(*BASELINE)
+    assert 'rule = "BRK401", function = "f", code = "print(x)"' in (folder / FILE).read_text(encoding="utf-8")
+    edited = [cells[1]]
+    book.write_text(json.dumps({"cells": edited, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}), encoding="utf-8")
+    done = breakscan(*BASELINE)
+    assert (done.status, done.err) == (0, "")
+
+
+def test_json_counts_what_is_known(breakscan: Run, known: str) -> None:
+    data = json.loads(breakscan("check", "--baseline", FILE, "--format", "json", "--target-torch", "2.13").out)
+    jsonschema.Draft202012Validator(SCHEMA).validate(data)
+    assert data["summary"] == {"files": 2, "findings": 0, "known": 1, "by_rule": {}}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--locked",), "--locked goes with --baseline FILE"),
+        (("--baseline-add",), "--baseline-add goes with --baseline FILE"),
+        (("--baseline", FILE, "--baseline-add", "--locked"), "which --locked forbids"),
+        (("--baseline", FILE, "--locked"), "there is no baseline.toml: run once without --locked, and commit it"),
+        (("--baseline", "model.py"), "model.py is damaged: "),
+        (("--baseline", FILE, "-"), "--baseline is about files"),
+    ],
+)
+def test_options_that_do_not_go_together(breakscan: Run, folder: Path, options: tuple[str, ...], said: str) -> None:
+    done = breakscan("check", *options)
+    assert done.status == 2
+    assert said in " ".join(done.err.split())
+    assert not (folder / FILE).exists()
