@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from breakscan.rewrite_support import matchers as m
 from breakscan.rewrite_support.aliases import fate
 from breakscan.rewrite_support.bool_tensor import Truth, truth
 from breakscan.rewrite_support.build import assignment, copied, joined_and, with_leading_lines
@@ -29,6 +30,7 @@ from breakscan.rewrite_support.not_raising import may_raise
 from breakscan.rewrite_support.purity import why_may_raise, why_not_pure
 from breakscan.rewrite_support.reporting_calls import why_missed
 from breakscan.rewrite_support.type_tested import as_tensors, doubtful, type_test
+from breakscan.rewrite_support.walking import findall
 from breakscan.rewrite_support.where_builder import Chooser, SideValue
 
 
@@ -48,6 +50,7 @@ def _for_tensors_alone(context: RewriteContext, node: cst.If | cst.IfExp, names:
     asked = type_test(context, names)
     edit = _edit(as_tensors(context, names, node), node)
     made = edit.replace.get(node)
+    edit = replace(edit, remains=edit.remains or _where_it_remains(context, node.test, asked))
     if len(edit.replace) != 1 or made is None:
         raise Declined(f"`{names[0].value}` is not always a tensor, and more than the `if` would change")
     if isinstance(node, cst.IfExp):
@@ -64,6 +67,14 @@ def _for_tensors_alone(context: RewriteContext, node: cst.If | cst.IfExp, names:
     old = node.deep_clone().with_changes(leading_lines=[])
     branch = cst.If(asked, cst.IndentedBlock([first, *others]), old, leading_lines=_copies(node.leading_lines))
     return replace(edit, replace={node: branch})
+
+
+def _where_it_remains(context: RewriteContext, test: cst.BaseExpression, asked: cst.BaseExpression) -> str | None:
+    """The condition under which the old code still tests a tensor: several values are tested, of which some are one."""
+    if len({context.code(one) for one in findall(test, m.Name()) if context.fact(one).kind == "tensor"}) < 2:
+        return None
+    code = context.code(asked)
+    return f"not ({code})" if isinstance(asked, cst.BooleanOperation) else f"not {code}"
 
 
 class _Ternary:

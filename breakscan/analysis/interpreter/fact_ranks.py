@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 
 from breakscan.analysis.interpreter.values import Constant, PythonValue, Tensor, Value, literal_of
-from breakscan.facts import SCALAR, RankBounds, Symbol, TensorFacts
+from breakscan.facts import RankBounds, Symbol, TensorFacts
 from breakscan.torch_facts.not_measured import DIMENSIONS_OF_NEW, MADE_FROM_SIZES, SHAPED_LIKE_THE_ARGUMENT
 
 Known = Callable[[ast.expr], "tuple[Value, TensorFacts] | None"]
@@ -107,7 +107,4 @@ def of_factory(name: str, node: ast.Call, known: Known) -> RankBounds | None:
     by_name = [keyword.value for keyword in node.keywords if keyword.arg == "size"]
     if name in MADE_FROM_SIZES:
         return of_sizes(by_name or (node.args[:1] if name == "full" else node.args), known)
-    if name in ("tensor", "as_tensor") and node.args:
-        found = known(node.args[0])
-        return SCALAR if found is not None and literal_of(found[0]) is not None else None
     return None

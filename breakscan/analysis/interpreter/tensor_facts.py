@@ -33,6 +33,7 @@ from breakscan.analysis.interpreter.fact_leaves import (
     number_facts,
     weakest_source,
 )
+from breakscan.analysis.interpreter.fact_numbers import is_one_number
 from breakscan.analysis.interpreter.observed_values import agrees, observed_facts, seen_attribute, seen_of
 from breakscan.analysis.interpreter.values import (
     Class,
@@ -312,7 +313,10 @@ class FunctionFacts:
         name = called.rpartition(".")[2] if method else called.removeprefix("torch.").removeprefix("Tensor.")
         facts = result(self._torch_call(name, node, method, Given(node, value, leaf)), leaf)
         # The interpreter may know besides that the result is 0-d.
-        return replace(facts, shape=frozenset(), rank=SCALAR) if value.zero_dim and facts.shape else facts
+        is_scalar = value.zero_dim or (
+            name in ("tensor", "as_tensor") and node.args and is_one_number(node.args[0], self._function, self._known)
+        )
+        return replace(facts, shape=frozenset(), rank=SCALAR) if is_scalar and facts.shape else facts
 
     def _torch_call(self, name: str, node: ast.Call, method: bool, unknown: Given) -> TorchCall:
         nodes: list[ast.expr] = list(node.args)

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from breakscan.analysis.interpreter.joins import join_all
 from breakscan.analysis.interpreter.values import ClassOrObject, Namespace, Sure, Tensor, Value, elements_of, literal_of
 from breakscan.analysis.project.index import ModuleIndex
-from breakscan.facts import Fact, FileFacts, Source, Span
+from breakscan.facts import SCALAR, Fact, FileFacts, Source, Span
 from breakscan.source.module import SourceModule
 
 Noted = TypeVar("Noted")
@@ -133,13 +133,17 @@ def facts_of(module: SourceModule, noted: Iterable[Notes]) -> FileFacts:
     return FileFacts(_Joined(values, _of_values), _Joined(names, _of_names))
 
 
+def _zero_dim(value: Tensor) -> bool | None:
+    return True if value.facts is not None and value.facts.rank == SCALAR else value.zero_dim
+
+
 def _fact(value: Value) -> Fact:
     elements = elements_of(value)
     return Fact(
         kind="array" if isinstance(value, Tensor) and value.array else value.kind,
         source=Source.INFERRED if value.sure is Sure.CERTAIN else Source.ASSUMED,
         dtype=value.dtype if isinstance(value, Tensor) else None,
-        zero_dim=value.zero_dim if isinstance(value, Tensor) else None,
+        zero_dim=_zero_dim(value) if isinstance(value, Tensor) else None,
         parameter=isinstance(value, Tensor) and value.parameter,
         maybe_none=value.maybe_none,
         optional=value.optional is not None,

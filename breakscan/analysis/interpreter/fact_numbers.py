@@ -1,0 +1,38 @@
+"""Whether an expression is surely one Python number, and no list of them."""
+
+from __future__ import annotations
+
+import ast
+
+from breakscan.analysis.interpreter.fact_ranks import Known
+from breakscan.analysis.interpreter.values import Constant, Namespace
+from breakscan.analysis.project.index import FunctionInfo
+
+_NUMBERS = ("bool", "float", "int")
+_CONVERSIONS = (*_NUMBERS, "len")
+
+
+def is_one_number(node: ast.expr, function: FunctionInfo, known: Known) -> bool:
+    """Whether it is a number that is written out, a conversion to one, or a parameter that is annotated as one. An
+    attribute, and a parameter with a number as its default, may hold a list as well.
+    """
+    if isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
+        node = node.operand
+    found = known(node)
+    value = found[0] if found is not None else None
+    if isinstance(value, Constant) and isinstance(value.literal, int | float) and not value.by_default:
+        return True
+    if isinstance(node, ast.Call):
+        callee = known(node.func)
+        return callee is not None and isinstance(callee[0], Namespace) and callee[0].name in _CONVERSIONS
+    return isinstance(node, ast.Name) and _is_annotated(node.id, function)
+
+
+def _is_annotated(name: str, function: FunctionInfo) -> bool:
+    """Whether a name is a parameter that is annotated as a number, and nothing else is ever assigned to it."""
+    given = function.node.args
+    found = next((one for one in (*given.posonlyargs, *given.args, *given.kwonlyargs) if one.arg == name), None)
+    if found is None or found.annotation is None:
+        return False
+    stored = (node.id for node in function.own_nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    return function.index.dotted(found.annotation) in _NUMBERS and name not in stored
