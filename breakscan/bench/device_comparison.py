@@ -7,6 +7,7 @@ are not compared.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -43,32 +44,54 @@ class UsedDevices:
     compared: tuple[DeviceComparison, ...] = ()
 
 
-def compared(
-    first: Worker, further: Sequence[Placement], baseline: Baseline, folder: Path, server: ForkServerProcess
-) -> UsedDevices:
-    """Runs the program eager on ``further`` devices, beside the first worker."""
-    most = max(0, usable_cores() // CORES_TO_COMPILE - 1)
-    found = {one: _compared(first, first.program.on(one), baseline, folder, server) for one in further[:most]}
-    found |= {one: DeviceComparison(one.label, DeviceUse.TOO_FEW_CORES) for one in further[most:]}
-    used = [one for one, comparison in found.items() if comparison.use.is_used]
-    return UsedDevices(
-        (first.program.placement, *used),
-        bool(used) and all(found[one].use is DeviceUse.TIMED_AT_ONCE for one in used),
-        tuple(found.values()),
-    )
+class FurtherDevices:
+    """The program run eager on ``further`` devices, as far as the cores of the machine are enough.
+
+    The processes start at once, so that they are ready when the first device is measured.
+    """
+
+    def __init__(
+        self, program: UserProgram, further: Sequence[Placement], folder: Path, server: ForkServerProcess
+    ) -> None:
+        most = max(0, usable_cores() // CORES_TO_COMPILE - 1)
+        self._too_many = further[most:]
+        self._workers = {
+            one: Worker(program.on(one), ProgramChange(), folder / f"device{one.index}", server=server)
+            for one in further[:most]
+        }
+
+    def wait(self) -> None:
+        """Waits until nothing runs there."""
+        for worker in self._workers.values():
+            with contextlib.suppress(WorkerError):
+                worker.ready()
+
+    def compared(self, first: Worker, baseline: Baseline) -> UsedDevices:
+        """Compares each of them with the device of the first worker, whose results are the baseline."""
+        found = {one: _compared(first, worker, baseline, one) for one, worker in self._workers.items()}
+        found |= {one: DeviceComparison(one.label, DeviceUse.TOO_FEW_CORES) for one in self._too_many}
+        used = [one for one, comparison in found.items() if comparison.use.is_used]
+        return UsedDevices(
+            (first.program.placement, *used),
+            bool(used) and all(found[one].use is DeviceUse.TIMED_AT_ONCE for one in used),
+            tuple(found.values()),
+        )
+
+    def __enter__(self) -> FurtherDevices:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        for worker in self._workers.values():
+            worker.__exit__(kind)
 
 
-def _compared(
-    first: Worker, program: UserProgram, baseline: Baseline, folder: Path, server: ForkServerProcess
-) -> DeviceComparison:
-    assert program.placement is not None
-    label = program.placement.label
+def _compared(first: Worker, other: Worker, baseline: Baseline, placement: Placement) -> DeviceComparison:
+    label = placement.label
     try:
-        with Worker(program, ProgramChange(), folder / f"device{program.placement.index}", server=server) as other:
-            require_one_device(other.ready(), program.placement)
-            if other_results := baseline.unrepeatable(other):
-                return DeviceComparison(label, DeviceUse.NONE, difference=other_results.first)
-            times = _times(first, other)
+        require_one_device(other.ready(), placement)
+        if other_results := baseline.unrepeatable(other):
+            return DeviceComparison(label, DeviceUse.NONE, difference=other_results.first)
+        times = _times(first, other)
     except (WorkerError, NothingToMeasure) as error:
         return DeviceComparison(label, DeviceUse.NONE, error=str(error))
     slower = measure.ratio([times[THERE]], times[ALONE])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from breakscan.bench.device_comparison import UsedDevices, compared
+from breakscan.bench.device_comparison import FurtherDevices, UsedDevices
 from breakscan.bench.progress import BenchProgress
 from breakscan.bench.result import Eager
 from breakscan.bench.variants import Choices
@@ -107,7 +107,10 @@ def measure_eager(
     NothingToMeasure and WorkerError, and what ``plan`` raises.
     """
     say(BenchProgress(MeasuringStep.RUN))
-    with Worker(program, ProgramChange(), folder / "eager", server=server) as worker:
+    with (
+        Worker(program, ProgramChange(), folder / "eager", server=server) as worker,
+        FurtherDevices(program, further, folder, server) as there,
+    ):
         about = worker.ready()
         require_calls(about)
         require_one_device(about, program.placement)
@@ -119,8 +122,9 @@ def measure_eager(
             choices = Choices(available, "cuda" in about.devices)
             resolved = second.ask(ResolveChoices(tuple(dict(options) for options in plan(choices))))
             unrepeatable = baseline.unrepeatable(second)
+            there.wait()
             times = _times(worker, second)
-        devices = compared(worker, further, baseline, folder, server)
+        devices = there.compared(worker, baseline)
         host_bytes = worker.host_bytes
         memory = worker.ask(MeasureMemory(StepKind.EAGER))
         free = worker.ask(FreeMemory())
