@@ -45,7 +45,8 @@ def assert_compiles(
     A compiled callable is called as it is, with its own ``backend`` and ``fullgraph``.
 
     Fails the test if more than ``breaks`` sites break the graph, if there are more than ``recompiles`` recompiles,
-    if a function falls back to eager for another reason, if a call runs eager because of ``torch.compiler.set_stance``,
+    if a function falls back to eager for another reason, if a call runs eager because of ``torch.compiler.set_stance``
+    (but for the first one under ``"eager_then_compile"``),
     or if nothing is compiled.
     """
     __tracebackhide__ = True

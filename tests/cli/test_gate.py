@@ -129,3 +129,25 @@ def test_a_family_can_be_written_with_crosses() -> None:
 def test_all_names_what_no_rule_explains() -> None:
     (everything,) = selectors(["all"], load_library())
     assert everything.names(None, None)
+
+
+@needs_torch
+def test_recompiles_of_torchs_own_functions_count_and_an_eager_call_that_is_meant_does_not(
+    process: Run, folder: Path
+) -> None:
+    pytest.importorskip("torch")
+    program = """import torch
+
+linear = torch.compile(torch.nn.Linear(4, 4), backend="eager", dynamic=False)
+for size in (2, 3, 5):
+    linear(torch.ones(size, 4))
+with torch.compiler.set_stance("eager_then_compile"):
+    sine = torch.compile(lambda x: x.sin(), backend="eager")
+    for size in (2, 3):
+        sine(torch.ones(size))
+"""
+    (folder / "program.py").write_text(program, encoding="utf-8")
+    done = process("explain", "--max-recompiles", "1", "--max-eager-calls", "0", "program.py")
+    assert done.status == 1
+    assert said(done) == ["--max-recompiles 1 is not met: 2 recompiles at program.py:5"]
+    assert 'torch.compiler.set_stance("eager_then_compile") was in force' in " ".join(done.err.split())

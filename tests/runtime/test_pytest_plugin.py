@@ -84,14 +84,19 @@ def test_stance():
         imported(good, x, then=[(torch.ones(2, 2),)])
 def test_module():
     imported(torch.nn.Linear(3, 3), x)
+def test_module_again():
+    imported(torch.nn.Linear(3, 3), torch.ones(2, 3), then=[(torch.ones(4, 3),)])
+def test_eager_first():
+    with torch.compiler.set_stance("eager_then_compile"):
+        imported(good, x, then=[(x + 1,)])
 def test_compiled():
     imported(compiled, x)
 """,
     )
-    passed = {"test_good", "test_again", "test_allowed", "test_allowed_size", "test_module"}
+    passed = {"test_good", "test_again", "test_allowed", "test_allowed_size", "test_module", "test_eager_first"}
     ended = outcomes(output)
     assert {name for name, outcome in ended.items() if outcome == "PASSED"} == passed
-    assert len(ended) == 13
+    assert len(ended) == 15
     assert (
         "bad is not compiled as it should be:\n"
         "1 site breaks the graph:\n"
@@ -102,6 +107,7 @@ def test_compiled():
     assert "after it.\n   Instead: guard it: if not torch.compiler.is_compiling(): " in output
     assert "sized is not compiled as it should be:\n1 recompile:\ntest_it.py:12:11  BRK711 changing-size\n" in output
     assert "x.shape[0] was 3, then 4. Called from test_it.py:" in output
+    assert "Linear is not compiled as it should be:\n1 recompile:" in output
     assert "test_it.py:9:5  raises  BRK401 print  in bad" in output
     assert "Nothing was compiled." in output
     assert "KeyError: 3" in output

@@ -9,8 +9,9 @@ from breakscan.reports.explain.entries import (
     break_entry,
     by_cause,
     cause_entry,
-    eager_call_entries,
+    eager_call_entry,
     frame_entry,
+    told_by_themselves,
 )
 from breakscan.reports.explain.reason_words import reason_words
 from breakscan.reports.shared.printable import visible
@@ -23,8 +24,8 @@ INDENT = "   "
 
 def objections(explanation: Explanation, breaks: int, recompiles: int | None) -> list[str]:
     """Why the run is not as it should be: more than ``breaks`` sites break graphs, more than ``recompiles`` recompiles,
-    something cannot be compiled or runs eager, calls ran eager, or nothing is compiled.  What torch owns does not
-    count.
+    something cannot be compiled or runs eager, calls ran eager that were not meant to, or nothing is compiled.  Breaks
+    in torch's own code do not count; recompiles of its functions do, since what changes between calls is the test's.
 
     Empty where it is as it should be.
     """
@@ -35,12 +36,11 @@ def objections(explanation: Explanation, breaks: int, recompiles: int | None) ->
         found.append(f"{counted(len(sites), 'site breaks', 'sites break')} the graph{allowed}:")
         found += map(_block_of, sites)
     found += [_block_of(frame_entry(frame)) for frame in explanation.frames if _is_given_up(frame)]
-    found += [_block_of(entry) for entry in eager_call_entries(explanation)]
-    again = [one for one in explanation.recompiles if one.origin is not Origin.FRAMEWORK]
-    if recompiles is not None and len(again) > recompiles:
+    found += [_block_of(eager_call_entry(calls)) for calls in told_by_themselves(explanation) if not calls.intended]
+    if recompiles is not None and len(explanation.recompiles) > recompiles:
         allowed = f", {recompiles} allowed" if recompiles else ""
-        found.append(f"{counted(len(again), 'recompile')}{allowed}:")
-        found += [_block_of(cause_entry(group)) for group in by_cause(again)]
+        found.append(f"{counted(len(explanation.recompiles), 'recompile')}{allowed}:")
+        found += [_block_of(cause_entry(group)) for group in by_cause(explanation.recompiles)]
     if not found and not explanation.graphs:
         reasons = [f"{frame.function}: {reason_words(frame.reason)}" for frame in explanation.frames]
         found.append(_block("Nothing was compiled.", *map(sentence, reasons)))

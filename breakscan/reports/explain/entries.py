@@ -133,9 +133,13 @@ def cause_groups(explanation: Explanation) -> list[list[Recompile]]:
 
 
 def eager_call_entries(explanation: Explanation) -> list[ReportEntry]:
+    return [eager_call_entry(found) for found in told_by_themselves(explanation)]
+
+
+def told_by_themselves(explanation: Explanation) -> list[EagerCalls]:
     """The calls that ran eager under another stance than the default.  Of the others, it is said which functions run
     eager."""
-    return [eager_call_entry(found) for found in explanation.eager_calls if found.stance != DEFAULT_STANCE]
+    return [found for found in explanation.eager_calls if found.stance != DEFAULT_STANCE]
 
 
 def eager_call_entry(found: EagerCalls) -> ReportEntry:

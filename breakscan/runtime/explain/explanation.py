@@ -31,6 +31,7 @@ from breakscan.runtime.explain.notice import AnyNotice
 from breakscan.runtime.explain.reasons import Reason
 from breakscan.runtime.explain.timelines import Timeline
 from breakscan.runtime.parsers.guard_text import Demand, Within
+from breakscan.runtime.records.runs import EAGER_FIRST_STANCE
 
 _NAMED_DEVICE = re.compile(r"\((.+)\)$")
 
@@ -196,6 +197,11 @@ class EagerCalls:
     stance: str
     caller: Caller | None
     reason: Reason | None
+
+    @property
+    def intended(self) -> bool:
+        """Whether the stance is there for these calls to run eager, so that the next ones are compiled."""
+        return self.stance == EAGER_FIRST_STANCE
 
 
 @dataclass(frozen=True, slots=True)

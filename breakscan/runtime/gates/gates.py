@@ -95,6 +95,7 @@ def unmet(gates: Gates, explanation: Explanation) -> list[Unmet]:
 
     Breaks are counted by site, in the user's code and in libraries, with the functions that fall back to eager without
     a site to blame and what stands against exports.  ``fail_on`` also finds those inside torch, where it names them.
+    Recompiles count whoever's function is compiled again: what changes between calls is the program's.
     """
     found = []
     broken = [site.site for site in explanation.breaks if site.origin is not Origin.FRAMEWORK]
@@ -104,14 +105,15 @@ def unmet(gates: Gates, explanation: Explanation) -> list[Unmet]:
     if gates.max_breaks is not None and len(broken) > gates.max_breaks:
         option = f"--max-breaks {gates.max_breaks}"
         found.append(Unmet(option, gates.max_breaks, "break site", len(broken), once(broken)))
-    again = [r.site for r in explanation.recompiles if r.origin is not Origin.FRAMEWORK]
+    again = [recompile.site for recompile in explanation.recompiles]
     if gates.max_recompiles is not None and len(again) > gates.max_recompiles:
         option = f"--max-recompiles {gates.max_recompiles}"
         found.append(Unmet(option, gates.max_recompiles, "recompile", len(again), once(again)))
-    eager = sum(calls.calls for calls in explanation.eager_calls)
+    ran_eager = [calls for calls in explanation.eager_calls if not calls.intended]
+    eager = sum(calls.calls for calls in ran_eager)
     if gates.max_eager_calls is not None and eager > gates.max_eager_calls:
         option = f"--max-eager-calls {gates.max_eager_calls}"
-        sites = once(calls.site for calls in explanation.eager_calls)
+        sites = once(calls.site for calls in ran_eager)
         found.append(Unmet(option, gates.max_eager_calls, "eager call", eager, sites))
     for selector in gates.fail_on:
         sites = _named(selector.names, explanation)

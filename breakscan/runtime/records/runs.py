@@ -8,6 +8,8 @@ from breakscan.runtime.records.source import StackFrame
 
 DEFAULT_STANCE = "default"
 """Of ``torch.compiler.set_stance``: compiles where it must."""
+EAGER_FIRST_STANCE = "eager_then_compile"
+"""Runs the first call of everything eager, to see what changes before it compiles."""
 
 
 @dataclass(frozen=True, slots=True)
