@@ -30,11 +30,14 @@ from breakscan.runtime.explain.explanation import (
     RankTopic,
     Recompile,
     RunsBefore,
+    Times,
 )
+from breakscan.runtime.explain.exported import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
 from breakscan.runtime.explain.from_recording import explain_run
 from breakscan.runtime.explain.notice import Notice, NoticeKind
 from breakscan.runtime.explain.ranks import compare, merge
 from breakscan.runtime.job import JobError, is_running, own_rank, shared_folder
+from breakscan.runtime.parsers.export_errors import ExportProblem
 from breakscan.runtime.parsers.guard_text import Demand, DemandKind
 from breakscan.runtime.session import SessionError, read_run, start_session
 from breakscan.runtime.waiting import unfinished_ranks
@@ -425,6 +428,21 @@ class TestComparison:
         assert not merged.ranks.differences
         assert merged.ranks.endings == dict.fromkeys([0, 1], RankEnding(EndingKind.ENDED, 0))
         assert (merged.notices, merged.processes) == ((Notice(NoticeKind.PROFILE_KEPT),), 2)
+
+    def test_problems_of_exports_on_some_of_the_ranks_that_export(self) -> None:
+        export = Export(ExportWay.EXPORT, "Net", SITE, None, False, ExportStatus.DONE, 1, 3, 0.1)
+        tried = ExportTry(ExportWay.EXPORT, "Net", False, None)
+        user, test = Origin.USER, ExportProblem.TEST
+        rest = ("f", user, 2, True, (tried,), (), None, "")
+        problem = ExportFailure(test, "u0 > 3", "", (), None, None, None, (), SITE, *rest)
+        good = replace(PLAIN, exports=(export,))
+        bad = replace(PLAIN, exports=(export,), export_failures=(problem,))
+        (difference,) = compare({0: good, 1: bad, 2: PLAIN}).differences
+        assert difference == RankDifference(RankTopic.EXPORTS, SITE, {0: Times(0), 1: Times(2)}, "f")
+        assert difference_words(difference).startswith("what ends exports at ")
+        merged = merge({0: PLAIN, 1: good})
+        assert merged.ranks is not None
+        assert (list(merged.exports), merged.ranks.differences) == ([export], [])
 
     def test_a_recompile_in_another_step(self) -> None:
         runs = tuple(RunTotals(0, float(at), 0.1) for at in range(10))

@@ -23,6 +23,7 @@ _WHY = {
     ExportProblem.OUTPUT: "it returns {}, a type that an export cannot take apart",
     ExportProblem.UNTRACEABLE: "Dynamo cannot trace it",
     ExportProblem.ERROR: "{}",
+    ExportProblem.NOT_TOLD: "the export came to this line, and a torch trace does not say what ended it there",
 }
 _QUOTES_TORCH = (ExportProblem.TEST, ExportProblem.NUMBER)
 _INSTEAD = {
@@ -149,7 +150,8 @@ def _exported(one: Export) -> str:
     ops = f", {counted(one.ops, 'operation')}" if one.ops is not None else ""
     times = f" {one.count} times" if one.count > 1 else ""
     where = f" ({place(one.caller)})" if one.caller else ""
-    return f"{one.name} by {way_words(one.way, one.strict)}{times}{ops}, {seconds_in_words(one.seconds)}{where}"
+    took = f", {seconds_in_words(one.seconds)}" if one.seconds else ""
+    return f"{one.name} by {way_words(one.way, one.strict)}{times}{ops}{took}{where}"
 
 
 def exporting_seconds(exports: Sequence[Export]) -> float:

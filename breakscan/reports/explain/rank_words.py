@@ -78,6 +78,8 @@ def difference_words(difference: RankDifference) -> str:
             return f"recompiles of {name}{at}{f', because of {difference.subject}' if difference.subject else ''}"
         case RankTopic.STEPS:
             return f"when {name}{at} is recompiled"
+        case RankTopic.EXPORTS:
+            return f"what ends exports{at} ({name})"
         case RankTopic.ORDER:
             return "the order of recompiles"
         case RankTopic.ALL_GRAPHS:

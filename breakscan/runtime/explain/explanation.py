@@ -228,6 +228,8 @@ class RankTopic(Enum):
     """:class:`Times`."""
     STEPS = "steps"
     """How many graphs ran before each recompile: :class:`RunsBefore`."""
+    EXPORTS = "exports"
+    """What stands against exports: :class:`Times`."""
     ORDER = "order"
     """The order of recompiles: :class:`FunctionOrder`."""
     ALL_GRAPHS = "all-graphs"

@@ -24,7 +24,7 @@ from breakscan.runtime.explain.explanation import (
     Times,
     UncompiledFrame,
 )
-from breakscan.runtime.explain.exported import ExportFailure
+from breakscan.runtime.explain.exported import Export, ExportFailure
 from breakscan.runtime.explain.rank_waits import with_waits
 from breakscan.runtime.explain.timelines import timeline
 
@@ -45,7 +45,7 @@ def compare(
     ranks = sorted(by_rank)
     told = {rank: RankEnding(EndingKind.ENDED, by_rank[rank].status) for rank in ranks} | dict(endings or {})
     runs = {rank: by_rank[rank] for rank in ranks}
-    differences = [*_breaks(runs), *_frames(runs), *_recompiles(runs), *_steps(runs), *_order(runs)]
+    differences = [*_breaks(runs), *_frames(runs), *_recompiles(runs), *_steps(runs), *_order(runs), *_exports(runs)]
     differences += _graphs(runs, unexplained=not differences)
     return RankReport(max(world_size or 0, len(ranks)), ranks, dict(sorted(told.items())), differences)
 
@@ -62,7 +62,7 @@ def merge(
     ranks = sorted(by_rank)
     first = by_rank[ranks[0]]
     breaks, frames, recompiles = list(first.breaks), list(first.frames), list(first.recompiles)
-    failures = list(first.export_failures)
+    failures, exports = list(first.export_failures), list(first.exports)
     notices = dict.fromkeys(first.notices)
     for rank in ranks[1:]:
         other = by_rank[rank]
@@ -70,6 +70,7 @@ def merge(
         breaks += [replace(s, compile_ids=tuple(f"rank{rank}:{i}" for i in s.compile_ids)) for s in added_breaks]
         frames += _missing(other.frames, frames, _frame_key)
         failures += _missing(other.export_failures, failures, _failure_key)
+        exports += _missing(other.exports, exports, _export_key)
         causes = max((r.cause for r in recompiles), default=-1) + 1
         added = _missing(other.recompiles, recompiles, _recompile_key)
         recompiles += [replace(r, compile_id=f"rank{rank}:{r.compile_id}", cause=causes + r.cause) for r in added]
@@ -79,6 +80,7 @@ def merge(
         breaks=breaks,
         frames=frames,
         recompiles=recompiles,
+        exports=exports,
         export_failures=failures,
         notices=tuple(notices),
         timelines={rank: timeline(told.began, told.compiles, told.graphs, told.runs) for rank, told in by_rank.items()},
@@ -152,6 +154,15 @@ def _order(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
         yield from _if_differing(RankDifference(RankTopic.ORDER, None, functions))
 
 
+def _exports(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
+    """Problems of exports on some of the ranks that export something.  One rank often exports for all."""
+    runs = {rank: run for rank, run in runs.items() if run.exports}
+    counts = {rank: {_failure_key(one): one.count for one in run.export_failures} for rank, run in runs.items()}
+    for failure in _each([run.export_failures for run in runs.values()], _failure_key):
+        times = {rank: Times(found.get(_failure_key(failure), 0)) for rank, found in counts.items()}
+        yield from _if_differing(RankDifference(RankTopic.EXPORTS, failure.site, times, failure.function))
+
+
 def _graphs(runs: Mapping[int, Explanation], *, unexplained: bool) -> Iterator[RankDifference]:
     """What was compiled: in all, and by function where nothing else says why it differs."""
     total = {rank: _made(run.graphs) for rank, run in runs.items()}
@@ -183,6 +194,10 @@ def _frame_key(fate: UncompiledFrame) -> Hashable:
 
 def _failure_key(failure: ExportFailure) -> Hashable:
     return (failure.site.path, failure.site.line, failure.problem, failure.about)
+
+
+def _export_key(export: Export) -> Hashable:
+    return (export.way, export.name, export.caller, export.strict, export.status)
 
 
 def _recompile_key(recompile: Recompile) -> Hashable:

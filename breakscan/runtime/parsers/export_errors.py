@@ -26,6 +26,8 @@ class ExportProblem(str, Enum):
     """Dynamo cannot trace it: ``strict=True``."""
     ERROR = "error"
     """Anything else that was raised."""
+    NOT_TOLD = "not-told"
+    """It failed, and a log of torch's trace does not say why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ _OF_DRAFT = {
 
 def problem_of(error: str, text: str) -> ProblemRead:
     """The problem that an exception tells of, by its type and its text."""
+    if not error:
+        return ProblemRead(ExportProblem.NOT_TOLD, "")
     if found := _TEST.search(text):
         return ProblemRead(ExportProblem.NUMBER if _SYMBOL.fullmatch(found[1]) else ExportProblem.TEST, found[1])
     if found := _NUMBER.search(text):

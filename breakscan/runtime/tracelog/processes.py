@@ -34,6 +34,7 @@ from breakscan.runtime.traced import (
     TracedSpan,
     trace_records,
 )
+from breakscan.runtime.tracelog.exports import ExportsTraced
 from breakscan.runtime.tracelog.lines import LogRecord
 from breakscan.runtime.tracelog.new_values import GuardFailure, with_new_values
 
@@ -62,9 +63,11 @@ class TracedProcess:
     paths: set[str] = field(default_factory=set)
     nameless: set[int] = field(default_factory=set)
     failures: list[GuardFailure] = field(default_factory=list)
+    exports: ExportsTraced = field(default_factory=ExportsTraced)
 
     def recording(self) -> list[Record]:
         """The records, with what a recording says first of its process."""
+        self.records.extend(self.exports.rest())
         records = with_new_values(self.records, self.failures)
         if self.parent is not None:
             return [ProcessForked(self.pid, self.parent), *records]
@@ -122,6 +125,7 @@ class ProcessReader:
             kind: Any = type(made)
             checked: Traced = decoder(kind)(encode(made))
             self.process.records.extend(self._records(checked, metadata))
+        self.process.records.extend(self.process.exports.take(metadata, record.payload, record.at, self._file_name))
 
     def restarts(self, record: LogRecord) -> bool:
         """Whether the record is of another process with the same id, as in containers: it numbers files from 0."""
