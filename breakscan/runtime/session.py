@@ -217,9 +217,12 @@ def read_manifest(folder: Path) -> Manifest:
         values = json.loads(read_regular_file(path)[0])
         if values["format"] != FORMAT:
             remedy = "upgrade breakscan" if values["format"] > FORMAT else "record the program again"
+            by = values["breakscan"]
+            # The format can change between two releases, too.
+            other = f" by breakscan {by}" if by != __version__ else ""
             raise SessionError(
-                f"{folder} was recorded by breakscan {values['breakscan']} in format {values['format']}, and this is "
-                f"breakscan {__version__}, which reads format {FORMAT}: {remedy}"
+                f"{folder} was recorded{other} in format {values['format']}, and this is breakscan {__version__}, "
+                f"which reads format {FORMAT}: {remedy}"
             )
         rank = values.pop("rank")
         known = [None if field.name == "rank" else values[field.name] for field in fields(Manifest)]

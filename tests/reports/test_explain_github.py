@@ -11,6 +11,7 @@ import pytest
 
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.formats import EXPLAIN
+from breakscan.repro.reproduction import Reproduction
 from breakscan.runtime.explain.explanation import Explanation
 
 
@@ -19,9 +20,9 @@ def no_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
 
 
-def written(told: Explanation) -> list[str]:
+def written(told: Explanation, reproduction: Reproduction | None = None) -> list[str]:
     stream = io.StringIO()
-    EXPLAIN.write("github", ExplainReport(told), stream)
+    EXPLAIN.write("github", ExplainReport(told, reproduction=reproduction), stream)
     return stream.getvalue().splitlines()
 
 
@@ -30,6 +31,11 @@ def test_the_headline_comes_first_as_plain_lines() -> None:
     assert lines[0].startswith("train.py finished with exit status 0")
     assert lines[1].startswith("1 function fails to compile.  3 sites break the graph 5 times")
     assert lines[-1] == "Note: this torch lacks what breakscan hooks into for memory: something is missing."
+
+
+def test_the_program_that_reproduces_a_finding_is_named_in_a_line() -> None:
+    (line,) = (line for line in written(made.explanation(), made.REPRODUCTION) if "repro_model_3.py" in line)
+    assert line.startswith("Note: repro_model_3.py reproduces src/model.py:3: run alone, it ")
 
 
 def test_a_break_is_an_annotation_on_its_span() -> None:

@@ -16,6 +16,7 @@ from sarif_validity import validate_sarif
 from breakscan.findings import CheckResult, Severity
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.formats import CHECK, EXPLAIN
+from breakscan.repro.reproduction import Reproduction
 from breakscan.runtime.explain.explanation import Explanation
 
 
@@ -35,9 +36,9 @@ def checked(found: CheckResult, texts: dict[str, str] | None = None) -> Any:
     return parsed(stream.getvalue())
 
 
-def explained(told: Explanation) -> Any:
+def explained(told: Explanation, reproduction: Reproduction | None = None) -> Any:
     stream = io.StringIO()
-    EXPLAIN.write("sarif", ExplainReport(told), stream)
+    EXPLAIN.write("sarif", ExplainReport(told, reproduction=reproduction), stream)
     return parsed(stream.getvalue())
 
 
@@ -189,3 +190,9 @@ NOTHING_ELSE: dict[str, Any] = {
     "specialisations": (),
     "notices": (),
 }
+
+
+def test_the_program_that_reproduces_a_finding_is_a_notification() -> None:
+    run = explained(made.explanation(), made.REPRODUCTION)
+    texts = [one["message"]["text"] for one in run["invocations"][0]["toolExecutionNotifications"]]
+    assert any(text.startswith("repro_model_3.py reproduces ") for text in texts)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from programs import Folder, environment
 
+from breakscan import __version__
 from breakscan.rulebook.library import load_library
 from breakscan.runtime.bootstrap.import_watch import ImportWatch
 from breakscan.runtime.explain.from_recording import explain_run
@@ -333,6 +334,14 @@ torch.compile(f, backend="eager")(torch.ones(3))
             ({"run.json": '["argv"]'}, "run.json is damaged"),
             ({"run.json": '{"format": 2, "argv": 3}'}, "run.json is damaged"),
             ({"run.json": '{"format": 1, "breakscan": "0.1"}'}, "record the program again"),
+            (
+                {"run.json": '{"format": 1, "breakscan": "0.1"}'},
+                "was recorded by breakscan 0.1 in format 1, ",
+            ),
+            (
+                {"run.json": f'{{"format": 1, "breakscan": "{__version__}"}}'},
+                "kept was recorded in format 1, ",
+            ),
             ({"run.json": '{"format": 99, "breakscan": "7.0"}'}, "upgrade breakscan"),
         ],
     )

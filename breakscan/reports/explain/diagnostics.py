@@ -13,9 +13,10 @@ from breakscan.reports.explain.notice_words import notice_words
 from breakscan.reports.explain.rank_words import alike, difference_words
 from breakscan.reports.explain.reason_words import constant_words
 from breakscan.reports.explain.report import ExplainReport
+from breakscan.reports.explain.repro_words import repro_sentence
 from breakscan.reports.explain.sections import report_sections
 from breakscan.reports.explain.words import headline, outcome_line
-from breakscan.reports.shared.printable import printable
+from breakscan.reports.shared.printable import printable, visible
 from breakscan.reports.shared.site_words import place
 from breakscan.reports.shared.wording import listed
 from breakscan.runtime.explain.callers import Caller
@@ -42,6 +43,8 @@ def explain_diagnostics(report: ExplainReport) -> DiagnosticReport:
         head.append(headline(explanation))
     else:
         remarks.append(Remark(Severity.WARNING, headline(explanation), "Nothing was compiled"))
+    if report.reproduction:
+        remarks.append(Remark(Severity.INFO, visible(repro_sentence(report.reproduction)), "Reproduction"))
     remarks += [Remark(Severity.INFO, notice_words(notice)) for notice in explanation.notices]
     return DiagnosticReport("explain", list(_diagnostics(explanation)), remarks, head, lines=report.files.lines)
 

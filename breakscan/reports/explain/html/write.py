@@ -14,7 +14,10 @@ from typing import Any, TextIO
 from breakscan.reports.explain.html.island import island
 from breakscan.reports.explain.html.without_scripts import static_report
 from breakscan.reports.explain.report import ExplainReport
+from breakscan.reports.explain.repro_words import repro_sentence
 from breakscan.reports.shared.html_page import digest, escaped, page_style
+from breakscan.reports.shared.printable import visible
+from breakscan.reports.shared.wording import sentence
 
 _SCRIPTS = (
     "dom",
@@ -57,10 +60,18 @@ def write_html(report: ExplainReport, stream: TextIO) -> None:
             script=script,
             outcome=escaped(data["outcome"]),
             headline=escaped(data["headline"]),
+            reproduction=_reproduction(report),
             static=static_report(explanation),
             data=_json_for_html(data),
         )
     )
+
+
+def _reproduction(report: ExplainReport) -> str:
+    """The program that ``--repro`` wrote, in a paragraph."""
+    if report.reproduction is None:
+        return ""
+    return f'<p id="reproduction">Reproduction: {escaped(sentence(visible(repro_sentence(report.reproduction))))}</p>'
 
 
 def _part(name: str) -> str:
