@@ -107,7 +107,7 @@ FACTS = {
     "compiled_autograd": Fact((AUTOGRAD,), ()),
     "ddp_buckets": Fact((r"DDP buckets: |optimize_ddp_split|DDPOptimizer intentional graph-break",), ()),
     "graphs_and_runs": Fact((r"\bf +2 +7 +\d",), part=r"sin\(\);|Graph Count: 1"),
-    "guards": Fact((r"TENSOR_MATCH", r"scale"), part=r"TENSOR_MATCH|cpp_guards_str_"),
+    "guards": Fact((r"TENSOR_MATCH|is a float32 Tensor on cpu", r"scale"), part=r"TENSOR_MATCH|cpp_guards_str_"),
     "kernels": Fact(
         (r"extern_kernels\.mm", r"cpp_fused_add_sin", r"aten\.linalg_qr\.default"), (), part=r"inductor_output_code_"
     ),

@@ -31,6 +31,7 @@ TOPICS = [
         "recompiles of a function at nets/block.py:41, because of x.shape[0]",
     ),
     (RankDifference(RankTopic.STEPS, SITE, {}, "f"), "when f at nets/block.py:41 is recompiled"),
+    (RankDifference(RankTopic.EXPORTS, SITE, {}, "f"), "what ends exports at nets/block.py:41 (f)"),
     (RankDifference(RankTopic.ORDER, None, {}), "the order of recompiles"),
     (RankDifference(RankTopic.ALL_GRAPHS, None, {}), "what was compiled in all"),
     (RankDifference(RankTopic.GRAPHS, None, {}), "graphs of a function"),
