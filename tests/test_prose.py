@@ -39,6 +39,7 @@ WRITTEN = {
     "analysis/compile_uses/switches.py": "names of settings, for the messages of rules",
     "analysis/pipeline/cache.py": "what a file of the cache says of itself",
     "analysis/pipeline/check_file.py": "errors of files",
+    "analysis/pipeline/rule_trial.py": "code that compiles an example",
     "analysis/pipeline/workers.py": "errors of files",
     "bench/regional.py": "code for the user",
     "bench/variants.py": "a part of an exception's message",

@@ -14,6 +14,7 @@ import click
 
 from breakscan.cli.baseline_options import baseline_options, read_baselining, was_checked
 from breakscan.cli.output import report_stream
+from breakscan.cli.own_rules import warn_of_callees
 from breakscan.cli.progress import ProgressBar
 from breakscan.cli.recording_option import recording_option, with_recordings
 from breakscan.cli.report_options import format_option, output_option
@@ -117,6 +118,7 @@ def check(
     result = cells.result(result)
     for warning in result.warnings:
         click.echo(visible(f"warning: {warning.path}:{warning.line}:{warning.column}: {warning.message}"), err=True)
+    warn_of_callees(library_of(named))
     known = compared.known if compared else 0
     report = CheckReport(result, time.perf_counter() - started, library, texts, cells, known)
     with report_stream(output) as stream:

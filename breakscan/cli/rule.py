@@ -2,35 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from breakscan.cli.output import report_stream
+from breakscan.cli.own_rules import warn_of_callees
 from breakscan.cli.report_options import format_option
-from breakscan.config import load_settings
+from breakscan.config import Settings, load_settings
 from breakscan.reports.formats import RULE
 from breakscan.reports.rules.report import RuleReport
+from breakscan.reports.shared.printable import visible
+from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import load_library
+from breakscan.source.files import discover
 
 
 @click.command()
 @click.argument("rule", metavar="RULE")
+@click.option(
+    "--check",
+    "paths",
+    metavar="PATH",
+    multiple=True,
+    help="Instead, try RULE on its examples and on the files below PATH, and say why it finds nothing.",
+)
 @format_option(RULE)
-def rule(rule: str, format_: str) -> None:
+@click.pass_context
+def rule(ctx: click.Context, /, rule: str, paths: tuple[str, ...], format_: str) -> None:
     """Explain RULE, an id such as BRK101 or a name such as branch-on-tensor.
 
     Says why the compiler cannot do it, what to write instead, and what each measured torch version does.
+
+    With --check, exits with 0 where RULE finds something in the files and agrees with its examples, with 1 where it
+    does not, and with 2 where a file cannot be checked.
     """
     from breakscan.rulebook.ledger import load_ledger, measured_versions
 
-    library = load_library(load_settings(Path.cwd()).rule_folders)
+    settings = load_settings(Path.cwd())
+    library = load_library(settings.rule_folders)
+    warn_of_callees(library)
     try:
         named = library.select(rule)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     if len(named) > 1:
         raise click.UsageError(f"{rule!r} names {len(named)} rules: {', '.join(r.id for r in named)}")
+    if paths:
+        ctx.exit(_try(named[0], paths, settings))
     ledgers = [load_ledger(version) for version in reversed(measured_versions())]
     with report_stream(None) as stream:
         RULE.write(format_, RuleReport(named[0], ledgers), stream)
+
+
+def _try(rule: Rule, paths: Sequence[str], settings: Settings) -> int:
+    from breakscan.analysis.pipeline.rule_trial import try_rule
+    from breakscan.reports.rules.trial import write_trial
+
+    discovery = discover(paths, settings)
+    for error in discovery.errors:
+        click.echo(visible(f"Error: {error.path}: {error.message}"), err=True)
+    trial = try_rule(rule, discovery.files, settings)
+    with report_stream(None) as stream:
+        write_trial(trial, stream)
+    if discovery.errors or trial.result.errors:
+        return 2
+    return 0 if trial.result.findings and not trial.missed and not trial.mistaken else 1

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from breakscan.cli.output import report_stream
+from breakscan.cli.own_rules import warn_of_callees
 from breakscan.cli.replay import replay
 from breakscan.cli.report_options import format_option
 from breakscan.config import load_settings, resolve_target
@@ -19,7 +20,11 @@ from breakscan.rulebook.library import load_library
 
 
 @click.group(invoke_without_command=True)
-@click.option("--family", type=click.IntRange(min(FAMILIES), max(FAMILIES)), help="Only this family: 1 for BRK1xx, …")
+@click.option(
+    "--family",
+    type=click.IntRange(min(FAMILIES), max(FAMILIES)),
+    help="Only this family: 1 for BRK1xx, …; 0 for your own.",
+)
 @click.option("--torch", metavar="VERSION", help="Only rules that this torch version does not compile.")
 @format_option(RULES)
 @click.pass_context
@@ -29,13 +34,15 @@ def rules(ctx: click.Context, /, family: int | None, torch: str | None, format_:
     Without --torch that is the version in the configuration, else the installed one.
     """
     if ctx.invoked_subcommand is not None:
-        if family or torch:
+        if family is not None or torch:
             raise click.UsageError("--family and --torch filter the list, and go with no command")
         return
     settings = load_settings(Path.cwd(), target_torch=torch)
     target = resolve_target(settings)
     ledger = load_ledger(target.ledger)
-    listed = [rule for rule in load_library(settings.rule_folders) if family in (None, rule.family)]
+    library = load_library(settings.rule_folders)
+    warn_of_callees(library)
+    listed = [rule for rule in library if family in (None, rule.family)]
     compiled = [rule for rule in listed if torch and _compiles(rule, ledger)]
     listed = [rule for rule in listed if rule not in compiled]
     with report_stream(None) as stream:

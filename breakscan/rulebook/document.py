@@ -23,11 +23,14 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-ID = re.compile(r"BRK([1-9])\d\d")
+ID = re.compile(r"BRK\d\d\d")
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 GB = re.compile(r"GB\d{4}")
 
+OWN = 0
+"""The family of the rules that projects write for themselves: no shipped rule will ever be in it."""
 FAMILIES = {
+    OWN: "rules of your own",
     1: "data-dependent control flow",
     2: "tensor to Python values",
     3: "data-dependent shapes",
@@ -160,8 +163,8 @@ class Rule:
         return tuple(dict.fromkeys(gb for pattern in self.recorded for gb in pattern.gb))
 
 
-def read_rule(path: Path) -> Rule:
-    """The rule in a document.
+def read_rule(path: Path, *, own: bool = False) -> Rule:
+    """The rule in a document; ``own`` if it is one of a project, and not of breakscan.
 
     Raises RuleError, with file, line and key, if the document is not a valid rule.
     """
@@ -169,17 +172,18 @@ def read_rule(path: Path) -> Rule:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RuleError(path, 1, f"cannot be read: {error}") from error
-    return parse_rule(text, path)
+    return parse_rule(text, path, own=own)
 
 
-def parse_rule(text: str, path: Path) -> Rule:
+def parse_rule(text: str, path: Path, *, own: bool = False) -> Rule:
     """As :func:`read_rule`, for a text that is already in memory."""
-    return _Parser(text, path).rule()
+    return _Parser(text, path, own).rule()
 
 
 class _Parser:
-    def __init__(self, text: str, path: Path) -> None:
+    def __init__(self, text: str, path: Path, own: bool) -> None:
         self.path = path
+        self.own = own
         self.lines = text.splitlines()
         if not self.lines or self.lines[0].strip() != "+++":
             raise RuleError(path, 1, "a rule document starts with a line '+++'")
@@ -227,6 +231,9 @@ class _Parser:
             raise self.fail(
                 f"{rule_id!r} is not a rule id: it must be BRK and three digits, the first of which is the family", "id"
             )
+        if (int(rule_id[3]) == OWN) is not self.own:
+            wrong = "may become an id of breakscan" if self.own else "is for rules of projects"
+            raise self.fail(f"{rule_id} {wrong}: rules of your own have ids from BRK001 to BRK099", "id")
         name = self.text_of("name")
         if not NAME.fullmatch(name):
             raise self.fail(f"{name!r} is not a rule name: it must be lower-case words joined by '-'", "name")

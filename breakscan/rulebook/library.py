@@ -62,19 +62,32 @@ class Library:
 def load_library(extra: tuple[Path, ...] = ()) -> Library:
     """The shipped rules and those of the folders in ``extra``.
 
-    Raises RuleError for a malformed document, for a folder without any, and for an id or name used twice.
+    Raises RuleError for a malformed document, for a folder without any, for a document under another name, which would
+    be overlooked, and for an id or name used twice.
     """
     rules: list[Rule] = []
     ids: dict[str, Rule] = {}
     for folder in dict.fromkeys((shipped_rules(), *extra)):
         documents = sorted(folder.glob("BRK*.md"))
+        own = folder in extra
+        for path in sorted(folder.glob("*.md")) if own else ():
+            if path not in documents and _is_document(path):
+                raise RuleError(path, 1, "is not read: the file of a rule is called ID-NAME.md, as BRK001-our-rule.md")
         if not documents:
-            raise RuleError(folder, 1, "holds no rule documents (BRK….md)")
+            raise RuleError(folder, 1, "holds no rule documents, which are called ID-NAME.md, as BRK001-our-rule.md")
         for path in documents:
-            rule = read_rule(path)
+            rule = read_rule(path, own=own)
             for word in (rule.id, rule.name):
                 if other := ids.get(word):
                     raise RuleError(path, 1, f"{word} is taken by {other.path}")
                 ids[word] = rule
             rules.append(rule)
     return Library(rules)
+
+
+def _is_document(path: Path) -> bool:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(3) == b"+++"
+    except OSError:
+        return False

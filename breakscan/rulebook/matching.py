@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from breakscan.findings import Condition
-from breakscan.rulebook.document import ArgumentPattern, EventPattern, RecordedPattern, Rule
+from breakscan.rulebook.document import OWN, ArgumentPattern, EventPattern, RecordedPattern, Rule
 from breakscan.rulebook.events import OPERANDS, Argument, Event, EventKind
 
 PLAIN = "plain"
@@ -22,6 +22,8 @@ class RuleIndex:
         self._open: dict[EventKind, list[tuple[Rule, EventPattern]]] = {}
         self.read_attributes: set[str] = set()
         """The attributes whose reading a rule could match."""
+        self.of_projects = False
+        """Whether a rule of a project is about calls: it may name functions of the project."""
         self.asking_for_truth: set[str] = set()
         """The callees of which a rule asks whether an argument is True."""
         self._reports: dict[tuple[EventKind, str | None], bool] = {}
@@ -29,6 +31,7 @@ class RuleIndex:
         self._of_callee: dict[tuple[EventKind, str | None], list[tuple[Rule, EventPattern]]] = {}
         for rule in rules:
             for pattern in rule.match:
+                self.of_projects |= rule.family == OWN and pattern.event is EventKind.CALL
                 if pattern.event is EventKind.READ:
                     self.read_attributes |= set(pattern.attribute)
                 exact = [callee for callee in pattern.callee if "*" not in callee]

@@ -549,7 +549,7 @@ class TestFingerprint:
         assert cache_fingerprint(self.BASE, TARGET, "/project") != before
 
     def test_of_rules_of_the_users_own(self, tmp_path: Path) -> None:
-        rule = tmp_path / "BRK199-ours.md"
+        rule = tmp_path / "BRK001-ours.md"
         rule.write_text("one", encoding="utf-8")
         own = replace(self.BASE, rule_folders=(tmp_path,))
         before = cache_fingerprint(own, TARGET, "/project")

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
-from breakscan.analysis.pipeline.check import check_paths
+from breakscan.analysis.pipeline.rule_trial import example_result
 from breakscan.config import Settings
-from breakscan.findings import Kind
 from breakscan.rulebook.document import Example, Rule
 from breakscan.rulebook.library import load_library
-
-COMPILED = "\nimport torch as _torch\n_compiled = _torch.compile(f)\n"
 
 
 def examples() -> Iterator[object]:
@@ -29,14 +25,7 @@ def examples() -> Iterator[object]:
 
 
 def found_rules(rule: Rule, example: Example, folder: Path) -> set[str]:
-    path = folder / "example.py"
-    path.write_text(example.source + ("" if rule.kind is Kind.MISUSE else COMPILED), encoding="utf-8")
-    # A recompile or a wrong result needs several calls, so such an example makes its module elsewhere.
-    regions: Literal["auto", "all"] = "all" if rule.kind in (Kind.RECOMPILE, Kind.WRONG_RESULT) else "auto"
-    target: Literal["compile", "export"] = "compile"
-    if rule.kind is Kind.EXPORT:
-        regions, target = "all", "export"
-    result = check_paths([path], Settings(root=folder, target_torch="2.13", regions=regions, target=target))
+    result = example_result(rule, example, Settings(root=folder, target_torch="2.13"))
     assert not result.errors
     return {finding.rule for finding in result.findings if finding.kind is rule.kind}
 

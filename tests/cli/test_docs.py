@@ -48,8 +48,8 @@ def test_the_configuration_with_all_keys_loads(tmp_path: Path) -> None:
     block = re.search(r"```toml\n(.*?)```", page("configuration.md"), re.DOTALL)
     assert block
     (tmp_path / "lint" / "rules").mkdir(parents=True)
-    (tmp_path / "lint" / "rules" / "BRK199-our-own-rule.md").write_text(
-        '+++\nid = "BRK199"\nname = "our-own-rule"\nsummary = "ours"\nwhy = "so"\ninstead = "else"\n'
+    (tmp_path / "lint" / "rules" / "BRK001-our-own-rule.md").write_text(
+        '+++\nid = "BRK001"\nname = "our-own-rule"\nsummary = "ours"\nwhy = "so"\ninstead = "else"\n'
         'kind = "performance"\n[match]\nevent = "branch"\n+++\n',
         encoding="utf-8",
     )

@@ -21,7 +21,7 @@ else:
 Run = Callable[..., Done]
 
 OWN_RULE = """+++
-id = "BRK199"
+id = "BRK001"
 name = "our-own-rule"
 summary = "a rule of ours"
 why = "we say so"
@@ -122,9 +122,9 @@ class TestWhichCounts:
                 assert breakscan("check", "-", "--stdin-filename", f"{name}/new.py").status == status
 
     def test_rules_of_ones_own_are_those_of_the_file(self, breakscan: Run, packages: Path) -> None:
-        write(packages / "b" / "rules" / "BRK199-our-own-rule.md", OWN_RULE)
+        write(packages / "b" / "rules" / "BRK001-our-own-rule.md", OWN_RULE)
         write(
-            packages / "b" / "breakscan.toml", "extend = '../pyproject.toml'\nrules = ['rules']\nselect = ['BRK199']\n"
+            packages / "b" / "breakscan.toml", "extend = '../pyproject.toml'\nrules = ['rules']\nselect = ['BRK001']\n"
         )
         done = breakscan("check", ".")
         assert done.status == 1

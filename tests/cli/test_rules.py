@@ -109,7 +109,7 @@ def test_a_version_that_was_not_measured_says_by_which_it_is_judged(breakscan: R
     assert f"torch 9.9 (by {measured_versions()[-1]})" in breakscan("rules", "--torch", "9.9").out
 
 
-@pytest.mark.parametrize("arguments", [["--family", "0"], ["--torch", "new"], ["--format", "xml"], ["relay"]])
+@pytest.mark.parametrize("arguments", [["--family", "10"], ["--torch", "new"], ["--format", "xml"], ["relay"]])
 def test_wrong_usage_is_status_2(breakscan: Run, arguments: list[str]) -> None:
     done = breakscan("rules", *arguments)
     assert (done.status, done.out) == (2, "")
@@ -118,14 +118,14 @@ def test_wrong_usage_is_status_2(breakscan: Run, arguments: list[str]) -> None:
 def test_the_users_own_rules_are_listed(breakscan: Run, folder: Path) -> None:
     (folder / "lint").mkdir()
     text = (
-        '+++\nid = "BRK199"\nname = "our-own-rule"\nsummary = "ours"\nwhy = "so"\ninstead = "else"\n'
+        '+++\nid = "BRK001"\nname = "our-own-rule"\nsummary = "ours"\nwhy = "so"\ninstead = "else"\n'
         'kind = "performance"\n[match]\nevent = "branch"\n+++\n'
     )
-    (folder / "lint" / "BRK199-our-own-rule.md").write_text(text, encoding="utf-8")
+    (folder / "lint" / "BRK001-our-own-rule.md").write_text(text, encoding="utf-8")
     (folder / "pyproject.toml").write_text("[tool.breakscan]\nrules = ['lint']\n", encoding="utf-8")
-    row = next(line for line in breakscan("rules").out.splitlines() if line.startswith("BRK199"))
-    assert row.split()[:3] == ["BRK199", "our-own-rule", "ours"]
-    assert "No verdicts are recorded" in breakscan("rule", "BRK199").out
+    row = next(line for line in breakscan("rules").out.splitlines() if line.startswith("BRK001"))
+    assert row.split()[:3] == ["BRK001", "our-own-rule", "ours"]
+    assert "No verdicts are recorded" in breakscan("rule", "BRK001").out
 
 
 def test_the_shipped_ledgers_lie_beside_the_rules() -> None:

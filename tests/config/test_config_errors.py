@@ -88,14 +88,14 @@ def test_a_malformed_rule_of_the_users_own_is_named(tmp_path: Path) -> None:
     from breakscan.rulebook.errors import RuleError
 
     (tmp_path / "lint").mkdir()
-    (tmp_path / "lint" / "BRK199-mine.md").write_text("no front matter\n", encoding="utf-8")
+    (tmp_path / "lint" / "BRK001-mine.md").write_text("no front matter\n", encoding="utf-8")
     (tmp_path / "pyproject.toml").write_text(
         textwrap.dedent("""
             [tool.breakscan]
             rules = ["lint"]
-            select = ["BRK199"]
+            select = ["BRK001"]
         """),
         encoding="utf-8",
     )
-    with pytest.raises(RuleError, match=r"BRK199-mine.md:1: .*starts with a line"):
+    with pytest.raises(RuleError, match=r"BRK001-mine.md:1: .*starts with a line"):
         load_settings(tmp_path)

@@ -17,7 +17,7 @@ from breakscan.source.paths import PathPattern
 from breakscan.source.per_file_ignores import PerFileIgnores
 
 OWN_RULE = """+++
-id = "BRK199"
+id = "BRK001"
 name = "our-own-rule"
 summary = "a rule of ours"
 why = "we say so"
@@ -49,7 +49,7 @@ def test_without_a_table_the_defaults_hold(project: Path) -> None:
 
 def test_every_key_is_read(project: Path) -> None:
     (project / "lint").mkdir()
-    (project / "lint" / "BRK199-our-own-rule.md").write_text(OWN_RULE, encoding="utf-8")
+    (project / "lint" / "BRK001-our-own-rule.md").write_text(OWN_RULE, encoding="utf-8")
     path = write(
         project,
         """
@@ -180,7 +180,7 @@ def test_an_exclude_option_is_relative_to_where_it_is_typed(
         (["BRK1"], [], True),
         (["branch-on-tensor"], [], True),
         (["brk101"], [], True),
-        (["BRK199"], [], False),
+        (["BRK001"], [], False),
         (["ALL"], ["BRK1"], False),
         (["BRK101"], ["BRK1"], True),
         (["BRK10"], ["BRK1"], True),

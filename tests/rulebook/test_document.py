@@ -9,7 +9,7 @@ import pytest
 from breakscan.findings import Kind, Severity
 from breakscan.rulebook.document import parse_rule, read_rule
 from breakscan.rulebook.errors import RuleError
-from breakscan.rulebook.library import load_library, shipped_rules
+from breakscan.rulebook.library import load_library
 
 GOOD = """+++
 id = "BRK199"
@@ -76,7 +76,8 @@ def test_a_document_is_a_rule_with_examples() -> None:
         ("+++\nid", "id", 1, None, "starts with a line '+++'"),
         ("]\n+++\n## Why", "]\n## Why", 1, None, "not closed"),
         ('name = "made-up"', "name = made-up", 3, None, "not valid TOML"),
-        ('id = "BRK199"', 'id = "BRK099"', 2, "id", "is not a rule id"),
+        ('id = "BRK199"', 'id = "BRK99"', 2, "id", "is not a rule id"),
+        ('id = "BRK199"', 'id = "BRK099"', 2, "id", "BRK099 is for rules of projects"),
         ('name = "made-up"', 'name = "Made Up"', 3, "name", "is not a rule name"),
         ('id = "BRK199"', 'id = "BRK198"', 2, "id", "must be called BRK198-made-up.md"),
         ('kind = "graph-break"', 'kind = "graphbreak"', 7, "kind", "did you mean graph-break?"),
@@ -114,16 +115,34 @@ def test_an_unreadable_document_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_ones_own_rules_joins_the_shipped_ones(tmp_path: Path) -> None:
-    (tmp_path / PATH.name).write_text(GOOD, encoding="utf-8")
+    (tmp_path / "BRK001-made-up.md").write_text(GOOD.replace("BRK199", "BRK001"), encoding="utf-8")
     library = load_library((tmp_path,))
-    assert library.get("made-up") is library.get("brk199")
+    assert library.get("made-up") is library.get("brk001")
     assert len(library) == len(load_library()) + 1
 
 
 def test_an_id_is_given_once(tmp_path: Path) -> None:
-    taken = sorted(shipped_rules().glob("BRK101-*.md"))[0]
-    (tmp_path / taken.name).write_text(taken.read_text(encoding="utf-8"), encoding="utf-8")
-    with pytest.raises(RuleError, match="BRK101 is taken by"):
+    for name in ("one", "other"):
+        text = GOOD.replace("BRK199", "BRK001").replace("made-up", name)
+        (tmp_path / f"BRK001-{name}.md").write_text(text, encoding="utf-8")
+    with pytest.raises(RuleError, match="BRK001 is taken by"):
+        load_library((tmp_path,))
+
+
+@pytest.mark.parametrize("taken", ["BRK101", "BRK199", "BRK999"])
+def test_an_id_of_ones_own_is_not_one_of_breakscan(tmp_path: Path, taken: str) -> None:
+    (tmp_path / f"{taken}-made-up.md").write_text(GOOD.replace("BRK199", taken), encoding="utf-8")
+    with pytest.raises(RuleError, match=f"{taken} may become an id of breakscan: .* from BRK001 to BRK099"):
+        load_library((tmp_path,))
+
+
+def test_a_document_under_another_name_is_not_overlooked(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("Our rules.\n", encoding="utf-8")
+    (tmp_path / "BRK001-made-up.md").write_text(GOOD.replace("BRK199", "BRK001"), encoding="utf-8")
+    load_library((tmp_path,))
+    (tmp_path / "made-down.md").write_text(GOOD, encoding="utf-8")
+    load_library.cache_clear()
+    with pytest.raises(RuleError, match=r"made-down.md:1: is not read: the file of a rule is called ID-NAME.md"):
         load_library((tmp_path,))
 
 

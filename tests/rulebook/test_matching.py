@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from breakscan.findings import Place
+from breakscan.rulebook.callee_names import unknown_callees
 from breakscan.rulebook.document import ArgumentPattern, EventPattern, Rule
 from breakscan.rulebook.events import Argument, Event, EventKind
 from breakscan.rulebook.library import load_library
@@ -96,3 +97,8 @@ def test_a_sort_that_compares_tuples_is_a_sort() -> None:
 
 def test_an_unknown_break_has_no_rule() -> None:
     assert explain("GB9999", "something new") is None
+
+
+def test_the_names_of_the_shipped_rules_exist() -> None:
+    rules = [replace(rule, id="BRK001") for rule in load_library()]
+    assert [(rule.name, name) for rule, name, _ in unknown_callees(rules)] == []

@@ -19,6 +19,7 @@ from breakscan.analysis.interpreter.named_tuples import named_tuple, named_tuple
 from breakscan.analysis.interpreter.numpy_calls import array_number_method, numpy_call
 from breakscan.analysis.interpreter.optional_imports import optional_import
 from breakscan.analysis.interpreter.own_methods import call_own_method
+from breakscan.analysis.interpreter.project_calls import emit_project_call
 from breakscan.analysis.interpreter.skipped_calls import emit_skippable
 from breakscan.analysis.interpreter.super_slots import emit_super_slot
 from breakscan.analysis.interpreter.text_formatting import emit_format_fields
@@ -100,6 +101,7 @@ def _function(frame: Frame, node: ast.Call, callee: Function, info: FunctionInfo
     if frame.program.mode is not Mode.EXPORT and (disabled := disabling_decorator(info)):
         emit_call(frame, node, disabled, arguments, Sure.CERTAIN)
     given = arguments.with_receiver(callee.bound) if callee.bound is not None else arguments
+    emit_project_call(frame, node, info, given)
     result = frame.program.call_function(frame, node, info, given, callee.closure)
     result = optional_import(frame, node, info) or result
     if isinstance(result, Unknown) and makes_logger(info.name):
@@ -109,6 +111,7 @@ def _function(frame: Frame, node: ast.Call, callee: Function, info: FunctionInfo
 
 
 def _construct_own(frame: Frame, node: ast.Call, owner: ClassInfo, sure: Sure, arguments: Arguments) -> Value:
+    emit_project_call(frame, node, owner, arguments)
     if has_optional_keys(frame.program.project, owner):
         frame.emit(EventKind.CALL, node, form="optional-keys", callee=TYPED_DICT, sure=sure)
     made = replace(frame.program.attributes.instance(owner), sure=sure)
@@ -140,7 +143,9 @@ def _module_or_instance(frame: Frame, node: ast.Call, callee: Module | Instance,
     if callee.info is not None:
         method = frame.program.project.method(callee.info, "forward" if isinstance(callee, Module) else "__call__")
         if method is not None:
-            return frame.program.call_function(frame, node, method, arguments.with_receiver(callee))
+            given = arguments.with_receiver(callee)
+            emit_project_call(frame, node, method, given)
+            return frame.program.call_function(frame, node, method, given)
         return UNKNOWN
     name = callee.name or ""
     emit_call(frame, node, f"{name}.__call__", arguments, Sure.CERTAIN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
 from breakscan.config import Settings, resolve_target
 from breakscan.findings import Finding, Kind, Mode, SourceError
 from breakscan.observations import Observations
+from breakscan.rulebook.document import Rule
 from breakscan.rulebook.ledger import load_ledger
 from breakscan.rulebook.library import Library, load_library
 from breakscan.rulebook.matching import RuleIndex
@@ -40,6 +41,7 @@ class FileChecker:
     """Checks one file after the other under one set of settings, by all rules: what is shown depends on the settings
     of the files that hold the findings (see :mod:`.shown`).  ``functions`` names, by absolute path, those that
     the compiler is known to have been in: then nothing else counts as compiled.  ``observations`` are taken for true.
+    ``rules`` stand in for those of the library.
     """
 
     def __init__(
@@ -47,12 +49,14 @@ class FileChecker:
         settings: Settings,
         functions: Mapping[Path, Mapping[str, bool]] | None = None,
         observations: Observations | None = None,
+        rules: Iterable[Rule] | None = None,
     ) -> None:
         self.settings = settings
         self.functions = functions
         self.library = load_library(settings.rule_folders)
         self.target = resolve_target(settings)
         self.api = load_api(self.target.ledger)
+        self.only = None if rules is None else RuleIndex(rules)
         self.project = Project(settings.root, observations)
 
     def check_file(self, path: Path, text: str | None = None, notes: Notes | None = None) -> FileResult:
@@ -101,7 +105,7 @@ class FileChecker:
         else:
             entries = named_entries(index, self.functions.get(index.module.path, {}))
         mode = self._mode_of(entries)
-        rules = _rule_index(self.library, kinds_for(mode))
+        rules = self.only or _rule_index(self.library, kinds_for(mode))
         judge = Judge(rules, load_ledger(self.target.ledger), mode, self.target.torch)
         program = Program(self.project, index, self.api, rules, mode, notes=notes)
         program.run(entries)

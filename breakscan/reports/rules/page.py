@@ -102,10 +102,10 @@ def write_rules(report: RuleListReport, stream: TextIO) -> None:
         table.add_column(title, overflow="fold")
     table.add_column(f"torch {torch}" if ledger.torch == torch else f"torch {torch} (by {ledger.torch})")
     table.add_column("in a loop")
-    family = 0
+    family: int | None = None
     for rule in report.rules:
         if rule.family != family:
-            if family:
+            if family is not None:
                 table.add_row()
             family = rule.family
             table.add_row(Text(f"{family}xx", "bold"), Text(FAMILIES[family], "bold"))
