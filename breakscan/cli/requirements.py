@@ -31,8 +31,8 @@ def require_torch(command: str, arguments: Sequence[str]) -> None:
     if installed is None:
         line = f"python -m breakscan {command} {shlex.join(arguments)}".rstrip()
         raise click.ClickException(
-            f"torch is not installed for {sys.executable}. Install it there (pip install 'breakscan[torch]'), or run "
-            f"breakscan with the Python that your program uses: {line}"
+            f"torch is not installed for {sys.executable}. Install it there (pip install 'torch>={SUPPORTED[0]}'), or "
+            f"run breakscan with the Python that your program uses: {line}"
         )
     if is_too_old(installed):
         raise click.ClickException(

@@ -21,7 +21,7 @@ Run = Callable[..., Any]
     [
         (
             None,
-            "torch is not installed for {python}. Install it there (pip install 'breakscan[torch]'), or run breakscan "
+            "torch is not installed for {python}. Install it there (pip install 'torch>=2.11'), or run breakscan "
             "with the Python that your program uses: python -m breakscan {command} {arguments}",
         ),
         (

@@ -15,8 +15,11 @@ from report_results import BEHIND, EAGER, SPLIT, UNPARSED, report, result
 import breakscan
 from breakscan.findings import CheckResult, CheckTarget, Confidence, Kind, Mode, Region, Severity
 from breakscan.reports.check.json import write_json
+from breakscan.rulebook.library import load_library
 
 SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "check.schema.json").read_text(encoding="utf-8"))
+
+TRIED = list(load_library().select("BRK101")[0].rewrites)
 
 
 def written(found: CheckResult) -> Any:
@@ -58,6 +61,7 @@ def test_the_whole_object() -> None:
                 "region": {"path": "train.py", "line": 41, "how": "torch.compile(model)", "entry": "Model.forward"},
                 "gb": ["GB0170", "GB7000"],
                 "rewrite": {"id": "where", "safety": "unsafe"},
+                "rewrites": TRIED,
                 "condition": None,
                 "behind": None,
                 "observed": None,
@@ -76,6 +80,7 @@ def test_the_whole_object() -> None:
                 "region": None,
                 "gb": ["GB0170"],
                 "rewrite": None,
+                "rewrites": TRIED,
                 "condition": "`mask` is given",
                 "behind": None,
                 "observed": None,

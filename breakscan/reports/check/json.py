@@ -7,33 +7,32 @@ from collections import Counter
 from typing import Any, TextIO
 
 from breakscan import __version__
-from breakscan.findings import CheckResult
 from breakscan.reports.check.report import CheckReport
 from breakscan.reports.shared.finding_json import finding_object, targets_object
-from breakscan.reports.shared.notebook_cells import NotebookCells
 
 SCHEMA = 1
 
 
 def write_json(report: CheckReport, stream: TextIO) -> None:
     """Writes the result as one JSON object, ASCII only, and a line end."""
-    json.dump(check_object(report.result, report.cells, report.known), stream, indent=2)
+    json.dump(check_object(report), stream, indent=2)
     stream.write("\n")
 
 
-def check_object(result: CheckResult, cells: NotebookCells, known: int = 0) -> dict[str, Any]:
-    """The result as plain dictionaries and lists.  ``known`` further findings are in a baseline."""
+def check_object(report: CheckReport) -> dict[str, Any]:
+    """The result as plain dictionaries and lists."""
+    result = report.result
     by_rule = Counter(finding.rule for finding in result.findings)
     return {
         "schema": SCHEMA,
         "tool": {"name": "breakscan", "version": __version__},
         **targets_object(result.targets),
-        "findings": [finding_object(finding, cells) for finding in result.findings],
-        "errors": [cells.object(error) for error in result.errors],
+        "findings": [finding_object(finding, report.cells, report.library) for finding in result.findings],
+        "errors": [report.cells.object(error) for error in result.errors],
         "summary": {
             "files": result.files,
             "findings": len(result.findings),
-            "known": known,
+            "known": report.known,
             "by_rule": dict(sorted(by_rule.items())),
         },
     }

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, TextIO
 
 from breakscan import __version__
+from breakscan.findings import Finding
 from breakscan.repair.result import Applied, FileRepair
 from breakscan.reports.fix.diff import diff_lines
 from breakscan.reports.fix.report import FixReport
 from breakscan.reports.shared.finding_json import finding_object, targets_object
-from breakscan.reports.shared.notebook_cells import NotebookCells
 
 SCHEMA = 2
+
+Show = Callable[[Finding], dict[str, Any]]
 
 
 def write_fix_json(report: FixReport, stream: TextIO) -> None:
     """Writes the repair as one JSON object in ASCII, with a line end."""
     repair, cells = report.repair, report.cells
+
+    def show(finding: Finding) -> dict[str, Any]:
+        return finding_object(cells.finding(finding), cells, report.library)
+
     failed = {error.path for error in report.unwritten}
     made = {
         "schema": SCHEMA,
         "tool": {"name": "breakscan", "version": __version__},
         **targets_object(repair.targets),
-        "files": [_file(file, report.written and file.display not in failed, cells) for file in repair.files],
+        "files": [_file(file, report.written and file.display not in failed, show) for file in repair.files],
         "errors": [cells.object(error) for error in (*map(cells.error, repair.errors), *report.unwritten)],
         "summary": {
             "files": repair.checked,
@@ -42,35 +49,35 @@ def write_fix_json(report: FixReport, stream: TextIO) -> None:
     stream.write("\n")
 
 
-def _file(file: FileRepair, written: bool, cells: NotebookCells) -> dict[str, Any]:
+def _file(file: FileRepair, written: bool, show: Show) -> dict[str, Any]:
     return {
         "path": file.display,
         "changed": file.changed,
         "written": written and file.changed,
         "diff": "".join(diff_lines(file)),
-        "applied": [_applied(one, cells) for one in file.applied],
-        "observed": [_applied(one, cells) for one in file.held if not one.differences],
-        "unsafe": [_applied(one, cells) for one in file.held if one.differences],
-        "softening": [_applied(one, cells) for one in file.softened],
+        "applied": [_applied(one, show) for one in file.applied],
+        "observed": [_applied(one, show) for one in file.held if not one.differences],
+        "unsafe": [_applied(one, show) for one in file.held if one.differences],
+        "softening": [_applied(one, show) for one in file.softened],
         "regenerated": [
-            {"finding": finding_object(cells.finding(one.finding), cells), "by": _applied(one.at_origin, cells)}
+            {"finding": show(one.finding), "by": _applied(one.at_origin, show)}
             for one in file.refused
             if one.at_origin is not None
         ],
         "declined": [
             {
-                "finding": finding_object(cells.finding(refused.finding), cells),
+                "finding": show(refused.finding),
                 "reasons": [{"rewrite": one.rewrite, "reason": one.text} for one in refused.reasons],
             }
             for refused in file.refused
             if refused.at_origin is None
         ],
-        "without": [finding_object(cells.finding(finding), cells) for finding in file.without],
+        "without": [show(finding) for finding in file.without],
     }
 
 
-def _applied(one: Applied, cells: NotebookCells) -> dict[str, Any]:
-    finding = finding_object(cells.finding(one.finding), cells)
+def _applied(one: Applied, show: Show) -> dict[str, Any]:
+    finding = show(one.finding)
     return {
         "finding": finding,
         "rewrite": one.rewrite,

@@ -10,10 +10,12 @@ from breakscan.findings import CheckTarget, Finding, Mode, Region, Site
 from breakscan.reports.shared.condition_words import conditions_in_words
 from breakscan.reports.shared.finding_words import how_compiled
 from breakscan.reports.shared.notebook_cells import NotebookCells
+from breakscan.rulebook.library import Library
 
 
-def finding_object(finding: Finding, cells: NotebookCells) -> dict[str, Any]:
+def finding_object(finding: Finding, cells: NotebookCells, library: Library) -> dict[str, Any]:
     """A finding, whose places are as reports show them, as a dictionary of plain values."""
+    rule = library.get(finding.rule)
     return {
         "rule": finding.rule,
         "name": finding.name,
@@ -26,6 +28,7 @@ def finding_object(finding: Finding, cells: NotebookCells) -> dict[str, Any]:
         "region": _region(finding.region, cells) if finding.region else None,
         "gb": list(finding.gb),
         "rewrite": asdict(finding.rewrite) if finding.rewrite else None,
+        "rewrites": list(rule.rewrites) if rule else [],
         "condition": conditions_in_words(finding.conditions),
         "behind": cells.object(finding.behind) if finding.behind else None,
         "observed": finding.observed or None,
