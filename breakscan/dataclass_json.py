@@ -96,7 +96,10 @@ def _as_it_is(value: Any) -> Any:
 def _number(value: Any) -> Any:
     if type(value) not in (float, int):
         raise ValueError(f"{value!r:.80} is no number")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError as error:  # an int of JSON can be of any size
+        raise ValueError("a number is too large") from error
 
 
 def _member(kind: type[Enum]) -> Decoder:

@@ -106,8 +106,7 @@ class ProcessReader:
         self._lookups = CacheLookups()
 
     def take(self, record: LogRecord) -> None:
-        """Raises ValueError, TypeError, KeyError, IndexError or AttributeError where the record is not as torch
-        writes it."""
+        """Raises one of :data:`.read.MALFORMED` where the record is not as torch writes it."""
         metadata = record.metadata
         if "str" in metadata:
             name, number = metadata["str"]

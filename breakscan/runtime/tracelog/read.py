@@ -60,6 +60,10 @@ def _beginning(log: Path) -> float:
     return next((record.at for record in read_log(log) if isinstance(record, LogRecord)), 0.0)
 
 
+MALFORMED = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError)
+"""What a record raises that is not as torch writes it: numbers can be too large, and values nested too deeply."""
+
+
 def _read(log: Path, before: Sequence[ProcessReader]) -> tuple[list[ProcessReader], list[Damage]]:
     current: dict[int, ProcessReader] = {}
     found: list[ProcessReader] = []
@@ -74,7 +78,7 @@ def _read(log: Path, before: Sequence[ProcessReader]) -> tuple[list[ProcessReade
                 reader = current[record.pid] = ProcessReader(log, record, [*before, *found])
                 found.append(reader)
             reader.take(record)
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError):
+        except MALFORMED:
             # What is cut off or changed is reported already.
             if not damages or damages[-1].line != record.line:
                 damages.append(Damage(record.line, Fault.DAMAGED))
