@@ -33,6 +33,11 @@ def minor_version(version: str) -> str:
     return ".".join(map(str, version_key(version)))
 
 
+def has_compiler(version: str) -> bool:
+    """Whether this version of torch has ``torch.compile``."""
+    return version_key(version) >= (2, 0)
+
+
 def is_too_old(version: str) -> bool:
     """Whether the version is older than all supported ones."""
     return version_key(version) < version_key(SUPPORTED[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
@@ -12,13 +11,8 @@ from typing import Any
 
 from breakscan.baseline.known_findings import KnownFinding
 from breakscan.findings import Mode
-from breakscan.source.toml_text import quoted
+from breakscan.source.toml_text import TomlProblem, parse_toml, quoted
 from breakscan.source.writing import replace_content
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 VERSION = 1
 _HEADER = """\
@@ -43,10 +37,10 @@ class FindingsBaseline:
 def read_baseline(path: Path) -> FindingsBaseline | None:
     """The baseline in a file; None where there is no file.  Raises BaselineError."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except TomlProblem as error:
         raise BaselineError(f"{path} is damaged: {error}. Fix it, or delete it to start again") from error
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)

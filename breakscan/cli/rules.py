@@ -10,7 +10,7 @@ from breakscan.cli.output import report_stream
 from breakscan.cli.own_rules import warn_of_callees
 from breakscan.cli.replay import replay
 from breakscan.cli.report_options import format_option
-from breakscan.config import load_settings, resolve_target
+from breakscan.config import ConfigError, load_settings, resolve_target
 from breakscan.findings import Mode, Verdict
 from breakscan.reports.formats import RULES
 from breakscan.reports.rules.report import RuleListReport
@@ -37,7 +37,12 @@ def rules(ctx: click.Context, /, family: int | None, torch: str | None, format_:
         if family is not None or torch:
             raise click.UsageError("--family and --torch filter the list, and go with no command")
         return
-    settings = load_settings(Path.cwd(), target_torch=torch)
+    try:
+        settings = load_settings(Path.cwd(), target_torch=torch)
+    except ConfigError as error:
+        if error.path is not None:
+            raise
+        raise click.BadParameter(error.reason, param_hint="--torch") from error
     target = resolve_target(settings)
     ledger = load_ledger(target.ledger)
     library = load_library(settings.rule_folders)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,10 @@ import click
 
 UNWRITTEN = 74
 """The exit status where a report could not be written, ``EX_IOERR`` of ``sysexits.h``: the findings are lost."""
+
+
+_NOT_OF_WRITING = {errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM}
+"""Errors of processes and files that cannot be opened."""
 
 
 class OutputError(click.ClickException):
@@ -27,7 +32,7 @@ def standard_output() -> Iterator[None]:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
-        if error.filename is not None:
+        if error.filename is not None or error.errno in _NOT_OF_WRITING:
             raise  # of another file
         # Python would flush again at exit, and complain.
         with contextlib.suppress(OSError, ValueError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +13,7 @@ from breakscan.config.joining import KEYS, joined
 from breakscan.config.keys import absolute
 from breakscan.rulebook.document import nearest
 from breakscan.rulebook.library import Library, load_library
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from breakscan.source.toml_text import TomlProblem, parse_toml
 
 OWN_FILE = "breakscan.toml"
 SHARED_FILE = "pyproject.toml"
@@ -64,14 +59,10 @@ def _read(path: Path, extending: tuple[Path, ...]) -> FileValues:
 
 
 def _load(path: Path) -> dict[str, Any]:
-    text = _text(path)
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        at = re.search(r"\(at line (\d+)", str(error))
-        raise ConfigError(f"not valid TOML: {error}", path=path, line=int(at[1]) if at else 1) from error
-    except RecursionError as error:
-        raise ConfigError("cannot be read: its values are nested too deeply", path=path) from error
+        return parse_toml(_text(path))
+    except TomlProblem as problem:
+        raise ConfigError(str(problem), path=path, line=problem.line or 1) from problem
 
 
 def _text(path: Path) -> str:

@@ -13,7 +13,7 @@ from breakscan.config.errors import ConfigError
 from breakscan.rulebook.document import nearest
 from breakscan.rulebook.library import Library
 from breakscan.source.paths import PathPattern, Patterns
-from breakscan.torch_versions import SUPPORTED
+from breakscan.torch_versions import SUPPORTED, has_compiler, supported_range
 
 Schema = dict[str, Any]
 
@@ -188,6 +188,8 @@ def version_problem(value: object) -> str | None:
     """Why this is no torch version that can be checked for; None if it is one."""
     if not isinstance(value, str) or not _VERSION.fullmatch(value):
         return f'must be a torch version such as "2.13", not {value!r}'
+    if not has_compiler(value):
+        return f"torch {value} has no torch.compile, which came with 2.0; verdicts are of {supported_range()}"
     return None
 
 

@@ -13,7 +13,7 @@ from breakscan.config.errors import ConfigError
 from breakscan.config.settings import Settings
 from breakscan.findings import CheckTarget
 from breakscan.rulebook.ledger import ledger_version_for, measured_versions
-from breakscan.torch_versions import minor_version
+from breakscan.torch_versions import has_compiler, is_version, minor_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,9 @@ def resolve_target(settings: Settings) -> Target:
         return Target(torch, source, ledger_version_for(torch))
     if installed := installed_torch():
         torch = minor_version(installed)
+        if not has_compiler(installed):
+            remedy = f"set target-torch to the version that you will use, such as {measured[-1]}"
+            raise ConfigError(f"the installed torch {torch} has no torch.compile: {remedy}")
         return Target(torch, "installed", ledger_version_for(torch))
     return Target(measured[-1], "newest measured", measured[-1])
 
@@ -56,7 +59,7 @@ def installed_torch() -> str | None:
         except (OSError, UnicodeDecodeError):
             continue
         if match := re.search(r"^__version__\s*(?::[^=]+)?=\s*['\"](\d+\.\d+[^'\"]*)", text, re.MULTILINE):
-            return match[1]
+            return match[1] if is_version(match[1]) else None
     return None
 
 

@@ -108,7 +108,13 @@ def _repairs(
     if checkers is not None:
         checkers.release()
     pool = ProcessPoolExecutor(workers, initializer=_start, initargs=(str(Path.cwd()), settings, wanted, tasks))
-    yield from in_processes(pool, _repair, tasks)
+    done = 0
+    try:
+        for repair in in_processes(pool, _repair, tasks):
+            yield repair
+            done += 1
+    except OSError:  # the system has no room for more processes or their pipes
+        yield from _repairs(tasks[done:], settings, wanted, 1, None)
 
 
 class _Planned:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import re
 import string
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +16,7 @@ from typing import Any, Literal
 from breakscan.findings import Kind, Mode, Place, Severity
 from breakscan.rulebook.errors import RuleError
 from breakscan.rulebook.events import FORMS, OPERANDS, EventKind
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from breakscan.source.toml_text import TomlProblem, parse_toml
 
 ID = re.compile(r"BRK\d\d\d")
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -192,10 +187,9 @@ class _Parser:
         except StopIteration:
             raise RuleError(path, 1, "the front matter is not closed by a second line '+++'") from None
         try:
-            self.front: dict[str, Any] = tomllib.loads("\n".join(self.lines[1 : self.end]))
-        except tomllib.TOMLDecodeError as error:
-            at = re.search(r"\(at line (\d+)", str(error))
-            raise RuleError(path, 1 + int(at[1]) if at else self.end, f"not valid TOML: {error}") from error
+            self.front: dict[str, Any] = parse_toml("\n".join(self.lines[1 : self.end]))
+        except TomlProblem as problem:
+            raise RuleError(path, 1 + problem.line if problem.line else self.end, str(problem)) from problem
 
     def fail(self, message: str, key: str | None = None) -> RuleError:
         return RuleError(self.path, self.line_of(key), message, key)

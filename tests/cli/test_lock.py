@@ -130,6 +130,7 @@ class TestWhatCannotBe:
             (("--lock", "a.lock", "--locked"), "there is no a.lock"),
             (("--lock", "other.lock"), "other.lock is the lock of other.py, not of train.py"),
             (("--lock", "damaged.lock"), "damaged.lock is damaged"),
+            (("--lock", "deep.lock"), "deep.lock is damaged: cannot be read: its values are nested too deeply"),
             (("--lock", "newer.lock"), "newer.lock was written by a newer breakscan"),
             (("--lock", "pyproject.toml"), "pyproject.toml is no lock of breakscan's"),
             (("--lock", "wrong.lock"), "wrong.lock is damaged at m.py: print(\"a\"): 'count' is wrong"),
@@ -138,6 +139,7 @@ class TestWhatCannotBe:
     def test_it_is_said_why(self, process: Run, folder: Path, options: tuple[str, ...], problem: str) -> None:
         (folder / "other.lock").write_text(lock_text(Lock("other.py", "2.13", ())), encoding="utf-8")
         (folder / "damaged.lock").write_text("<<<<<<< HEAD\n", encoding="utf-8")
+        (folder / "deep.lock").write_text("x = " + "[" * 2000 + "]" * 2000, encoding="utf-8")
         (folder / "newer.lock").write_text("version = 2\n", encoding="utf-8")
         (folder / "pyproject.toml").write_text("[project]\nname = 'x'\n", encoding="utf-8")
         wrong = lock_text(Lock("train.py", "2.13", (BREAK,))).replace("count = 1", "count = 0")

@@ -215,6 +215,7 @@ class TestExtend:
         ("breakscan.toml", "select = " + "{a=" * 2000 + "1" + "}" * 2000, 2),
         ("pyproject.toml", "[project]\nx = " + "[" * 2000 + "]" * 2000, 0),
         ("pyproject.toml", "= no TOML =", 0),
+        ("breakscan.toml", "x = " + "1" * 5000, 2),
     ],
 )
 def test_a_file_that_cannot_be_read_ends_a_run_only_if_it_is_ours(
@@ -224,7 +225,18 @@ def test_a_file_that_cannot_be_read_ends_a_run_only_if_it_is_ours(
     done = breakscan("check", "clean.py")
     assert done.status == status
     if status:
-        assert done.err == f"Error: {folder / name}:1: cannot be read: its values are nested too deeply\n"
+        assert done.err.startswith(f"Error: {folder / name}:1: cannot be read: ")
+        assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("value", ["[" * 2000 + "]" * 2000, "1" * 5000])
+def test_so_does_a_rule_document(breakscan: Run, folder: Path, value: str) -> None:
+    write(folder / "rules" / "BRK199-our-own-rule.md", OWN_RULE.replace('"we say so"', value))
+    write(folder / "breakscan.toml", "rules = ['rules']\n")
+    done = breakscan("check", "clean.py")
+    assert done.status == 2
+    assert done.err.startswith(f"Error: {folder}/rules/BRK199-our-own-rule.md:")
+    assert done.err.count("\n") == 1
 
 
 class TestConfigCommand:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -85,6 +86,18 @@ def test_standard_input_that_is_closed(folder: Path, arguments: str, status: int
     assert "Traceback" not in done.stderr
     if arguments == "check -":
         assert done.stderr.endswith("Error: standard input is closed: - reads the code from it\n")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no such limit")
+@pytest.mark.parametrize("limit", [10, 12, 16, 20])
+@pytest.mark.parametrize(("command", "status"), [("check --no-cache -j 4", 1), ("fix --unsafe --no-cache -j 4", 1)])
+def test_few_open_files_are_enough(folder: Path, limit: int, command: str, status: int) -> None:
+    for number in range(40):
+        (folder / f"model{number}.py").write_text((folder / "model.py").read_text(encoding="utf-8"), encoding="utf-8")
+    done = in_a_shell(f"ulimit -n {limit}; breakscan {command} --format json .")
+    assert (done.returncode, done.stderr) == (status, "")
+    assert len({file["path"] for file in json.loads(done.stdout).get("files", [])}) in (0, 41)
+    assert len({one["site"]["path"] for one in json.loads(done.stdout).get("findings", [])}) in (0, 41)
 
 
 def test_a_reader_that_stops_early(folder: Path) -> None:

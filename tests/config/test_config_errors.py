@@ -22,6 +22,7 @@ from breakscan.config import ConfigError, load_settings
         ("[tool.breakscan]\nconfidence = 'sure'\n", 2, "confidence", "certain, likely, conditional, possible"),
         ("[tool.breakscan]\ntarget-torch = 2.13\n", 2, "target-torch", 'must be a string: "2.13"'),
         ("[tool.breakscan]\ntarget-torch = 'latest'\n", 2, "target-torch", "such as \"2.13\", not 'latest'"),
+        ("[tool.breakscan]\ntarget-torch = '1.13'\n", 2, "target-torch", "torch 1.13 has no torch.compile, which came"),
         ("[tool.breakscan]\nselect = 'BRK1'\n", 2, "select", "must be a list of strings"),
         (
             "[tool.breakscan]\nselect = [\n  'BRK101',\n  'BRK1010',\n]\n",
@@ -67,6 +68,7 @@ def test_a_wrong_key_or_value_is_named(tmp_path: Path, text: str, line: int, key
         ({"select": ("BRK1010",)}, "--select: no rule is called 'BRK1010': did you mean BRK101?"),
         ({"ignore": ("branch-on-tensr",)}, "--ignore: no rule is called 'branch-on-tensr': did you mean"),
         ({"exclude": ("",)}, "--exclude: a pattern must not be empty"),
+        ({"target_torch": "1.13.1"}, "--target-torch: torch 1.13.1 has no torch.compile, which came with 2.0"),
         ({"target_torch": "two"}, "--target-torch: must be a torch version such as \"2.13\", not 'two'"),
     ],
 )

@@ -29,6 +29,7 @@ def fake_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("from typing import Optional\n__version__ = '2.13.0+cpu'\ndebug = False\n", "2.13.0+cpu"),
         ('__version__: str = "2.14.0a0+git1234"\n', "2.14.0a0+git1234"),
         ("debug = True\n", None),
+        ("__version__ = '99999999999.1'\n", None),
     ],
 )
 def test_the_installed_version_is_read_and_not_imported(fake_torch: Path, text: str, version: str | None) -> None:
@@ -55,6 +56,13 @@ def test_then_the_installed_one(tmp_path: Path, fake_torch: Path) -> None:
     assert (target.torch, target.source, target.ledger) == ("9.1", "installed", measured_versions()[-1])
 
 
+def test_an_installed_torch_without_a_compiler_is_no_target(tmp_path: Path, fake_torch: Path) -> None:
+    (fake_torch / "version.py").write_text("__version__ = '1.13.1'\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"the installed torch 1\.13 has no torch.compile: set target-torch to"):
+        resolve_target(Settings(root=tmp_path))
+    assert resolve_target(Settings(root=tmp_path, target_torch="2.13")).torch == "2.13"
+
+
 def test_then_the_newest_that_was_measured(tmp_path: Path, fake_torch: Path) -> None:
     target = resolve_target(Settings(root=tmp_path))
     newest = measured_versions()[-1]
@@ -62,8 +70,8 @@ def test_then_the_newest_that_was_measured(tmp_path: Path, fake_torch: Path) -> 
 
 
 def test_the_ledger_is_the_one_that_speaks_for_the_target(tmp_path: Path) -> None:
-    target = resolve_target(Settings(root=tmp_path, target_torch="1.0"))
-    assert target.ledger == ledger_version_for("1.0") == measured_versions()[0]
+    target = resolve_target(Settings(root=tmp_path, target_torch="2.0"))
+    assert target.ledger == ledger_version_for("2.0") == measured_versions()[0]
 
 
 def test_an_installation_without_verdicts_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

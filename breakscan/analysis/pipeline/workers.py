@@ -57,9 +57,13 @@ def check_files(
         for results in in_processes(_pool(settings, workers), _check_batch, batches):
             yield from results
             done += 1
-    except BrokenProcessPool:
-        for path in (path for batch in batches[done:] for path in batch):
-            yield _check_apart(path, settings)
+    except (BrokenProcessPool, OSError) as error:
+        left = [path for batch in batches[done:] for path in batch]
+        if isinstance(error, BrokenProcessPool):
+            for path in left:
+                yield _check_apart(path, settings)
+        else:  # the system has no room for more processes or their pipes
+            yield from check_files(left, settings, 1, checkers)
 
 
 @contextmanager

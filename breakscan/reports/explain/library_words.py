@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import cache
@@ -12,11 +11,7 @@ from importlib import resources
 from breakscan.findings import Origin
 from breakscan.runtime.explain.explanation import AdviceKind, BreakSite, Recompile, UncompiledFrame
 from breakscan.runtime.parsers.break_text import is_asked_for
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from breakscan.source.toml_text import parse_toml
 
 _INSTALLED = re.compile(r"(?:site|dist)-packages/([^/]+?)(?:\.py)?(?:/|$)")
 _CHANGE_NOTHING = "change nothing: torch wants it so"
@@ -124,4 +119,4 @@ def _known(path: str, against: Against, subject: str = "", dimension: str = "") 
 @cache
 def libraries() -> Mapping[str, Sequence[Mapping[str, str]]]:
     """The table: its entries by the name of the package."""
-    return tomllib.loads((resources.files(__package__) / "libraries.toml").read_text(encoding="utf-8"))
+    return parse_toml((resources.files(__package__) / "libraries.toml").read_text(encoding="utf-8"))

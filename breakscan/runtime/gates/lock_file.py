@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,14 +11,9 @@ from typing import Any
 from breakscan.findings import Verdict
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.gates.site_match import SEVERITIES, KnownBreak, known_breaks, matched
-from breakscan.source.toml_text import quoted
+from breakscan.source.toml_text import TomlProblem, parse_toml, quoted
 from breakscan.source.writing import replace_content
 from breakscan.torch_versions import minor_version
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 VERSION = 1
 _HEADER = """\
@@ -108,11 +102,11 @@ def _order(one: KnownBreak) -> tuple[str, ...]:
 def read_lock(path: Path) -> Lock | None:
     """The lock in a file; None where there is no file.  Raises LockError."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    except tomllib.TOMLDecodeError as error:
-        raise LockError(f"{path} is damaged: {error}. Fix it, or delete it to start again") from error
+    except TomlProblem as problem:
+        raise LockError(f"{path} is damaged: {problem}. Fix it, or delete it to start again") from problem
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise LockError(f"{path} cannot be read: {reason}") from error
