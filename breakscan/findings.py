@@ -216,12 +216,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class SourceError:
-    """Why a file, or a part of it, could not be checked."""
+    """Why a file, or a part of it, could not be checked.  ``syntax`` says that its text is no code for the Python that
+    breakscan runs in: a mistake, or newer syntax."""
 
     path: str
     line: int
     column: int
     message: str
+    syntax: bool = False
 
 
 @dataclass(frozen=True, slots=True)

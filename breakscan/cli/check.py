@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,6 +18,7 @@ from breakscan.cli.progress import ProgressBar
 from breakscan.cli.recording_option import recording_option, with_recordings
 from breakscan.cli.report_options import format_option, output_option
 from breakscan.cli.selection_options import selection_options, settings_at, settings_for
+from breakscan.cli.standard_input import read_stdin, stdin_name
 from breakscan.config import FileSettings, check_targets, library_of
 from breakscan.findings import CheckResult
 from breakscan.reports.check.report import CheckReport
@@ -29,8 +29,6 @@ from breakscan.source.files import Discovery, discover, is_excluded
 from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
 from breakscan.source.python_text import python_text
-
-STDIN = "-"
 
 
 @click.command()
@@ -69,14 +67,11 @@ def check(
 
     Nothing is imported or run.  PATHS are files, folders, or - for standard input; without any, the working
     directory is checked.  Exits with 0 where nothing was found, or nothing that the baseline does not allow, 1 where
-    something was, and 2 where some of the work could not be done.
+    something was or a file is no valid Python, and 2 where some of the work could not be done.
     """
-    from_stdin = STDIN in paths or (stdin_filename is not None and not paths)
-    if from_stdin and len(paths) > 1:
-        raise click.UsageError("- means standard input, and cannot be combined with other paths")
-    if stdin_filename is not None and not from_stdin:
-        raise click.UsageError("--stdin-filename needs - as the only path")
-    if statistics and format_ not in ("full", "concise"):
+    stdin = stdin_name(paths, stdin_filename)
+    from_stdin = stdin is not None
+    if statistics and format_ not in ("full", "concise", "json"):
         raise click.UsageError(f"--statistics cannot be combined with --format {format_}")
     if from_stdin and recordings:
         raise click.UsageError("--recording is about files, and cannot be combined with standard input")
@@ -86,7 +81,7 @@ def check(
     paths = paths or (".",)
 
     started = time.perf_counter()
-    where = [stdin_filename or STDIN] if from_stdin else list(paths)
+    where = [stdin] if stdin is not None else list(paths)
     settings = settings_for(config, options)
     named = settings_at(where, settings)
     if show_settings:
@@ -123,15 +118,16 @@ def check(
     report = CheckReport(result, time.perf_counter() - started, library, texts, cells, known)
     with report_stream(output) as stream:
         if statistics:
-            from breakscan.reports.check.statistics import write_statistics
+            from breakscan.reports.check.statistics import write_statistics, write_statistics_json
 
-            write_statistics(report, stream)
+            (write_statistics_json if format_ == "json" else write_statistics)(report, stream)
         else:
             CHECK.write(format_, report, stream)
-    status = 1 if result.findings else 0
+    status = 1 if result.findings or result.errors else 0
     if baselining is not None and compared is not None:
-        status = baselining.status(compared, result)
-    ctx.exit(2 if result.errors else 0 if exit_zero else status)
+        status = max(status if result.errors else 0, baselining.status(compared, result))
+    unchecked = any(not error.syntax for error in result.errors)
+    ctx.exit(2 if unchecked else 0 if exit_zero else status)
 
 
 def _check_files(
@@ -164,14 +160,12 @@ def _check_stdin(
     contents: dict[str, bytes],
     force_exclude: bool,
 ) -> CheckResult:
-    path = Path(os.path.abspath(name))
-    if force_exclude and is_excluded(str(path), settings):
+    if force_exclude and is_excluded(os.path.abspath(name), settings):
         return nothing
+    path, content = read_stdin(name)
     display = display_path(path, os.getcwd())
-    if sys.stdin is None:
-        raise click.UsageError("standard input is closed: - reads the code from it")
     try:
-        contents[display] = sys.stdin.buffer.read()
+        contents[display] = content
         texts[display] = python_text(contents[display], path, display)
     except SourceProblem as problem:
         return replace(nothing, errors=(problem.error,), files=1)

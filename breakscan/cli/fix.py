@@ -7,17 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from breakscan.cli.output import report_stream
 from breakscan.cli.progress import ProgressBar
 from breakscan.cli.recording_option import recording_option, with_recordings
 from breakscan.cli.report_options import format_option, output_option
 from breakscan.cli.selection_options import require_rewrites, selection_options, settings_for, words
+from breakscan.cli.standard_input import read_stdin, stdin_name
 from breakscan.config import FileSettings, library_of
 from breakscan.findings import SourceError
 from breakscan.reports.formats import FIX
 from breakscan.reports.shared.notebook_cells import NotebookCells
 from breakscan.source.files import discover
+from breakscan.source.module import SourceProblem
 
 
 @click.command(short_help="Rewrite what breaks the graph, as a diff or in the files.")
@@ -33,6 +36,7 @@ from breakscan.source.files import discover
 @format_option(FIX)
 @output_option
 @selection_options
+@click.option("--stdin-filename", metavar="NAME", help="The name of the file that comes in on standard input (-).")
 @click.pass_context
 def fix(
     ctx: click.Context,
@@ -49,6 +53,7 @@ def fix(
     config: Path | None,
     force_exclude: bool,
     jobs: int | None,
+    stdin_filename: str | None,
     **options: Any,
 ) -> None:
     """Rewrite what breaks the graph, recompiles or falls back to eager in the Python files and notebooks below PATHS.
@@ -58,28 +63,45 @@ def fix(
     saw, it needs --observed; the others need --unsafe.  What does not remove a break,
     but takes its code out of the graph, needs --soften.  Nothing is imported or run.
 
-    Exits with 0 where nothing is to be rewritten, or all was written; 1 where something would be; and 2 where some
-    of the work could not be done.
+    With - as the only path, reads the code from standard input, and prints the new code in place of a diff.
+
+    Exits with 0 where nothing is to be rewritten, or all was written; 1 where something would be, or a file is no valid
+    Python; and 2 where some of the work could not be done.
     """
     from breakscan.repair.planner import WantedRewrites
-    from breakscan.repair.repair import Progress, repair_paths
+    from breakscan.repair.repair import Progress, repair_content, repair_paths
+    from breakscan.repair.write import new_content
     from breakscan.reports.fix.report import FixReport
     from breakscan.reports.fix.terminal import write_notes
 
     require_rewrites(ids or ())
     if observed and not recordings:
         raise click.UsageError("--observed needs --recording: it is about what a recorded run saw")
-    paths = paths or (".",)
+    stdin = stdin_name(paths, stdin_filename)
+    if stdin is not None and (write or recordings):
+        raise click.UsageError(f"{'--write' if write else '--recording'} is about files, and not about standard input")
     settings: FileSettings = settings_for(config, options)
-    discovery = discover(paths, settings, force_exclude=force_exclude)
-    if not discovery.files and not discovery.errors and not force_exclude:
-        click.echo(f"warning: no Python files or notebooks in {', '.join(paths)}", err=True)
-    settings = with_recordings(settings, recordings, discovery.files)
     wanted = WantedRewrites(unsafe, soften, observed, frozenset(ids) if ids else None)
-    with ProgressBar("Checking") as checking, ProgressBar("Rewriting") as rewriting:
-        progress = Progress(checking, rewriting)
-        repair = repair_paths(discovery.files, settings, wanted, progress, jobs=jobs, errors=discovery.errors)
+    if stdin is not None:
+        path, content = read_stdin(stdin)
+        repair = repair_content(content, path, settings, wanted)
+    else:
+        paths = paths or (".",)
+        discovery = discover(paths, settings, force_exclude=force_exclude)
+        if not discovery.files and not discovery.errors and not force_exclude:
+            click.echo(f"warning: no Python files or notebooks in {', '.join(paths)}", err=True)
+        settings = with_recordings(settings, recordings, discovery.files)
+        with ProgressBar("Checking") as checking, ProgressBar("Rewriting") as rewriting:
+            progress = Progress(checking, rewriting)
+            repair = repair_paths(discovery.files, settings, wanted, progress, jobs=jobs, errors=discovery.errors)
+    printed = stdin is not None and ctx.get_parameter_source("format_") is ParameterSource.DEFAULT
     unwritten: tuple[SourceError, ...] = ()
+    fixed = b""
+    if printed:
+        try:
+            fixed = b"".join(new_content(file) for file in repair.files)
+        except SourceProblem as problem:
+            unwritten = (problem.error,)
     if write:
         from breakscan.repair.write import write_repairs
 
@@ -89,11 +111,18 @@ def fix(
         {file.display: file.data for file in repair.files},
     )
     library = library_of(settings.of(file.path) for file in repair.files)
-    report = FixReport(repair, library, write, unwritten, cells)
+    report = FixReport(repair, library, write or printed, unwritten, cells)
     with report_stream(output) as stream:
-        FIX.write(format_, report, stream)
+        if printed:
+            stream.flush()
+            stream.buffer.write(fixed)
+            stream.buffer.flush()
+        else:
+            FIX.write(format_, report, stream)
         if format_ == "diff":
             stream.flush()
             write_notes(report, sys.stderr)
     changes = any(file.changed for file in repair.files)
-    ctx.exit(2 if repair.errors or unwritten else 1 if changes and not write else 0)
+    if unwritten or any(not error.syntax for error in repair.errors):
+        ctx.exit(2)
+    ctx.exit(1 if repair.errors or (changes and not report.written) else 0)

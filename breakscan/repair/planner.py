@@ -96,17 +96,19 @@ def repair_file(
     studies: Studies | None = None,
     observed: Studies | None = None,
     findings: Sequence[Finding] | None = None,
+    content: bytes | None = None,
 ) -> FileRepair:
     """Returns the repair of the file at an absolute path, which the compiler reaches from the files ``roots``. Writes
     nothing.
 
     ``studies`` are shared with other files, by default with none; ``observed`` are those that take the observations of
     the settings for true. ``findings`` are those of ``check`` in the file, if it has been checked without observations.
+    ``content`` is read in place of what is on disk.
     """
     display = display_path(path, Path.cwd())
     data = b""
     try:
-        data = read_source(path, display)
+        data = read_source(path, display) if content is None else content
         before = python_text(data, path, display)
     except SourceProblem as problem:
         return FileRepair(path, display, data, "", "", errors=(problem.error,))

@@ -13,7 +13,7 @@ from breakscan.analysis.pipeline.check import check_paths
 from breakscan.analysis.pipeline.file_checkers import FileCheckers
 from breakscan.analysis.pipeline.rewrite_facts import Studies
 from breakscan.analysis.pipeline.workers import in_processes, no_collector, start_worker
-from breakscan.config import FileSettings
+from breakscan.config import FileSettings, check_targets
 from breakscan.findings import CheckResult, Finding, SourceError
 from breakscan.repair.generated.regenerate import with_origins
 from breakscan.repair.planner import WantedRewrites, repair_file
@@ -54,6 +54,13 @@ def repair_paths(
     with no_collector():
         found = check_paths(files, settings, on_progress=on_progress, jobs=jobs, checkers=checkers)
         return repair_found(found, settings, wanted, progress, jobs=jobs, errors=errors, checkers=checkers)
+
+
+def repair_content(content: bytes, path: Path, settings: FileSettings, wanted: WantedRewrites) -> Repair:
+    """Like :func:`repair_paths`, for the content of one file, which goes by an absolute path and need not be there."""
+    with no_collector():
+        repair = repair_file(path, (), settings, wanted, content=content)
+    return Repair((repair,), repair.errors, 1, check_targets([settings.of(path)]))
 
 
 def repair_found(

@@ -7,7 +7,19 @@ from collections.abc import Iterable
 from breakscan.findings import SourceError
 from breakscan.repair.result import FileRepair
 from breakscan.source.module import SourceProblem
-from breakscan.source.writing import rewrite_file
+from breakscan.source.writing import encoded, rewrite_file
+
+
+def new_content(repair: FileRepair) -> bytes:
+    """The content of a file after its repair.  Raises SourceProblem if its encoding lacks a character."""
+    if not repair.changed:
+        return repair.data
+    try:
+        return encoded(repair.path, repair.data, repair.after)
+    except UnicodeEncodeError as error:
+        raise SourceProblem(
+            SourceError(repair.display, 1, 1, f"cannot be written: its encoding, {error.encoding}, lacks a character")
+        ) from error
 
 
 def write_repairs(repairs: Iterable[FileRepair]) -> tuple[SourceError, ...]:

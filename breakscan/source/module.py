@@ -92,7 +92,7 @@ def parse_module(text: str, path: Path, display: str) -> SourceModule:
     text = with_plain_line_ends(text)
     if "\0" in text:
         at = _position(text[: text.index("\0")].encode("utf-8", "surrogatepass"))
-        raise SourceProblem(SourceError(display, *at, "cannot be parsed: a NUL byte in the source"))
+        raise SourceProblem(SourceError(display, *at, "cannot be parsed: a NUL byte in the source", syntax=True))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escape sequences are not reported
@@ -102,11 +102,11 @@ def parse_module(text: str, path: Path, display: str) -> SourceModule:
         lines = text.split("\n", at[0])
         hint = newer_syntax_hint(lines[at[0] - 1] if at[0] <= len(lines) else "", error.msg)
         reason = f"cannot be parsed: {error.msg}{f' ({hint})' if hint else ''}"
-        raise SourceProblem(SourceError(display, *at, reason)) from error
+        raise SourceProblem(SourceError(display, *at, reason, syntax=True)) from error
     except (RecursionError, MemoryError) as error:
         raise SourceProblem(SourceError(display, 1, 1, "cannot be parsed: nested too deeply")) from error
     except ValueError as error:
-        raise SourceProblem(SourceError(display, 1, 1, f"cannot be parsed: {error}")) from error
+        raise SourceProblem(SourceError(display, 1, 1, f"cannot be parsed: {error}", syntax=True)) from error
     return SourceModule(path, display, text, tree)
 
 

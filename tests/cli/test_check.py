@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import jsonschema
 import pytest
@@ -71,6 +72,19 @@ def test_sarif(breakscan: Run, folder: Path) -> None:
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == [found["ruleId"]] == ["BRK101"]
 
 
+def test_sarif_names_a_file_as_it_is_called(breakscan: Run, folder: Path) -> None:
+    (folder / ".git").mkdir()
+    names = ["a\x1b[31m.py", "b\u202e.py", "c 1%.py", "d\udcff.py"]
+    for name in names:
+        (folder / name).write_text((folder / "model.py").read_text(encoding="utf-8"), encoding="utf-8")
+    (folder / "model.py").unlink()
+    for command in ("check", "fix"):
+        (run,) = breakscan(command, ".", "--format", "sarif").json["runs"]
+        uris = [one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in run["results"]]
+        assert sorted(os.fsdecode(unquote_to_bytes(uri)) for uri in uris) == sorted(names)
+        assert "\\u001b" not in json.dumps(run)
+
+
 def test_a_name_that_would_steer_the_terminal_is_shown(breakscan: Run, folder: Path) -> None:
     (folder / "a\x1b[31m.py").write_text("import torch  # breakscan: ignore[\n", encoding="utf-8")
     for format_ in ("full", "concise", "github"):
@@ -81,12 +95,12 @@ def test_a_name_that_would_steer_the_terminal_is_shown(breakscan: Run, folder: P
 
 
 @pytest.mark.parametrize("format_", ["full", "concise", "json", "github", "sarif"])
-def test_what_cannot_be_parsed_is_status_2_and_the_rest_is_still_checked(
+def test_what_cannot_be_parsed_is_an_error_of_its_file_and_the_rest_is_still_checked(
     breakscan: Run, folder: Path, format_: str
 ) -> None:
     (folder / "broken.py").write_text("x = 1\ndef f(:\n", encoding="utf-8")
     done = breakscan("check", "--format", format_)
-    assert done.status == 2
+    assert done.status == 1
     assert "BRK101" in done.out
     assert "cannot be parsed: invalid syntax" in done.out
     assert done.err == ""
@@ -98,7 +112,13 @@ def test_a_path_that_does_not_exist_is_status_2(breakscan: Run) -> None:
     assert done.out.startswith("gone.py:1:1: not checked there is no such file or folder\n")
 
 
-def test_exit_zero_forgives_findings_but_not_errors(breakscan: Run) -> None:
+def test_exit_zero_forgives_findings_but_not_errors(breakscan: Run, folder: Path) -> None:
+    (folder / "newer.py").write_text("type type = type type\n", encoding="utf-8")
+    assert breakscan("check", "newer.py", "clean.py").status == 1
+    assert breakscan("check", "newer.py", "clean.py", "gone.py").status == 2
+    assert breakscan("check", "newer.py", "clean.py", "--exit-zero").status == 0
+    errors = breakscan("check", "newer.py", "gone.py", "--format", "json").json["errors"]
+    assert {error["path"]: error["syntax"] for error in errors} == {"newer.py": True, "gone.py": False}
     assert breakscan("check", "model.py", "--exit-zero").status == 0
     assert breakscan("check", "gone.py", "--exit-zero").status == 2
 
@@ -240,9 +260,9 @@ class TestStandardInput:
         assert "│                    ━━━━━━━ a" in done.out
 
     @pytest.mark.parametrize(("data", "said"), [(b"def f(:\n", "invalid syntax"), (b"x = '\xff'\n", "not valid UTF-8")])
-    def test_what_cannot_be_read_is_status_2(self, process: Run, data: bytes, said: str) -> None:
+    def test_what_cannot_be_read_is_an_error(self, process: Run, data: bytes, said: str) -> None:
         done = process("check", "-", "--format", "json", stdin=data)
-        assert done.status == 2
+        assert done.status == (1 if said == "invalid syntax" else 2)
         (error,) = done.json["errors"]
         assert error["path"] == "-"
         assert said in error["message"]
@@ -260,7 +280,7 @@ class TestStandardInput:
     [
         (["-", "model.py"], "- means standard input, and cannot be combined with other paths"),
         (["model.py", "--stdin-filename", "x.py"], "--stdin-filename needs - as the only path"),
-        (["--statistics", "--format", "json"], "--statistics cannot be combined with --format json"),
+        (["--statistics", "--format", "sarif"], "--statistics cannot be combined with --format sarif"),
         (["--format", "xml"], "'xml' is not one of"),
         (["--jobs", "0"], "--jobs"),
         (["--select", ","], "needs at least one word"),
@@ -275,6 +295,15 @@ def test_wrong_usage_is_status_2_with_one_line(breakscan: Run, arguments: list[s
     done = breakscan("check", *arguments)
     assert (done.status, done.out) == (2, "")
     assert said in done.err.splitlines()[-1]
+
+
+def test_statistics_in_json(breakscan: Run, folder: Path) -> None:
+    (folder / "broken.py").write_text("def f(:\n", encoding="utf-8")
+    whole = breakscan("check", "--format", "json")
+    done = breakscan("check", "--statistics", "--format", "json")
+    assert done.status == whole.status == 1
+    counts = [{"rule": "BRK101", "name": "branch-on-tensor", "findings": 1}]
+    assert done.json == {**{key: whole.json[key] for key in whole.json if key != "findings"}, "statistics": counts}
 
 
 def test_statistics_counts_each_rule(breakscan: Run) -> None:

@@ -152,7 +152,7 @@ def test_an_unknown_rewrite_is_an_error(breakscan: Callable[..., Any], copies: P
 def test_one_bad_file_keeps_none_of_the_others_back(breakscan: Callable[..., Any], copies: Path) -> None:
     (copies.parent / "bad.py").write_text("import torch\ndef f(:\n")
     done = breakscan("fix", "--unsafe", "--write", ".")
-    assert done.status == 2
+    assert done.status == 1
     assert "bad.py:2:7  cannot be parsed: invalid syntax" in done.err
     assert copies.read_text() == FIXED
 
@@ -225,3 +225,53 @@ def test_every_id_of_a_rule_has_its_rewrite() -> None:
     named = {one for rule in load_library() for one in rule.rewrites}
     assert named <= set(rewrite_ids()), "a rule names a rewrite that is not there"
     assert set(rewrite_ids()) <= named, "no rule names this rewrite"
+
+
+@pytest.mark.process
+class TestStandardInput:
+    def test_the_new_text_is_printed(self, process: Callable[..., Any], copies: Path) -> None:
+        text = copies.read_bytes()
+        copies.unlink()
+        for arguments in (["-"], ["-", "--stdin-filename", "src/new.py"], ["--stdin-filename", "copies.py"]):
+            done = process("fix", "--unsafe", *arguments, stdin=text)
+            assert (done.status, done.out) == (0, FIXED)
+            assert "BRK409 deepcopy-of-tensor  rewritten" in done.err
+        assert not copies.exists()
+
+    def test_it_is_as_it_was_where_nothing_is_rewritten(self, process: Callable[..., Any], copies: Path) -> None:
+        text = copies.read_bytes().replace(b"\n", b"\r\n") + b"# \xe9\n"
+        text = b"# coding: latin-1\r\n" + text
+        done = process("fix", "--rewrite", "where", "-", "-o", "out.txt", stdin=text)
+        assert done.status == 0
+        assert (copies.parent / "out.txt").read_bytes() == text
+
+    def test_what_is_on_disk_does_not_count(self, process: Callable[..., Any], copies: Path) -> None:
+        done = process("fix", "--unsafe", "-", "--stdin-filename", "copies.py", stdin=b"x = 1\n")
+        assert (done.status, done.out) == (0, "x = 1\n")
+
+    def test_a_diff_is_printed_where_one_is_asked_for(self, process: Callable[..., Any], copies: Path) -> None:
+        done = process(
+            "fix", "--unsafe", "--format", "diff", "-", "--stdin-filename", "a.py", stdin=copies.read_bytes()
+        )
+        assert done.status == 1
+        assert done.out.startswith("--- a/a.py\n+++ b/a.py\n")
+
+    def test_what_cannot_be_parsed_is_printed_as_it_is(self, process: Callable[..., Any], copies: Path) -> None:
+        done = process("fix", "-", stdin=b"def f(:\n")
+        assert (done.status, done.out) == (1, "def f(:\n")
+        assert done.err.startswith("-:1:7  cannot be parsed: invalid syntax\n")
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (["--write", "-"], "--write is about files, and not about standard input"),
+            (["-", "copies.py"], "- means standard input, and cannot be combined with other paths"),
+            (["copies.py", "--stdin-filename", "a.py"], "--stdin-filename needs - as the only path"),
+        ],
+    )
+    def test_what_does_not_go_with_it(
+        self, process: Callable[..., Any], copies: Path, arguments: list[str], said: str
+    ) -> None:
+        done = process("fix", *arguments, stdin=b"")
+        assert done.status == 2
+        assert f"Error: {said}\n" in done.err

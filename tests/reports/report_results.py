@@ -87,4 +87,4 @@ def report(found: CheckResult, texts: Mapping[str, str] | None = None, **changes
     return CheckReport(found, **(values | changes))
 
 
-UNPARSED = SourceError("src/bad.py", 2, 7, "cannot be parsed: invalid syntax")
+UNPARSED = SourceError("src/bad.py", 2, 7, "cannot be parsed: invalid syntax", syntax=True)

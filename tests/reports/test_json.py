@@ -88,7 +88,15 @@ def test_the_whole_object() -> None:
                 "torch": "2.13",
             },
         ],
-        "errors": [{"path": "src/bad.py", "line": 2, "column": 7, "message": "cannot be parsed: invalid syntax"}],
+        "errors": [
+            {
+                "path": "src/bad.py",
+                "line": 2,
+                "column": 7,
+                "message": "cannot be parsed: invalid syntax",
+                "syntax": True,
+            }
+        ],
         "summary": {"files": 41, "findings": 2, "known": 0, "by_rule": {"BRK101": 2}},
     }
 

@@ -13,11 +13,12 @@ from breakscan.analysis.pipeline.file_checkers import FileCheckers
 from breakscan.analysis.pipeline.merge import Merged
 from breakscan.analysis.pipeline.results import FileResult
 from breakscan.analysis.pipeline.shown import Shown
+from breakscan.analysis.project.imports import Project
 from breakscan.config import FileSettings, resolve_target
 from breakscan.facts import FileFacts
 from breakscan.findings import Finding, SourceError
 from breakscan.observations import FunctionSeen
-from breakscan.source.module import SourceModule
+from breakscan.source.module import SourceModule, SourceProblem
 from breakscan.source.paths import display_path
 
 MOST_KEPT = 64
@@ -34,6 +35,13 @@ class Study:
     facts: FileFacts
     errors: tuple[SourceError, ...]
     functions: Mapping[str, FunctionSeen]
+
+
+def _is_on_disk(project: Project, path: Path, text: str) -> bool:
+    try:
+        return project.load(path).module.text == text
+    except SourceProblem:  # the text comes from elsewhere
+        return False
 
 
 class Studies:
@@ -59,7 +67,7 @@ class Studies:
         project = self._checkers.of(path).project
         project.start(path)
         reached_from = dict.fromkeys((*roots, path))
-        if project.load(path).module.text == text:
+        if _is_on_disk(project, path, text):
             return self._study(path, [self._checked(root) for root in reached_from])
         with self._checkers.changed(path, text, reached_from):
             return self._study(path, [self._check(root) for root in reached_from])

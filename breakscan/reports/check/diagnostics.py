@@ -12,7 +12,8 @@ from breakscan.reports.shared.printable import printable
 
 def check_diagnostics(report: CheckReport) -> DiagnosticReport:
     """One diagnostic for each finding, and a remark for each file or suppression comment that cannot be read."""
-    result = printable(report.result)
+    originals: dict[str, str] = {}
+    result = printable(report.result, originals)
     remarks = [unread_remark(error) for error in result.errors]
     remarks += [
         Remark(Severity.WARNING, warning.message, "suppression", error_site(warning)) for warning in result.warnings
@@ -24,4 +25,5 @@ def check_diagnostics(report: CheckReport) -> DiagnosticReport:
         end=[summary_line(report)],
         texts={**report.texts, **report.cells.texts},
         cells=report.cells,
+        originals=originals,
     )

@@ -75,7 +75,7 @@ class Remark:
 class DiagnosticReport:
     """What a renderer writes.  ``head`` and ``end`` are lines for a log, before and after the diagnostics.  ``texts``
     holds the sources of paths that are not on disk, and ``lines`` reads the other ones.  Paths of ``cells`` are not
-    those of files."""
+    those of files.  ``originals`` are the paths of files whose names are shown otherwise."""
 
     command: str
     diagnostics: Sequence[Diagnostic]
@@ -85,6 +85,7 @@ class DiagnosticReport:
     texts: Mapping[str, str] = field(default_factory=dict)
     lines: Callable[[str], list[str]] = source_lines
     cells: NotebookCells = field(default_factory=NotebookCells)
+    originals: Mapping[str, str] = field(default_factory=dict)
 
 
 def location_words(site: Site | None) -> str:

@@ -56,6 +56,7 @@ class _Results:
         self.results: list[dict[str, Any]] = []
         self._fingerprints = Fingerprints(report)
         self._cells = report.cells
+        self._originals = report.originals
 
     def add(self, diagnostic: Diagnostic, site: Site) -> None:
         id_ = diagnostic.id
@@ -102,10 +103,10 @@ class _Results:
         return {"physicalLocation": {"artifactLocation": self._artifact(site.path), "region": region}}
 
     def _artifact(self, path: str) -> dict[str, str]:
-        path = os.path.abspath(path)
+        path = os.path.abspath(self._originals.get(path, path))
         if path.startswith(self.root + os.sep):
             relative = path[len(self.root) + 1 :].replace(os.sep, "/")
-            return {"uri": quote(relative), "uriBaseId": _ROOT}
+            return {"uri": _quoted(relative), "uriBaseId": _ROOT}
         return {"uri": _file_uri(path)}
 
     def _uri(self, site: Site) -> str:
@@ -137,4 +138,12 @@ def _kind(diagnostic: Diagnostic) -> dict[str, Any]:
 
 def _file_uri(path: str) -> str:
     path = path.replace(os.sep, "/")
-    return f"file://{quote(path)}" if path.startswith("/") else f"file:///{quote(path, safe='/:')}"
+    return f"file://{_quoted(path)}" if path.startswith("/") else f"file:///{_quoted(path, '/:')}"
+
+
+def _quoted(path: str, safe: str = "/") -> str:
+    """A path in a URI, with the bytes that a name is made of, also where they are no text."""
+    try:
+        return quote(path.encode("utf-8", "surrogateescape"), safe)
+    except UnicodeEncodeError:  # the name of no file, in a recording
+        return quote(path, safe, errors="replace")

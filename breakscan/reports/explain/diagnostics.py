@@ -37,7 +37,8 @@ _KIND_SUMMARIES = {
 
 def explain_diagnostics(report: ExplainReport) -> DiagnosticReport:
     """One diagnostic for each break site, uncompiled function, cause of recompiles, and so on."""
-    explanation = printable(report.explanation)
+    originals: dict[str, str] = {}
+    explanation = printable(report.explanation, originals)
     head, remarks = [outcome_line(explanation)], []
     if explanation.graphs:
         head.append(headline(explanation))
@@ -46,7 +47,14 @@ def explain_diagnostics(report: ExplainReport) -> DiagnosticReport:
     if report.reproduction:
         remarks.append(Remark(Severity.INFO, visible(repro_sentence(report.reproduction)), "Reproduction"))
     remarks += [Remark(Severity.INFO, notice_words(notice)) for notice in explanation.notices]
-    return DiagnosticReport("explain", list(_diagnostics(explanation)), remarks, head, lines=report.files.lines)
+    return DiagnosticReport(
+        "explain",
+        list(_diagnostics(explanation)),
+        remarks,
+        head,
+        lines=report.files.lines,
+        originals=originals,
+    )
 
 
 def _diagnostics(explanation: Explanation) -> Iterator[Diagnostic]:

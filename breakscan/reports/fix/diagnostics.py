@@ -16,9 +16,11 @@ from breakscan.reports.shared.printable import printable
 
 def fix_diagnostics(report: FixReport) -> DiagnosticReport:
     """One diagnostic for each finding: a note if the rewrite was written, else with the severity of the finding."""
-    files = [printable(file) for file in report.repair.files]
-    remarks = [unread_remark(error) for error in printable(tuple(map(report.cells.error, report.repair.errors)))]
-    remarks += [_unwritten(error) for error in printable(report.unwritten)]
+    originals: dict[str, str] = {}
+    files = [printable(file, originals) for file in report.repair.files]
+    errors = tuple(map(report.cells.error, report.repair.errors))
+    remarks = [unread_remark(error) for error in printable(errors, originals)]
+    remarks += [_unwritten(error) for error in printable(report.unwritten, originals)]
     return DiagnosticReport(
         "fix",
         [_diagnostic(one, report) for file in files for one in _findings(file, report)],
@@ -26,6 +28,7 @@ def fix_diagnostics(report: FixReport) -> DiagnosticReport:
         end=[summary_line(report)],
         texts={**{file.display: file.before for file in report.repair.files}, **report.cells.texts},
         cells=report.cells,
+        originals=originals,
     )
 
 

@@ -39,27 +39,31 @@ def visible(text: str) -> str:
     return text.translate(_IN_ONE_LINE) if _NEEDS_CARE.search(text) else text
 
 
-def printable(thing: T) -> T:
+def printable(thing: T, originals: dict[str, str] | None = None) -> T:
     """The same result or explanation with all its strings as :func:`visible` gives them; the documents of rules, which
-    have lines, are left as they are but for their one-line texts."""
-    return cast(T, _printable(thing))
+    have lines, are left as they are but for their one-line texts.  ``originals`` gets what strings that look otherwise
+    were, for those who need the name of a file and not what is shown of it."""
+    return cast(T, _printable(thing, originals if originals is not None else {}))
 
 
-def _printable(thing: Any) -> Any:
+def _printable(thing: Any, originals: dict[str, str]) -> Any:
     kind: Any = type(thing)
     if kind is str:
-        return visible(thing)
+        shown = visible(thing)
+        if shown is not thing:
+            originals[shown] = thing
+        return shown
     if kind in _WITHOUT_TEXT or thing is None:
         return thing
     if kind is tuple or kind is list:
-        items = [_printable(item) for item in thing]
+        items = [_printable(item, originals) for item in thing]
         return kind(items) if any(map(operator.is_not, items, thing)) else thing
     if isinstance(thing, Mapping):
-        return {_printable(key): _printable(value) for key, value in thing.items()}
+        return {_printable(key, originals): _printable(value, originals) for key, value in thing.items()}
     changes = {}
     for name in _names_with_text(kind):
         old = getattr(thing, name)
-        if (new := _printable(old)) is not old:
+        if (new := _printable(old, originals)) is not old:
             changes[name] = new
     return replace(thing, **changes) if changes else thing
 

@@ -19,13 +19,15 @@ _KIND_SUMMARIES = {
 
 def verify_diagnostics(verification: Verification) -> DiagnosticReport:
     """One diagnostic for each proof: a warning if the change is rejected, else a note."""
-    verification = printable(verification)
+    originals: dict[str, str] = {}
+    verification = printable(verification, originals)
     return DiagnosticReport(
         "verify",
         [_diagnostic(proof) for proof in verification.proofs],
         remarks=[Remark(Severity.INFO, observation_words(note)) for note in verification.notes],
         head=[sentence(headline(verification))],
         end=[ending_words(verification)],
+        originals=originals,
     )
 
 
