@@ -14,7 +14,7 @@ from breakscan.reports.shared.printable import printable
 
 def write_statistics_json(report: CheckReport, stream: TextIO) -> None:
     """The counts as one JSON object, ASCII only, and a line end: what ``check --format json`` has, without findings."""
-    whole = check_object(report.result, report.cells)
+    whole = check_object(report)
     del whole["findings"]
     counted_rules = [{"rule": rule, "name": name, "findings": count} for (rule, name), count in _counts(report)]
     json.dump({**whole, "statistics": counted_rules}, stream, indent=2)
