@@ -34,7 +34,7 @@ LEVELS = {
     "analysis": 4,
     "runtime": 4,
     "agreement": 5,
-    "baseline": 2,
+    "baseline": 4,
     "repair": 5,
     "repro": 5,
     "worker": 6,

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from breakscan.findings import Finding
 from breakscan.source.code_match import identity
+from breakscan.source.module import SourceProblem, read_source
+from breakscan.source.python_text import python_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +31,23 @@ class KnownFinding:
         return self.rule
 
 
+def checked_lines(path: str) -> list[str]:
+    """The lines that the findings of a file count: of a notebook, those of its code cells.  None where the file is not
+    what was checked any more."""
+    try:
+        return python_text(read_source(Path(path), path), path, path).split("\n")
+    except SourceProblem:
+        return []
+
+
 def known_findings(
-    findings: Iterable[Finding], folder: str, lines: Callable[[str], list[str]], here: str | None = None
+    findings: Iterable[Finding],
+    folder: str,
+    here: str | None = None,
+    lines: Callable[[str], list[str]] = checked_lines,
 ) -> list[KnownFinding]:
-    """The findings of a check.  Their paths are relative to the working directory, or to ``here``; ``lines`` reads a
-    file by such a path.  ``folder`` is absolute."""
+    """The findings of a check.  Their paths are relative to the working directory, which is also called ``here``;
+    ``lines`` reads a file by such a path.  ``folder`` is absolute."""
     texts: dict[str, list[str]] = {}
     found: dict[Hashable, list[tuple[KnownFinding, Finding]]] = {}
     for finding in findings:

@@ -22,8 +22,6 @@ from breakscan.baseline.known_findings import KnownFinding, known_findings
 from breakscan.config import FileSettings, enabled_rules, library_of
 from breakscan.findings import CheckResult, Mode
 from breakscan.reports.check.baseline_words import change_words, made_words, other_target_sentence
-from breakscan.source.module import SourceProblem, read_source
-from breakscan.source.python_text import python_text
 
 
 def baseline_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,7 +58,7 @@ class Baselining:
 
         Raises ClickException for a baseline that is for another target.
         """
-        found = known_findings(result.findings, self.folder, _lines)
+        found = known_findings(result.findings, self.folder)
         if self.found is None:
             return BaselineComparison((), len(result.findings), 0, tuple(found))
         others = [target for target in _targets(result) if target not in self.found.targets]
@@ -106,14 +104,6 @@ class Baselining:
 
 def _targets(result: CheckResult) -> list[tuple[str, Mode]]:
     return list(dict.fromkeys((target.torch, target.mode) for target in result.targets))
-
-
-def _lines(path: str) -> list[str]:
-    """The lines that findings of a file count: of a notebook, those of its code cells."""
-    try:
-        return python_text(read_source(Path(path), path), path, path).split("\n")
-    except SourceProblem:  # it has changed since it was checked
-        return []
 
 
 def read_baselining(path: Path | None, locked: bool, add: bool) -> Baselining | None:

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from breakscan.cli.baseline_options import baseline_options, read_baselining, was_checked
+from breakscan.cli.diff_option import compare_with_commit, diff_option
 from breakscan.cli.output import report_stream
 from breakscan.cli.own_rules import warn_of_callees
 from breakscan.cli.progress import ProgressBar
@@ -37,6 +38,7 @@ from breakscan.source.python_text import python_text
 @output_option
 @recording_option
 @baseline_options
+@diff_option
 @selection_options
 @click.option("--stdin-filename", metavar="NAME", help="The name of the file that comes in on standard input (-).")
 @click.option("--statistics", is_flag=True, help="Count the findings of each rule instead of listing them.")
@@ -60,6 +62,7 @@ def check(
     baseline: Path | None,
     locked: bool,
     baseline_add: bool,
+    diff: str | None,
     **options: Any,
 ) -> None:
     """Show where torch.compile will break the graph, recompile or fall back to eager in the Python files and notebooks
@@ -75,8 +78,11 @@ def check(
         raise click.UsageError(f"--statistics cannot be combined with --format {format_}")
     if from_stdin and recordings:
         raise click.UsageError("--recording is about files, and cannot be combined with standard input")
-    if from_stdin and baseline is not None:
-        raise click.UsageError("--baseline is about files, and cannot be combined with standard input")
+    if from_stdin and (baseline is not None or diff is not None):
+        option = "--baseline" if diff is None else "--diff"
+        raise click.UsageError(f"{option} is about files, and cannot be combined with standard input")
+    if baseline is not None and diff is not None:
+        raise click.UsageError("--diff and --baseline both say what is known: use one of them")
     baselining = read_baselining(baseline, locked, baseline_add)
     paths = paths or (".",)
 
@@ -107,6 +113,9 @@ def check(
         unread = {os.path.abspath(error.path) for error in result.errors}
         checked = {str(file) for file in files} - unread
         compared = baselining.compare(result, was_checked(baselining.folder, checked, settings))
+    elif diff is not None:
+        compared = compare_with_commit(diff, where, files, result, settings, jobs)
+    if compared is not None:
         result = replace(result, findings=compared.new)
     library = library_of(settings.of(Path(os.path.abspath(one.site.path))) for one in result.findings)
     cells = cells_in(result, contents)

@@ -36,7 +36,7 @@ def state(places: list[Place]) -> list[KnownFinding]:
     for path, function, rule, _ in places:
         lines[path] += 1
         found.append(finding(path, lines[path], function, rule))
-    return known_findings(found, "/here", lambda path: texts[path], "/here")
+    return known_findings(found, "/here", "/here", lambda path: texts[path])
 
 
 def total(known: list[KnownFinding] | tuple[KnownFinding, ...]) -> int:

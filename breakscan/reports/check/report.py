@@ -14,7 +14,7 @@ from breakscan.rulebook.library import Library
 class CheckReport:
     """A result of ``check``, the seconds that it took, and the rules.  ``texts`` holds the sources of paths that are
     not on disk, such as standard input.  Of notebooks, the result shows places in ``cells``.  ``known`` counts the
-    findings that a baseline allows, which are not in the result."""
+    findings that a baseline allows, or that another commit has, which are not in the result."""
 
     result: CheckResult
     seconds: float

@@ -32,7 +32,7 @@ def summary_line(report: CheckReport) -> str:
     if behind:
         parts.append(f"{behind} hidden")
     if report.known:
-        parts.append(f"{report.known} in the baseline")
+        parts.append(f"{report.known} known")
     if result.suppressed:
         parts.append(f"{result.suppressed} suppressed")
     if result.errors:

@@ -1,0 +1,94 @@
+"""The Python files of another commit, for a comparison with those of the working tree."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_READ = (".py", ".pyi", ".ipynb")
+"""Endings of the files that ``check`` reads."""
+_FILE = ("100644", "100755")
+"""Modes of files in git: the others are links and submodules."""
+
+
+class GitError(Exception):
+    """The files of a commit cannot be had.  Says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class GitTree:
+    """``copy`` holds the ``files`` of a commit, by their paths below ``root``, the top of the working tree.  Both are
+    absolute and without links."""
+
+    root: Path
+    copy: Path
+    files: frozenset[str]
+
+
+@contextmanager
+def tree_before(ref: str, inside: Path) -> Iterator[GitTree]:
+    """The files of the commit at which ``HEAD`` left ``ref``, in a temporary folder.  ``inside`` is a folder of the
+    repository.  Raises GitError.
+
+    Their contents are read from git's database: no hook and no filter runs.
+    """
+    root = Path(_git(inside, "rev-parse", "--show-toplevel").decode().rstrip("\n"))
+    commit = _left(root, ref)
+    with tempfile.TemporaryDirectory(prefix="breakscan-") as folder:
+        copy = Path(os.path.realpath(folder))
+        names = _write(root, commit, copy)
+        yield GitTree(root, copy, frozenset(names))
+
+
+def _left(root: Path, ref: str) -> str:
+    named = _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", missing=ref)
+    commit = named.decode().strip()
+    done = _run(root, "merge-base", commit, "HEAD")
+    if done.returncode:
+        raise GitError(
+            f"{ref} and HEAD have no common commit here: fetch more of the history (fetch-depth: 0 in GitHub Actions)"
+        )
+    return done.stdout.decode().strip()
+
+
+def _write(root: Path, commit: str, copy: Path) -> list[str]:
+    listed = _git(root, "ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0")
+    wanted: list[tuple[str, str]] = []
+    for line in filter(None, listed):
+        about, _, name = line.partition(b"\t")
+        mode, _, blob = about.decode().split()
+        path = os.fsdecode(name)
+        if mode in _FILE and path.endswith(_READ):
+            wanted.append((blob, path))
+    contents = _git(root, "cat-file", "--batch", input_="".join(f"{blob}\n" for blob, _ in wanted).encode())
+    at = 0
+    for _, path in wanted:
+        end = contents.index(b"\n", at)
+        size = int(contents[at:end].split()[2])
+        target = copy / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(contents[end + 1 : end + 1 + size])
+        at = end + size + 2
+    return [path for _, path in wanted]
+
+
+def _git(folder: Path, *arguments: str, input_: bytes = b"", missing: str | None = None) -> bytes:
+    done = _run(folder, *arguments, input_=input_)
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().partition("\n")[0]
+        if missing is not None:
+            raise GitError(f"git knows no commit {missing!r}: fetch it, or name another one")
+        raise GitError(said.removeprefix("fatal: ") or f"git {arguments[0]} failed")
+    return done.stdout
+
+
+def _run(folder: Path, *arguments: str, input_: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(["git", "-C", str(folder), *arguments], input=input_, capture_output=True)
+    except FileNotFoundError as error:
+        raise GitError("git is not installed") from error
